@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { AccountTicks } from "./account-ticks.ts";
 
-test("begins the work of one account in its order, one piece in each tick", async () => {
+test("runs an account's work in order, one piece in each tick", async () => {
   const ticks = new AccountTicks();
   let tick = 0;
   let isOver = false;
@@ -23,7 +23,7 @@ test("begins the work of one account in its order, one piece in each tick", asyn
   expect(new Set(began.map(([, at]) => at)).size).toBe(4);
 });
 
-test("begins the work of another account at once, and that of an account that rested", async () => {
+test("runs the work of another account or of an idle one at once", async () => {
   const ticks = new AccountTicks();
   ticks.next("acct_1");
   const waiting = ticks.next("acct_1");

@@ -75,7 +75,7 @@ describe("the request sent to an engine", () => {
   });
 });
 
-test("a reasoning model of OpenAI is asked by Responses, as it refuses tools with an effort in a chat", () => {
+test("sends Responses to OpenAI's reasoning models, which refuse tools with an effort in a chat", () => {
   const operationOf = (model: string, formats: EngineFormats, operation: ConversationOperation = "message") => {
     const request = decodedOf(operation, operation === "chat" ? chat : message);
     return askingOf(request, { engine: { formats }, model, recording: false, seal }).operation;
@@ -87,7 +87,7 @@ test("a reasoning model of OpenAI is asked by Responses, as it refuses tools wit
   expect(operationOf("gpt-5.6-terra", both, "chat")).toBe("chat");
 });
 
-test("a chat of a cloud gets no member that it refuses", () => {
+test("sends a cloud no chat member that the cloud refuses", () => {
   const thinking = { type: "thinking", thinking: "Look.", signature: "" };
   const turns = [
     { role: "user", content: "Hi" },

@@ -6,7 +6,7 @@ const mapping = (range: string, rights: string, inode: number, anonymousKb: numb
   `${range} ${rights} 00000000 08:01 ${inode} /opt/program\nSize: 8 kB\nAnonymous:             ${anonymousKb} kB\nVmFlags: rd\n`;
 
 describe("pages of the program", () => {
-  test("only mappings of files that are read-only and without a page of this process's own are given back", () => {
+  test("releases only read-only file mappings without private pages", () => {
     const smaps = [
       mapping("00200000-00300000", "r--p", 7, 0),
       mapping("00300000-00400000", "r-xp", 7, 0),
@@ -21,7 +21,7 @@ describe("pages of the program", () => {
     ]);
   });
 
-  test.skipIf(process.platform !== "linux")("most of the program's code goes, and what runs on comes back", () => {
+  test.skipIf(process.platform !== "linux")("releases most of the program's code, which returns when it runs", () => {
     const residentKb = () => Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync("/proc/self/status", "utf8"))?.[1]);
     const before = residentKb();
     releaseProgramPages();

@@ -56,7 +56,7 @@ onEachDatabase((databases) => {
     return [own.requests, other.requests, isPartial];
   };
 
-  test("of a split the tag of the model that was asked for decides, whole, and the outcome and time of each", async () => {
+  test("compares a split by the requested model's tag, with outcome and time of each part", async () => {
     await add([
       record(),
       record({ tags: ["team", "asked:old"], outcome: "failed", completionTokens: 0 }),
@@ -73,7 +73,7 @@ onEachDatabase((databases) => {
     expect(own).toMatchObject({ errors: 1, promptTokens: 20, completionTokens: 3, nanoUsd: 14, answerTokens: 3 });
   });
 
-  test("of a shadow the pairs count, and nothing that was dropped, gave way or has no other side", async () => {
+  test("compares only complete pairs of a shadow, without dropped, displaced or single requests", async () => {
     await add([
       ...pair(),
       ...pair({}, { outcome: "failed", errorCode: "upstream_error" }),
@@ -89,14 +89,14 @@ onEachDatabase((databases) => {
     expect(await both({ kind: "shadow" })).toEqual([2, 2, false]);
   });
 
-  test("ids and tags with characters that JSON and SQL have for themselves are told apart", async () => {
+  test("distinguishes ids and tags with special characters of JSON and SQL", async () => {
     const model = `old"\\'%_`;
     await add([record({ model, tags: [`asked:${model}`] }), record({ model: "new", tags: [`asked:${model}`] })]);
     expect(await both({ model })).toEqual([1, 1, false]);
     expect(await both()).toEqual([0, 0, false]);
   });
 
-  test("all of very many are looked at, a second with more of them than one query reads as well, and each once", async () => {
+  test("compares very many requests once each, even with many in one second", async () => {
     const records = Array.from({ length: 9_000 }, (_, at) =>
       record({
         at: january + (at < 5_000 ? 7 : at),
@@ -113,7 +113,7 @@ onEachDatabase((databases) => {
     expect(other.firstTokenMs).toEqual(other.durationMs);
   });
 
-  test("beyond 50,000 of them the newest are looked at, and it says so", async () => {
+  test("compares the newest 50,000 requests, and reports that it left out others", async () => {
     const records = Array.from({ length: 60_000 }, (_, at) => record({ at: january + at, durationMs: at }));
     await add(records);
     const { own, isPartial } = await comparisons.compare(query);

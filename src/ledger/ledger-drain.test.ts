@@ -61,7 +61,7 @@ async function booked(): Promise<string[]> {
   return found.map(({ request_id }) => request_id);
 }
 
-test("keeps no more records in memory than it may while the spool has them", async () => {
+test("bounds the records in memory while the spool has them", async () => {
   const entries = ["a", "b", "c"].map((requestId) => journal.begin({ ...usageBegin, requestId }, 0));
   await Promise.all(entries.map(({ begun }) => begun));
   await Promise.all(entries.map((entry) => entry.settle(end)));
@@ -70,7 +70,7 @@ test("keeps no more records in memory than it may while the spool has them", asy
   expect(await booked()).toEqual(["a", "b", "c"]);
 });
 
-test("counts a record that the spool has after all among those in memory alone no more", async () => {
+test("does not count a record as only in memory once the spool has it after all", async () => {
   const entry = journal.begin({ ...usageBegin, requestId: "a" }, 0);
   await entry.begun;
   isDiskFull = true;
@@ -83,7 +83,7 @@ test("counts a record that the spool has after all among those in memory alone n
   expect([drain.unspooled, await booked()]).toEqual([0, ["a"]]);
 });
 
-test("keeps a record that the full disk refused, beyond what memory has room for, until the database has it", async () => {
+test("keeps a record that the full disk refused above the memory bound until the database has it", async () => {
   const entries = ["a", "b", "c"].map((requestId) => journal.begin({ ...usageBegin, requestId }, 0));
   await Promise.all(entries.map(({ begun }) => begun));
   isDiskFull = true;

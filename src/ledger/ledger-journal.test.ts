@@ -99,7 +99,7 @@ function settledIn({ path }: Segment): UsageRecord[] {
   );
 }
 
-test("what a request says as it is told that it may begin is written before a new segment begins", () => {
+test("writes what a request reports when it begins before a new segment starts", () => {
   begin("open");
   beginAndEnd("brief");
   const first = spool.current;
@@ -109,7 +109,7 @@ test("what a request says as it is told that it may begin is written before a ne
   expect(endedIn(first)).toEqual(["brief"]);
 });
 
-test("once all was written, nothing is left to be written that those who were told of it said", () => {
+test("leaves nothing unwritten of what listeners reported during a commit", () => {
   begin("open");
   beginAndEnd("brief");
   journal.commit();
@@ -117,7 +117,7 @@ test("once all was written, nothing is left to be written that those who were to
   expect([...settled.keys()]).toEqual(["brief"]);
 });
 
-test("what a request says then fails alone where the disk is full for a record that is said again", () => {
+test("fails only the repeated record if the disk is full for it", () => {
   begin("open");
   beginAndEnd("brief");
   const again = UsageColumns.of([{ ...beginOf("again"), ...end }]);
@@ -131,7 +131,7 @@ test("what a request says then fails alone where the disk is full for a record t
   expect(endedIn(spool.current)).toEqual(["brief"]);
 });
 
-test("a record that is said again takes no room that a full disk has for the end of an open request", () => {
+test("does not use reserved room of an open request for a repeated record", () => {
   const open = begin("open");
   const again = UsageColumns.of([{ ...beginOf("again"), ...end }]);
   const reserve = spool.reserve.bind(spool);
@@ -199,7 +199,7 @@ class NarrowSpool extends Spool {
   }
 }
 
-test("whatever is said of requests that have begun, and however long their trails, a disk that is full by then has room for their ends", async () => {
+test("reserves room on a full disk for the ends of all begun requests, with any trails", async () => {
   const requests = fc.array(fc.tuple(begins, ends, fc.nat(2)), { minLength: 1, maxLength: 12 });
   const narrowSpool = () => new NarrowSpool({ directory, clock: systemClock, segmentBytes: 1e9 });
   await fc.assert(
@@ -229,7 +229,7 @@ test("whatever is said of requests that have begun, and however long their trail
   );
 });
 
-test("where the disk has room a trail is kept whole, however long", () => {
+test("keeps a trail of any length whole while the disk has room", () => {
   const [[begin], [end]] = [fc.sample(begins, 1), fc.sample(ends, 1)];
   if (!begin || !end) throw new Error("nothing was made");
   const long = { upstream: "u", upstreamModel: "m", model: "m", result: "refused", status: 500, startedMs: 0 } as const;

@@ -183,7 +183,7 @@ onEachDatabase((databases) => {
     return { steps, files: contents };
   }
 
-  test("a death at any byte of the spool leaves exactly what was written before it, once, however often it is read", async () => {
+  test("recovers exactly what was written before a crash at any byte, once, however often it is read", async () => {
     const { steps, files } = await record(7);
     expect(files.length).toBeGreaterThan(5);
     const total = files.reduce((sum, { bytes }) => sum + bytes.length, 0);
@@ -212,7 +212,7 @@ onEachDatabase((databases) => {
     }
   });
 
-  test("a damaged frame is told and costs its neighbours nothing; a settled request needs no other frame", async () => {
+  test("reports a damaged frame without losing others, and needs no other frame of a settled request", async () => {
     const { files } = await record(7);
     const whole = new Map<string, Outcome>(await replay(files));
     const random = randomFrom(5);
@@ -240,7 +240,7 @@ onEachDatabase((databases) => {
     }
   });
 
-  test("the spool of the first version, with a checksum in each line and no frames, is taken over", async () => {
+  test("reads the spool of the first version, with checksums in lines and no frames", async () => {
     const line = (said: object) => {
       const json = JSON.stringify(said);
       return `${Bun.hash.crc32(json).toString(16).padStart(8, "0")} ${json}\n`;
@@ -276,7 +276,7 @@ onEachDatabase((databases) => {
   });
 
   // hardening: O4
-  test("what a newer version wrote stays on the spool with all else, its requests are left to it, and nothing is counted twice", async () => {
+  test("leaves a newer version's records and their requests on the spool, and counts nothing twice", async () => {
     const begin = (id: string) => ["b", id, 1_800_000_000, "acct_1", "key_1", null, "live", "chat", "m", true];
     const progress = (id: string, tokens: number) => ["p", id, true, 10, tokens, tokens * 5, 9];
     const settle = (id: string, outcome: string) => [
@@ -336,7 +336,7 @@ onEachDatabase((databases) => {
     expect(readdirSync(directory)).toEqual([]);
   });
 
-  test("a start that cannot write the database says so and leaves the spool; the next one takes it over", async () => {
+  test("reports an unwritable database at the start, keeps the spool, and reads it at the next start", async () => {
     const { files, steps } = await record(3);
     for (const { name, bytes } of files) writeFileSync(join(directory, name), bytes);
     await db`DELETE FROM usage_records`;
@@ -392,7 +392,7 @@ onEachDatabase((databases) => {
   /** Two of them write to one file: a batch that finds it locked for too long is told, and written with the next. */
   const isLocked = /usage_write_failed \{\s+detail: "SQLiteError: database is locked",\s+waiting: \d+,\s+\}\n/g;
 
-  test(`${2 * deaths} times kill -9 at random moments: whatever was promised is in the database, once`, async () => {
+  test(`keeps every acknowledged record once through ${2 * deaths} random kill -9`, async () => {
     // Independent of each other, so that two of them can run at once.
     const results = await Promise.all([cycles("a"), cycles("b")]);
     expect(Math.min(...results)).toBeGreaterThan(100);

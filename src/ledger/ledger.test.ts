@@ -189,7 +189,7 @@ onEachDatabase((databases) => {
     return unlock;
   }
 
-  test("every field arrives, the durations in whole milliseconds", async () => {
+  test("stores every field of a record, with durations in whole milliseconds", async () => {
     const ledger = await open();
     const begin = beginOf("a", { appId: "app_1", environment: "test", operation: "embedding", stream: true });
     const entry = ledger.begin(begin);
@@ -227,7 +227,7 @@ onEachDatabase((databases) => {
     expect(await rollupErrors()).toEqual([]);
   });
 
-  test("parts of the tokens get into the database over the spool as well, with what few servers tell", async () => {
+  test("stores parts of tokens from the spool too, with rarely reported ones", async () => {
     const parts = { cachedTokens: 5, cacheWriteTokens: 1, reasoningTokens: 2 };
     const details = { cacheWriteHourTokens: 1, inputAudioTokens: 3, searches: 2, served: ["flex"], billedNanoUsd: 12 };
     const ledger = await open({ drainMs: 3_600_000 });
@@ -254,7 +254,7 @@ onEachDatabase((databases) => {
     expect(await rollupErrors()).toEqual([]);
   });
 
-  describe("a trail", () => {
+  describe("the trail of a record", () => {
     const trail: Trail = [
       {
         ...{ upstream: "one", upstreamModel: "m:7b", model: "m", result: "refused", status: 500 },
@@ -268,7 +268,7 @@ onEachDatabase((databases) => {
     const owner = { accountId: "acct_1", environment: "live" } as const;
     const find = (requestId: string) => new SqlRequestLog(db, systemClock).find(owner, requestId);
 
-    test("a trail gets into the database with its record alone, and is deleted with it", async () => {
+    test("stores a trail only with its record, and deletes it with the record", async () => {
       const ledger = await open();
       ledger.begin(beginOf("a")).settle(endOf({}));
       ledger.begin(beginOf("b")).settle(endOf({ trail }));
@@ -279,7 +279,7 @@ onEachDatabase((databases) => {
       expect(await rollupErrors()).toEqual([]);
     });
 
-    test("a trail survives the death of the process, as its record does", async () => {
+    test("keeps a trail through a crash with its record", async () => {
       prepareSpoolDirectory(directory);
       const encoder = new SpoolEncoder();
       encoder.settle(UsageColumns.of([{ ...beginOf("b"), ...endOf({ trail }) }]), 0);
@@ -292,14 +292,14 @@ onEachDatabase((databases) => {
     });
   });
 
-  test("what cannot be known stays null", async () => {
+  test("stores unknown values as null", async () => {
     const ledger = await open();
     ledger.begin(beginOf("a")).settle(endOf({ nanoUsd: null, upstream: null, firstTokenMs: null }));
     await ledger.flush();
     expect((await rows())[0]).toMatchObject({ nano_usd: null, upstream: null, first_token_ms: null, app_id: null });
   });
 
-  test("an entry settles once, and says nothing afterwards", async () => {
+  test("settles an entry once and ignores later reports", async () => {
     const ledger = await open();
     const entry = ledger.begin(beginOf("a"));
     entry.settle(endOf());
@@ -311,7 +311,7 @@ onEachDatabase((databases) => {
     expect((await rows()).map((row) => row["prompt_tokens"])).toEqual([7]);
   });
 
-  test("a record is written by itself soon after, and a quiet ledger leaves one empty file", async () => {
+  test("writes a record soon without a flush, and leaves one empty file when idle", async () => {
     const ledger = await open({ segmentAgeMs: 30 });
     ledger.begin(beginOf("a")).settle(endOf());
     expect(await count()).toBe(0);
@@ -322,7 +322,7 @@ onEachDatabase((databases) => {
     }, "the spool is empty");
   });
 
-  test("roll-ups are the sums of the records, by hour and day, whatever the mixture and the batches", async () => {
+  test("computes roll-ups as sums of the records by hour and day, for any mixture and batches", async () => {
     const ledger = await open();
     for (let i = 0; i < 2_345; i++) {
       ledger
@@ -351,7 +351,7 @@ onEachDatabase((databases) => {
     expect(await rollupErrors()).toEqual([]);
   });
 
-  test("a request id counts once, in records and roll-ups: within a batch, and across batches", async () => {
+  test("counts a request id once in records and roll-ups, within and across batches", async () => {
     const ledger = await open();
     for (const promptTokens of [1, 2]) ledger.begin(beginOf("a")).settle(endOf({ promptTokens }));
     await ledger.flush();
@@ -364,7 +364,7 @@ onEachDatabase((databases) => {
     expect(await rollupErrors()).toEqual([]);
   });
 
-  test("what others write at the same time is not drawn into a transaction that fails", async () => {
+  test("does not draw other writes into a failing transaction", async () => {
     const ledger = await open({ drainMs: 10_000 });
     await db.unsafe("ALTER TABLE usage_rollups RENAME TO gone");
     ledger.begin(beginOf("a")).settle(endOf());
@@ -384,8 +384,8 @@ onEachDatabase((databases) => {
     await db.unsafe("ALTER TABLE gone RENAME TO usage_rollups");
   });
 
-  describe("one turn of the event loop", () => {
-    test("one turn of the event loop is one write for all that is said in it, and nobody goes on before that", async () => {
+  describe("writes within one event-loop turn", () => {
+    test("writes all entries of one event-loop turn at once, before any of them continues", async () => {
       const ledger = await open({ drainMs: 10_000 });
       const before = ledger.begin(beginOf("before"));
       await before.begun;
@@ -407,7 +407,7 @@ onEachDatabase((databases) => {
       for (const entry of entries) entry.settle(endOf());
     });
 
-    test("a request that runs alone waits for nobody: it is on the spool in the call that says it", async () => {
+    test("writes the entry of a single request to the spool synchronously", async () => {
       const ledger = await open({ drainMs: 10_000 });
       const ids = () => spooled().map((line) => Object.keys(line)[0]);
       const told: string[] = [];
@@ -429,7 +429,7 @@ onEachDatabase((databases) => {
       }
     });
 
-    test("a turn of the event loop ends with all that was begun and settled on the spool, in this order", async () => {
+    test("writes everything begun and settled in a turn to the spool by its end, in order", async () => {
       const ledger = await open({ drainMs: 10_000 });
       const ids = () =>
         spooled().map((line) => Object.entries(line).map(([kind, said]) => `${kind} ${said.requestId}`)[0]);
@@ -443,7 +443,7 @@ onEachDatabase((databases) => {
       expect(ids()).toEqual(["begin a", "begin b", "settle a", "settle b"]);
     });
 
-    test("a request that has not ended yet counts in totals, in a flush and at the close", async () => {
+    test("includes entries of the current turn in totals, in a flush and at the close", async () => {
       const ledger = await open({ drainMs: 10_000 });
       ledger.begin(beginOf("a")).settle(endOf());
       let tokens = 0;
@@ -460,7 +460,7 @@ onEachDatabase((databases) => {
       expect(await count()).toBe(3);
     });
 
-    test("one turn of the event loop may begin and settle thousands of requests", async () => {
+    test("begins and settles thousands of requests in one turn", async () => {
       const ledger = await open({ drainMs: 10_000, segmentBytes: 50_000 });
       const entries = Array.from({ length: 5_000 }, (_, i) =>
         ledger.begin(beginOf(`r${i}`, { model: "m".repeat(300) })),
@@ -473,7 +473,7 @@ onEachDatabase((databases) => {
     });
   });
 
-  test("100,000 requests of many kinds are in the database exactly once", async () => {
+  test("stores 100,000 requests of many kinds exactly once", async () => {
     const ledger = await open({ drainMs: 20 });
     let running: LedgerEntry[] = [];
     for (let i = 0; i < 100_000; i++) {
@@ -493,8 +493,8 @@ onEachDatabase((databases) => {
     expect(await rollupErrors()).toEqual([]);
   });
 
-  describe("segments", () => {
-    test("go when what they say is in the database, while a silent request runs on, and nothing of it is lost", async () => {
+  describe("segments of the spool", () => {
+    test("deletes segments once the database has their records, although a silent request runs on", async () => {
       const ledger = await open({ segmentBytes: 1_000, carryAfterMs: 0, drainMs: 50 });
       const silent = ledger.begin(beginOf("silent"));
       silent.progress({ promptTokens: 5, completionTokens: 6, estimated: true }, 77);
@@ -507,7 +507,7 @@ onEachDatabase((databases) => {
       expect(await count()).toBe(301);
     });
 
-    test("hold the last checkpoint of a stream, however many have come and gone since it began", async () => {
+    test("keeps the last checkpoint of a stream through many segments", async () => {
       const ledger = await open({ segmentBytes: 1_000, carryAfterMs: 1e9 });
       const stream = ledger.begin(beginOf("stream"));
       await serve(ledger, "a", 60);
@@ -532,7 +532,7 @@ onEachDatabase((databases) => {
       stream.settle(endOf());
     });
 
-    test("segments stay while the database has not got them", async () => {
+    test("keeps segments until the database has their records", async () => {
       const ledger = await open({ segmentBytes: 1_000, carryAfterMs: 0 });
       const unlock = await lockDatabase();
       await serve(ledger, "r", 100);
@@ -545,8 +545,8 @@ onEachDatabase((databases) => {
     });
   });
 
-  describe("a database that is away", () => {
-    test("a database that is away is told once, hinders nobody, and gets everything when it is back", async () => {
+  describe("an unavailable database for the ledger", () => {
+    test("logs an unavailable database once, blocks no request, and writes everything later", async () => {
       const ledger = await open();
       const unlock = await lockDatabase();
       for (let i = 0; i < 700; i++) ledger.begin(beginOf(`a${i}`, { model: "CANARY" })).settle(endOf());
@@ -584,7 +584,7 @@ onEachDatabase((databases) => {
       },
     );
 
-    test("a ledger whose database is away leaves on the spool what memory is not to hold; it is read back, once", async () => {
+    test("leaves records beyond the memory bound on the spool, and reads them back once", async () => {
       const ledger = await open({ maxPending: 30, segmentBytes: 10_000 });
       const unlock = await lockDatabase();
       for (let i = 0; i < 900; i++) {
@@ -608,7 +608,7 @@ onEachDatabase((databases) => {
       expect(readdirSync(directory)).toEqual([]);
     });
 
-    test("a database that is away and fails again while the spool is read back makes no total count a record twice", async () => {
+    test("counts no record twice in a total if the database fails again during the read of the spool", async () => {
       const ledger = await open({ drainMs: 10_000, maxPending: 1_500 });
       const settle = (id: string) =>
         ledger.begin(beginOf(id)).settle(endOf({ promptTokens: 1, completionTokens: 0, nanoUsd: 0 }));
@@ -686,7 +686,7 @@ onEachDatabase((databases) => {
       expect([await count(), await rollupErrors()]).toEqual([1, []]);
     });
 
-    test("a database that is away at the end of the process leaves the spool for the next start", async () => {
+    test("leaves the spool for the next start if the database is unavailable at shutdown", async () => {
       const ledger = await open();
       const unlock = await lockDatabase();
       for (let i = 0; i < 20; i++) ledger.begin(beginOf(`a${i}`)).settle(endOf());
@@ -699,15 +699,15 @@ onEachDatabase((databases) => {
     });
   });
 
-  test("a start that cannot write its spool says where and what to do", async () => {
+  test("reports an unwritable spool at the start with its path and a remedy", async () => {
     writeFileSync(directory, "a file in its place");
     const error: unknown = await open().catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(StartError);
     expect(String(error)).toContain(directory);
   });
 
-  describe("the end", () => {
-    test("the end waits a moment for requests that were cut off just now, and brings them into the database as well", async () => {
+  describe("the end of the ledger", () => {
+    test("waits a moment at shutdown for requests that were just cut off, and stores them", async () => {
       const ledger = await open();
       const cut = ledger.begin(beginOf("cut"));
       const closed = ledger.close();
@@ -720,7 +720,7 @@ onEachDatabase((databases) => {
       expect(readdirSync(directory)).toEqual([]);
     });
 
-    test("a closed ledger takes nothing new, and a request that is settled after it is found by the next start", async () => {
+    test("accepts nothing after its close, and leaves later settlements to the next start", async () => {
       const ledger = await open();
       const [late, never] = [ledger.begin(beginOf("late")), ledger.begin(beginOf("never"))];
       await ledger.close();
@@ -735,7 +735,7 @@ onEachDatabase((databases) => {
     });
   });
 
-  describe("totals", () => {
+  describe("totals of the ledger", () => {
     const account = {
       type: "account",
       id: "acct_1",
@@ -744,7 +744,7 @@ onEachDatabase((databases) => {
       until: 4_000_000_000,
     } as const;
 
-    test("totals are those of the owner, the environment and the time, in the database or on the way", async () => {
+    test("totals records by owner, environment and time, stored or pending", async () => {
       const ledger = await open({ drainMs: 10_000 });
       const read = async (owner: Parameters<SpoolLedger["readTotals"]>[0]) => {
         let found: UsageTotals | undefined;
@@ -774,7 +774,7 @@ onEachDatabase((databases) => {
       });
     });
 
-    test("totals of a key hold what counts against it: its predecessor's after a rotation, and its children's", async () => {
+    test("includes usage of a key's predecessor and children in its totals", async () => {
       await db`INSERT INTO accounts (id, name, tier, created_at) VALUES ('acct_1', 'x', 'free', 1)`;
       const insertKey = (id: string, limitId: string, parentId: string | null) => db`
       INSERT INTO api_keys
@@ -808,7 +808,7 @@ onEachDatabase((databases) => {
       }
     });
 
-    test("totals are exact at the moment they are given, while requests are settled and written all the time", async () => {
+    test("gives exact totals while requests are settled and written", async () => {
       const ledger = await open({ drainMs: 1, maxPending: 200, segmentBytes: 50_000 });
       let settled = 0;
       let going = true;
@@ -843,7 +843,7 @@ onEachDatabase((databases) => {
       expect(await rollupErrors()).toEqual([]);
     });
 
-    test("totals of many owners are read a few at a time: a database that is slow makes nobody wait for all before him", async () => {
+    test("reads the totals of many owners a few at a time, delivering each at once", async () => {
       const real = db;
       let [running, most] = [0, 0];
       const slow = async (query: PromiseLike<unknown>) => {
@@ -878,7 +878,7 @@ onEachDatabase((databases) => {
       expect(most).toBeWithin(2, 9);
     });
 
-    test("totals that cannot be read are an error of that reader alone", async () => {
+    test("fails only the reader whose totals cannot be read", async () => {
       const ledger = await open();
       await db.unsafe("ALTER TABLE usage_rollups RENAME TO gone");
       await expect(ledger.readTotals(account, () => {})).rejects.toThrow();
@@ -910,7 +910,7 @@ onEachDatabase((databases) => {
   const smallDisk = mountSmallDisk();
   if (smallDisk !== undefined) unmount(smallDisk);
 
-  describe.skipIf(smallDisk === undefined)("a full disk", () => {
+  describe.skipIf(smallDisk === undefined)("a full disk for the ledger", () => {
     beforeEach(() => {
       const disk = mountSmallDisk() ?? "";
       directory = join(disk, "spool");
@@ -944,7 +944,7 @@ onEachDatabase((databases) => {
       }
     }
 
-    test("a ledger with a full disk refuses what is new, and loses nothing of what began; with room again it goes on", async () => {
+    test("refuses new requests on a full disk, loses no begun one, and recovers with room", async () => {
       const ledger = await open({ segmentBytes: 16_000, carryAfterMs: 0, drainMs: 10_000 });
       const { entries, error } = await fill(ledger, "a");
       expect(error).toMatchObject({ code: "service_unavailable", retryAfterSeconds: 5 });
@@ -961,7 +961,7 @@ onEachDatabase((databases) => {
       expect(readdirSync(directory)).toEqual([]);
     });
 
-    test("a frame that was cut short neither counts nor spoils the next", async () => {
+    test("neither counts a truncated frame nor spoils the next one", async () => {
       mkdirSync(directory);
       const ballast = join(directory, "ballast");
       writeFileSync(ballast, new Uint8Array(40_000));
@@ -1005,7 +1005,7 @@ onEachDatabase((databases) => {
       return { spool, makeRoom: () => rmSync(ballast) };
     }
 
-    test("a frame of which all but the last byte was written is taken back whole, its whole lines too", async () => {
+    test("takes back a frame completely if its last byte was not written", async () => {
       const refused = frameOf("refused", "refused as well");
       const { spool, makeRoom } = spoolWithoutRoomFor(refused);
       const before = spool.current.bytes;
@@ -1022,7 +1022,7 @@ onEachDatabase((databases) => {
       await spool.close();
     });
 
-    test("a full disk is not asked for room by each request that it refuses, but a second later; what it gave before is there meanwhile", async () => {
+    test("asks a full disk for room once a second, and keeps the room that it had before", async () => {
       prepareSpoolDirectory(directory);
       const clock = manualClock();
       const spool = new Spool({ directory, clock, segmentBytes: 1e9 });
@@ -1040,7 +1040,7 @@ onEachDatabase((databases) => {
     });
 
     // hardening: F21
-    test("a ledger refuses what it would have no room to end, and only that; what has begun is ended on the spool of a full disk", async () => {
+    test("refuses only requests without room for their end, and ends begun ones on a full disk", async () => {
       mkdirSync(directory);
       const ledger = await open({ drainMs: 1e9 });
       const ending = ledger.begin(beginOf("ending"));
@@ -1087,7 +1087,7 @@ onEachDatabase((databases) => {
       expect(readdirSync(directory)).toEqual([]);
     });
 
-    test("together with a database that is away: what was settled is on the spool for the next start", async () => {
+    test("keeps settled records on the spool for the next start if disk and database both fail", async () => {
       mkdirSync(directory);
       const ledger = await open();
       const unlock = await lockDatabase();
@@ -1125,7 +1125,7 @@ onEachDatabase((databases) => {
     expect(readdirSync(directory)).toEqual([]);
   });
 
-  test("makes the spool's directory again when somebody deletes it under running requests", async () => {
+  test("recreates the spool's directory if it is deleted under running requests", async () => {
     const ledger = await open({ carryAfterMs: 0 });
     const running = ledger.begin(beginOf("running"));
     await running.begun;
@@ -1138,7 +1138,7 @@ onEachDatabase((databases) => {
     await until(async () => (await count()) === 2, "both are in the database");
   });
 
-  test("goes on without the records of a deleted file that the database did not have", async () => {
+  test("continues without records of a deleted file that the database did not have", async () => {
     const unlock = await lockDatabase();
     const ledger = await open({ carryAfterMs: 0, maxPending: 2 });
     await serve(ledger, "a", 6);
@@ -1154,7 +1154,7 @@ onEachDatabase((databases) => {
     await until(async () => (await count()) === before + 1, "the next one is booked");
   });
 
-  test("carries a request over once its segment is old enough, though nothing else happens", async () => {
+  test("carries a request to a new segment at its age limit, without other activity", async () => {
     const ledger = await open({ segmentAgeMs: 20, carryAfterMs: 1_500 });
     const running = ledger.begin(beginOf("silent"));
     await running.begun;
@@ -1162,7 +1162,7 @@ onEachDatabase((databases) => {
     await running.settle(endOf());
   });
 
-  test("a request that runs on and says nothing is carried over once, and then the ledger rests", async () => {
+  test("carries a silent request to a new segment only once", async () => {
     const ledger = await open({ segmentAgeMs: 20, carryAfterMs: 0 });
     const running = ledger.begin(beginOf("silent"));
     await running.begun;

@@ -63,7 +63,7 @@ onEachDatabase((databases) => {
     return (await recentUsage(db, nowSeconds)).map(({ at }) => at - now).sort((a, b) => a - b);
   }
 
-  test("recent usage is the last minute, by key and second, and a second more, as only whole seconds are known", async () => {
+  test("returns usage of the last 61 s by key and second", async () => {
     await use(now, now, now - 61, now - 62, now - 3_600);
     expect((await recentUsage(db, now)).sort((a, b) => a.at - b.at)).toEqual([
       { keyId: "key_1", at: now - 61, requests: 1, tokens: 15 },
@@ -71,7 +71,7 @@ onEachDatabase((databases) => {
     ]);
   });
 
-  test("recent usage reaches as far back as the longest window of a key of the account", async () => {
+  test("returns usage as far back as the longest window of the account's keys", async () => {
     const key = keyRecordFor({ accountId, rateLimit: 5, rateLimitWindow: 3_600 });
     await new SqlKeyStore(db).insertKey(key, {
       id: "audit_1",
@@ -88,7 +88,7 @@ onEachDatabase((databases) => {
     expect(await timesAt(now)).toEqual([-3_601, 0]);
   });
 
-  test("recent usage leaves out what lies in the future, as the clock was set back since: it delays nobody", async () => {
+  test("ignores usage in the future after the clock was set back", async () => {
     await use(now - 30, now, now + 1, now + 30, now + 86_400);
     expect(await timesAt(now)).toEqual([-30, 0]);
     expect(await timesAt(now + 30)).toEqual([-30, 0, 1, 30]);
@@ -120,7 +120,7 @@ onEachDatabase((databases) => {
     },
   );
 
-  test("recent usage of an account with longer windows holds nothing of another's, and each second once", async () => {
+  test("returns usage of an account with longer windows apart, each second once", async () => {
     const longer = await new SqlAccountStore(db).ensureFirstAccount(now);
     const key = keyRecordFor({ accountId: longer, rateLimit: 5, rateLimitWindow: 600 });
     await new SqlKeyStore(db).insertKey(key, {

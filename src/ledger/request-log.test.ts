@@ -115,7 +115,7 @@ onEachDatabase((databases) => {
       .map(({ requestId }) => requestId);
   }
 
-  test("a record comes back whole, in the list and alone", async () => {
+  test("returns a record whole, in the list and alone", async () => {
     const whole = record({
       appId: "app_1",
       environment: "test",
@@ -135,7 +135,7 @@ onEachDatabase((databases) => {
     expect(await log.find({ accountId: "acct_1", environment: "test" }, whole.requestId)).toEqual(whole);
   });
 
-  test("one request is found by its owner alone", async () => {
+  test("finds a request only for its owner", async () => {
     const one = record({ appId: "app_1" });
     await only([one]);
     const owner = { accountId: "acct_1", environment: "live" } as const;
@@ -145,7 +145,7 @@ onEachDatabase((databases) => {
     expect(await log.find(owner, "req_none")).toBeUndefined();
   });
 
-  test("names are values and never part of a statement", async () => {
+  test("treats names as values, never as a part of a statement", async () => {
     const model = "'); DROP TABLE usage_records; --";
     const one = record({ model, keyId: model, appId: model });
     await only([one, record()]);
@@ -153,18 +153,18 @@ onEachDatabase((databases) => {
     expect(await all(filter({ accountId: "acct_1' OR '1'='1" }))).toEqual([]);
   });
 
-  test("nothing at all is one page without a next", async () => {
+  test("returns one page without a next one if there are no records", async () => {
     await only([]);
     expect(await log.list(filter(), { after: undefined, limit: 10 })).toEqual({ records: [], next: null });
   });
 
-  test("a full page that is the last one has no next", async () => {
+  test("returns no next page after a full last page", async () => {
     await only([record(), record(), record({ accountId: "acct_2" })]);
     expect((await log.list(filter(), { after: undefined, limit: 2 })).next).toBeNull();
     expect((await log.list(filter(), { after: undefined, limit: 1 })).next).not.toBeNull();
   });
 
-  describe("of thousands of requests, unevenly spread", () => {
+  describe("pages of thousands of unevenly spread requests", () => {
     const records: UsageRecord[] = [];
     const random = mulberry32(11);
     const pick = (count: number) => Math.floor(random() * count);
@@ -207,24 +207,21 @@ onEachDatabase((databases) => {
       { accountId: "acct_none" },
     ];
 
-    test.each(filters)("pages of any size are together what was asked for: %p", async (more) => {
+    test.each(filters)("lists matching requests completely in pages of any size: %p", async (more) => {
       const asked = filter(more);
       const right = expected(records, asked);
       for (const limit of [200, 33, ...(right.length < 150 ? [1] : [])])
         expect(ids(await all(asked, limit))).toEqual(right);
     });
 
-    test.each(filters)(
-      "pages of thousands of requests that end early, as the database is slow, are right: %p",
-      async (more) => {
-        let now = 0;
-        const slow = new SqlRequestLog(db, { monotonicMs: () => (now += 45) });
-        const asked = filter(more);
-        expect(ids(await all(asked, 200, slow))).toEqual(expected(records, asked));
-      },
-    );
+    test.each(filters)("lists requests correctly in pages that end early on a slow database: %p", async (more) => {
+      let now = 0;
+      const slow = new SqlRequestLog(db, { monotonicMs: () => (now += 45) });
+      const asked = filter(more);
+      expect(ids(await all(asked, 200, slow))).toEqual(expected(records, asked));
+    });
 
-    test("pages of thousands of requests are right where roll-ups of an earlier version do not tell what part of their hour they are of", async () => {
+    test("lists requests correctly with roll-ups of an earlier version without times", async () => {
       await db`UPDATE usage_rollups SET first_at = 0, last_at = 253402300799`;
       for (const more of filters) {
         const asked = filter(more);
@@ -233,7 +230,7 @@ onEachDatabase((databases) => {
     });
   });
 
-  test("roll-ups of an earlier version stay of their whole hour when something is added", async () => {
+  test("keeps the whole hour of an earlier version's roll-up when a record is added", async () => {
     const old = record({ at: january + 3_000 });
     await only([old]);
     await db`UPDATE usage_rollups SET first_at = 0, last_at = 253402300799`;
@@ -242,7 +239,7 @@ onEachDatabase((databases) => {
     expect(await all(filter())).toEqual([old, later]);
   });
 
-  test("what arrives between two pages is not shown twice and hides nothing", async () => {
+  test("neither repeats nor hides records that arrive between two pages", async () => {
     const before = Array.from({ length: 30 }, (_, i) => record({ at: january + i * 600 }));
     await only(before);
     const first = await log.list(filter(), { after: undefined, limit: 10 });
@@ -257,7 +254,7 @@ onEachDatabase((databases) => {
     for (const id of ids(before)) expect(shown).toContain(id);
   });
 
-  describe("beside a busy account", () => {
+  describe("the request log beside a busy account", () => {
     const sparse: UsageRecord[] = [];
 
     beforeAll(async () => {
@@ -301,7 +298,7 @@ onEachDatabase((databases) => {
       return seen;
     }
 
-    test("the page of an account with one request a day takes a few queries for each, whatever lies between", async () => {
+    test("reads the page of a quiet account with a few queries per request, whatever lies between", async () => {
       const seen = watched(db, new Set());
       const page = await new SqlRequestLog(seen.db, patient).list(filter(), { after: undefined, limit: 50 });
       expect(ids(page.records)).toEqual(ids(sparse.toReversed()));
@@ -344,7 +341,7 @@ onEachDatabase((databases) => {
       expect([...plans]).toContain("usage_records_pkey");
     });
 
-    test("a search that finds nothing ends after its time, says where to go on, and lets other work go on", async () => {
+    test("ends a search without matches in time, tells where to continue, and lets other work run", async () => {
       let now = 0;
       const slow = new SqlRequestLog(db, { monotonicMs: () => (now += 1) });
       const asked = filter({ accountId: "acct_busy", outcome: "cancelled" });

@@ -107,14 +107,14 @@ function read(path: string): { lines: SpoolLine[]; damaged: number } {
   };
 }
 
-test("what is appended is in the file at once, and is read as it was written", () => {
+test("writes a frame to the file at once, and reads it as written", () => {
   const spool = newSpool();
   for (const { bytes } of formats.frames) spool.append(bytes);
   expect(read(spool.current.path)).toEqual({ lines, damaged: 0 });
   expect(spool.current.bytes).toBe(statSync(spool.current.path).size);
 });
 
-test("directory and files are for their owner only, whatever the umask", () => {
+test("restricts directory and files to their owner, whatever the umask", () => {
   const before = process.umask(0);
   try {
     prepareSpoolDirectory(directory);
@@ -125,7 +125,7 @@ test("directory and files are for their owner only, whatever the umask", () => {
   }
 });
 
-describe("the trail of a request", () => {
+describe("the trail of a request on the spool", () => {
   const settled = lineOf(2) as { settle: UsageRecord };
   const trail: Trail = [
     {
@@ -138,14 +138,14 @@ describe("the trail of a request", () => {
     },
   ];
 
-  test("the trail of a request is written to the spool and read as it was, and the lines around it are as they were", () => {
+  test("writes and reads a trail unchanged, and the lines around it", () => {
     const traced: SpoolLine = { settle: { ...settled.settle, trail } };
     const spool = newSpool();
     spool.append(frameOf(settled, traced, settled));
     expect(read(spool.current.path)).toEqual({ lines: [settled, traced, settled], damaged: 0 });
   });
 
-  test("a trail costs the line of a request without one no byte, so that such a line is what earlier versions wrote", () => {
+  test("adds no byte to the line of a request without a trail, as earlier versions wrote it", () => {
     const line = frameOf(settled).subarray(frameHeaderLength).toString();
     expect(JSON.parse(line)).toEqual([
       ...["s", "req_2", 1_800_000_002, "acct_1", "key_1", null, "live", "chat", settled.settle.model, true],
@@ -154,7 +154,7 @@ describe("the trail of a request", () => {
   });
 
   // hardening: O9
-  test("the trail of a request that cannot be read, as of a later version, does not take the usage along", () => {
+  test("keeps the usage of a record whose trail is unreadable, as of a later version", () => {
     const line = frameOf({ settle: { ...settled.settle, trail } })
       .subarray(frameHeaderLength)
       .toString();
@@ -171,7 +171,7 @@ describe.each(Object.entries(formats))("%s", (_name, parts) => {
   const whole = Buffer.concat(parts.map(({ bytes }) => bytes));
   const path = () => join(directory, "00000001.spool");
 
-  test("the frames of a file cut at any offset count where they ended before, and the torn one is told", () => {
+  test("reads the frames before a cut at any offset, and reports the torn one", () => {
     for (let length = 0; length <= whole.length; length++) {
       writeFileSync(path(), whole.subarray(0, length));
       const expected: SpoolLine[] = [];
@@ -187,7 +187,7 @@ describe.each(Object.entries(formats))("%s", (_name, parts) => {
     }
   });
 
-  test("frames are lost by a changed byte, and no others are; by a changed end the two that it parted", () => {
+  test("loses only the frame with a changed byte, or the two around a changed end", () => {
     let start = 0;
     for (const [i, part] of parts.entries()) {
       const next = start + part.bytes.length;
@@ -207,7 +207,7 @@ describe.each(Object.entries(formats))("%s", (_name, parts) => {
   });
 });
 
-test("after lines of the first version frames are read, and after garbage both", () => {
+test("reads frames after lines of the first version and after garbage", () => {
   const path = join(directory, "00000001.spool");
   const [first, second] = [lineOf(1), lineOf(2)];
   const garbage = Buffer.from("#0123abcd 00000900\n[1,2\n!\n");
@@ -215,7 +215,7 @@ test("after lines of the first version frames are read, and after garbage both",
   expect(read(path)).toEqual({ lines: [first, second, first], damaged: 6 });
 });
 
-test("a frame may be larger than what is read at once", () => {
+test("reads a frame larger than the read buffer", () => {
   const path = join(directory, "00000001.spool");
   const many = Array.from({ length: 20_000 }, (_, i) => lineOf(i));
   const frame = frameOf(...many);
@@ -224,7 +224,7 @@ test("a frame may be larger than what is read at once", () => {
   expect(read(path)).toEqual({ lines: [lineOf(1), ...many, lineOf(2)], damaged: 0 });
 });
 
-test("a file without any newline is skipped in bounded memory, and what follows is read", () => {
+test("skips a file without line ends in bounded memory, and reads what follows", () => {
   const path = join(directory, "00000001.spool");
   const junk = Buffer.from("x".repeat(3 << 20));
   writeFileSync(path, Buffer.concat([junk, Buffer.from("\n"), frameOf(lineOf(1))]));
@@ -233,13 +233,13 @@ test("a file without any newline is skipped in bounded memory, and what follows 
   expect(read(path)).toEqual({ lines: [], damaged: 1 });
 });
 
-describe("decoding refuses", () => {
+describe("decoding of spool lines", () => {
   const old = (value: unknown) => oldLineOf(value as SpoolLine).subarray(0, -1);
   const line = (value: unknown) => Buffer.from(JSON.stringify(value));
   const begin = lineOf(0);
   const progress = { requestId: "a", promptTokens: 1, completionTokens: 1, estimated: true, nanoUsd: 1, elapsedMs: 1 };
 
-  test("nothing that is right", () => {
+  test("decodes every valid line", () => {
     for (const said of [begin, { progress }]) expect(decodeOldLine(old(said))).toEqual(said);
     expect(decodeLine(line(["p", "a", true, 1, 1, 1, 1]))).toEqual({ progress });
     const parts = { cachedTokens: 1, cacheWriteTokens: 0, reasoningTokens: 2, details: { served: ["flex"] } };
@@ -255,7 +255,7 @@ describe("decoding refuses", () => {
     ["a missing field", line(["b", "a"])],
     ["a fraction", line(["p", "a", true, 1.5, 1, 1, 1])],
     ["a negative number", line(["p", "a", true, -1, 1, 1, 1])],
-  ])("%s", (_name, bytes) => {
+  ])("refuses to decode %s", (_name, bytes) => {
     expect(decodeLine(bytes)).toBeUndefined();
   });
 
@@ -267,7 +267,7 @@ describe("decoding refuses", () => {
     ["a missing field", old({ begin: { requestId: "a" } })],
     ["a fraction", old({ progress: { ...progress, promptTokens: 1.5 } })],
     ["a negative number", old({ progress: { ...progress, promptTokens: -1 } })],
-  ])("of the first version %s", (_name, bytes) => {
+  ])("refuses to decode %s of the first version", (_name, bytes) => {
     expect(decodeOldLine(bytes)).toBeUndefined();
   });
 });
@@ -279,7 +279,7 @@ function again(...said: readonly SpoolLine[]): SpoolLine[] {
   return read(path).lines;
 }
 
-test("whatever numbers come in, what is written can be read and stored", () => {
+test("writes any numbers so that they can be read and stored", () => {
   const wild = [Number.NaN, Number.POSITIVE_INFINITY, -1, 1.6, 1e300, 2 ** 31, 2 ** 31 - 1, 9_999, 10_000];
   const sane = [0, Number.MAX_SAFE_INTEGER, 0, 2, Number.MAX_SAFE_INTEGER, 2 ** 31, 2 ** 31 - 1, 9_999, 10_000];
   const line = lineOf(0);
@@ -317,7 +317,7 @@ test("whatever numbers come in, what is written can be read and stored", () => {
   }
 });
 
-test("whatever texts come in are read as they were, however many differ", () => {
+test("reads any texts as written, however many differ", () => {
   const texts = ["", '"', "\\", "\n", "\u0000", "é", "😀", "\ud800", "x".repeat(100_000), "€".repeat(50_000)];
   const said: SpoolLine[] = [];
   for (let i = 0; i < 600; i++) {
@@ -333,8 +333,8 @@ test("whatever texts come in are read as they were, however many differ", () => 
   expect(again(...said)).toEqual(sound);
 });
 
-describe("segments", () => {
-  test("a full one is followed by the next number, and the order of reading is that of writing", () => {
+describe("segment files", () => {
+  test("continues a full segment in the next number, and reads in the order of writing", () => {
     const spool = newSpool(1_000);
     for (let i = 0; i < 60; i++) {
       spool.ready(0);
@@ -345,7 +345,7 @@ describe("segments", () => {
     expect(segments.flatMap(({ path }) => read(path).lines)).toEqual(Array.from({ length: 60 }, (_, i) => lineOf(i)));
   });
 
-  test("a new spool never writes to a file that is there, and strangers' files are left alone", () => {
+  test("never writes to an existing file, and leaves foreign files alone", () => {
     writeFileSync(join(directory, "00000009.spool"), "old");
     writeFileSync(join(directory, "notes.txt"), "mine");
     const spool = newSpool();
@@ -355,7 +355,7 @@ describe("segments", () => {
   });
 
   // hardening: F21
-  test("zeros say nothing, whether room was allocated ahead or a power cut left holes of whole blocks", () => {
+  test("ignores zeros from allocated room or from a power cut", () => {
     const spool = newSpool();
     const path = spool.current.path;
     spool.reserve(100_000);
@@ -371,7 +371,7 @@ describe("segments", () => {
   });
 
   // hardening: F21
-  test("room ahead is there when the disk is full, and is cut off when the next segment begins", () => {
+  test("has allocated room on a full disk, and truncates it at the next segment", () => {
     const spool = newSpool(100);
     const { path } = spool.current;
     spool.reserve(1_000);
@@ -382,7 +382,7 @@ describe("segments", () => {
     expect(statSync(spool.current.path).size).toBeGreaterThanOrEqual(2_000);
   });
 
-  test("a disk that takes nothing and does not say why is refused, whatever is written or taken back", () => {
+  test("gives up on a disk that writes nothing without an error", () => {
     const frame = frameOf(lineOf(0));
     let calls = 0;
     // Writes at most a part of the first one.
@@ -395,7 +395,7 @@ describe("segments", () => {
     expect(calls).toBeLessThan(10);
   });
 
-  test("a frame of which the disk took a part is taken back: what follows is written and read in its place", () => {
+  test("takes back a partly written frame and writes the next one in its place", () => {
     let isFull = false;
     const spool = newSpool(undefined, undefined, (fd, bytes, from, length, at) => {
       const isFrame = bytes[from] !== 0;
@@ -414,7 +414,7 @@ describe("segments", () => {
     expect(read(spool.current.path)).toEqual({ lines: [lineOf(0), lineOf(1)], damaged: 0 });
   });
 
-  test("nothing is written behind a frame that could not be taken back: what follows goes to another segment", () => {
+  test("writes nothing after a frame that could not be taken back, but to another segment", () => {
     let isBroken = false;
     let written = 0;
     const spool = newSpool(undefined, undefined, (fd, bytes, from, length, at) => {
@@ -432,7 +432,7 @@ describe("segments", () => {
     expect(read(spool.current.path)).toEqual({ lines: [lineOf(1)], damaged: 0 });
   });
 
-  test("a new segment without room for what must not be lost is not kept", () => {
+  test("discards a new segment without room for what must not be lost", () => {
     let isFull = false;
     const spool = newSpool(100, manualClock(), (fd, bytes, from, length, at) => {
       if (isFull) throw new Error("ENOSPC");
@@ -444,7 +444,7 @@ describe("segments", () => {
     expect(readdirSync(directory)).toEqual(["00000001.spool"]);
   });
 
-  test("where no new segment can be made, the old one grows on", () => {
+  test("continues the old segment if no new one can be created", () => {
     const clock = manualClock();
     const spool = newSpool(100, clock);
     const { path } = spool.current;
@@ -461,7 +461,7 @@ describe("segments", () => {
   test.each([
     ["a second later", (clock: ManualClock) => clock.advance(500)],
     ["once somebody has found room", (_: ManualClock, spool: Spool) => spool.roomFound()],
-  ])("where no new one can be made, it is tried again %s, and not by each who writes meanwhile", (_when, later) => {
+  ])("tries to create a segment again %s, not at each write", (_when, later) => {
     const clock = manualClock();
     const spool = newSpool(100, clock);
     spool.append(frameOf(lineOf(0)));
@@ -476,7 +476,7 @@ describe("segments", () => {
     expect(spool.ready(0).number).toBe(2);
   });
 
-  test("what a failed sync did not keep stays unsynced, and is kept by the next one", async () => {
+  test("keeps what a failed sync missed for the next sync", async () => {
     let fails = true;
     const synced: number[] = [];
     const sync = async (fd: number) => {
@@ -496,7 +496,7 @@ describe("segments", () => {
     expect(synced).toHaveLength(3);
   });
 
-  test("the directory is synced again after its sync has failed", async () => {
+  test("syncs the directory again after a failed sync", async () => {
     const spool = newSpool();
     spool.append(new Uint8Array(8));
     renameSync(directory, `${directory}-away`);
@@ -508,7 +508,7 @@ describe("segments", () => {
     expect([spool.unsynced, spool.keeps]).toEqual([false, true]);
   });
 
-  test("closing deletes those that nothing pins, and only them; syncing and removing get along", async () => {
+  test("deletes only unpinned segments on close, also during a sync", async () => {
     const spool = newSpool(100);
     for (let i = 0; i < 4; i++) {
       spool.ready(0);

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { windowQuota } from "../../tests/support/windows-contract.ts";
 import { stopFigures } from "./stop-figures.ts";
 
-test("counts the most requests under any quota, the least that one leaves, and only units that end an answer", () => {
+test("takes the highest request count of all quotas, the lowest remainder, and only hard-stop units", () => {
   const day = { per: "day", window: "calendar" } as const;
   const stops = { tokens: true, nanoUsd: false };
   const wide = windowQuota({ unit: "tokens", amount: 1_000, ...day }, { id: "wide", stops });

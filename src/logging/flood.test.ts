@@ -19,7 +19,7 @@ function control(most = 3) {
   return { flood, told, count, pass };
 }
 
-test("of one event a bounded number is written, each minute anew; others are not held back by it", () => {
+test("writes a bounded number of lines of one event each minute, without holding back others", () => {
   const { told, count, pass, flood } = control();
   expect([count("a", 1_000), count("b", 2)]).toEqual([3, 2]);
   pass(59_999);
@@ -35,7 +35,7 @@ test("of one event a bounded number is written, each minute anew; others are not
   ]);
 });
 
-test("what was held back is told once, and nothing where nothing was", () => {
+test("reports suppressed lines once, and nothing without any", () => {
   const { told, count, flood } = control();
   count("a", 4);
   flood.flush();

@@ -9,57 +9,54 @@ function gathered(size?: number) {
   return { lines, written };
 }
 
-test.each([undefined, 1_000, 200, 0])(
-  "a line is what JSON.stringify makes of it, with a buffer of %p bytes",
-  (size) => {
-    const { lines, written } = gathered(size);
-    const expected: string[] = [];
-    const values = [
-      ...[
-        "a\nb",
-        "a\r\nb",
-        'a" b="x',
-        "a b=c",
-        "\u2028",
-        "\u0085",
-        "\u001b[31mred",
-        "\u007f",
-        "\u0000",
-        '{"time":"forged"}',
-        "",
-      ],
-      "\ud800",
-      "😀",
-      "é",
-      0,
-      -0,
-      1.5,
-      1e21,
-      1e-7,
-      Number.NaN,
-      1 / 0,
-    ];
-    const odd = [...values, true, false, null, undefined];
-    const names = ["id", "two words", 'a"b', "ms", "\u2028", "time", "level", "event"];
-    const time = "2026-11-20T22:00:00.000Z";
-    for (const [index, name] of names.entries()) {
-      for (const value of odd) {
-        const fields = { [name]: value, [names[(index + 1) % names.length] ?? ""]: 1, last: value };
-        const event = typeof value === "string" ? value : "e";
-        lines.putJson(time, "warn", event, fields);
-        expected.push(JSON.stringify({ time, level: "warn", event, ...fields }));
-      }
+test.each([undefined, 1_000, 200, 0])("writes a line like JSON.stringify with a buffer of %p bytes", (size) => {
+  const { lines, written } = gathered(size);
+  const expected: string[] = [];
+  const values = [
+    ...[
+      "a\nb",
+      "a\r\nb",
+      'a" b="x',
+      "a b=c",
+      "\u2028",
+      "\u0085",
+      "\u001b[31mred",
+      "\u007f",
+      "\u0000",
+      '{"time":"forged"}',
+      "",
+    ],
+    "\ud800",
+    "😀",
+    "é",
+    0,
+    -0,
+    1.5,
+    1e21,
+    1e-7,
+    Number.NaN,
+    1 / 0,
+  ];
+  const odd = [...values, true, false, null, undefined];
+  const names = ["id", "two words", 'a"b', "ms", "\u2028", "time", "level", "event"];
+  const time = "2026-11-20T22:00:00.000Z";
+  for (const [index, name] of names.entries()) {
+    for (const value of odd) {
+      const fields = { [name]: value, [names[(index + 1) % names.length] ?? ""]: 1, last: value };
+      const event = typeof value === "string" ? value : "e";
+      lines.putJson(time, "warn", event, fields);
+      expected.push(JSON.stringify({ time, level: "warn", event, ...fields }));
     }
-    for (const fields of [{}, { a: undefined }, { a: 1 }]) {
-      lines.putJson(time, "info", "e", fields);
-      expected.push(JSON.stringify({ time, level: "info", event: "e", ...fields }));
-    }
-    lines.flush();
-    expect(written.join("").split("\n").slice(0, -1)).toEqual(expected);
-  },
-);
+  }
+  for (const fields of [{}, { a: undefined }, { a: 1 }]) {
+    lines.putJson(time, "info", "e", fields);
+    expected.push(JSON.stringify({ time, level: "info", event: "e", ...fields }));
+  }
+  lines.flush();
+  expect(written.join("").split("\n").slice(0, -1)).toEqual(expected);
+});
 
-test("a line of other characters than ASCII is whole wherever the buffer ends", () => {
+test("writes non-ASCII lines completely wherever the buffer ends", () => {
   for (let length = 0; length < 120; length++) {
     const { lines, written } = gathered(1_000);
     const fields = [
@@ -75,7 +72,7 @@ test("a line of other characters than ASCII is whole wherever the buffer ends", 
   }
 });
 
-test("each line has its own time, level and event, whatever the one before it had", () => {
+test("writes each line with its own time, level and event", () => {
   const { lines, written } = gathered();
   const expected: string[] = [];
   for (const time of ["t1", "t1", "t2"]) {
@@ -91,7 +88,7 @@ test("each line has its own time, level and event, whatever the one before it ha
   expect(written.join("").split("\n").slice(0, -1)).toEqual(expected);
 });
 
-test("lines are written in order and whole, those included that are longer than the buffer", () => {
+test("writes lines in order and completely, even longer than the buffer", () => {
   const { lines, written } = gathered(100);
   const texts = ["a\n", "b".repeat(30), "\u20ac\n", "c".repeat(200), "\n", "d\n"];
   for (const text of texts) lines.put(text);
@@ -101,7 +98,7 @@ test("lines are written in order and whole, those included that are longer than 
   expect(written.every((piece) => piece !== "")).toBe(true);
 });
 
-test("standard output has copied what it could not write yet: lines come whole where nobody reads for a while", async () => {
+test("writes whole lines to a standard output that is not read for a while", async () => {
   const source = `
     import { StreamLog } from ${JSON.stringify(join(import.meta.dir, "./logging.ts"))};
     const log = new StreamLog("json");

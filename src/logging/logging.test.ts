@@ -38,8 +38,8 @@ const forgeries: readonly [name: string, value: string][] = [
   ["nothing", ""],
 ];
 
-describe("text", () => {
-  test("a line has time, event and fields; other levels than info are named; what is undefined or null is left out", () => {
+describe("log lines as text", () => {
+  test("writes time, event and fields, names other levels than info, and omits undefined and null", () => {
     const { log, all } = record("text");
     log.info("request", { id: "req_1", status: 200, ms: 1.5, stream: true, none: undefined, nil: null });
     log.warn("odd");
@@ -51,7 +51,7 @@ describe("text", () => {
     expect(lines[3]).toBe("");
   });
 
-  test.each(forgeries)("%s forges neither a line nor a field, and steers no terminal", (_name, value) => {
+  test.each(forgeries)("forges no line or field and sends no terminal command for %s", (_name, value) => {
     const { log, all } = record("text");
     log.info("request", { model: value, last: 1 });
     const text = all();
@@ -63,8 +63,8 @@ describe("text", () => {
   });
 });
 
-describe("json", () => {
-  test.each(forgeries)("%s stays within one JSON object on one line", (_name, value) => {
+describe("log lines as JSON", () => {
+  test.each(forgeries)("keeps %s within one JSON object on one line", (_name, value) => {
     const { log, all } = record("json");
     log.warn("request", { model: value });
     const text = all();
@@ -77,7 +77,7 @@ describe("json", () => {
     });
   });
 
-  test("the time is that of the moment, in milliseconds, also in the next second", () => {
+  test("writes the current time in milliseconds, also in the next second", () => {
     let nowMs = 0;
     const { log, all } = record("json", () => nowMs);
     for (const ms of [0, 7, 42, 999, 1_000, 1_001, 500, -86_400_000 + 3]) {
@@ -90,7 +90,7 @@ describe("json", () => {
     }
   });
 
-  test("text for people is left out, so that every line is a log line", () => {
+  test("writes no text for people into a JSON log", () => {
     const { log, all } = record("json");
     log.plain("Welcome\n");
     log.info("listening");
@@ -101,8 +101,8 @@ describe("json", () => {
   });
 });
 
-describe("writing", () => {
-  test("lines gather and are written together soon after, in order", async () => {
+describe("writing of the log", () => {
+  test("gathers lines and writes them together soon, in order", async () => {
     const { log, written } = record("json");
     for (let i = 0; i < 100; i++) log.info("e", { i });
     expect(written).toEqual([]);
@@ -117,7 +117,7 @@ describe("writing", () => {
     ).toEqual(Array.from({ length: 100 }, (_, i) => i));
   });
 
-  test("an error is written at once, with what was logged before it: the process may be about to end", () => {
+  test("writes an error at once with all earlier lines", () => {
     const { log, written } = record("json");
     log.info("before");
     log.error("bad");
@@ -130,7 +130,7 @@ describe("writing", () => {
     ).toEqual(["before", "bad"]);
   });
 
-  test("flushing an empty log writes nothing", () => {
+  test("writes nothing when an empty log is flushed", () => {
     const { log, written } = record("text");
     log.flush();
     log.flush();
@@ -140,28 +140,24 @@ describe("writing", () => {
 
 const apiKey = generateApiKey("live");
 
-describe("credentials", () => {
-  test.each(["text", "json"] as const)(
-    "credentials are in no line of %s, in whatever field of whatever event they are",
-    (format) => {
-      const { log, all } = record(format);
-      log.configure({ redact: (text) => redactCredentials(redactSecrets(text, ["a known secret"])) });
-      log.info("request", { detail: `bad key ${apiKey}`, status: 401 });
-      log.info("request", { model: apiKey, method: `Bearer ${apiKey}` });
-      log.info("other", { anything: apiKey, detail: "a known secret" });
-      log.warn("odd", { reason: `postgres://a:p4ssw0rd@db/x`, url: "a known secret" });
-      log.error("bad", { detail: new Error(`no ${apiKey}\nBearer a.b.c-d-e-f-g`).stack ?? "" });
-      log.error("request", { detail: "a known secret" });
-      const text = all();
-      expect(text.split("\n")).toHaveLength(7);
-      for (const secret of [apiKey.slice(11), "p4ssw0rd", "a.b.c", "a known secret"])
-        expect(text).not.toContain(secret);
-      expect(text).toContain("sk_live_hr_…");
-      expect(text).toContain("postgres://[redacted]@db/x");
-    },
-  );
+describe("credentials in the log", () => {
+  test.each(["text", "json"] as const)("writes no credentials in a line of %s, in any field of any event", (format) => {
+    const { log, all } = record(format);
+    log.configure({ redact: (text) => redactCredentials(redactSecrets(text, ["a known secret"])) });
+    log.info("request", { detail: `bad key ${apiKey}`, status: 401 });
+    log.info("request", { model: apiKey, method: `Bearer ${apiKey}` });
+    log.info("other", { anything: apiKey, detail: "a known secret" });
+    log.warn("odd", { reason: `postgres://a:p4ssw0rd@db/x`, url: "a known secret" });
+    log.error("bad", { detail: new Error(`no ${apiKey}\nBearer a.b.c-d-e-f-g`).stack ?? "" });
+    log.error("request", { detail: "a known secret" });
+    const text = all();
+    expect(text.split("\n")).toHaveLength(7);
+    for (const secret of [apiKey.slice(11), "p4ssw0rd", "a.b.c", "a known secret"]) expect(text).not.toContain(secret);
+    expect(text).toContain("sk_live_hr_…");
+    expect(text).toContain("postgres://[redacted]@db/x");
+  });
 
-  test("credentials are in no request's line whatever lines came before it", () => {
+  test("writes no credentials in a request's line after any earlier lines", () => {
     const { log, all } = record("json");
     const clean = "llama-3.1-8b";
     const [begun, asLong] = [`${clean}${apiKey}`, "x".repeat(apiKey.length)];
@@ -181,7 +177,7 @@ describe("credentials", () => {
       expect(text).toContain(`"model":"${name}"`);
   });
 
-  test("a request's line without any is written as it is, not copied", () => {
+  test("writes a request's line without credentials as it is, without a copy", () => {
     const { log, all } = record("json");
     const touched: string[] = [];
     log.configure({ redact: (text) => String(touched.push(text)) });
@@ -191,7 +187,7 @@ describe("credentials", () => {
   });
 });
 
-test("what is below the level is not written; errors always are", () => {
+test("suppresses lines below the level, but no errors", () => {
   const { log, all } = record("json");
   const events = () =>
     all()
@@ -211,7 +207,7 @@ test("what is below the level is not written; errors always are", () => {
   expect(events()).toEqual(["b", "c", "f", "g"]);
 });
 
-test("a fault that repeats itself without end is written sixty times a minute, and then told of as a number", () => {
+test("writes a repeated fault sixty times a minute, then its number", () => {
   const { log, all } = record("json");
   for (let i = 0; i < 10_000; i++) log.warn("upstream_gone", { i });
   for (let i = 0; i < 10_000; i++) log.error("write_failed", { i });

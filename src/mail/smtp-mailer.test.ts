@@ -73,8 +73,8 @@ async function refusal(work: Promise<unknown>): Promise<GatewayError> {
   throw new Error(`no GatewayError, but ${String(error)}`);
 }
 
-describe("a message", () => {
-  test("a message arrives as plain text for the one address, from the sender, signed in with the decoded password", async () => {
+describe("a mail message", () => {
+  test("sends plain text to one address from the sender, with the decoded password", async () => {
     const { port, received } = await startServer();
     await new SmtpMailer({ url: `smtp://me%40x:p%40ss%2Fword@127.0.0.1:${port}`, from }).send(message);
     expect(received).toHaveLength(1);
@@ -94,14 +94,14 @@ describe("a message", () => {
     "Ada <ada@example.com>",
     "ada",
     "",
-  ])("a message to %p is refused before anything is sent", async (to) => {
+  ])("refuses a message to %p before sending anything", async (to) => {
     const { port, received } = await startServer();
     const error = await refusal(new SmtpMailer({ url: `smtp://127.0.0.1:${port}`, from }).send({ ...message, to }));
     expect(error.code).toBe("invalid_request");
     expect(received).toEqual([]);
   });
 
-  test("a message with a line break in its subject is refused", async () => {
+  test("refuses a line break in the subject", async () => {
     const { port, received } = await startServer();
     const mailer = new SmtpMailer({ url: `smtp://127.0.0.1:${port}`, from });
     const error = await refusal(mailer.send({ ...message, subject: "A\r\nBcc: eve@example.com" }));
@@ -110,21 +110,21 @@ describe("a message", () => {
   });
 });
 
-describe("a failure is service_unavailable, with its code for the log and no secret", () => {
-  test("a wrong password, which the server repeats, is service_unavailable, with its code for the log and no secret", async () => {
+describe("failures of the mail server", () => {
+  test("reports a wrong password as service_unavailable with its code and without the secret", async () => {
     const { port } = await startServer({ authOptional: false });
     const error = await refusal(new SmtpMailer({ url: `smtp://me:canary-pw@127.0.0.1:${port}`, from }).send(message));
     expect(error).toMatchObject({ code: "service_unavailable", detail: "mail: EAUTH 535" });
     expect(Bun.inspect(error)).not.toContain("canary-pw");
   });
 
-  test("a refused recipient is service_unavailable, with its code for the log", async () => {
+  test("reports a refused recipient as service_unavailable with its code", async () => {
     const { port } = await startServer({ onRcptTo: (_address, _session, done) => done(new Error("no such user")) });
     const error = await refusal(new SmtpMailer({ url: `smtp://127.0.0.1:${port}`, from }).send(message));
     expect(error).toMatchObject({ code: "service_unavailable", detail: "mail: EENVELOPE 550" });
   });
 
-  test("a server that does not listen is service_unavailable, with its code for the log", async () => {
+  test("reports an unreachable mail server as service_unavailable with its code", async () => {
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const address = server.address();
@@ -135,7 +135,7 @@ describe("a failure is service_unavailable, with its code for the log and no sec
     expect(error.detail).toMatch(/^mail: E[A-Z]+$/);
   });
 
-  test.each(["", "220 hello\r\n"])("a server that says %p and no more is left in time", async (greeting) => {
+  test.each(["", "220 hello\r\n"])("times out a mail server that only says %p", async (greeting) => {
     const port = await startRaw(greeting);
     const started = performance.now();
     const mailer = new SmtpMailer({ url: `smtp://127.0.0.1:${port}`, from, timeoutMs: 100 });
@@ -143,7 +143,7 @@ describe("a failure is service_unavailable, with its code for the log and no sec
     expect(performance.now() - started).toBeLessThan(withinMs(1_000));
   });
 
-  test("the ninth message at once is refused, and places come back", async () => {
+  test("refuses the ninth concurrent message, and frees slots again", async () => {
     const port = await startRaw("");
     const mailer = new SmtpMailer({ url: `smtp://127.0.0.1:${port}`, from, timeoutMs: 200 });
     const waiting = Array.from({ length: 8 }, () => refusal(mailer.send(message)));
@@ -153,8 +153,8 @@ describe("a failure is service_unavailable, with its code for the log and no sec
   });
 });
 
-describe("encryption", () => {
-  test("encryption is required of smtp:// beyond this machine: without STARTTLS nothing is sent, the password least of all", async () => {
+describe("encryption of mail", () => {
+  test("requires STARTTLS for smtp:// beyond this machine, and sends nothing without it", async () => {
     const { port, received } = await startServer({ disabledCommands: ["STARTTLS"] });
     // The same machine by an address that is not known to be it.
     const error = await refusal(new SmtpMailer({ url: `smtp://me:p@[::ffff:127.0.0.1]:${port}`, from }).send(message));
@@ -162,7 +162,7 @@ describe("encryption", () => {
     expect(received).toEqual([]);
   });
 
-  test("encryption needs a certificate that proves the server's name", async () => {
+  test("requires a certificate for the mail server's name", async () => {
     const { port, received } = await startServer({ secure: true });
     const error = await refusal(new SmtpMailer({ url: `smtps://127.0.0.1:${port}`, from }).send(message));
     expect(error.code).toBe("service_unavailable");

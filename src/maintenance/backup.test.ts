@@ -67,7 +67,7 @@ function modesIn(path: string): Record<string, string> {
 }
 
 // hardening: O1
-test("a backup has what was settled before, whether the database had it or the spool alone, and is counted once", async () => {
+test("backs up settled requests from database and spool, and counts each once", async () => {
   await filled.settle("req_drained");
   await filled.ledger.flush();
   await filled.settle("req_on_spool");
@@ -80,7 +80,7 @@ test("a backup has what was settled before, whether the database had it or the s
   expect(await requestsIn(made.path)).toEqual(["req_drained", "req_on_spool"]);
 });
 
-test("makes no backup of a database that lost its records, which would push good ones out of their folder", async () => {
+test("refuses to back up a database that lost its accounts", async () => {
   await filled.leave();
   const db = new Sqlite(join(dataDir, "headrace.db"));
   db.run("PRAGMA foreign_keys = OFF");
@@ -90,14 +90,14 @@ test("makes no backup of a database that lost its records, which would push good
   expect(readdirSync(root)).toEqual(["data"]);
 });
 
-test("roll-ups that are not written yet are written by the start on it", async () => {
+test("backs up usage whose roll-ups are still unwritten, for the start to write", async () => {
   const ids = await addGatheredUsage(filled.db, filled.accountId);
   const made = await make();
   expect(made.manifest).toMatchObject({ counts: { requests: 300 } });
   expect(await requestsIn(made.path)).toEqual(ids.sort());
 });
 
-test("the spool is copied before the database: what leaves it meanwhile is not missing", async () => {
+test("copies the spool before the database, so that no record is missed", async () => {
   await filled.settle("req_1");
   let spool: string[] = [];
   await make({
@@ -110,7 +110,7 @@ test("the spool is copied before the database: what leaves it meanwhile is not m
   expect(spool).toEqual(["00000001.spool"]);
 });
 
-test("reports how many bytes the copy has, and never more than were expected", async () => {
+test("reports the copied bytes, never more than expected", async () => {
   const { db } = filled;
   const tiers = Array.from({ length: 3_000 }, (_, i) => ({ name: `tier-${i}`, environments: "live,".repeat(50) }));
   for (let from = 0; from < tiers.length; from += 500) {
@@ -125,7 +125,7 @@ test("reports how many bytes the copy has, and never more than were expected", a
 });
 
 // hardening: O1
-test("others write while a backup is made, and it is of one moment", async () => {
+test("backs up one moment while other processes write", async () => {
   const writer = new Sqlite(join(dataDir, "headrace.db"));
   writer.run("PRAGMA busy_timeout = 0");
   writer.run("PRAGMA synchronous = OFF");
@@ -152,7 +152,7 @@ test("others write while a backup is made, and it is of one moment", async () =>
 });
 
 // hardening: O2
-test("a backup is for its owner alone whatever the umask, without the secret and without credentials", async () => {
+test("restricts a backup to its owner under any umask, without the secret and credentials", async () => {
   const before = process.umask(0o022);
   await filled.settle("req_1");
   const { path } = await make().finally(() => process.umask(before));
@@ -166,7 +166,7 @@ test("a backup is for its owner alone whatever the umask, without the secret and
 });
 
 // hardening: O2
-test("a backup has the secret where it was asked for, and never another secret than the server's", async () => {
+test("includes the secret on request, and never another secret than the server's", async () => {
   const { code, stderr } = await backup([target(), "--include-secret"]);
   expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining("It contains the secret") });
   expect(readFileSync(join(target(), "secret"), "utf8")).toBe(readFileSync(join(dataDir, "secret"), "utf8"));
@@ -177,7 +177,7 @@ test("a backup has the secret where it was asked for, and never another secret t
 });
 
 // hardening: O2
-test("a damaged database makes no backup, and leaves nothing half done", async () => {
+test("makes no backup of a damaged database, and leaves nothing behind", async () => {
   for (let i = 0; i < 400; i++) await filled.settle(`req_${i}`);
   await filled.ledger.flush();
   await filled.db.unsafe("PRAGMA wal_checkpoint(TRUNCATE)");
@@ -195,20 +195,20 @@ test("a damaged database makes no backup, and leaves nothing half done", async (
 });
 
 // hardening: O2
-test("where there is no room a backup says how much is needed, before anything is written", async () => {
+test("reports the needed space before writing anything if there is too little", async () => {
   await expect(make({ freeBytes: () => 1_000_000 })).rejects.toThrow(/takes about \d+ MB in .*, where 1 MB are free/);
   expect(readdirSync(root)).toEqual(["data"]);
 });
 
 // hardening: O2
-test("a backup that is interrupted leaves nothing", async () => {
+test("leaves nothing of an interrupted backup", async () => {
   const controller = new AbortController();
   const making = make({ signal: controller.signal, onProgress: () => controller.abort(new Error("interrupted")) });
   await expect(making).rejects.toThrow("interrupted");
   expect(readdirSync(root)).toEqual(["data"]);
 });
 
-test("another backup is replaced with --force alone, and nothing else ever is", async () => {
+test("replaces another backup only with --force, and nothing else ever", async () => {
   expect(await backup([target()])).toMatchObject({ code: 0 });
   writeFileSync(join(target(), "mark"), "");
   expect(await backup([target()])).toMatchObject({ code: 1, stderr: expect.stringContaining("--force") });
@@ -221,7 +221,7 @@ test("another backup is replaced with --force alone, and nothing else ever is", 
   expect(readFileSync(file, "utf8")).toBe("mine");
 });
 
-test("--keep deletes the oldest of its own in the folder, and nothing that has another name or is none", async () => {
+test("deletes only the oldest backups of its own kind with --keep", async () => {
   const folder = join(root, "kept");
   mkdirSync(join(folder, "headrace-20200101T000000Z"), { recursive: true });
   mkdirSync(join(folder, "mine"));
@@ -238,7 +238,7 @@ test("--keep deletes the oldest of its own in the folder, and nothing that has a
   ]);
 });
 
-test("--keep never deletes the one just made, even beside such as a wrong clock dated ahead", async () => {
+test("never deletes the new backup with --keep, even beside backups with later dates", async () => {
   const folder = join(root, "backups");
   const on = (year: number) =>
     runCommand(["backup", folder, "--keep", "2", "--json", "--data-dir", dataDir], { nowMs: Date.UTC(year, 0, 1) });
@@ -250,7 +250,7 @@ test("--keep never deletes the one just made, even beside such as a wrong clock 
   expect(deleted).toEqual([join(folder, "headrace-20360101T000000Z")]);
 });
 
-test("what a backup that was killed has left is deleted after a day, and not before", async () => {
+test("deletes the remains of a killed backup only after a day", async () => {
   const folder = join(root, "kept");
   mkdirSync(folder);
   const draft = draftPath(join(folder, "x"), "backup");
@@ -262,7 +262,7 @@ test("what a backup that was killed has left is deleted after a day, and not bef
   expect(existsSync(draft)).toBe(false);
 });
 
-test("a backup without a path goes to the data directory; two of one second have two names", async () => {
+test("backs up to the data directory by default, under a new name each time", async () => {
   for (let i = 0; i < 2; i++) expect(await backup(["--quiet"])).toMatchObject({ code: 0, stderr: "" });
   const folder = join(dataDir, "backups");
   expect(readdirSync(folder).sort()).toEqual(["headrace-20261121T103339Z", "headrace-20261121T103339Z-2"]);
@@ -270,7 +270,7 @@ test("a backup without a path goes to the data directory; two of one second have
   expect(readManifest(join(folder, "headrace-20261121T103339Z")).kind).toBe("backup");
 });
 
-test("--json says all there is to know", async () => {
+test("prints everything about a backup with --json", async () => {
   const { code, stdout, stderr } = await backup([target(), "--json"]);
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   const said = JSON.parse(stdout);
@@ -284,14 +284,14 @@ test("--json says all there is to know", async () => {
   expect(said.bytes).toBe(said.manifest.parts.reduce((sum: number, part: { bytes: number }) => sum + part.bytes, 0));
 });
 
-test("with PostgreSQL a backup names pg_dump and the spool", async () => {
+test("points to pg_dump and the spool for a backup with PostgreSQL", async () => {
   const { code, stderr } = await backup([], { HEADRACE_DATABASE_URL: "postgres://u:p@127.0.0.1:1/x" });
   expect(code).toBe(1);
   expect(stderr).toMatch(/pg_dump[\s\S]*`spool`/);
   expect(stderr).not.toContain("u:p");
 });
 
-test("a backup that may not write into its folder names the user to run it as", async () => {
+test("names the user to run a backup as if it may not write into its folder", async () => {
   const folder = join(root, "of-another-user");
   mkdirSync(folder);
   await asNobody([root], async () => {
@@ -312,7 +312,7 @@ async function asNobody(paths: string[], work: () => Promise<void>): Promise<voi
   }
 }
 
-test("a data directory without records, and a folder that is not there, are said", async () => {
+test("reports a data directory without a database, and a missing target folder", async () => {
   await expect(make({ dataDir: join(root, "nothing") })).rejects.toThrow(/There is no database .*--data-dir/);
   await expect(make({ target: join(root, "not", "there") })).rejects.toThrow("make it first");
 });

@@ -15,8 +15,8 @@ beforeEach(() => {
 
 afterEach(() => rmSync(dataDir, { recursive: true, force: true }));
 
-describe("the file of SQLite", () => {
-  test("requires the database of a directory that was used, and makes none", () => {
+describe("the SQLite database file", () => {
+  test("requires the database of a used directory, and creates none", () => {
     requireDatabaseFile(dataDir);
     use();
     expect(() => requireDatabaseFile(dataDir)).toThrow("is missing or empty");
@@ -29,14 +29,14 @@ describe("the file of SQLite", () => {
 });
 
 describe("the id of the installation", () => {
-  test("refuses an empty database beside a directory that was used", async () => {
+  test("refuses an empty database beside a used directory", async () => {
     const db = await openDatabase(database());
     use();
     await expect(claimInstallation(db, dataDir)).rejects.toThrow("The database has no accounts");
     await db.close();
   });
 
-  test("names a database with accounts that has no id yet, and keeps the id", async () => {
+  test("gives an id to a database with accounts that has none, and keeps the id", async () => {
     const db = await openDatabase(database());
     await db`INSERT INTO accounts ${db({ id: "acct_1", name: "One", tier: "free", created_at: 1 })}`;
     use();

@@ -61,8 +61,8 @@ async function recordOf(key: string, secret = loadSecret(dataDir, undefined)) {
 
 const createdEvents = () => new SqlAuditLog(db).list({ action: "key.created" }, { after: undefined, limit: 100 });
 
-describe("the key", () => {
-  test("the key has every scope and no bound, belongs to the first account, and is alone on standard output", async () => {
+describe("the operator's key", () => {
+  test("creates a key with every scope and no bound for the first account, alone on standard output", async () => {
     const { code, stdout, stderr } = await run();
     expect(code).toBe(0);
     expect(stdout).toMatch(printedKey);
@@ -81,7 +81,7 @@ describe("the key", () => {
     expect(new Set(record?.scopes)).toEqual(new Set(scopes));
   });
 
-  test("the key is told to the audit log, without its secret, and empties nobody's cache", async () => {
+  test("audits the operator's key without its secret, and clears no cache", async () => {
     const before = await new SqlKeyStore(db).credentialRevision();
     const key = (await run(["--name", "Deploy", "--quiet"])).stdout.trim();
     expect(await new SqlKeyStore(db).credentialRevision()).toBe(before);
@@ -93,7 +93,7 @@ describe("the key", () => {
     expect(JSON.stringify(events)).not.toContain(key.slice(11, 30));
   });
 
-  test("the key has the name, environment and expiry that were asked for", async () => {
+  test("creates a key with the requested name, environment and expiry", async () => {
     const { stdout } = await run(["--name", "Deploy", "--environment", "test", "--expires", "30d", "--json"]);
     const { key, ...record } = JSON.parse(stdout);
     expect(record).toMatchObject({ object: "api_key", name: "Deploy", environment: "test", status: "active" });
@@ -101,13 +101,13 @@ describe("the key", () => {
     expect(await recordOf(key)).toMatchObject({ id: record.id, environment: "test" });
   });
 
-  test("the key is of the environment in which the server ran last", async () => {
+  test("creates a key of the environment in which the server ran last", async () => {
     writeCredentials(dataDir, { base_url: "http://127.0.0.1:1/v1", api_key: generateApiKey("dev") });
     expect((await run(["--quiet"])).stdout).toStartWith("sk_dev_");
     expect((await run(["--quiet", "--environment", "live"])).stdout).toStartWith("sk_live_");
   });
 
-  test("the key is of an account that is active: an operator who suspended the first can still come back", async () => {
+  test("creates a key of an active account, even if the first is suspended", async () => {
     const accounts = new SqlAccountStore(db);
     const origin = { nowSeconds, clientAddress: null, requestId: null };
     const event = () =>
@@ -122,18 +122,18 @@ describe("the key", () => {
   });
 });
 
-describe("with --quiet", () => {
-  test("with --quiet nothing but the key is printed", async () => {
+describe("the operator's key with --quiet", () => {
+  test("prints only the key with --quiet", async () => {
     const { stdout, stderr } = await run(["--quiet"]);
     expect(stdout).toMatch(printedKey);
     expect(stderr).toBe("");
   });
 });
 
-describe("the secret", () => {
+describe("the secret of the operator's key", () => {
   const configured = "ab".repeat(32);
 
-  test("the secret of HEADRACE_SECRET is used where the server uses it, and no file is made", async () => {
+  test("uses HEADRACE_SECRET like the server, and creates no file", async () => {
     const bytes = Buffer.from(configured, "hex");
     await db`DELETE FROM signing_keys`;
     await seal(bytes);
@@ -146,7 +146,7 @@ describe("the secret", () => {
     expect(readdirSync(dataDir)).not.toContain("secret");
   });
 
-  test("a secret that is not the server's gets no key: the server would refuse it", async () => {
+  test("creates no key under another secret than the server's", async () => {
     const { code, stdout, stderr } = await run([], { HEADRACE_SECRET: configured });
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
     expect(stderr).toContain("not the one that the server uses");
@@ -154,15 +154,15 @@ describe("the secret", () => {
     expect(await createdEvents()).toEqual([]);
   });
 
-  test("a secret that is none is a wrong call", async () => {
+  test("refuses an invalid secret as a usage error", async () => {
     const { code, stderr } = await run([], { HEADRACE_SECRET: "too short" });
     expect(code).toBe(2);
     expect(stderr).toContain("HEADRACE_SECRET: must be 32 bytes");
   });
 });
 
-describe("the database", () => {
-  test("the database is never made here: a directory without one is told so and left as it was", async () => {
+describe("the database of the operator's key", () => {
+  test("creates no database, and tells to start the server once", async () => {
     const empty = mkdtempSync(join(tmpdir(), "headrace-operator-empty-"));
     const { code, stderr } = await run([], {}, empty);
     expect(code).toBe(1);
@@ -174,7 +174,7 @@ describe("the database", () => {
   test.each([
     ["older", "DELETE FROM schema_migrations WHERE version > 1", "start the server again with this Headrace"],
     ["newer", "INSERT INTO schema_migrations (version, applied_at) VALUES (999, 0)", "use the newer Headrace"],
-  ])("the database of an %s version is left to the Headrace that runs on it", async (_which, change, message) => {
+  ])("refuses the database of an %s version, and names the right Headrace", async (_which, change, message) => {
     await db.unsafe(change);
     const { code, stderr } = await run();
     expect(code).toBe(1);
@@ -189,7 +189,7 @@ test.each([
   [["--environment", "prod"], "Allowed choices are live, test, dev"],
   [["--name", "x".repeat(101)], "1 to 100 characters"],
   [["--name", "a\u202Eb"], "printable characters"],
-])("the option %j is refused with what is allowed", async (args, message) => {
+])("refuses the option %j and tells what is allowed", async (args, message) => {
   const { code, stdout, stderr } = await run(args);
   expect(code).toBeGreaterThan(0);
   expect(stdout).toBe("");

@@ -73,7 +73,7 @@ function changeManifest(change: (manifest: Record<string, unknown>) => void): vo
 }
 
 // hardening: O3
-test("a restore puts everything back as of then, moves aside what was there, and the next start has the usage of the spool", async () => {
+test("restores the backup with the spool's usage, and moves the present data aside", async () => {
   const outcome = await restore(["--replace"]);
   expect(outcome).toMatchObject({ code: 0, stdout: `Restored into ${dataDir}.\n` });
   expect(outcome.stderr).toContain("made by Headrace 1.2.3");
@@ -86,7 +86,7 @@ test("a restore puts everything back as of then, moves aside what was there, and
   expect(server.logged("ledger_recovered")).toMatchObject([{ settled: 1, interrupted: 0 }]);
 });
 
-test("a restore into a directory that is not there needs no --replace, and the secret is asked for", async () => {
+test("restores into a missing directory without --replace, and asks for the secret", async () => {
   const fresh = join(root, "fresh");
   const { code, stderr } = await runCommand(["restore", backup, "--data-dir", fresh]);
   expect(code).toBe(0);
@@ -98,14 +98,14 @@ test("a restore into a directory that is not there needs no --replace, and the s
   expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
 });
 
-test("records that are there are not touched without --replace", async () => {
+test("keeps present data without --replace", async () => {
   const before = content();
   expect(await restore()).toMatchObject({ code: 1, stderr: expect.stringContaining("--replace") });
   expect(content()).toEqual(before);
 });
 
 // hardening: O3
-test("a restore is refused while a server holds the directory", async () => {
+test("refuses a restore while a server uses the directory", async () => {
   const release = lockDataDirectory(dataDir);
   const before = content();
   expect(await restore(["--replace"])).toMatchObject({ code: 1, stderr: expect.stringContaining("stop it first") });
@@ -129,7 +129,7 @@ test.each([
     "a wrong checksum",
     () => changeManifest(({ parts }) => Object.assign((parts as object[])[0] ?? {}, { sha256: "0".repeat(64) })),
   ],
-])("%s of the backup restores nothing", async (_what, damage) => {
+])("restores nothing from a backup with %s", async (_what, damage) => {
   damage();
   const before = content();
   expect(await restore(["--replace"])).toMatchObject({
@@ -144,7 +144,7 @@ test.each([
   ["has another format", { format_version: 2 }, "restore it with Headrace 1.2.3 or later"],
   ["names a file elsewhere", { parts: [{ name: "../x", bytes: 1, sha256: "0".repeat(64) }] }, "is damaged"],
   ["is no manifest", { format: "tar" }, "is damaged"],
-])("a backup that %s is refused with what to do", async (_what, change, said) => {
+])("refuses a backup that %s, with a remedy", async (_what, change, said) => {
   changeManifest((manifest) => Object.assign(manifest, change));
   const before = content();
   expect(await restore(["--replace"])).toMatchObject({ code: 1, stderr: expect.stringContaining(said) });
@@ -172,20 +172,20 @@ test.each([
     "Step 3 of the database's schema",
   ],
   ["a newer schema", newerStep(knownSteps + 1), "restore it with Headrace 1.2.3 or later"],
-])("a backup of %s is refused with what to do", async (_what, change, said) => {
+])("refuses a backup of %s, with a remedy", async (_what, change, said) => {
   await backUpAfter(change);
   const before = content();
   expect(await restore(["--replace"])).toMatchObject({ code: 1, stderr: expect.stringContaining(said) });
   expect(content()).toEqual(before);
 });
 
-test("a backup of a newer schema with which this Headrace can work is restored", async () => {
+test("restores a backup of a newer compatible schema", async () => {
   await backUpAfter(newerStep(knownSteps));
   expect(await restore(["--replace"])).toMatchObject({ code: 0 });
 });
 
 // hardening: O3
-test("under another secret nothing is restored: from the variable, or from the file", async () => {
+test("restores nothing under another secret, from the variable or the file", async () => {
   const before = content();
   const byVariable = await restore(["--replace"], { HEADRACE_SECRET: "ab".repeat(32) });
   expect(byVariable).toMatchObject({ code: 1, stderr: expect.stringContaining("HEADRACE_SECRET is not the secret") });
@@ -198,7 +198,7 @@ test("under another secret nothing is restored: from the variable, or from the f
   expect(replaced()).toEqual([]);
 });
 
-test("the secret of the backup comes with a restore, and the one that was there is moved aside", async () => {
+test("restores the backup's secret, and moves the present one aside", async () => {
   const right = readFileSync(join(dataDir, "secret"), "utf8");
   const withSecret = join(root, "with-secret");
   await runCommand(["backup", withSecret, "--include-secret", "--data-dir", dataDir]);
@@ -210,7 +210,7 @@ test("the secret of the backup comes with a restore, and the one that was there 
 });
 
 // hardening: O3
-test("a restore makes what was revoked since valid again, and each is named", async () => {
+test("names each revoked credential that a restore makes valid again", async () => {
   const db = await openDatabase(join(dataDir, "headrace.db"));
   const key = (id: string, revoked: number) => ({
     ...{
@@ -243,7 +243,7 @@ test("a restore makes what was revoked since valid again, and each is named", as
   expect(again).toMatchObject({ valid_again: [], secret: "right", data_dir: dataDir, manifest: { headrace: "1.2.3" } });
 });
 
-test("a restore over a damaged database says that nobody can tell what revives", async () => {
+test("reports that revived credentials are unknown after a restore over a damaged database", async () => {
   writeFileSync(join(dataDir, "headrace.db"), "not a database at all".repeat(1000));
   rmSync(join(dataDir, "headrace.db-wal"), { force: true });
   const { code, stderr } = await restore(["--replace"]);
@@ -252,12 +252,12 @@ test("a restore over a damaged database says that nobody can tell what revives",
   expect(await tiersIn(dataDir)).toEqual([]);
 });
 
-test("with PostgreSQL a restore says that nothing would be used", async () => {
+test("points to pg_restore for a restore with PostgreSQL", async () => {
   const { code, stderr } = await restore([], { HEADRACE_DATABASE_URL: "postgres://u:p@127.0.0.1:1/x" });
   expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining("pg_restore") });
 });
 
-test("a restore begins anew after one that died while it copied", async () => {
+test("starts a restore over after one that died during its copy", async () => {
   const draft = join(dataDir, "restore-draft");
   mkdirSync(draft);
   writeFileSync(join(draft, "left"), "");
@@ -266,7 +266,7 @@ test("a restore begins anew after one that died while it copied", async () => {
   expect(existsSync(join(dataDir, "left"))).toBe(false);
 });
 
-test("an abort before the exchange of a restore changes nothing", async () => {
+test("changes nothing if a restore is aborted before the exchange", async () => {
   const before = content();
   const controller = new AbortController();
   const restoring = restoreBackup({
@@ -278,7 +278,7 @@ test("an abort before the exchange of a restore changes nothing", async () => {
 });
 
 // hardening: O3
-test("a restore that is cut off at any step of the exchange is finished by the next start, and what was there is whole", async () => {
+test("completes a restore at the next start that was cut off during the exchange, with all old data", async () => {
   // Each step is one rename: a cut after the n-th is a directory in which the first n are done.
   const old = ["headrace.db-wal", "headrace.db-shm", "spool", "headrace.db"];
   const steps: [string, string][] = [
@@ -313,13 +313,13 @@ test("a restore that is cut off at any step of the exchange is finished by the n
   }
 });
 
-test("after a restore that was cut off while its folder was deleted, after all was done, the next start begins as ever", async () => {
+test("starts as usual after a restore that was cut off during its final cleanup", async () => {
   mkdirSync(join(dataDir, "restoring"));
   expect(await finishRestore(dataDir)).toBeUndefined();
   expect(existsSync(join(dataDir, "restoring"))).toBe(false);
 });
 
-test("a server that starts on a restore that was cut off finishes it, and says so", async () => {
+test("completes a cut-off restore at the server's start, and logs that", async () => {
   const draft = join(dataDir, "restore-draft");
   cpSync(backup, draft, { recursive: true });
   await beginRestore(dataDir, draft, "replaced-x");

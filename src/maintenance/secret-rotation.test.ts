@@ -52,7 +52,7 @@ onEachDatabase((databases) => {
   const countAt = (...secrets: [Uint8Array, ...Uint8Array[]]) => countUnderSecrets(db, secrets as KeyRing, now);
 
   // hardening: O6
-  test("a process that is killed in the middle of it leaves every key findable, under the one secret or the other", async () => {
+  test("leaves every key under either secret if the process is killed during a rotation", async () => {
     const count = 400;
     expect(await claimSecret(db, [older], now)).toBe(true);
     await addKeys(count, older);
@@ -101,7 +101,7 @@ onEachDatabase((databases) => {
     expect(await found()).toEqual(all);
   });
 
-  test("a process whose secret is no longer the one in use turns nothing back", async () => {
+  test("does not let a process with a retired secret revert keys", async () => {
     await claimSecret(db, [older], now);
     await addKeys(2, older);
     await claimSecret(db, [newer, older], now);
@@ -112,7 +112,7 @@ onEachDatabase((databases) => {
     expect(await countAt(newer)).toMatchObject({ keysUnderOlder: 0, keysUnderDropped: 1 });
   });
 
-  test("keys of a version that did not say their secret are under the one that was in use then", async () => {
+  test("assigns keys without a recorded secret to the secret of their time", async () => {
     await claimSecret(db, [older], now);
     await addKeys(3, older);
     await db`UPDATE api_keys SET secret_id = NULL`;
@@ -122,7 +122,7 @@ onEachDatabase((databases) => {
     expect(await countAt(newer, older)).toMatchObject({ keysUnderOlder: 3, keysUnderDropped: 0 });
   });
 
-  test("what has ended counts no more in what needs an older secret", async () => {
+  test("does not count ended keys as needing an older secret", async () => {
     await claimSecret(db, [older], now);
     await addKeys(4, older);
     await claimSecret(db, [newer, older], now);

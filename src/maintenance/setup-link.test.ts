@@ -36,8 +36,8 @@ const linkOf = (stdout: string) => {
 };
 const events = () => new SqlAuditLog(db).list({ action: "setup_link.created" }, { after: undefined, limit: 10 });
 
-describe("the link", () => {
-  test("the link is at the server's public address, works once for 24 hours, and is alone on standard output", async () => {
+describe("the setup link of the command", () => {
+  test("prints a link at the server's public address, alone, valid once for 24 hours", async () => {
     const { code, stdout, stderr } = await run();
     expect(code).toBe(0);
     expect(stdout).toMatch(printedLink);
@@ -52,31 +52,31 @@ describe("the link", () => {
     });
   });
 
-  test("the link ends those made before", async () => {
+  test("ends earlier setup links", async () => {
     const before = (await run()).stdout;
     expect(await linkOf((await run()).stdout)).toBeDefined();
     expect(await linkOf(before)).toBeUndefined();
   });
 
-  test("the link is in the audit log as the operator's doing, without its token", async () => {
+  test("audits the setup link as the operator's action, without its token", async () => {
     const { stdout } = await run();
     const [event, ...others] = await events();
     expect([event?.actor, others]).toEqual([{ type: "operator" }, []]);
     expect(JSON.stringify(event)).not.toContain(printedLink.exec(stdout)?.[1] ?? "no link");
   });
 
-  test("the link is at another address where one is named", async () => {
+  test("prints the link at a given address", async () => {
     const { stdout } = await run(["--quiet", "--base-url", "http://127.0.0.1:7545/v1/"]);
     expect(stdout).toStartWith("http://127.0.0.1:7545/setup/");
   });
 
-  test("takes its address from HEADRACE_PUBLIC_URL at a replica that has no credentials.json", async () => {
+  test("uses HEADRACE_PUBLIC_URL at a replica without credentials.json", async () => {
     unlinkSync(join(dataDir, "credentials.json"));
     const { stdout } = await run(["--quiet"], dataDir, { HEADRACE_PUBLIC_URL: "https://public.example.com/" });
     expect(stdout).toStartWith("https://public.example.com/setup/");
   });
 
-  test("the link is all that is printed with --quiet, and an object with --json", async () => {
+  test("prints only the link with --quiet, and an object with --json", async () => {
     expect(await run(["--quiet"])).toMatchObject({ stderr: "", stdout: expect.stringMatching(printedLink) });
     const { stdout, stderr } = await run(["--json"]);
     expect([JSON.parse(stdout), stderr]).toEqual([
@@ -86,8 +86,8 @@ describe("the link", () => {
   });
 });
 
-describe("there is none", () => {
-  test("there is no link where nobody knows the server's address", async () => {
+describe("refusals of the setup link", () => {
+  test("creates no link without the server's address, and tells how to name it", async () => {
     unlinkSync(join(dataDir, "credentials.json"));
     const { code, stdout, stderr } = await run();
     expect([code, stdout, await events()]).toEqual([1, "", []]);
@@ -95,7 +95,7 @@ describe("there is none", () => {
   });
 
   test.each(["ftp://ai.example.com", "https://ada:pw@ai.example.com/v1", "ai.example.com"])(
-    "there is no link at %s",
+    "creates no link at %s",
     async (address) => {
       const { code, stdout, stderr } = await run(["--base-url", address]);
       expect([code, stdout]).toEqual([2, ""]);
@@ -103,7 +103,7 @@ describe("there is none", () => {
     },
   );
 
-  test("there is no link where no server ever ran, and the directory is left as it was", async () => {
+  test("creates no link before any server ran, and leaves the directory unchanged", async () => {
     const empty = mkdtempSync(join(tmpdir(), "headrace-setup-empty-"));
     const { code, stderr } = await run([], empty);
     expect([code, readdirSync(empty)]).toEqual([1, []]);

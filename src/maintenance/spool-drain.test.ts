@@ -66,7 +66,7 @@ const outcomes = async (): Promise<Record<string, number>> => {
   return Object.fromEntries(rows.map(({ outcome, n }) => [outcome, Number(n)]));
 };
 
-test("all of the spool is taken over, what was cut off at its last figure, and the files go", async () => {
+test("drains the whole spool, cut-off requests by their last figures, and deletes the files", async () => {
   await leaveSpool(30);
   const { code, stdout } = await drain(lost);
   expect(stdout).toBe(`The usage of 31 requests was taken over from ${join(lost, "spool")}, 1 of them cut off.\n`);
@@ -75,7 +75,7 @@ test("all of the spool is taken over, what was cut off at its last figure, and t
   expect(readdirSync(join(lost, "spool")).filter((name) => name.endsWith(".spool"))).toEqual([]);
 });
 
-test("a drain that is done again, or with a copy of what was done already, counts nothing twice", async () => {
+test("counts nothing twice in a repeated drain or a drain of a copy", async () => {
   await leaveSpool(5);
   const copy = join(root, "copy");
   cpSync(join(lost, "spool"), copy, { recursive: true });
@@ -88,7 +88,7 @@ test("a drain that is done again, or with a copy of what was done already, count
   expect(await outcomes()).toEqual({ completed: 5, interrupted: 1 });
 });
 
-test("a drain beside a server that gathers roll-ups of many keys, on whose database it is, counts all once", async () => {
+test("counts each request once in a drain beside a running server", async () => {
   await leaveSpool(300, (i) => `key_${i}`);
   const server = await SpoolLedger.open({ db, directory: join(dataDir, "spool"), log, clock: systemClock, drainMs: 1 });
   const serve = async (name: string) => {
@@ -105,7 +105,7 @@ test("a drain beside a server that gathers roll-ups of many keys, on whose datab
   expect(await outcomes()).toEqual({ completed: 900, interrupted: 1 });
 });
 
-test("a quota that the shared counters could not be told of fails the command, which done again tells them", async () => {
+test("fails if the shared counters cannot be updated, and updates them when repeated", async () => {
   await using redis = await startRedis();
   await db`
     INSERT INTO api_keys (id, account_id, name, environment, digest, prefix, last4, scopes, created_at, limit_id)
@@ -129,7 +129,7 @@ test("a quota that the shared counters could not be told of fails the command, w
   await limits.close();
 });
 
-test("a server that runs on the directory keeps its spool", async () => {
+test("does not drain the directory of a running server", async () => {
   await leaveSpool(1);
   const release = lockDataDirectory(lost);
   for (const directory of [lost, join(lost, "spool")]) {
@@ -141,7 +141,7 @@ test("a server that runs on the directory keeps its spool", async () => {
   expect((await drain(lost)).code).toBe(0);
 });
 
-test("usage of another installation stays where it is, with what to set", async () => {
+test("keeps usage of another installation in place, and tells what to set", async () => {
   await leaveSpool(1);
   const other = join(root, "other");
   mkdirSync(other);
@@ -155,7 +155,7 @@ test("usage of another installation stays where it is, with what to set", async 
   expect((await drain(lost)).stdout).toContain("2 requests");
 });
 
-test("where there is no spool, or no such directory, the drain says so", async () => {
+test("reports a missing spool or directory", async () => {
   for (const [path, text] of [
     [join(root, "nowhere"), "There is no directory"],
     [lost, "There is no spool in"],

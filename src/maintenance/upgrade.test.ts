@@ -54,7 +54,7 @@ async function startAsOld(path: string, steps: number): Promise<void> {
 
 // hardening: O4
 test.each(Array.from({ length: knownSteps - 1 }, (_, i) => i + 1))(
-  "an upgrade from schema %i brings it up to date, loses nothing, and makes a backup that the Headrace from before takes",
+  "upgrades from schema %i without loss, with a backup for the earlier Headrace",
   async (steps) => {
     await makeOldDatabase(file, steps);
     const db = await open();
@@ -78,13 +78,13 @@ test.each(Array.from({ length: knownSteps - 1 }, (_, i) => i + 1))(
   },
 );
 
-test("a new database, and one that is up to date, need no upgrade", async () => {
+test("upgrades neither a new nor a current database", async () => {
   await (await open()).close();
   await (await open()).close();
   expect({ backups: backups(), events: events() }).toEqual({ backups: [], events: [] });
 });
 
-test("a database of a newer Headrace, or another build, is refused before anything is copied", async () => {
+test("refuses a database of a newer Headrace or another build before copying anything", async () => {
   await makeOldDatabase(file, old);
   const db = new Sqlite(file);
   db.run("UPDATE schema_migrations SET checksum = 'x' WHERE version = 2");
@@ -96,7 +96,7 @@ test("a database of a newer Headrace, or another build, is refused before anythi
 });
 
 // hardening: O4
-test("without room an upgrade does not begin, and says how to; with the option it goes without", async () => {
+test("does not upgrade without room for a backup, unless an option allows that", async () => {
   await makeOldDatabase(file, old);
   const failed = open({ freeBytes: () => 1_000_000 });
   await expect(failed).rejects.toThrow(StartError);
@@ -109,7 +109,7 @@ test("without room an upgrade does not begin, and says how to; with the option i
 });
 
 // hardening: O4
-test("a step that fails leaves the database as it was, and names the backup; tried again, nothing is copied again", async () => {
+test("leaves the database unchanged if a step fails, names the backup, and reuses it", async () => {
   await makeOldDatabase(file, 1);
   const db = new Sqlite(file);
   // Stands in the way of a later step.
@@ -134,7 +134,7 @@ test("a step that fails leaves the database as it was, and names the backup; tri
   expect(backups()).toHaveLength(2);
 });
 
-test("the newest three backups of upgrades are kept, and drafts of starts that were killed are not", async () => {
+test("keeps the newest three backups of upgrades, and deletes drafts of killed starts", async () => {
   mkdirSync(join(dataDir, "backups"));
   for (let i = 0; i < 5; i++) {
     for (const name of ["headrace.db", "headrace.db-wal", "headrace.db-shm"])
@@ -150,7 +150,7 @@ test("the newest three backups of upgrades are kept, and drafts of starts that w
   expect(times).toEqual([nowSeconds - 120, nowSeconds - 60, nowSeconds]);
 });
 
-test("what the spool of the version before still has is in the backup as well", async () => {
+test("includes the earlier version's spool in the backup", async () => {
   await makeOldDatabase(file, old);
   mkdirSync(join(dataDir, "spool"));
   await Bun.write(join(dataDir, "spool", "00000007.spool"), "#");
@@ -159,7 +159,7 @@ test("what the spool of the version before still has is in the backup as well", 
   expect(readdirSync(join(dataDir, "backups", name, "spool"))).toEqual(["00000007.spool"]);
 });
 
-test("a server does the upgrade at its start, serves, and tells the way back in its log", async () => {
+test("upgrades at the server's start, serves, and logs the way back", async () => {
   await makeOldDatabase(file, old);
   cpSync(file, join(dataDir, "before.db"));
   await using server = await startHeadrace({ dataDir });

@@ -9,8 +9,8 @@ import { Exposition, formatFor, labelText } from "./exposition.ts";
 import { Buckets, Histogram } from "./histogram.ts";
 import { Traffic } from "./traffic.ts";
 
-describe("the text", () => {
-  test("the text says of each metric what it is before its samples, whatever is in a label", () => {
+describe("the metrics text", () => {
+  test("describes each metric before its samples, with any characters in labels", () => {
     const odd = 'a"b\\c\nd{e="f"} 1';
     const out = new Exposition("prometheus");
     out.family("a_total", "counter", "One\nline \\ more").sample(labelText({ model: odd, empty: "" }), 3);
@@ -20,7 +20,7 @@ describe("the text", () => {
     expect(["a_total", "b", "c", "d"].map((name) => metrics.get(name))).toEqual([3, Infinity, NaN, 1e-7]);
   });
 
-  test("the text is OpenMetrics for who asks for it", () => {
+  test("writes OpenMetrics on request", () => {
     expect(formatFor("application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.5")).toBe(
       "openmetrics",
     );
@@ -33,8 +33,8 @@ describe("the text", () => {
   });
 });
 
-describe("a histogram", () => {
-  test("a histogram counts each time in the buckets whose bound it does not exceed, in seconds", () => {
+describe("histograms", () => {
+  test("counts each time in the buckets whose bound it does not exceed, in seconds", () => {
     const histogram = new Histogram(new Buckets([0.1, 1, 2.5]));
     for (const ms of [0, 99.9, 100, 100.1, 1_000, 2_600]) histogram.observe(ms);
     const out = new Exposition("prometheus").family("h", "histogram", "H");
@@ -52,11 +52,11 @@ describe("a histogram", () => {
   });
 });
 
-describe("series by label", () => {
+describe("metric series by label", () => {
   const seriesOf = (most: number, gone: ReadonlySet<string> = new Set()) =>
     new BoundedSeries({ most, make: (label) => ({ label, count: 0 }), isGone: (value) => gone.has(value) });
 
-  test("the series by label are as many as allowed, and one for the rest", () => {
+  test("bounds the series by label, with one for the rest", () => {
     const series = seriesOf(3);
     for (let i = 0; i < 10_000; i++) series.of(`m${i}`).count++;
     expect([...series.all()]).toEqual([
@@ -67,7 +67,7 @@ describe("series by label", () => {
     ]);
   });
 
-  test("the series by label give their place away once what they count is gone, soon and not before", () => {
+  test("frees a series for another label soon after its object is gone, and not before", () => {
     const gone = new Set<string>();
     const series = seriesOf(2, gone);
     for (const value of ["a", "b", "c"]) series.of(value);
@@ -76,7 +76,7 @@ describe("series by label", () => {
     expect([...series.all()].map(({ label }) => label)).toEqual(["b", "c", "other"]);
   });
 
-  test("a series that is called as the rest is is counted with the rest", () => {
+  test("counts a label named like the rest with the rest", () => {
     const series = seriesOf(1);
     for (const value of ["other", "a", "b", "other"]) series.of(value).count++;
     expect([...series.all()]).toEqual([
@@ -127,8 +127,8 @@ function traffic(offered: (id: string) => boolean = () => true) {
   return { counted, read, ended };
 }
 
-describe("traffic", () => {
-  test("the time of a token is the mean of those after the first, and only of what was timed", () => {
+describe("traffic metrics", () => {
+  test("measures the mean time of tokens after the first, for timed answers only", () => {
     const { ended, read } = traffic();
     ended();
     ended({}, { firstTokenMs: null });
@@ -140,7 +140,7 @@ describe("traffic", () => {
     expect(metrics.get("headrace_inference_duration_seconds_count")).toBe(3);
   });
 
-  test("attempts beyond the first are retries; another model that serves is a fallback", () => {
+  test("counts attempts after the first as retries, and another serving model as a fallback", () => {
     const { ended, read } = traffic();
     ended({}, {}, { attempts: 3 });
     ended({}, {}, { attempts: 0 });
@@ -150,7 +150,7 @@ describe("traffic", () => {
     expect(metrics.get("headrace_fallbacks_total", { model: "m" })).toBe(1);
   });
 
-  test("what came of streams that broke off is told of models where one was to go on", () => {
+  test("counts outcomes of broken-off streams for models with continuations only", () => {
     const { ended, read } = traffic();
     ended({ model: "n" });
     ended({}, {}, { continuations: ["continued", "continued", "unfit"] });
@@ -164,7 +164,7 @@ describe("traffic", () => {
     ).toBe(true);
   });
 
-  test("what is spent is told of models that have a price", () => {
+  test("counts spending for models with a price only", () => {
     const { ended, read } = traffic();
     ended({ model: "free" });
     ended({ model: "dear" }, { nanoUsd: 1_500_000_000 });
@@ -172,7 +172,7 @@ describe("traffic", () => {
     expect(read().get("headrace_spend_usd_total")).toBe(1.5);
   });
 
-  test("an upstream's attempts are told by what became of them", () => {
+  test("counts an upstream's attempts by outcome", () => {
     const { counted, read } = traffic();
     const left = new DOMException("left", "AbortError");
     for (const error of [undefined, undefined, new GatewayError("upstream_timeout", "late"), left, new Error("ours")]) {
@@ -185,7 +185,7 @@ describe("traffic", () => {
     ).toEqual([2, 1, 1, 1]);
   });
 
-  test("what is open is told by model, and is nothing once it has ended, also of what has no series of its own", () => {
+  test("counts open requests by model down to zero, also for models without a series", () => {
     const { counted, read } = traffic();
     const all = Array.from({ length: 300 }, (_, i) => ({ ...begin, model: `m${i}` }));
     for (const one of all) counted.inferenceBegan(one);
@@ -197,13 +197,13 @@ describe("traffic", () => {
     expect(read().get(open)).toBe(0);
   });
 
-  test("each request that waits is counted by model", () => {
+  test("counts each waiting request by model", () => {
     const { read } = traffic();
     const waiting = read(new Map([["m", 3]]));
     expect(waiting.get("headrace_inference_requests_waiting", { model: "m" })).toBe(3);
   });
 
-  test("a catalog of 10,000 models and upstreams has a bounded number of series", () => {
+  test("bounds the series of a catalog with 10,000 models and upstreams", () => {
     const { counted, ended, read } = traffic();
     for (let i = 0; i < 10_000; i++) {
       ended({ model: `m${i}` }, { upstream: `u${i}` });
@@ -217,7 +217,7 @@ describe("traffic", () => {
     expect(metrics.get("headrace_prompt_tokens_total")).toBe(100_000);
   });
 
-  test("upstreams that come and go add no series to a model without end", () => {
+  test("bounds the series of a model whose upstreams come and go", () => {
     let newest = 0;
     const { counted, ended, read } = traffic((name) => name === "m" || Number(name.slice(1)) > newest - 2);
     for (; newest < 2_000; newest++) {
@@ -229,7 +229,7 @@ describe("traffic", () => {
     expect(metrics.series("headrace_inference_requests_total").length).toBeLessThanOrEqual(66);
   });
 
-  test("models that went away give their place to new ones", () => {
+  test("gives the series of removed models to new ones", () => {
     const offered = new Set(Array.from({ length: 200 }, (_, i) => `old${i}`));
     const { ended, read } = traffic((id) => offered.has(id));
     for (const model of offered) ended({ model });
@@ -241,7 +241,7 @@ describe("traffic", () => {
     expect(models).toContainEqual({ model: "new" });
   });
 
-  test("methods that nobody knows, and what is no request, are one", () => {
+  test("counts unknown methods and malformed requests as one", () => {
     const { counted, read } = traffic();
     for (const method of ["BREW", "get", "", "X".repeat(9_000)]) {
       counted.httpEnded({ requestId: "req_1", method, route: undefined, status: 404, durationMs: 1 });

@@ -13,7 +13,7 @@ function textOf(format: ExpositionFormat, requests: Record<string, number>, open
 }
 
 for (const format of ["prometheus", "openmetrics"] as const) {
-  test(`samples of the same labels are added, and what only one process has is kept (${format})`, () => {
+  test(`adds samples of equal labels, and keeps those of a single process (${format})`, () => {
     const sum = summed(textOf(format, { a: 1, 'b "c" d': 2 }, 3), [
       textOf("prometheus", { a: 10, z: 5 }, 4),
       textOf("prometheus", { 'b "c" d': 0.5 }, 0, "headrace_new"),
@@ -32,18 +32,18 @@ for (const format of ["prometheus", "openmetrics"] as const) {
   });
 }
 
-test("of a process that is gone what it counted is kept, and none of its gauges", () => {
+test("keeps counters of an ended process, and none of its gauges", () => {
   const text = textOf("prometheus", { a: 1, b: 2 }, 7);
   expect(summed(textOf("prometheus", { a: 1 }, 3), [countersOf(text)])).toBe(textOf("prometheus", { a: 2, b: 2 }, 3));
   expect(summed("", [countersOf(text)])).toBe(countersOf(text));
 });
 
-test("the text of one process stays as it is", () => {
+test("returns the text of a single process unchanged", () => {
   const text = textOf("openmetrics", { a: 1 }, 0);
   expect(summed(text, [])).toBe(text);
 });
 
-test("a value is read by its whole name, and is 0 where there is none", () => {
+test("reads a value by its whole name, and 0 without one", () => {
   const text = textOf("prometheus", { a: 1 }, 7, "headrace_open_more");
   expect([sampleIn(text, "headrace_open"), sampleIn(text, "headrace_ope"), sampleIn("", "headrace_open")]).toEqual([
     7, 0, 0,

@@ -166,7 +166,7 @@ test.each([
   await expect(read(Buffer.from(text, "latin1"), spaceOf())).rejects.toThrow(words);
 });
 
-test("keeps a form's file without a name, and removes files of a killed process at the start", async () => {
+test("stores a form's file without a name, and removes files of a killed process at the start", async () => {
   const directory = join(home, "forms");
   const space = spaceOf();
   expect(statSync(directory).mode & 0o777).toBe(0o700);
@@ -204,7 +204,7 @@ test("gathers a form of single bytes in a few blocks, in memory and on disk, and
   }
 });
 
-test("refuses a form for which the disk has no room in words, and so that SDKs do not send it again", async () => {
+test("refuses a form on a full disk, names the cause, and forbids a retry", async () => {
   const space = spaceOf();
   space.file = () => open("/dev/full", "r+");
   const refusal = await read(form(Buffer.alloc(50_000)), space).catch((error: unknown) => error);

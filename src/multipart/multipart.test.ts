@@ -89,7 +89,7 @@ test.each(["\r\n", "\r\n\r\n"])("reads a form with %j before its first boundary,
   }
 });
 
-describe("refused is", () => {
+describe("malformed forms", () => {
   test.each([
     ["a form of nothing", "", "does not begin"],
     ["one that begins with something else", "x\r\n--b--", "does not begin"],
@@ -126,7 +126,7 @@ describe("refused is", () => {
     ["a lone line feed", `${part(`${named}\nx: b`)}--b--`, "headers"],
     ["a head that is too long", `${part(`${named}\r\nx: ${"y".repeat(maxHeadBytes)}`)}--b--`, "longer than"],
     ["something behind the end", `${part(named)}--b--\r\n${part(named)}`, "behind its last"],
-  ])("%s, whole and byte by byte", (_, text, words) => {
+  ])("refuses %s, whole and byte by byte", (_, text, words) => {
     const bytes = Buffer.from(text);
     expect(() => read(bytes)).toThrow(words);
     expect(() =>

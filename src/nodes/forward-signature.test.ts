@@ -13,7 +13,7 @@ const request: SignedRequest = {
   bodyDigest: bodyDigest("{}"),
 };
 
-test("what was signed passes once, and not again for as long as its time would be good", () => {
+test("accepts a signature once, and not again while its time is valid", () => {
   const clock = manualClock();
   const verifier = new ForwardVerifier(key, clock);
   const signed = signForward(request, key, clock);
@@ -45,7 +45,7 @@ test.each([
   ["replicaId", "rep_2"],
   ["about", "eyJ8"],
   ["bodyDigest", bodyDigest("{ }")],
-] as const)("another %s does not pass", (name, value) => {
+] as const)("rejects a signature for another %s", (name, value) => {
   const clock = manualClock();
   const verifier = new ForwardVerifier(key, clock);
   const signed = signForward(request, key, clock);
@@ -54,7 +54,7 @@ test.each([
   expect(verifier.verify(request, signed)).toBe(true);
 });
 
-test("30 s either way pass, more do not; nor does another key, nor what is no signature", () => {
+test("accepts clocks up to 30 s apart, and rejects other keys and malformed signatures", () => {
   const clock = manualClock();
   const signed = signForward(request, key, clock);
   const at = (seconds: number) => {

@@ -58,7 +58,7 @@ function setUp(formats?: Engine["formats"], engines?: readonly Engine[]) {
 test.each([
   ["no room", noRoom(), false],
   ["the engine's", new GatewayError("upstream_error", "It broke off."), true],
-])("an engine whose answer breaks off rests only where the fault is its own: %s", async (_, error, rests) => {
+])("rests an engine only for its own fault when its answer breaks off: %s", async (_, error, rests) => {
   const { body, serving, isResting } = setUp();
   body.onFlow = () => body.sink?.data(ByteSpan.of(chunk));
   const answer = await serving.handle(requestOf(chatBody), new Cancellation());
@@ -112,7 +112,7 @@ test.each([
   ["an error as the first event", 'event: error\ndata: {"message":"no memory"}\n\n'],
   ["an error as the first event without a name", 'data: {"error":{"message":"no memory"}}\n\n'],
   ["a stream that breaks off before its first event", brokenOff(": ping\n\n")],
-])("a node asks its next engine where a success is %s", async (_, first) => {
+])("tries a node's next engine if a success is %s", async (_, first) => {
   expect(await answersOfTwo(first)).toEqual(answered);
 });
 
@@ -124,11 +124,11 @@ test.each([
   ["a whole answer of 200 KB", `{"data":[${"1,".repeat(100_000)}1]}`],
   ["sound", "RIFF\u0000WAVE"],
   ["an event of 100 KB", `data: {"choices":[{"delta":{"content":"${"a".repeat(100_000)}"}}]}\n\n`],
-])("a node passes on %s as they came, and asks no other engine", async (_, first) => {
+])("passes on %s unchanged from a node, and tries no other engine", async (_, first) => {
   expect(await answersOfTwo(first)).toEqual({ ...answered, text: first, asked: 1, rests: false });
 });
 
-test("a node answers 500 where none of its engines gives an answer", async () => {
+test("answers 500 at a node if none of its engines answers", async () => {
   expect(await answersOfTwo("null", "<html>")).toMatchObject({
     status: 500,
     text: "upstream_error",
@@ -137,12 +137,12 @@ test("a node answers 500 where none of its engines gives an answer", async () =>
   });
 });
 
-test("an error that is the request's own is final at a node", async () => {
+test("tries no other engine at a node for an error of the request itself", async () => {
   const fault = '{"error":{"message":"too long","code":"context_length_exceeded"}}';
   expect(await answersOfTwo(fault)).toMatchObject({ text: "invalid_request", asked: 1, rests: false, running: 0 });
 });
 
-test("a request that is cancelled before its answer begins stops its engine", async () => {
+test("stops a node's engine if its request is cancelled before the answer", async () => {
   const { body, serving, isResting } = setUp();
   const cancellation = new Cancellation();
   body.onFlow = () => cancellation.cancel();
@@ -150,7 +150,7 @@ test("a request that is cancelled before its answer begins stops its engine", as
   expect([body.cancelled, isResting(), serving.running]).toEqual([true, false, 0]);
 });
 
-test("a body whose beginning was read stays paused for a gateway that falls behind, until it goes on", async () => {
+test("keeps a peeked body paused for a slow gateway until it resumes", async () => {
   const { body, serving } = setUp();
   body.onFlow = () => body.sink?.data(ByteSpan.of(chunk));
   const answer = await serving.handle(requestOf(chatBody), new Cancellation());
@@ -168,7 +168,7 @@ test("a body whose beginning was read stays paused for a gateway that falls behi
   expect(body.paused).toBe(false);
 });
 
-test("a body that is cancelled with its first piece gives nothing more", async () => {
+test("delivers nothing more of a body that is cancelled at its first piece", async () => {
   const { body, serving } = setUp();
   body.onFlow = () => {
     body.sink?.data(ByteSpan.of(": ping\n\n"));

@@ -24,7 +24,7 @@ function connectionAt(replicaId: string): NodeConnection {
   return { nodeId: "node_1", replicaId, connectionId: replicaId, clientAddress: "", connectedAt: 0, advertiseUrl };
 }
 
-test("an answer of the database that is late takes nothing back that was read after it", async () => {
+test("ignores a late database answer that is older than a later read", async () => {
   const answers: PromiseWithResolvers<NodeConnection[]>[] = [];
   const store = {
     listNodes: async () => [record],

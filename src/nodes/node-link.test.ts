@@ -28,7 +28,7 @@ const quick = { heartbeatMs: 20, silenceMs: 120, authenticationMs: 500 };
 const at = (gateway: TestGateway, url: string): TestGateway => ({ ...gateway, url });
 const plain = new Headers();
 
-test("a node that is cut off comes back by itself, announces again, and what was open has failed", async () => {
+test("reconnects a node after a cut, announces again, and fails the open requests", async () => {
   await using gateway = startGateway();
   using proxy = cuttableProxy(gateway.http.server.port);
   const body = new ScriptedBody();
@@ -52,7 +52,7 @@ test("a node that is cut off comes back by itself, announces again, and what was
 });
 
 // long-lived: nodeTunnel.idle
-test("a link that falls silent is noticed at both ends, and the node is back soon after it passes again", async () => {
+test("notices a silent link at both ends, and reconnects soon after it works again", async () => {
   await using gateway = startGateway({ limits: quick });
   using proxy = cuttableProxy(gateway.http.server.port);
   using node = startNode(at(gateway, proxy.url), {
@@ -77,7 +77,7 @@ test("a link that falls silent is noticed at both ends, and the node is back soo
   expect(performance.now() - mendedMs).toBeLessThan(withinMs(1_000));
 });
 
-test("a quiet link is kept open by heartbeats alone, and its round trip is known", async () => {
+test("keeps a quiet link open by heartbeats alone, and measures its round trip", async () => {
   await using gateway = startGateway({ limits: quick });
   using node = startNode(gateway, { limits: quick });
   const end = await endOf(gateway, node);
@@ -87,7 +87,7 @@ test("a quiet link is kept open by heartbeats alone, and its round trip is known
   expect(end.roundTripMs).toBeLessThan(withinMs(100));
 });
 
-test("cut at any moment, every stream ends and nothing stays behind", async () => {
+test("ends every stream and leaves nothing behind after a cut at any moment", async () => {
   await using gateway = startGateway();
   using proxy = cuttableProxy(gateway.http.server.port);
   using node = startNode(at(gateway, proxy.url), { timings: { firstBackoffMs: 1, backoffMs: 1, connectMs: 1_000 } });
@@ -114,7 +114,7 @@ test("cut at any moment, every stream ends and nothing stays behind", async () =
   expect(node.faults).toEqual([]);
 });
 
-test("a node connects once its gateway is there, at intervals that have a cap", async () => {
+test("connects a node once its gateway is there, with a bounded backoff", async () => {
   const key = newNodeKey();
   const node = { id: "node_late", privateKey: key.privateKey };
   const states: string[] = [];
@@ -140,7 +140,7 @@ test("a node connects once its gateway is there, at intervals that have a cap", 
   expect(away.state.status).toBe("closed");
 });
 
-describe("is over for good", () => {
+describe("the end of a node's link", () => {
   const refusals: [what: string, code: number, message: string][] = [
     [
       "when it was revoked",
@@ -159,7 +159,7 @@ describe("is over for good", () => {
     ],
   ];
   for (const [what, code, message] of refusals) {
-    test(`${what}, also later`, async () => {
+    test(`stops for good ${what}, also later`, async () => {
       await using gateway = startGateway();
       using node = startNode(gateway);
       const end = await endOf(gateway, node);
@@ -174,7 +174,7 @@ describe("is over for good", () => {
     });
   }
 
-  test("a link goes on when the gateway goes away, or cannot look anything up", async () => {
+  test("retries while the gateway is away or cannot look anything up", async () => {
     let fails = true;
     await using gateway = startGateway({
       findKey: async (id) => {
@@ -190,7 +190,7 @@ describe("is over for good", () => {
     await endOf(gateway, node, 2);
   });
 
-  test("a link goes on when the versions have nothing in common: one of the two will be updated", async () => {
+  test("retries while the versions have nothing in common", async () => {
     let major = 2;
     await using gateway = rawGateway((end) => {
       end.send(messageTypes.hello, 0, rawHello({ major }));
@@ -206,7 +206,7 @@ describe("is over for good", () => {
   });
 });
 
-test("closed before its connection came about, it opens none", async () => {
+test("opens no connection after it was closed early", async () => {
   await using gateway = startGateway();
   using node = startNode(gateway);
   node.link.close();
@@ -218,7 +218,7 @@ test("closed before its connection came about, it opens none", async () => {
   expect(draining.link.state.status).toBe("closed");
 });
 
-test("a server that stops does not wait for its nodes; closed by force it cuts them, and what was open fails", async () => {
+test("stops without waiting for nodes, and fails their open requests when closed by force", async () => {
   await using gateway = startGateway();
   using node = startNode(gateway, { handle: () => new Promise(() => {}) });
   const end = await endOf(gateway, node);
@@ -230,7 +230,7 @@ test("a server that stops does not wait for its nodes; closed by force it cuts t
   await until(() => node.link.state.status === "waiting", "the node's notice");
 });
 
-test("the endpoint follows from the base URL of the gateway, with or without /v1", () => {
+test("derives the endpoint from the gateway's base URL, with or without /v1", () => {
   const of = (url: string) => connectUrl(url).href;
   expect(of("https://a.example")).toBe("https://a.example/v1/node/connect");
   expect(of("https://a.example:8443/v1/")).toBe("https://a.example:8443/v1/node/connect");
@@ -239,7 +239,7 @@ test("the endpoint follows from the base URL of the gateway, with or without /v1
   expect(() => of("a.example")).toThrow();
 });
 
-test("a key or a URL that is none is told at once", () => {
+test("rejects an invalid key or URL at once", () => {
   const options = {
     ...{ gateway: gatewayUrl, handle: () => new Promise<never>(() => {}) },
     announcement: () => ({ version: "1", models: [] }),
@@ -249,7 +249,7 @@ test("a key or a URL that is none is told at once", () => {
   expect(() => new NodeLink({ ...options, url: "nowhere", node: { id: "n", privateKey } })).toThrow();
 });
 
-test("ten thousand requests leave nothing behind", async () => {
+test("leaves nothing behind after ten thousand requests", async () => {
   await using gateway = startGateway();
   using node = startNode(gateway);
   const end = await endOf(gateway, node);

@@ -4,7 +4,7 @@ import { proxyFor } from "./outbound-proxy.ts";
 
 const proxies = { HTTPS_PROXY: "http://secure:1", HTTP_PROXY: "plain:2" };
 
-test("each scheme has its own, ALL_PROXY stands in, lower case comes first", () => {
+test("chooses a proxy by scheme, then ALL_PROXY, with lower-case names first", () => {
   expect(proxyFor("https://a.example", proxies)).toBe("http://secure:1");
   expect(proxyFor("http://a.example", proxies)).toBe("http://plain:2");
   expect(proxyFor("https://a.example", { ALL_PROXY: "http://all" })).toBe("http://all");
@@ -13,7 +13,7 @@ test("each scheme has its own, ALL_PROXY stands in, lower case comes first", () 
   expect(proxyFor("https://a.example", {})).toBeUndefined();
 });
 
-test("this machine, and what NO_PROXY names, is reached directly", () => {
+test("connects directly to this machine and to names in NO_PROXY", () => {
   const direct = (url: string, list: string) => proxyFor(url, { ...proxies, NO_PROXY: list }) === undefined;
   for (const url of ["http://localhost:1", "https://127.0.0.1", "http://[::1]:8"]) expect(direct(url, "")).toBe(true);
   expect(direct("https://a.example", "b.example, A.example")).toBe(true);

@@ -34,7 +34,7 @@ async function heardOf(trailer: string | undefined): Promise<unknown> {
   return sink.error;
 }
 
-test("what broke an answer off is told, with whether that was for want of room", async () => {
+test("reports what broke an answer off, and whether room was missing", async () => {
   const fault = new GatewayError("upstream_timeout", "Too slow.", { detail: "node_1: model-7" });
   const told = await heardOf(faultTrailer(fault));
   expect(told).not.toBeInstanceOf(BlamelessError);
@@ -44,7 +44,7 @@ test("what broke an answer off is told, with whether that was for want of room",
   expect(full).toMatchObject({ code: "service_unavailable", message: "Full.", retryAfterSeconds: 2 });
 });
 
-test("where the other replica says nothing, the fault is between the replicas, and the node's deployment does not rest for it", async () => {
+test("blames no deployment if another replica breaks off without a reason", async () => {
   for (const trailer of [undefined, `${forwardHeaders.fault}: no-fault`]) {
     const error = await heardOf(trailer);
     expect(error).toBeInstanceOf(BlamelessError);

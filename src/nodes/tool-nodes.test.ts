@@ -20,13 +20,13 @@ function nodesOf(...records: NodeRecord[]): DirectoryToolNodes {
 
 const [gone, here] = [`node_${Bun.randomUUIDv7()}`, `node_${Bun.randomUUIDv7()}`];
 
-test("a node is meant by its id or its name, and one that calls itself by the id of another is not taken for it", () => {
+test("finds a node by id or name, and not by a name that is another node's id", () => {
   const nodes = nodesOf(record(here, "gpu-1"));
   expect([nodes.find(here)?.name, nodes.find("gpu-1")?.id]).toEqual(["gpu-1", here]);
   expect(nodesOf(record(here, gone)).find(gone)).toBeUndefined();
 });
 
-test("a node that is drained takes nothing new", () => {
+test("treats a drained node as unavailable", () => {
   const nodes = nodesOf(record(here, "gpu-1"), record(gone, "gpu-2"));
   expect([nodes.find("gpu-1")?.isThere, nodes.find("gpu-2")?.isThere]).toEqual([true, false]);
 });

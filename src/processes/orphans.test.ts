@@ -24,7 +24,7 @@ async function startHeavy(mark: string): Promise<number> {
   return child.pid;
 }
 
-test("what is ended has given its memory back, also where somebody else has just killed it", async () => {
+test("ends marked processes and waits until their memory is free, also after another kill", async () => {
   const mark = markOf("/nowhere", crypto.randomUUID());
   const first = await startHeavy(mark);
   expect(await endMarked(mark)).toBe(1);
@@ -37,7 +37,7 @@ test("what is ended has given its memory back, also where somebody else has just
   expect(isAlive(second)).toBe(false);
 });
 
-test("processes of another data directory are left alone, also where that has the same path, as in another container", async () => {
+test("spares processes of another data directory, even with the same path in another container", async () => {
   const folder = mkdtempSync(join(tmpdir(), "headrace-strays-"));
   const dataDir = join(folder, "data");
   mkdirSync(dataDir);

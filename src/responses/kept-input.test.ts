@@ -121,7 +121,7 @@ describe("a request is refused", () => {
     [{ previous_response_id: "resp_1", conversation: "conv_1" }, "invalid_request", "conversation"],
     [{ input: [{ type: "item_reference", id: "msg_gone" }] }, "not_found", "input"],
     [{ input: [{ type: "item_reference" }] }, "invalid_request", "input[0].id"],
-  ])("that has %j: %s for %s", async (body, code, param, fault) => {
+  ])("refuses a request with %j: %s for %s", async (body, code, param, fault) => {
     if (fault) chain = fault;
     expect(await refusalOf({ input: "Go on", ...body })).toMatchObject({ code, param });
   });

@@ -17,21 +17,21 @@ function sampled(...gapsMs: number[]): EventLoopDelay {
   return delay;
 }
 
-test("before the first sample there is no delay", () => {
+test("reports no delay before the first sample", () => {
   expect(sampled().figures()).toEqual({ meanMs: 0, maxMs: 0 });
 });
 
-test("a timer that is late by so much is the delay; an early one is none", () => {
+test("measures how late a timer is, and nothing for an early one", () => {
   expect(sampled(100, 400, 90, 110).figures()).toEqual({ meanMs: 77.5, maxMs: 300 });
 });
 
-test("a delay that is older than about a minute is forgotten", () => {
+test("forgets a delay after about a minute", () => {
   const quiet = (seconds: number) => new Array<number>(seconds * 10).fill(100);
   expect(sampled(5_100, ...quiet(55)).figures().maxMs).toBe(5_000);
   expect(sampled(5_100, ...quiet(75)).figures()).toEqual({ meanMs: 0, maxMs: 0 });
 });
 
-test("work that holds up the event loop shows", async () => {
+test("measures work that blocks the event loop", async () => {
   delay = new EventLoopDelay();
   const until = performance.now() + 300;
   while (performance.now() < until);

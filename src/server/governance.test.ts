@@ -39,7 +39,7 @@ async function govern(yaml: string, clock: Clock = manualClock(), redisUrl?: str
   return openGovernance({ db, config, log: silentLog, clock, baseUrl, opened: closing });
 }
 
-test("requests of very many keys are in the sums of usage before they are deleted for their age", async () => {
+test("writes roll-ups of very many keys before deleting their old requests", async () => {
   const clock = manualClock();
   const { ledger, retention } = await govern("retention:\n  requests_days: 7\n", clock);
   const tokens = { promptTokens: 10, completionTokens: 5, estimated: false, nanoUsd: 25, capped: false };
@@ -66,7 +66,7 @@ test("requests of very many keys are in the sums of usage before they are delete
   expect(await kept()).toEqual({ records: 0, sums: 300 });
 });
 
-test("what ends while the ledger is closed is told to the limits that replicas share", async () => {
+test("reports requests that end during the ledger's close to the shared limits", async () => {
   await using redis = await startRedis();
   const { ledger, limits } = await govern("", systemClock, redis.url);
   const quota = quotaOf(1_000);

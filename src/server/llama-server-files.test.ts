@@ -37,7 +37,7 @@ async function commands(files: string, { path = join(folder, "bin"), gpu = false
   return await fileCommands({ config, models, totals, environment: { PATH: `${path}:/usr/bin:/bin` }, log });
 }
 
-test("a file becomes a command with its id, its places, projector and draft, and the memory of all three", async () => {
+test("turns a file into a command with id, slots, projector and draft, and the memory of all three", async () => {
   const [command] = await commands(
     "{ model: vl, engine: llama-server, projector: mmproj.gguf, draft: tiny, arguments: '--flash-attn on' }",
   );
@@ -57,7 +57,7 @@ test("a file becomes a command with its id, its places, projector and draft, and
   expect(command?.memory?.ram).toBeGreaterThan(need.bytes);
 });
 
-test("a file that is named for the start is kept, and on a GPU its memory is measured", async () => {
+test("pins a file that is named for the start, and measures its memory on a GPU", async () => {
   const [command] = await commands("{ model: tiny, engine: llama-server }", { gpu: true });
   expect(command).toMatchObject({ pinned: true, preload: true, keepSeconds: null, memory: undefined });
 });
@@ -67,7 +67,7 @@ test.each([
   ["{ model: vl, engine: llama-server, draft: gone }", {}, "its draft gone was not pulled"],
   ["{ model: vl, engine: llama-server, projector: none.gguf }", {}, "cannot be read"],
   ["{ model: vl, engine: llama-server }", { path: "/nowhere" }, "llama-server is not on the PATH"],
-])("%s is left to the log where something of it is missing", async (files, where, reason) => {
+])("logs and skips %s if a part is missing", async (files, where, reason) => {
   expect(await commands(files, where)).toEqual([]);
   expect(skipped).toMatchObject([{ detail: expect.stringContaining(reason) }]);
 });
@@ -78,6 +78,6 @@ test.each([
   ["{ model: vl, engine: llama-server, draft: vl }", "is the model itself"],
   ["{ model: vl, engine: llama-server }, { model: vl, engine: llama-server }", "is the model of another entry"],
   ['{ model: vl, engine: llama-server, arguments: "--a \'b" }', "quotes closed"],
-])("the configuration refuses %s", async (files, said) => {
+])("refuses the configuration %s", async (files, said) => {
   await expect(commands(files)).rejects.toThrow(said);
 });

@@ -4,7 +4,7 @@ import { manualClock } from "../../tests/support/manual-clock.ts";
 import { AccountMemory, BufferedBytes } from "../base/bytes/buffered-bytes.ts";
 import { MemoryWatch } from "./memory-watch.ts";
 
-test("only what was full at each look for three seconds is full for long, and no more once there is room", () => {
+test("reports memory as full for long after three seconds at every poll, until there is room", () => {
   const ledger = new BufferedBytes(1_000_000);
   const clock = manualClock();
   const watch = new MemoryWatch(ledger, clock);
@@ -24,7 +24,7 @@ test("only what was full at each look for three seconds is full for long, and no
   expect(watch.isFullForLong).toBe(false);
 });
 
-test("memory is full where a usual request of a key that holds nothing is refused, and not before", () => {
+test("calls memory full exactly when an idle key's usual request is refused", () => {
   const ledger = new BufferedBytes(1_000_000);
   const usual = Math.floor(ledger.maxBytes / 2048);
   ledger.add("chats", ledger.maxBytes - usual);

@@ -10,7 +10,7 @@ function operatorOf(): Operator {
   return { account, key: keys[0] };
 }
 
-test("a thousand calls at once look once, the next minute nobody does, and after it one does again", async () => {
+test("looks up the operator once a minute, however many calls there are", async () => {
   const clock = manualClock(1_800_000_000);
   const found = operatorOf();
   let looked = 0;
@@ -29,7 +29,7 @@ test("a thousand calls at once look once, the next minute nobody does, and after
   expect(looked).toBe(2);
 });
 
-test("while the database is away the last one that was found is the one, and without one nobody is", async () => {
+test("keeps the last operator while the database is away, and has none without one", async () => {
   const clock = manualClock(1_800_000_000);
   const found = operatorOf();
   const finds: (() => Promise<Operator | undefined>)[] = [
@@ -46,7 +46,7 @@ test("while the database is away the last one that was found is the one, and wit
   expect(await operator()).toBe(found);
 });
 
-test("nobody waits for a database that hangs, once somebody was found", async () => {
+test("does not wait for a hanging database once an operator was found", async () => {
   const clock = manualClock(1_800_000_000);
   const found = operatorOf();
   let isHanging = false;

@@ -92,9 +92,9 @@ async function introspect(server: TestServer, clientId: string, secret: string):
   return response.status;
 }
 
-describe.each(["sqlite", "postgres"] as const)("on %s", (kind) => {
+describe.each(["sqlite", "postgres"] as const)("secrets on %s", (kind) => {
   // hardening: O6
-  test("keys, tokens, apps and sealed keys outlive rotations; what was revoked stays so", async () => {
+  test("keeps keys, tokens, apps and sealed keys valid through rotations, and revoked ones revoked", async () => {
     const place = await newPlace(kind);
     const [one, two, three] = [newHex(), newHex(), newHex()];
     let keys: string[];
@@ -177,7 +177,7 @@ describe.each(["sqlite", "postgres"] as const)("on %s", (kind) => {
   });
 
   // hardening: O6
-  test("a secret that the database does not know is refused, also where the old one was left out too early", async () => {
+  test("refuses a secret unknown to the database, also if the old one was dropped too early", async () => {
     const place = await newPlace(kind);
     const [one, two] = [newHex(), newHex()];
     await using _ = await start(place, one);
@@ -191,7 +191,7 @@ describe.each(["sqlite", "postgres"] as const)("on %s", (kind) => {
     expect(await start(place, two).catch((error: Error) => error.message)).toContain("is not the one");
   });
 
-  test("what is sealed under a secret that was dropped too early keeps the server from starting, until it is named again", async () => {
+  test("does not start without a secret that sealed data still needs", async () => {
     const place = await newPlace(kind);
     const [one, two] = [newHex(), newHex()];
     const upstream = { name: "late", url: "http://127.0.0.1:9/v1", api_key: "cloud-key", discover: false };
@@ -219,7 +219,7 @@ describe.each(["sqlite", "postgres"] as const)("on %s", (kind) => {
 });
 
 // hardening: O6
-test("replicas that accept both secrets trust each other's keys and forwards, whichever of them each uses", async () => {
+test("lets replicas with two secrets in common accept each other's keys and forwards", async () => {
   const place = await newPlace("postgres");
   const [one, two] = [newHex(), newHex()];
   const other = { ...place, dataDir: `${place.dataDir}-2` };
@@ -257,13 +257,13 @@ test("replicas that accept both secrets trust each other's keys and forwards, wh
   expect(new ForwardVerifier(keysAfter, clock).verify(request, signForward(request, keysBefore, clock))).toBe(true);
 });
 
-describe("the file in the data directory", () => {
+describe("the secret file in the data directory", () => {
   const secret = (place: Place, ...args: string[]) =>
     runCommand(["secret", ...args, "--data-dir", place.dataDir], { env: {} });
   const lines = (place: Place) => readFileSync(join(place.dataDir, "secret"), "utf8").trim().split("\n");
 
   // hardening: O6
-  test("the file in the data directory is replaced by rotate, restart, forget-old; every key goes on", async () => {
+  test("replaces the secret file by rotate, restart and forget-old, with every key still valid", async () => {
     const place = await newPlace("sqlite");
     let key: string;
     {
@@ -295,7 +295,7 @@ describe("the file in the data directory", () => {
     expect(await statusesOf(server, [key])).toEqual([200]);
   });
 
-  test("the file in the data directory is not touched where HEADRACE_SECRET has the secret, or holds as many as there may be", async () => {
+  test("does not change the secret file if HEADRACE_SECRET is set or the file is full", async () => {
     const place = await newPlace("sqlite");
     await (await start(place)).close();
     const env = { HEADRACE_SECRET: lines(place)[0] ?? "" };

@@ -123,7 +123,7 @@ onEachDatabase((databases) => {
   });
 
   // hardening: O8
-  test("single requests go day by day; the sums of usage stay as they were", async () => {
+  test("deletes single requests by day and keeps the sums of usage", async () => {
     const times = [0, 5, 9, 10, 11, 40].map((daysAgo) => today - daysAgo * day + 100);
     await writer.insert(times.map((at) => usage(at)));
     const before = [await sums("hour"), await sums("day")];
@@ -143,7 +143,7 @@ onEachDatabase((databases) => {
     expect(await requestTimes()).toHaveLength(3);
   });
 
-  test("requests of very many keys go only when they are in the sums, whoever dies between", async () => {
+  test("deletes requests of very many keys only after their sums are written, despite crashes", async () => {
     const many = Array.from({ length: 300 }, (_, i) =>
       usage(today - 20 * day + i, { requestId: `req_many_${i}`, keyId: `key_${i}` }),
     );
@@ -166,7 +166,7 @@ onEachDatabase((databases) => {
   });
 
   // hardening: O8
-  test("sums by hour go of every account, those by day stay; never before the requests that are found by them", async () => {
+  test("deletes hourly sums of every account, never before the requests that they index, and keeps daily ones", async () => {
     const owners = ["acct_1", "acct_2", "acct_3"];
     const records = owners.flatMap((accountId) =>
       [0, 40, 41].map((ago) => usage(today - ago * day + 100, { accountId })),
@@ -186,7 +186,7 @@ onEachDatabase((databases) => {
   });
 
   // hardening: O8
-  test("counts of refusals go of every account and environment", async () => {
+  test("deletes refusal counts of every account and environment", async () => {
     const refusals = new SqlRefusalStore(db);
     const count = (accountId: string, environment: "live" | "test", start: number) =>
       ({
@@ -211,7 +211,7 @@ onEachDatabase((databases) => {
   });
 
   // hardening: O8
-  test("the audit log is kept for good unless it is said otherwise; its purge is in it, once", async () => {
+  test("keeps the audit log by default, and audits its configured purge once", async () => {
     const audit = new SqlAuditLog(db);
     const events = [0, 50, 51, 52].map((ago) =>
       auditEvent(
@@ -238,9 +238,9 @@ onEachDatabase((databases) => {
     });
   });
 
-  describe("a request that was deleted", () => {
+  describe("deleted requests", () => {
     // hardening: O8
-    test("a request that was deleted is not counted again, whoever brings it: from an old spool it is left out, and told", async () => {
+    test("leaves out and logs a deleted request that an old spool brings back", async () => {
       const old = usage(today - 20 * day);
       const recent = usage(today - day);
       await writer.insert([old]);
@@ -276,7 +276,7 @@ onEachDatabase((databases) => {
       expect(await requestTimes()).toEqual([recent.at]);
     });
 
-    test("a request that was deleted is not counted again by who adds it while it is being deleted", async () => {
+    test("does not count a request again that is added during its deletion", async () => {
       const old = Array.from({ length: 200 }, (_, i) => usage(today - 20 * day + i));
       await writer.insert(old);
       const counted = await sums("day");
@@ -295,7 +295,7 @@ onEachDatabase((databases) => {
   });
 
   // hardening: O8
-  test("what a sweep left that was cut off is done by the next one, of whichever process", async () => {
+  test("completes an interrupted deletion in the next sweep of any process", async () => {
     await writer.insert(Array.from({ length: 700 }, (_, i) => usage(today - 20 * day + i)));
     keep({ requests: 10 });
     const dying = newRetention();
@@ -308,7 +308,7 @@ onEachDatabase((databases) => {
     expect(await requestTimes()).toEqual([]);
   });
 
-  test("a default deletes nothing before it was told for two weeks, where it concerns anything", async () => {
+  test("announces a default for two weeks before it deletes anything", async () => {
     await writer.insert([usage(today - 500 * day)]);
     settings = { ...settings, requests: { days: 400, isDefault: true } };
     const retention = newRetention();
@@ -326,7 +326,7 @@ onEachDatabase((databases) => {
     expect(await requestTimes()).toEqual([]);
   });
 
-  test("a default holds at once where only a time that somebody chose has something to delete", async () => {
+  test("applies a default at once if only a chosen time has something to delete", async () => {
     const start = today - 100 * day;
     const count = { accountId: "a", environment: "live", start, keyId: null, appId: null, model: null } as const;
     await new SqlRefusalStore(db).add([{ ...count, reason: "capacity", requests: 1, lastAt: start }]);
@@ -338,7 +338,7 @@ onEachDatabase((databases) => {
     expect(retention.keptSince("requests")).toBe(today - 400 * day);
   });
 
-  test("what somebody asked for is deleted at once, and a new installation has nothing to be told", async () => {
+  test("applies a chosen time at once, and announces nothing in a new installation", async () => {
     settings = { ...settings, requests: { days: 400, isDefault: true } };
     const retention = newRetention();
     await retention.sweep();
@@ -366,7 +366,7 @@ onEachDatabase((databases) => {
     });
 
     // hardening: O8
-    test("a clock that jumps ahead by a year deletes nothing and says so once, in the process that runs and in one that starts with it", async () => {
+    test("deletes nothing after the jump and logs it once, in a running and a new process", async () => {
       const running = newRetention();
       await running.sweep();
       clock.jump(year);
@@ -387,7 +387,7 @@ onEachDatabase((databases) => {
     });
 
     // hardening: O8
-    test("a clock that jumps ahead by a year is believed once it went on for three days, as after a server was off for long", async () => {
+    test("trusts the new time after three days, as after a long shutdown", async () => {
       clock.jump(year);
       for (let hour = 0; hour < 72; hour += 6) {
         await newRetention().sweep();
@@ -401,7 +401,7 @@ onEachDatabase((databases) => {
       expect(jumps()).toHaveLength(1);
     });
 
-    test("a clock that jumps ahead by a year is not believed for having jumped again, nor where another replica has the time right", async () => {
+    test("does not trust the time after repeated jumps, or if another replica has the right time", async () => {
       for (const seconds of [year, year, -2 * year, year]) {
         clock.jump(seconds);
         await newRetention().sweep();

@@ -131,9 +131,9 @@ onEachDatabase((databases) => {
     ...([["key", "model"], ["person", "app"], ["person", "tag"], [...statementGroups]] as const),
   ];
 
-  describe("adding up", () => {
+  describe("sums of statements", () => {
     test.each([1, 2, 3])(
-      "lines and total are the sums of the month's records, by whatever groups, also once the records are deleted (%d)",
+      "sums the month's records in lines and total by any groups, also once they are deleted (%d)",
       async (seed) => {
         const records = someRecords(seed, 400);
         await insert(records);
@@ -171,7 +171,7 @@ onEachDatabase((databases) => {
       60_000,
     );
 
-    test("each request is in one of two months that follow one another", async () => {
+    test("counts each request in one of two consecutive months", async () => {
       const records = someRecords(4, 100).map((record) => ({
         ...record,
         accountId: "acct_1",
@@ -186,7 +186,7 @@ onEachDatabase((databases) => {
       expect(sumOf(totals, ({ requests }) => requests)).toBe(records.length);
     });
 
-    test("lines that have no room are one, and add up with the others", async () => {
+    test("merges lines beyond the bound into one that adds up with the others", async () => {
       const records = someRecords(5, 200);
       await insert(records);
       const { lines, others, total } = await statements(3).read(query({ groupBy: ["key", "model"] }));
@@ -196,7 +196,7 @@ onEachDatabase((databases) => {
     });
   });
 
-  test("reads a day of more lines than one page, by keys, apps and tags", async () => {
+  test("reads a day with more lines than one page, by keys, apps and tags", async () => {
     // Two pages and one line more.
     const records = someRecords(7, 2_001).map((record, i) => ({
       ...record,
@@ -214,7 +214,7 @@ onEachDatabase((databases) => {
     }
   });
 
-  test("a statement is of one person, key, app or tag where it is asked for", async () => {
+  test("limits a statement to one user, key, app or tag on request", async () => {
     const records = someRecords(6, 300);
     await insert(records);
     const parts = [
@@ -236,7 +236,7 @@ onEachDatabase((databases) => {
     }
   });
 
-  test("people keep their names in statements after they are deleted, and keys theirs", async () => {
+  test("keeps names of deleted users and keys in statements", async () => {
     const { db } = opened;
     const parties = new SqlUsageParties(db);
     const membership = keyRecordFor({
@@ -261,7 +261,7 @@ function sumOf<Item>(items: readonly Item[], of: (item: Item) => number): number
   return items.reduce((sum, item) => sum + of(item), 0);
 }
 
-test("money is written with all nine decimals, however much it is", () => {
+test("writes amounts of money with all nine decimals", () => {
   expect([0n, 1n, 1_500_000_000n, 2n ** 63n].map((nano) => usdText(nano, 9))).toEqual([
     ...["0.000000000", "0.000000001", "1.500000000", "9223372036.854775808"],
   ]);

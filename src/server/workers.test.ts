@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { removeLeftSockets, socketDirectory } from "./workers.ts";
 
-test("sockets that a killed server left are removed, and those of a server whose data directory was copied are not", () => {
+test("removes sockets of a killed server, and spares those of a copied data directory", () => {
   const base = mkdtempSync(join(tmpdir(), "headrace-test-"));
   const [data, copy] = [join(base, "data"), join(base, "copy")];
   mkdirSync(data);

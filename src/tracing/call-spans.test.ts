@@ -4,7 +4,7 @@ import { ROOT_CONTEXT, SpanStatusCode } from "@opentelemetry/api";
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
 import { SpanTrace } from "./request-trace.ts";
 
-test("a call of a tool is a span of its own below its request, which says what was called and how it ended", () => {
+test("records a tool call as a span below its request, with its name and outcome", () => {
   const exporter = new InMemorySpanExporter();
   const provider = new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter })] });
   const trace = new SpanTrace({

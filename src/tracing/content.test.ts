@@ -14,7 +14,7 @@ const chat = (messages: unknown): TracedRequest => ({
   body: { messages },
 });
 
-test("messages of every kind become parts; pictures and sounds do not", () => {
+test("records messages of every kind as parts, without pictures and sounds", () => {
   const call = { id: "call_1", type: "function", function: { name: "f", arguments: '{"a":1}' } };
   const messages = [
     { role: "system", content: "s" },
@@ -42,12 +42,12 @@ test.each([
   ["completion", { prompt: [1, 2, 3] }, []],
   ["embedding", { input: ["x"] }, ["x"]],
   ["embedding", { input: [[1]] }, []],
-] as const)("the texts of %s %j are %j", (operation, body, texts) => {
+] as const)("reads the texts of %s %j as %j", (operation, body, texts) => {
   const messages = texts.map((content) => ({ role: "user", parts: [{ type: "text", content }] }));
   expect(read(inputMessages({ operation, model: "m", stream: false, body }, redactCredentials))).toEqual(messages);
 });
 
-test("of what is too long the end is kept, which was said last, and keys are taken out", () => {
+test("keeps the end of a too long content, and removes keys", () => {
   const key = generateApiKey("live");
   const messages = [
     { role: "user", content: "first" },
@@ -70,13 +70,13 @@ test("of what is too long the end is kept, which was said last, and keys are tak
 });
 
 test.each([[undefined], [null], ["text"], [7], [[]], [{}], [{ choices: 7 }], [{ choices: [null, 1, { message: 2 }] }]])(
-  "an answer of any shape, %j, is no fault",
+  "records any answer without an error: %j",
   (answer) => {
     expect(Array.isArray(read(outputMessages(dialects.chat.answered(answer), redactCredentials)))).toBe(true);
   },
 );
 
-test("a stream adds up to its text and its calls, by choice, within the same room", () => {
+test("collects a stream's text and calls by choice within the same bound", () => {
   const event = (choices: unknown) => `data: ${JSON.stringify({ choices })}\n\n`;
   const content = new StreamedContent(dialects.chat.streamed);
   content.add(`${event([{ index: 1, delta: { content: "b" } }])}: keep-alive\n\ndata: [DONE]\n\ndata: {no json\n\n`);

@@ -23,7 +23,7 @@ function exporting(bounds: Partial<typeof defaultBounds> = {}) {
 
 const settled = () => new Promise((resolve) => setTimeout(resolve, 0));
 
-test("one batch is on its way at a time, and the next follows when it was taken", async () => {
+test("sends one batch at a time, each after the previous one was accepted", async () => {
   const { batches, add } = exporting({ batchSize: 10 });
   add(9);
   expect(batches).toHaveLength(0);
@@ -34,14 +34,14 @@ test("one batch is on its way at a time, and the next follows when it was taken"
   expect(batches.map((batch) => batch.spans.length)).toEqual([10, 10]);
 });
 
-test("what finds no room is dropped, counted, and told of once a minute at most", () => {
+test("drops spans beyond the bound, counts them, and logs that at most once a minute", () => {
   const { spans, told, add } = exporting({ batchSize: 10, maxWaiting: 20 });
   add(1_030);
   expect(spans.dropped).toBe(1_000);
   expect(told).toEqual([{ spans: 1, detail: "too many are waiting" }]);
 });
 
-test("a batch that is refused is dropped; so is one that has no answer in time, and the next goes out", async () => {
+test("drops a batch that is refused or times out, and sends the next one", async () => {
   const { spans, batches, told, add } = exporting({ batchSize: 10, deadlineMs: 5, reportEveryMs: 0 });
   add(10);
   batches[0]?.done({ code: 1, error: new Error("no such tenant") });
@@ -56,7 +56,7 @@ test("a batch that is refused is dropped; so is one that has no answer in time, 
   expect(spans.dropped).toBe(20);
 });
 
-test("the end of the export sends what is left, and drops what the collector does not take in time, all of it told", async () => {
+test("sends the rest at shutdown, and drops and reports what is not accepted in time", async () => {
   const quick = exporting();
   quick.add(3);
   const over = quick.spans.shutdown();
@@ -73,7 +73,7 @@ test("the end of the export sends what is left, and drops what the collector doe
   expect(hanging.told).toEqual([{ spans: 25, detail: "the collector took too long at the end" }]);
 });
 
-test("an exporter that throws loses its batch and nothing else", async () => {
+test("loses only one batch if an exporter throws", async () => {
   const told: LogFields[] = [];
   const log = { info() {}, error() {}, warn: (_: string, fields: LogFields = {}) => void told.push(fields) };
   const exporter = {

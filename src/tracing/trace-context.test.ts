@@ -14,7 +14,7 @@ test.each([
   [`00-${traceId}-${spanId}-ff`, true],
   [`00-${traceId}-${spanId}-02`, false],
   [`01-${traceId}-${spanId}-01-what-comes-later`, true],
-])("%s is a trace context, sampled: %p", (text, sampled) => {
+])("accepts %s as a trace context, sampled: %p", (text, sampled) => {
   expect(read(text)).toEqual({ traceId, spanId, sampled, tracestate: undefined });
 });
 
@@ -32,7 +32,7 @@ test.each([
   `00-${traceId}-${spanId}-01, 00-${traceId}-${spanId}-01`,
   `00-${traceId}-${spanId}-01\r\nx: y`,
   "0".repeat(100_000),
-])("%j is no trace context", (text) => {
+])("rejects %j as a trace context", (text) => {
   expect(read(text)).toBeUndefined();
 });
 
@@ -48,11 +48,11 @@ test.each([
   ["a=1\r\nx: y", undefined],
   [`a=${"1".repeat(600)}`, undefined],
   [Array.from({ length: 33 }, (_, i) => `k${i}=1`).join(","), undefined],
-])("the state %j of a trace context is passed on as %j", (text, passed) => {
+])("passes on the trace state %j as %j", (text, passed) => {
   expect(read(`00-${traceId}-${spanId}-01`, text)?.tracestate).toBe(passed);
 });
 
-test("a trace context that is passed on is one that a reader takes", () => {
+test("writes a trace context that a reader accepts", () => {
   const text = traceparentOf({ traceId, spanId, traceFlags: 1 });
   expect(text).toBe(`00-${traceId}-${spanId}-01`);
   expect(read(text)?.sampled).toBe(true);

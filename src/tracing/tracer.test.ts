@@ -28,7 +28,7 @@ function sampling(sample: number) {
   return { begin, count, pass, draws };
 }
 
-test("a share of the requests without a trace is traced, and none of a share of nothing", () => {
+test("samples a share of the requests without a trace, and none for a share of 0", () => {
   const { begin, draws } = sampling(0.5);
   draws.push(0.49, 0.5);
   expect([begin(null), begin(null)]).toEqual([true, false]);
@@ -36,11 +36,11 @@ test("a share of the requests without a trace is traced, and none of a share of 
   expect(sampling(1).count(null, 100)).toBe(100);
 });
 
-test("a client that does not keep its trace has none begun, whatever the share", () => {
+test("starts no trace for a client that does not sample its own", () => {
   expect(sampling(1).count(parent("00"), 100)).toBe(0);
 });
 
-test("clients that keep theirs are followed for a while, and then so many a second", () => {
+test("follows clients' sampled traces up to a burst, then a number per second", () => {
   const { count, pass } = sampling(0);
   expect(count(parent("01"), 1_000)).toBe(50);
   pass(2_000);
@@ -49,7 +49,7 @@ test("clients that keep theirs are followed for a while, and then so many a seco
   expect(count(parent("01"), 1_000)).toBe(50);
 });
 
-test("what is no trace context counts as none", () => {
+test("treats an invalid trace context as none", () => {
   expect(sampling(0).count("garbage", 10)).toBe(0);
   expect(sampling(1).count("garbage", 10)).toBe(10);
 });

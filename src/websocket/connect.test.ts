@@ -37,7 +37,7 @@ const rightFields = (request: string) => [
   `Sec-WebSocket-Protocol: ${testProtocol}`,
 ];
 
-describe("an answer that is none", () => {
+describe("invalid answers to a WebSocket handshake", () => {
   const cases: [what: string, answer: (request: string) => string, problem: string][] = [
     ["another status", () => "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", "answered 404 instead of 101"],
     ["no HTTP", () => "SSH-2.0-x\r\n\r\n", "no HTTP"],
@@ -58,19 +58,19 @@ describe("an answer that is none", () => {
     ],
   ];
   for (const [what, given, problem] of cases) {
-    test(`an answer that is none is told, and the connection ends: ${what}`, async () => {
+    test(`reports an invalid answer and ends the connection: ${what}`, async () => {
       using server = rawUpstream(({ socket }, request) => void socket.write(given(request)));
       expect(await problemOf(`http://127.0.0.1:${server.port}`)).toContain(problem);
       await until(() => server.connections[0]?.closed, "the end of the connection");
     });
   }
 
-  test("an end of the connection without an answer is told", async () => {
+  test("reports a connection that ends without an answer", async () => {
     using server = rawUpstream(({ socket }) => void socket.end());
     expect(await problemOf(`http://127.0.0.1:${server.port}`)).toContain("closed the connection without an answer");
   });
 
-  test("silence in place of an answer ends at its deadline", async () => {
+  test("times out a silent server", async () => {
     using server = rawUpstream(() => {});
     const startMs = performance.now();
     expect(await problemOf(`http://127.0.0.1:${server.port}`, 100)).toContain("no connection within 100 ms");
@@ -78,19 +78,19 @@ describe("an answer that is none", () => {
     await until(() => server.connections[0]?.closed, "the end of the connection");
   });
 
-  test("a port at which nobody listens is told as refused", async () => {
+  test("reports a closed port as refused", async () => {
     const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
     const { port } = listener;
     listener.stop(true);
     expect(await problemOf(`http://127.0.0.1:${port}`)).toContain("ECONNREFUSED");
   });
 
-  test("a name that is none is no connection", async () => {
+  test("fails for a name that does not exist", async () => {
     expect(await problemOf("http://headrace.invalid")).not.toBe("connected");
   });
 });
 
-test("messages that come along with the answer are read; an answer may come in pieces", async () => {
+test("reads messages that arrive with the answer, also in pieces", async () => {
   using server = rawUpstream(async ({ socket }, request) => {
     const bytes = Buffer.concat([Buffer.from(answer(rightFields(request))), Buffer.from([0x82, 2, 0x68, 0x69])]);
     for (const byte of bytes) {
@@ -104,7 +104,7 @@ test("messages that come along with the answer are read; an answer may come in p
   link.terminate();
 });
 
-test("a frame of a server that is masked ends the connection with 1002", async () => {
+test("ends the connection with 1002 at a masked frame of a server", async () => {
   using server = rawUpstream(({ socket }, request) => {
     socket.write(Buffer.concat([Buffer.from(answer(rightFields(request))), Buffer.from([0x82, 0x81, 0, 0, 0, 0, 1])]));
   });
@@ -156,8 +156,8 @@ function startProxy(connectTo: number, answerOf: (head: string) => string = () =
   return { heads, url: new URL(`http://127.0.0.1:${listener.port}`), [Symbol.dispose]: () => listener.stop(true) };
 }
 
-describe("by way of a proxy", () => {
-  test("a proxy is asked to CONNECT, with its credentials, and the server sees none of them", async () => {
+describe("WebSocket connections through a proxy", () => {
+  test("sends CONNECT with credentials to the proxy, and none of them to the server", async () => {
     await using server = startWebSocketServer((link, listener) => {
       listener.onMessage = (bytes) => link.send(bytes);
     });
@@ -176,7 +176,7 @@ describe("by way of a proxy", () => {
     link.close(1000, "");
   });
 
-  test("what a proxy refuses, or says too much, is told", async () => {
+  test("reports a proxy that refuses, or that answers too much", async () => {
     using refusing = startProxy(1, () => "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n");
     expect(await problemOf("http://x.example", 2_000, { proxy: refusing.url })).toContain("the proxy answered 407");
     using early = startProxy(1, () => "HTTP/1.1 204 OK\r\n\r\nHTTP/1.1 101 Switching Protocols\r\n\r\n");
@@ -188,7 +188,7 @@ describe("by way of a proxy", () => {
   });
 });
 
-describe("under TLS", () => {
+describe("WebSocket connections over TLS", () => {
   let directory: string;
   let identity: { key: string; cert: string };
 
@@ -221,7 +221,7 @@ describe("under TLS", () => {
     return { requests, port: server.port as number, [Symbol.dispose]: () => void server.stop(true) };
   }
 
-  test("a server that is who it should be is spoken to, directly and by way of a proxy", async () => {
+  test("connects to a trusted server directly and through a proxy", async () => {
     using server = startSecure();
     using proxy = startProxy(server.port);
     const big = Buffer.alloc(3_000_000, 5);
@@ -242,7 +242,7 @@ describe("under TLS", () => {
     expect(proxy.heads[0]).toStartWith("CONNECT gateway.example:");
   });
 
-  test("a server that is kept waiting sends no more than was on its way, and all of it once it goes on", async () => {
+  test("pauses a server over TLS, and delivers everything after resuming", async () => {
     using server = startSecure();
     const url = `https://localhost:${server.port}`;
     const { link, listener } = await connectTo(url, { ca: identity.cert, maxMessageBytes: 4_000_000 });
@@ -261,7 +261,7 @@ describe("under TLS", () => {
     await until(() => listener.end, "the end");
   });
 
-  test("a server under TLS that is not trusted, or is another, is sent nothing", async () => {
+  test("sends nothing to an untrusted or different server over TLS", async () => {
     using server = startSecure();
     using proxy = startProxy(server.port);
     for (const [url, more] of [
@@ -276,6 +276,6 @@ describe("under TLS", () => {
   });
 });
 
-test("a header that would begin another is not sent", async () => {
+test("does not send a header that would begin another one", async () => {
   expect(problemOf("http://127.0.0.1:1", 100, { headers: { x: "a\r\ny: b" } })).rejects.toBeInstanceOf(TypeError);
 });

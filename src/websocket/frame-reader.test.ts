@@ -60,7 +60,7 @@ const bytes = (...given: number[]) => Buffer.from(given);
 const of = (size: number) => Buffer.alloc(size, 7);
 const closing = (code: number, reason = "") => Buffer.concat([bytes(code >> 8, code & 255), Buffer.from(reason)]);
 
-describe("what is forbidden fails the connection", () => {
+describe("forbidden frames", () => {
   const cases: [what: string, frames: Buffer, code: string][] = [
     ["the first reserved bit", bytes(0xc2, 0x80), "1002"],
     ["the second reserved bit", bytes(0xa2, 0x80), "1002"],
@@ -114,22 +114,22 @@ describe("what is forbidden fails the connection", () => {
     ],
   ];
   for (const [what, given, code] of cases) {
-    test(`what is forbidden fails the connection with ${code}: ${what}`, () => expect(failureOf(given)).toBe(code));
+    test(`fails the connection with ${code} for a forbidden frame: ${what}`, () => expect(failureOf(given)).toBe(code));
   }
 
-  test("a masked frame of a server fails the connection with 1002", () => {
+  test("fails the connection with 1002 for a server's masked frame", () => {
     expect(failureOf(frame({ opcode: 2, payload: of(3) }), 1_000, false)).toBe("1002");
     expect(failureOf(frame({ opcode: 2, payload: of(3), mask: null }), 1_000, false)).toBe("taken");
   });
 
-  test("a fault is found in the first two bytes of a frame, before the rest is waited for", () => {
+  test("detects a fault in the first two bytes of a frame", () => {
     expect(failureOf(bytes(0x81, 0xfe))).toBe("1003");
     expect(failureOf(bytes(0x82, 0x7e))).toBe("1002");
     expect(failureOf(bytes(0x82))).toBe("taken");
   });
 });
 
-test("frames that are allowed are taken: empty messages, the largest one, every close code, control frames within a message", () => {
+test("accepts empty messages, the largest one, every close code, and control frames within a message", () => {
   const { reader, heard } = reading();
   reader.push(frame({ opcode: 2, payload: of(0) }));
   reader.push(frame({ opcode: 2, payload: of(1_000) }));
@@ -157,7 +157,7 @@ test("frames that are allowed are taken: empty messages, the largest one, every 
   expect(silent.heard).toEqual([["close", "1005 "]]);
 });
 
-test("a limit that is raised later holds from there on", () => {
+test("applies a raised limit from then on", () => {
   const { reader, heard } = reading(10);
   reader.maxMessageBytes = 20;
   reader.push(frame({ opcode: 2, payload: of(20) }));
@@ -165,7 +165,7 @@ test("a limit that is raised later holds from there on", () => {
   expect(() => reader.push(frame({ opcode: 2, payload: of(21) }))).toThrow("at most 20 bytes");
 });
 
-test("masking, with every alignment and length, is what RFC 6455 says, and undone by itself", () => {
+test("masks as RFC 6455 says for every alignment and length, reversibly", () => {
   const below = random(3);
   for (let run = 0; run < 600; run++) {
     const keys = Uint8Array.from({ length: 8 }, () => below(256));
@@ -185,7 +185,7 @@ test("masking, with every alignment and length, is what RFC 6455 says, and undon
   }
 });
 
-test("heads are as short as possible, at every border of their lengths", () => {
+test("writes the shortest frame heads at every length border", () => {
   for (const [length, size] of [
     [0, 2],
     [125, 2],
@@ -225,7 +225,7 @@ function conversation(below: (limit: number) => number): { frames: Buffer; heard
   return { frames: Buffer.concat(frames), heard };
 }
 
-test("messages cut anywhere are the same messages", () => {
+test("reads messages alike, however they are cut", () => {
   const below = random(17);
   for (let run = 0; run < 150; run++) {
     const { frames, heard: wanted } = conversation(below);
@@ -240,7 +240,7 @@ test("messages cut anywhere are the same messages", () => {
   }
 });
 
-test("damaged frames never do anything but fail the connection, and nothing is read after that", () => {
+test("fails the connection for damaged frames and reads nothing afterwards", () => {
   const below = random(29);
   const codes = new Set<number>();
   for (let run = 0; run < 1_500; run++) {
@@ -262,7 +262,7 @@ test("damaged frames never do anything but fail the connection, and nothing is r
   expect(codes.size).toBeGreaterThan(1);
 });
 
-describe("a text message", () => {
+describe("text messages", () => {
   const heard: string[] = [];
   const ignored = () => {};
   const readText = (...frames: readonly Buffer[]) => {
@@ -284,14 +284,14 @@ describe("a text message", () => {
     expect(heard).toEqual([]);
   });
 
-  test("passes a character that is divided between two frames", () => {
+  test("accepts a character that is split between two frames", () => {
     const [first, second] = [Buffer.from([0xe2, 0x82]), Buffer.from([0xac])];
     const frames = [frame({ opcode: 1, payload: first, final: false }), frame({ opcode: 0, payload: second })];
     expect(readText(...frames)).toEqual(["€"]);
   });
 });
 
-test("a flood of empty fragments holds no memory", () => {
+test("holds no memory for a flood of empty fragments", () => {
   const { reader } = reading(1_000);
   reader.push(frame({ opcode: 2, payload: of(1), final: false }));
   const empty = Buffer.concat(Array.from({ length: 1_000 }, () => frame({ opcode: 0, payload: of(0), final: false })));
@@ -300,7 +300,7 @@ test("a flood of empty fragments holds no memory", () => {
   expect(process.memoryUsage().rss - before).toBeLessThan(100e6);
 });
 
-describe("a message that is not whole", () => {
+describe("incomplete messages", () => {
   function held(maxBytes: number) {
     const ledger = { bytes: 0 };
     const messages: number[] = [];
@@ -330,7 +330,7 @@ describe("a message that is not whole", () => {
 
   const payload = Buffer.alloc(600, "x");
 
-  test("is on the account of its sender, by the length that its head says, and in fragments by what came", () => {
+  test("charges an incomplete message to its sender by its announced length, or its received fragments", () => {
     const { ledger, messages, reader } = held(1_500);
     const whole = frame({ opcode: 1, payload });
     reader.push(Buffer.from(whole.subarray(0, 10)));
@@ -345,7 +345,7 @@ describe("a message that is not whole", () => {
     expect(ledger.bytes).toBe(0);
   });
 
-  test("for which there is no room fails the connection, and is held by nobody", () => {
+  test("fails the connection for a message without room, and holds nothing of it", () => {
     const { ledger, reader } = held(500);
     let fault: unknown;
     try {

@@ -18,7 +18,7 @@ function request(changes: Record<string, string | undefined> = {}, line = "GET /
   return `${line}\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join("")}${more}\r\n`;
 }
 
-test("the example of RFC 6455, 1.3 is answered as it says", async () => {
+test("answers the example of RFC 6455, 1.3 as documented", async () => {
   await using server = startWebSocketServer();
   const connection = await server.http.open();
   await connection.write(request());
@@ -33,7 +33,7 @@ test("the example of RFC 6455, 1.3 is answered as it says", async () => {
   expect(text).not.toContain("extensions");
 });
 
-describe("is no WebSocket", () => {
+describe("requests that are not WebSocket handshakes", () => {
   const cases: [what: string, text: string][] = [
     ["without Upgrade", request({ Upgrade: undefined })],
     ["with another Upgrade", request({ Upgrade: "h2c" })],
@@ -54,7 +54,7 @@ describe("is no WebSocket", () => {
     ["with a body", request({ "Content-Length": "1" }, undefined).concat("x")],
   ];
   for (const [what, text] of cases) {
-    test(`a request ${what} is no WebSocket`, async () => {
+    test(`refuses a request ${what} as a handshake`, async () => {
       await using server = startWebSocketServer();
       const connection = await server.http.open();
       await connection.write(text);
@@ -67,7 +67,7 @@ describe("is no WebSocket", () => {
   }
 });
 
-test("frames that came along with the handshake are read; the connection ends as the protocol has it", async () => {
+test("reads frames that arrive with the handshake, and closes by the protocol", async () => {
   await using server = startWebSocketServer();
   const connection = await server.http.open();
   const masked = [0x82, 0x82, 0, 0, 0, 0, 0x68, 0x69];
@@ -80,7 +80,7 @@ test("frames that came along with the handshake are read; the connection ends as
   expect(Buffer.from(text.slice(text.indexOf("\r\n\r\n") + 4), "latin1")).toEqual(Buffer.from([0x88, 2, 0x03, 0xe8]));
 });
 
-test("a frame that is not masked is answered by a close frame of 1002, and the end", async () => {
+test("answers an unmasked frame with close code 1002 and ends", async () => {
   await using server = startWebSocketServer();
   const connection = await server.http.open();
   await connection.write(Buffer.concat([Buffer.from(request()), Buffer.from([0x82, 1, 0x68])]));
@@ -92,7 +92,7 @@ test("a frame that is not masked is answered by a close frame of 1002, and the e
   expect(server.listeners[0]?.messages).toEqual([]);
 });
 
-test("who does not answer a close frame is cut after a while", async () => {
+test("cuts off a client that does not answer a close frame", async () => {
   await using server = startWebSocketServer();
   const connection = await server.http.open();
   await connection.write(request());
@@ -105,7 +105,7 @@ test("who does not answer a close frame is cut after a while", async () => {
   expect(server.listeners[0]?.end).toEqual({ code: 4000, reason: "go" });
 });
 
-test("a flood of pings from who reads nothing piles up no answers", async () => {
+test("queues no endless pongs for a client that reads nothing", async () => {
   await using server = startWebSocketServer();
   const connection = await server.http.open();
   await connection.write(request());

@@ -9,7 +9,7 @@ import {
 
 const sizes = [0, 1, 2, 125, 126, 127, 65_535, 65_536, 70_000, 131_072, 1_000_000];
 
-test("messages of every size arrive whole and in order, both ways", async () => {
+test("delivers messages of every size completely and in order, in both directions", async () => {
   await using server = startWebSocketServer((link, listener) => {
     listener.onMessage = (bytes) => link.send(bytes);
   });
@@ -25,7 +25,7 @@ test("messages of every size arrive whole and in order, both ways", async () => 
   expect(server.listeners[0]?.end).toEqual({ code: 1000, reason: "done" });
 });
 
-test("a message of two parts is one message, and its bytes may be changed at once", async () => {
+test("sends a message of two parts as one, with bytes that may change at once", async () => {
   await using server = startWebSocketServer();
   const { link } = await connectTo(server.url);
   const [first, second] = [Buffer.from("ab"), Buffer.from("cdef")];
@@ -37,7 +37,7 @@ test("a message of two parts is one message, and its bytes may be changed at onc
   expect(server.listeners[0]?.messages.map(String)).toEqual(["abcdef", "xx"]);
 });
 
-test("the server's close reaches the client with its code and reason; nothing is delivered after it", async () => {
+test("delivers the server's close code and reason, and nothing afterwards", async () => {
   await using server = startWebSocketServer((link) => {
     link.send(Buffer.from("first"));
     link.close(4403, `revoked ${"ä".repeat(100)}`);
@@ -50,7 +50,7 @@ test("the server's close reaches the client with its code and reason; nothing is
   expect(listener.end?.reason).toBe(`revoked ${"ä".repeat(57)}`);
 });
 
-test("a connection that is cut ends with 1006 at the other end", async () => {
+test("ends with 1006 when the other end is cut off", async () => {
   await using server = startWebSocketServer();
   const { link } = await connectTo(server.url);
   await until(() => server.listeners[0], "the link");
@@ -60,7 +60,7 @@ test("a connection that is cut ends with 1006 at the other end", async () => {
   expect(server.listeners[0]?.ends).toBe(1);
 });
 
-test("what the other end does not read is counted as unsent, and drained is told when it is gone", async () => {
+test("counts unread bytes as unsent, and notifies when they are gone", async () => {
   await using server = startWebSocketServer();
   const { link } = await connectTo(server.url);
   await until(() => server.links[0], "the link");
@@ -73,7 +73,7 @@ test("what the other end does not read is counted as unsent, and drained is told
   link.close(1000, "");
 });
 
-test("Bun's own client and our server understand each other", async () => {
+test("exchanges messages between Bun's client and the gateway's server", async () => {
   await using server = startWebSocketServer((link, listener) => {
     listener.onMessage = (bytes) => link.send(bytes);
   });
@@ -99,7 +99,7 @@ test("Bun's own client and our server understand each other", async () => {
   expect(server.listeners[0]?.end).toEqual({ code: 4001, reason: "bye" });
 });
 
-test("Bun's own client is told a close code by our server, and its text is refused", async () => {
+test("sends close codes to Bun's client, and refuses its text messages", async () => {
   await using server = startWebSocketServer((link, listener) => {
     listener.onMessage = () => link.close(4404, "unknown node");
   });
@@ -115,7 +115,7 @@ test("Bun's own client is told a close code by our server, and its text is refus
   }
 });
 
-test("our client and Bun's own server understand each other", async () => {
+test("exchanges messages between the gateway's client and Bun's server", async () => {
   const ends: unknown[] = [];
   const server = Bun.serve({
     port: 0,

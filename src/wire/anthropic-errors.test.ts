@@ -26,6 +26,6 @@ test.each([
   ],
   ["Your input exceeds the context window.", "prompt is too long: Your input exceeds the context window."],
   ["prompt is too long: 9 tokens > 8 maximum", "prompt is too long: 9 tokens > 8 maximum"],
-])("a model server's words name the prompt and the context in those that its clients read: %s", (words, expected) => {
+])("translates a model server's context error into the words that clients read: %s", (words, expected) => {
   expect(shown(words)).toBe(expected);
 });

@@ -9,7 +9,7 @@ import type { ByteChannel } from "../http1/byte-channel.ts";
 import type { IncomingRequest, Reply } from "../http1/message.ts";
 import { startHttp1Server } from "../http1/server/server.ts";
 
-test("the primary answers what a worker hands over, on connections that are used again", async () => {
+test("answers handed-over requests in the primary, over reused connections", async () => {
   await using it = startWorkerFront(echo);
   for (let round = 0; round < 20; round++) {
     const { answers } = await raw(it.url, post("/a?b=c", `body ${round}`));
@@ -19,7 +19,7 @@ test("the primary answers what a worker hands over, on connections that are used
   expect(it.faults).toEqual([]);
 });
 
-test("the primary sees the address of the client, which no client can say itself", async () => {
+test("tells the primary the client's address, which no client can forge", async () => {
   const seen: IncomingRequest[] = [];
   await using it = startWorkerFront((request, reply) => {
     seen.push(request);
@@ -33,7 +33,7 @@ test("the primary sees the address of the client, which no client can say itself
   expect(seen[0]?.headers.get("x-twice")).toBe("1, 2");
 });
 
-test("hands over a body that the worker has unpacked without the fields that described it as it was sent", async () => {
+test("hands over a decompressed body without the headers of its compressed form", async () => {
   const seen: IncomingRequest[] = [];
   await using it = startWorkerFront(
     async (request, reply) => {
@@ -48,19 +48,19 @@ test("hands over a body that the worker has unpacked without the fields that des
   expect([...(seen[0]?.headers.keys() ?? [])].sort()).toEqual(["content-length", "host", "x-own"]);
 });
 
-test("the socket of the primary is for its owner alone", async () => {
+test("restricts the primary's socket to its owner", async () => {
   await using it = startWorkerFront(echo);
   expect(statSync(it.socketPath).mode & 0o777).toBe(0o600);
 });
 
-test("a primary that is not there is 503, with when to try again", async () => {
+test("answers 503 with a retry time if the primary is missing", async () => {
   await using it = startWorkerFront(echo);
   it.primary.close();
   const { answers } = await raw(it.url, post("/", "body"));
   expect(answers).toMatchObject([{ status: 503, body: "The primary is away.", headers: { "retry-after": "1" } }]);
 });
 
-test("a primary that is there within a second is waited for", async () => {
+test("waits for a primary that starts within a second", async () => {
   await using it = startWorkerFront(echo);
   it.primary.close();
   const asked = raw(it.url, post("/", "body"));
@@ -75,7 +75,7 @@ test("a primary that is there within a second is waited for", async () => {
   successor.close();
 });
 
-test("a client that leaves ends its request in the primary", async () => {
+test("cancels the primary's request when the client leaves", async () => {
   const seen: IncomingRequest[] = [];
   await using it = startWorkerFront((request) => void seen.push(request));
   const client = await openRaw(it.url);
@@ -86,7 +86,7 @@ test("a client that leaves ends its request in the primary", async () => {
   expect(it.primary.pendingRequests).toBe(0);
 });
 
-test("a primary that dies in the middle of an answer leaves it incomplete for the client", async () => {
+test("leaves an answer incomplete if the primary dies in the middle of it", async () => {
   const replies: Reply[] = [];
   await using it = startWorkerFront((request, reply) => {
     if (request.target === "/sized") reply.stream(200, {}, 100).write("a part");
@@ -106,7 +106,7 @@ test("a primary that dies in the middle of an answer leaves it incomplete for th
   }
 });
 
-test("an event is with the client before the next one is made", async () => {
+test("delivers each event to the client before the next one is written", async () => {
   await using it = startWorkerFront((_request, reply) => {
     const stream = reply.stream(200, {});
     stream.write("first");
@@ -130,7 +130,7 @@ const upgrading = (begin: (channel: ByteChannel) => void) => (_request: Incoming
   begin(reply.upgrade({ upgrade: "shout", "x-own": "1" }));
 const upgrade = get("/", ["Connection: Upgrade", "Upgrade: shout"]);
 
-test("an upgraded connection passes bytes both ways, what came along with its head included, until either side ends it", async () => {
+test("passes bytes of an upgraded connection both ways, including early ones, until either side ends", async () => {
   for (const endsFirst of ["client", "primary"] as const) {
     let heard = "";
     let channel: ByteChannel | undefined;
@@ -174,7 +174,7 @@ const muchBytes = 50_000_000;
 /** More than all buffers of kernels on the way together, and what is read ahead of whoever does not take it. */
 const maxOnTheWay = 12_000_000;
 
-test("an upgraded connection keeps the side waiting that says more than the other one takes", async () => {
+test("pauses the faster side of an upgraded connection", async () => {
   let channel: ByteChannel | undefined;
   await using it = startWorkerFront(
     upgrading((opened) => {
@@ -204,7 +204,7 @@ test("an upgraded connection keeps the side waiting that says more than the othe
   expect(most).toBeLessThan(maxOnTheWay);
 });
 
-test("a slow reader of 50 MB keeps the primary waiting, and a body of 50 MB the client, with little of it in memory", async () => {
+test("pauses the primary for a slow reader of 50 MB, and the client for a large body, in little memory", async () => {
   let sentBytes = 0;
   const uploads: Reply[] = [];
   await using it = startWorkerFront((request, reply) => {
@@ -247,7 +247,7 @@ test("a slow reader of 50 MB keeps the primary waiting, and a body of 50 MB the 
   await until(() => it.worker.pendingRequests + it.primary.pendingRequests === 0, "nothing is under way");
 });
 
-test("a thousand clients that leave at any moment leave nothing open on either side", async () => {
+test("leaves nothing open on either side after a thousand clients left at any moment", async () => {
   await using it = startWorkerFront((request, reply) => {
     if (request.target === "/upgrade") return void reply.upgrade({ upgrade: "shout" }).listen(deaf);
     if (request.target === "/body") return void Promise.resolve(request.readBody(1_000)).catch(() => {});

@@ -23,7 +23,7 @@ describe("calendar windows", () => {
     ["week", "2026-12-28T00:00:00Z", "2027-01-04T00:00:00Z"],
     ["month", "2026-12-01T00:00:00Z", "2027-01-01T00:00:00Z"],
   ] as const) {
-    test(`\`bounds a calendar ${per} by UTC, weeks from Monday, from its first second to before the next one\``, () => {
+    test(`bounds a calendar ${per} by UTC, weeks from Monday, from its first second to before the next one`, () => {
       const window = windowOf({ per, window: "calendar" });
       const period = { start: at(start), end: at(end) };
       expect(calendarPeriod(window, at("2026-12-31T23:59:59Z"))).toEqual(period);

@@ -266,7 +266,7 @@ test.each(["application/json; charset=utf-8", "APPLICATION/JSON", "application/p
   },
 );
 
-test("gives the account of a key one long body in each tick of the event loop", async () => {
+test("reads one long body of an account in each tick of the event loop", async () => {
   const ids = { key: "key_1", account: "acct_long_bodies" };
   const memoryAccount = { ids, take: () => undefined, release: () => {} };
   const body = JSON.stringify({ text: "x".repeat(64 * 1024) });

@@ -5,7 +5,7 @@ import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { RequestBodyError } from "../../http1/message.ts";
 import { readStrictBody } from "./strict-body.ts";
 
-test("refuses the body of a management request above 1 MiB, whatever requests for models may have", async () => {
+test("refuses a management request above 1 MiB, whatever the limit for model requests", async () => {
   const bytes = ByteSpan.of(JSON.stringify({ name: "x".repeat(1024 * 1024) }));
   const readBody = (maxBytes: number) => {
     if (bytes.length > maxBytes) throw new RequestBodyError("too_large", "too large");

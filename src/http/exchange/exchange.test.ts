@@ -154,7 +154,7 @@ test("logs the duration of a request that is refused synchronously", async () =>
   server.close();
 });
 
-test("counts a large answer for the memory of its key, and refuses one that the key has no room for", async () => {
+test("charges a large answer to its key's memory, and refuses an answer beyond that memory", async () => {
   const held: number[] = [];
   const memoryAccount: MemoryAccount = {
     take(_, bytes) {

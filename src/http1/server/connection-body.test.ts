@@ -294,7 +294,7 @@ describe("an incomplete body", () => {
     ["longer than it says", "3\r\nabcd\r\n0\r\n\r\n"],
     ["ended by line feeds", "3\nabc\n0\n\n"],
   ])(
-    "a body that does not come is malformed when a chunk is %s, here already or not, and nothing behind it counts",
+    "reports a body as malformed if a chunk is %s, arrived or not, and reads nothing after it",
     async (_name, chunks) => {
       for (const together of [true, false]) {
         await using it = startTestServer(reading(1_000));
@@ -311,7 +311,7 @@ describe("an incomplete body", () => {
   );
 });
 
-test("of a declared length each piece is given back once it was copied, and the first where a second comes", async () => {
+test("frees each copied piece of a body with a declared length, and the first when a second arrives", async () => {
   const body = new ConnectionBody(200_000, 1_000_000);
   const whole = body.read(1_000_000);
   const first = Buffer.alloc(120_000, "a");
@@ -340,7 +340,7 @@ test("a body with a declared length reserves no more than that length, so the la
   expect(memoryAccount).toEqual({ held: 200_000, most: 200_000 });
 });
 
-describe("a body that is taken as it comes", () => {
+describe("a body that is read as a stream", () => {
   /** Answers with what came of the body, once it has ended in whatever way. */
   function flowing(taken: string[], onData: (source: ReturnType<IncomingRequest["flowBody"]>) => void = () => {}) {
     return (request: IncomingRequest, reply: Reply) => {
@@ -356,7 +356,7 @@ describe("a body that is taken as it comes", () => {
     };
   }
 
-  test("comes without its framing, and leaves the connection for the next request", async () => {
+  test("delivers a streamed body without its framing, and keeps the connection", async () => {
     const taken: string[] = [];
     await using it = startTestServer(flowing(taken));
     const connection = await it.open();
@@ -370,7 +370,7 @@ describe("a body that is taken as it comes", () => {
     connection.socket.destroy();
   });
 
-  test("gets the leave that its client waits for", async () => {
+  test("sends 100-continue for a streamed body", async () => {
     await using it = startTestServer(flowing([]));
     const connection = await it.open();
     await connection.write(upload(2, ["Expect: 100-continue"]));
@@ -380,7 +380,7 @@ describe("a body that is taken as it comes", () => {
     connection.socket.destroy();
   });
 
-  test("fails where its client is silent, but not while its taker has it paused", async () => {
+  test("fails a streamed body whose client is silent, but not while its receiver is paused", async () => {
     const taken: string[] = [];
     await using it = startTestServer(
       flowing(taken, (source) => {

@@ -57,7 +57,7 @@ function flowing(maxBytes: number, limits: Parameters<typeof startTestServer>[1]
   return { it, taker, state };
 }
 
-test("a body flows whether it came with its head, later or in chunks, and another request follows", async () => {
+test("streams a body that arrived with its head, later or in chunks, and serves the next request", async () => {
   const { it, taker } = flowing(1_000);
   await using _ = it;
   const connection = await it.open();
@@ -76,7 +76,7 @@ test("a body flows whether it came with its head, later or in chunks, and anothe
   connection.socket.destroy();
 });
 
-test("a body that is longer than it may be is refused by its declared length, or once it is", async () => {
+test("refuses a streamed body above the limit by its length, or once it exceeds the limit", async () => {
   for (const sent of [`${declared(101)}x`, `${chunked}${chunk("x".repeat(60))}${chunk("y".repeat(60))}`]) {
     const { it, taker } = flowing(100);
     await using _ = it;
@@ -95,7 +95,7 @@ test("a body that is longer than it may be is refused by its declared length, or
   connection.socket.destroy();
 });
 
-test("a body that breaks off, or is framed wrongly, fails once", async () => {
+test("fails a streamed body once if it breaks off or is malformed", async () => {
   const left = flowing(1_000);
   await using _ = left.it;
   const leaving = await left.it.open();
@@ -114,7 +114,7 @@ test("a body that breaks off, or is framed wrongly, fails once", async () => {
   connection.socket.destroy();
 });
 
-test("a body whose taker pauses stays with its sender, is held by nobody, and is not late for that", async () => {
+test("leaves a paused body with its sender, holds no bytes, and counts no delay", async () => {
   const before = bufferedBytes.held;
   const { it, taker, state } = flowing(1e9, { bodyIdleMs: 300 });
   await using _ = it;
@@ -139,7 +139,7 @@ test("a body whose taker pauses stays with its sender, is held by nobody, and is
   connection.socket.destroy();
 });
 
-test("the time of a pause is not the sender's: it has as much as ever once its taker goes on", async () => {
+test("gives a sender its full time again after the receiver's pause", async () => {
   const { it, taker, state } = flowing(1_000, { bodyIdleMs: 400 });
   await using _ = it;
   const connection = await it.open();
@@ -155,7 +155,7 @@ test("the time of a pause is not the sender's: it has as much as ever once its t
   connection.socket.destroy();
 });
 
-test("a sender that falls silent in the middle is late", async () => {
+test("fails a body whose sender falls silent midway", async () => {
   const { it, taker } = flowing(1_000, { bodyIdleMs: 150 });
   await using _ = it;
   const connection = await it.open();
@@ -165,7 +165,7 @@ test("a sender that falls silent in the middle is late", async () => {
   connection.socket.destroy();
 });
 
-test("a body that had come in pieces before it was asked for flows as well, and leaves the bytes of others alone where it breaks off", async () => {
+test("streams a body that arrived in pieces before it was read, and spares other bytes if it breaks off", async () => {
   for (const way of ["flows", "is passed"] as const) {
     const taker = new Taker();
     let start = () => {};

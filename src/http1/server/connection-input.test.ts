@@ -6,7 +6,7 @@ import { ConnectionBody } from "./connection-body.ts";
 import { ConnectionInput } from "./connection-input.ts";
 import { defaultLimits } from "./server-limits.ts";
 
-test("the beginning of a head holds no more than itself of the requests that came with it", () => {
+test("keeps only the beginning of an incomplete head, not the requests that came with it", () => {
   const limits = defaultLimits();
   const whole = get(`/${"x".repeat(10_000)}`);
   const count = 50;
@@ -51,7 +51,7 @@ function bodiesOf(parts: readonly Buffer[]): string[] {
   return bodies;
 }
 
-test("a body between others in one buffer is read exactly, with its length or in chunks, however it is cut", () => {
+test("reads a body between others in one buffer exactly, with a length or in chunks, however it is cut", () => {
   const chunked = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n6\r\nGrüß\r\n1\r\ne\r\n0\r\n\r\n";
   const whole = Buffer.from(post("/", "Grüße") + chunked + get("/") + post("/", "\r\n") + post("/", "last"));
   const wanted = ["Grüße", "Grüße", "none", "\r\n", "last"];
@@ -66,7 +66,7 @@ test("a body between others in one buffer is read exactly, with its length or in
   }
 });
 
-test.each(["!x", "7", "~", "G"])("a request whose method is %s is read, in one piece as byte by byte", (method) => {
+test.each(["!x", "7", "~", "G"])("reads a request with the method %s in one piece and byte by byte", (method) => {
   const bytes = Buffer.from(`${method} / HTTP/1.1\r\nHost: x\r\n\r\n`);
   const whole = new ConnectionInput(defaultLimits());
   whole.append(bytes, 0);
@@ -80,7 +80,7 @@ test.each(["!x", "7", "~", "G"])("a request whose method is %s is read, in one p
   expect(cut.take()?.head.method).toBe(method);
 });
 
-test("a body that was given away stays as it is while more comes behind it in pieces", () => {
+test("leaves a delivered body unchanged while more arrives behind it", () => {
   const input = new ConnectionInput(defaultLimits());
   const bytes = Buffer.from(`${post("/", "first")}GET /`);
   for (const [start, end] of [

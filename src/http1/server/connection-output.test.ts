@@ -21,7 +21,7 @@ function slowSocket() {
   return it;
 }
 
-test("what is kept leaves before what is written later, also where there is room again meanwhile", () => {
+test("sends kept bytes before later writes, even if the socket has room again", () => {
   const socket = slowSocket();
   const output = new ConnectionOutput(socket, new BufferedBytes(1_000_000).visitors);
   socket.room = 3;
@@ -43,7 +43,7 @@ test("what is kept leaves before what is written later, also where there is room
 test.each([
   ["heads", scratch],
   ["pieces", gatheredBytes],
-])("the shared buffer of %s is copied where a part of it is kept", (_, shared) => {
+])("copies kept bytes out of the shared buffer of %s", (_, shared) => {
   const socket = slowSocket();
   const output = new ConnectionOutput(socket, new BufferedBytes(1_000_000).visitors);
   // At its end: what it begins with is known to whoever put it there.
@@ -56,7 +56,7 @@ test.each([
   expect(socket.text).toBe("first");
 });
 
-test("a closed socket holds nothing", () => {
+test("holds nothing for a closed socket", () => {
   const socket = slowSocket();
   const output = new ConnectionOutput(socket, new BufferedBytes(1_000_000).visitors);
   output.writeCopied(Buffer.from("abc"));

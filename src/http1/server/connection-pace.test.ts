@@ -58,20 +58,20 @@ function secondsUntilCut(connection: Connection, bytes: number): number {
 }
 
 // hardening: F10
-test("one that takes nothing is cut off after 60 s", () => {
+test("cuts off a client that reads nothing for 60 s", () => {
   expect(secondsUntilCut(behind(10_000_000), 0)).toBe(60);
 });
 
-test("one that takes a byte every second gains nothing by it", () => {
+test("cuts off a client that reads a byte a second just as early", () => {
   expect(secondsUntilCut(behind(10_000_000), 1)).toBe(61);
 });
 
 // hardening: F10
-test("one that takes less than 500 bytes a second is cut off in bounded time", () => {
+test("cuts off a client that reads less than 500 bytes a second in bounded time", () => {
   expect(secondsUntilCut(behind(10_000_000), 250)).toBe(120);
 });
 
-test("one that takes 500 bytes a second may go on", () => {
+test("does not cut off a client that reads 500 bytes a second", () => {
   expect(secondsUntilCut(behind(10_000_000), 500)).toBe(Number.POSITIVE_INFINITY);
 });
 
@@ -102,12 +102,12 @@ async function secondsUntilGivenUp(bytes: number): Promise<number> {
 }
 
 // hardening: F13
-test("a body of which less than 8 KiB come in a second is given up in bounded time", async () => {
+test("gives up a body that arrives at less than 8 KiB a second in bounded time", async () => {
   expect(await secondsUntilGivenUp(1_000)).toBeLessThan(36);
   expect(await secondsUntilGivenUp(7_000)).toBeLessThan(220);
 });
 
 // hardening: F13
-test("a body is given up after 10 minutes, however it comes", async () => {
+test("gives up a body after 10 minutes, at any speed", async () => {
   expect(await secondsUntilGivenUp(9_000)).toBe(600);
 });

@@ -62,7 +62,7 @@ async function streaming(setting: Parameters<typeof answering>[0] = {}) {
   return { ...it, stream };
 }
 
-test("an answer to HEAD has no body, also behind its head", async () => {
+test("writes no body after the head of an answer to HEAD", async () => {
   using it = await streaming({ method: "HEAD" });
   it.stream.writeAround("a", Buffer.from("bcd"), 0, 3, "e");
   it.stream.end("f");
@@ -70,7 +70,7 @@ test("an answer to HEAD has no body, also behind its head", async () => {
   expect(it.body()).toBe("");
 });
 
-test("nothing is no chunk: that would be the last one", async () => {
+test("writes no empty chunk, which would end the body", async () => {
   using it = await streaming();
   const bytes = Buffer.from("abc");
   it.stream.writeAround("", bytes, 1, 1, "");
@@ -79,14 +79,14 @@ test("nothing is no chunk: that would be the last one", async () => {
   expect(it.body()).toBe("3\r\nabc\r\n");
 });
 
-test("a piece larger than all that is gathered is one chunk", async () => {
+test("writes a piece larger than the gathering buffer as one chunk", async () => {
   using it = await streaming();
   it.stream.writeAround("<", Buffer.alloc(300_000, "x"), 0, 300_000, ">");
   await turn();
   expect(it.body()).toBe(`493e2\r\n<${"x".repeat(300_000)}>\r\n`);
 });
 
-test("what fills the bytes that are gathered to their end is whole", async () => {
+test("writes pieces that fill the gathering buffer exactly", async () => {
   using other = await streaming();
   using it = await streaming();
   const bytes = Buffer.alloc(16_380, "x");
@@ -98,7 +98,7 @@ test("what fills the bytes that are gathered to their end is whole", async () =>
   expect(other.body()).toBe("");
 });
 
-test("pieces of one turn leave together where others are answered as well", async () => {
+test("sends pieces of one turn together if other connections are answered too", async () => {
   using other = await streaming();
   using it = await streaming();
   const before = it.writes.length;
@@ -109,7 +109,7 @@ test("pieces of one turn leave together where others are answered as well", asyn
   expect(other.body()).toBe("");
 });
 
-test("a write that the socket takes in part tells that the client is behind", async () => {
+test("reports the client as behind after a partial write", async () => {
   using it = await streaming({ room: 200 });
   it.stream.writeAround("", Buffer.alloc(500, "x"), 0, 500, "");
   // Where servers of other tests answer in the same turn, it leaves at the end of that.
@@ -123,7 +123,7 @@ test("a write that the socket takes in part tells that the client is behind", as
   expect(it.body()).toBe(`1f4\r\n${"x".repeat(500)}\r\n1\r\ny\r\n`);
 });
 
-test("what follows while the client is behind waits its turn, whether there is room again or not", () => {
+test("queues later bytes while the client is behind, even if there is room again", () => {
   using it = answering({ room: 3 });
   it.reply.send(200, {}, "x".repeat(100_000));
   it.socket.room = 50;
@@ -135,14 +135,14 @@ test("what follows while the client is behind waits its turn, whether there is r
   expect(it.body() === `${"x".repeat(100_000)}HTTP/1.1 100 Continue\r\n\r\n`).toBe(true);
 });
 
-test("a closed socket takes nothing, and nobody is behind for it", async () => {
+test("discards writes to a closed socket without reporting it as behind", async () => {
   using it = await streaming();
   it.socket.room = -1;
   expect(it.stream.writeAround("", Buffer.from("abc"), 0, 3, "")).toBe(true);
   expect(it.connection.behind).toBe(false);
 });
 
-test("the time of a client that is behind is not longer for what is written meanwhile", () => {
+test("does not extend a slow client's deadline by later writes", () => {
   using it = answering({ room: 200 });
   it.reply.send(200, {}, "x".repeat(200_000));
   const sentMs = nowMs;

@@ -139,7 +139,7 @@ const answer = fc
     return { method, pieces: [bytes.subarray(0, at), bytes.subarray(at)] };
   });
 
-test("answers over one connection say and give what they would if each came over a connection of its own", () => {
+test("parses answers on one connection like answers on separate connections", () => {
   const answers = fc.array(fc.tuple(answer, fc.integer({ min: 1, max: 4 })), { minLength: 1, maxLength: 8 });
   fc.assert(
     fc.property(answers, (each) => {
@@ -157,7 +157,7 @@ test("answers over one connection say and give what they would if each came over
   );
 });
 
-test("a head that is known is none in the middle of another", () => {
+test("does not recognize a known head in the middle of another", () => {
   const known = Buffer.from("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na");
   const pieces = [Buffer.from("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX: "), known];
   const reader = new ResponseReader();
@@ -167,8 +167,8 @@ test("a head that is known is none in the middle of another", () => {
 
 const isComplete = (told: unknown) => (told as { complete?: boolean }).complete === true;
 
-describe("requests of one connection", () => {
-  test("requests of one connection say what they would say if each came over a connection of its own", () => {
+describe("requests on one connection", () => {
+  test("parses requests on one connection like requests on separate connections", () => {
     const requests = fc.array(fc.tuple(request, fc.integer({ min: 1, max: 4 })), { minLength: 1, maxLength: 8 });
     fc.assert(
       fc.property(requests, (each) => {
@@ -185,7 +185,7 @@ describe("requests of one connection", () => {
     );
   });
 
-  test("requests of one connection may have another length each, and are as long as the limit allows at most", () => {
+  test("accepts different lengths of similar requests, up to the limit", () => {
     const input = new ConnectionInput(limits);
     const fill = "x".repeat(limits.headBytes - "POST / HTTP/1.1\r\nHost: x\r\nX: \r\nContent-Length: 5\r\n\r\n".length);
     const post = (length: number) =>
@@ -204,7 +204,7 @@ describe("requests of one connection", () => {
     return [second as ReadRequest, third as ReadRequest];
   }
 
-  test("requests of one connection are the same objects where they are the same, and are forgotten with the last connection", async () => {
+  test("reuses the objects of equal requests, and forgets them with the last connection", async () => {
     const reads: WeakRef<ReadRequest>[] = [];
     const gone: ConnectionInput[] = [];
     for (let index = 0; index < 50; index++) {
@@ -223,7 +223,7 @@ describe("requests of one connection", () => {
     expect(gone.every((input) => input.length === 0)).toBe(true);
   });
 
-  test("requests of one connection are kept by their connections up to 2 KB", () => {
+  test("remembers requests of up to 2 KB for their connections", () => {
     const get = (size: number) => `GET / HTTP/1.1\r\nHost: x\r\nX: ${"x".repeat(size)}\r\n\r\n`;
     for (const [size, isKept] of [
       [1_900, true],

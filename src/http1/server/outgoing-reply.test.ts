@@ -15,7 +15,7 @@ async function textOf(it: TestHttp1Server, request: string): Promise<string> {
 const closing = get("/", ["Connection: close"]);
 
 describe("a whole answer", () => {
-  test("a whole answer has its status, fields, date and length, each once", async () => {
+  test("sends a whole answer with status, fields, date and length, each once", async () => {
     await using it = startTestServer((_request, reply) => {
       reply.send(201, { "content-type": "text/plain", "x-tab": "a\tb", "x-latin": "\xe9", "x-empty": "" }, "h\u00e9");
     });
@@ -35,7 +35,7 @@ describe("a whole answer", () => {
     expect(Buffer.from(body ?? "", "latin1").toString()).toBe("h\u00e9");
   });
 
-  test("a whole answer leaves framing to the server", async () => {
+  test("ignores framing fields that the handler sets", async () => {
     await using it = startTestServer((_request, reply) => {
       reply.send(200, { "Content-Length": "99", "transfer-encoding": "chunked", date: "never", connection: "x" }, "ab");
     });
@@ -51,7 +51,7 @@ describe("a whole answer", () => {
     ["HEAD", 200, "5"],
     ["GET", 204, undefined],
     ["GET", 304, "5"],
-  ])("a whole answer of %s with %p has no body", async (method, status, length) => {
+  ])("sends no body in an answer to %s with %p", async (method, status, length) => {
     await using it = startTestServer((_request, reply) => reply.send(status, {}, "12345"));
     const text = await textOf(it, closing.replace("GET", method));
     expect(text).toEndWith("\r\n\r\n");
@@ -64,7 +64,7 @@ describe("a whole answer", () => {
     ["text that just fits not", "x".repeat(65_536)],
     ["a part of a buffer", new ByteSpan(Buffer.alloc(1_200_000, "abc"), 5, 1_100_000)],
     ["a small part of a large buffer", new ByteSpan(Buffer.alloc(1_200_000, "abc"), 7, 1_000)],
-  ])("a whole answer of many bytes (%s) arrives whole, also where the client reads late", async (_name, body) => {
+  ])("delivers a large answer (%s) completely, even to a client that reads late", async (_name, body) => {
     await using it = startTestServer((_request, reply) => reply.send(200, {}, body));
     const connection = await it.open();
     connection.socket.pause();
@@ -79,7 +79,7 @@ describe("a whole answer", () => {
     connection.socket.destroy();
   });
 
-  test("a whole answer that the client does not take holds back the request behind it", async () => {
+  test("delays the next request while the client does not read the answer", async () => {
     await using it = startTestServer((_request, reply) => reply.send(200, {}, Buffer.alloc(20_000_000)));
     const connection = await it.open();
     connection.socket.pause();
@@ -103,31 +103,28 @@ describe("a whole answer", () => {
     ["a status that is none", 99, {}],
     ["an interim status", 103, {}],
     ["a head without end", 200, { "x-a": "b".repeat(70_000) }],
-  ] as [string, number, HeaderFields][])(
-    "a whole answer with %s is not sent at all",
-    async (_name, status, headers) => {
-      const thrown: unknown[] = [];
-      await using it = startTestServer((_request, reply) => {
-        for (const answer of [() => reply.send(status, headers, "x"), () => reply.stream(status, headers)]) {
-          try {
-            answer();
-          } catch (error) {
-            thrown.push(error);
-          }
+  ] as [string, number, HeaderFields][])("does not send an answer with %s", async (_name, status, headers) => {
+    const thrown: unknown[] = [];
+    await using it = startTestServer((_request, reply) => {
+      for (const answer of [() => reply.send(status, headers, "x"), () => reply.stream(status, headers)]) {
+        try {
+          answer();
+        } catch (error) {
+          thrown.push(error);
         }
-        expect(reply.begun).toBe(false);
-        reply.send(500, {}, "instead");
-        expect(reply.begun).toBe(true);
-      });
-      const text = await textOf(it, closing);
-      expect(thrown).toHaveLength(2);
-      expect(text).toStartWith("HTTP/1.1 500 Internal Server Error\r\n");
-      expect(text).not.toContain("injected");
-      expect(it.faults).toEqual([]);
-    },
-  );
+      }
+      expect(reply.begun).toBe(false);
+      reply.send(500, {}, "instead");
+      expect(reply.begun).toBe(true);
+    });
+    const text = await textOf(it, closing);
+    expect(thrown).toHaveLength(2);
+    expect(text).toStartWith("HTTP/1.1 500 Internal Server Error\r\n");
+    expect(text).not.toContain("injected");
+    expect(it.faults).toEqual([]);
+  });
 
-  test("a whole answer can be given once", async () => {
+  test("sends only one answer for a request", async () => {
     const thrown: unknown[] = [];
     await using it = startTestServer((_request, reply) => {
       reply.send(200, {}, "first");
@@ -159,8 +156,8 @@ async function begin(server: ReturnType<typeof streaming>, request = get("/")) {
   return { connection, stream };
 }
 
-describe("a stream", () => {
-  test("a stream sends its head alone where nothing follows", async () => {
+describe("a streamed answer", () => {
+  test("sends the head alone if nothing follows it at once", async () => {
     const server = streaming();
     await using _ = server.it;
     const { connection } = await begin(server);
@@ -172,7 +169,7 @@ describe("a stream", () => {
     connection.socket.destroy();
   });
 
-  test("a stream sends what is written in one task as one packet, its head and its end included", async () => {
+  test("sends all writes of one task, with head and end, as one packet", async () => {
     await using it = startTestServer((_request, reply) => {
       const stream = reply.stream(200, {});
       expect(stream.write("one\xe9")).toBe(true);
@@ -194,7 +191,7 @@ describe("a stream", () => {
     connection.socket.destroy();
   });
 
-  test("a stream sends its last piece and its end as one packet", async () => {
+  test("sends the last piece and the end as one packet", async () => {
     const server = streaming();
     await using _ = server.it;
     const { connection, stream } = await begin(server);
@@ -207,7 +204,7 @@ describe("a stream", () => {
     connection.socket.destroy();
   });
 
-  test("a stream arrives piece by piece", async () => {
+  test("delivers a streamed answer piece by piece", async () => {
     const server = streaming();
     await using _ = server.it;
     const { connection, stream } = await begin(server);
@@ -223,40 +220,37 @@ describe("a stream", () => {
     connection.socket.destroy();
   });
 
-  test.each(["1.1", "1.0"])(
-    "a stream takes bytes with texts around them as what they are together, in HTTP/%s",
-    async (version) => {
-      const server = streaming();
-      await using _ = server.it;
-      const { connection, stream } = await begin(server, get("/").replace("1.1", version));
-      const bytes = Buffer.from("<\xa9b>", "latin1");
-      const large = Buffer.alloc(70_000, "x");
-      let wanted = "";
-      const write = (before: string, from: Buffer, start: number, end: number, after: string) => {
-        expect(stream.writeAround(before, from, start, end, after)).toBe(true);
-        wanted += before + from.toString("latin1", start, end) + after;
-        // The bytes are not asked for later.
-        if (from === bytes) bytes.write("!!", 1);
-      };
-      // A character of which each has a byte.
-      write("a\xc3", bytes, 1, 3, "c");
-      bytes.write("de", 1);
-      write("", bytes, 1, 3, "");
-      write("[", large, 5, 69_999, "]");
-      stream.end();
-      expect(stream.writeAround("late", bytes, 0, 4, "")).toBe(true);
-      if (version === "1.1") {
-        const { text, answers } = await connection.answered();
-        expect(answers[0]?.body === Buffer.from(wanted, "latin1").toString()).toBe(true);
-        expect(text).toContain("\r\n5\r\na\xc3\xa9bc\r\n2\r\nde\r\n");
-        connection.socket.destroy();
-      } else {
-        expect((await connection.ended()).text.endsWith(`\r\n\r\n${wanted}`)).toBe(true);
-      }
-    },
-  );
+  test.each(["1.1", "1.0"])("writes bytes between texts as one piece in HTTP/%s", async (version) => {
+    const server = streaming();
+    await using _ = server.it;
+    const { connection, stream } = await begin(server, get("/").replace("1.1", version));
+    const bytes = Buffer.from("<\xa9b>", "latin1");
+    const large = Buffer.alloc(70_000, "x");
+    let wanted = "";
+    const write = (before: string, from: Buffer, start: number, end: number, after: string) => {
+      expect(stream.writeAround(before, from, start, end, after)).toBe(true);
+      wanted += before + from.toString("latin1", start, end) + after;
+      // The bytes are not asked for later.
+      if (from === bytes) bytes.write("!!", 1);
+    };
+    // A character of which each has a byte.
+    write("a\xc3", bytes, 1, 3, "c");
+    bytes.write("de", 1);
+    write("", bytes, 1, 3, "");
+    write("[", large, 5, 69_999, "]");
+    stream.end();
+    expect(stream.writeAround("late", bytes, 0, 4, "")).toBe(true);
+    if (version === "1.1") {
+      const { text, answers } = await connection.answered();
+      expect(answers[0]?.body === Buffer.from(wanted, "latin1").toString()).toBe(true);
+      expect(text).toContain("\r\n5\r\na\xc3\xa9bc\r\n2\r\nde\r\n");
+      connection.socket.destroy();
+    } else {
+      expect((await connection.ended()).text.endsWith(`\r\n\r\n${wanted}`)).toBe(true);
+    }
+  });
 
-  test("a stream ends with the connection in HTTP/1.0", async () => {
+  test("ends a stream with the connection in HTTP/1.0", async () => {
     const server = streaming();
     await using _ = server.it;
     const { connection, stream } = await begin(server, "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
@@ -269,7 +263,7 @@ describe("a stream", () => {
     expect(closed).toBe(true);
   });
 
-  test("a stream of HEAD has no body, and the connection goes on", async () => {
+  test("sends no body of a stream to HEAD, and keeps the connection", async () => {
     await using it = startTestServer((_request, reply) => {
       const stream = reply.stream(200, {});
       stream.write("bo");
@@ -287,7 +281,7 @@ describe("a stream", () => {
     connection.socket.destroy();
   });
 
-  test("a stream tells when the client falls behind and when it has caught up, and loses nothing", async () => {
+  test("reports when the client falls behind and when it has caught up, and loses nothing", async () => {
     const server = streaming();
     await using _ = server.it;
     const { connection, stream } = await begin(server);
@@ -316,7 +310,7 @@ describe("a stream", () => {
     connection.socket.destroy();
   });
 
-  test("a stream that ends while the client is behind arrives whole, and only then counts as answered", async () => {
+  test("counts a stream as answered only after a slow client has received its end", async () => {
     const server = streaming();
     await using _ = server.it;
     const { connection, stream } = await begin(server);
@@ -335,7 +329,7 @@ describe("a stream", () => {
   });
 
   test.each(["1.1", "1.0"])(
-    "a stream that is aborted looks incomplete in HTTP/%s, what came before is there",
+    "leaves an aborted stream incomplete in HTTP/%s, after the earlier bytes",
     async (version) => {
       const server = streaming();
       await using _ = server.it;
@@ -358,7 +352,7 @@ describe("a stream", () => {
     },
   );
 
-  test("a stream that is aborted is an error for fetch", async () => {
+  test("makes fetch fail for an aborted stream", async () => {
     await using it = startTestServer((_request, reply) => {
       const stream = reply.stream(200, {});
       stream.write("first");
@@ -368,7 +362,7 @@ describe("a stream", () => {
     expect(response.text()).rejects.toThrow();
   });
 
-  test("a stream takes what is written after the client left, and forgets it", async () => {
+  test("discards writes to a stream whose client has left", async () => {
     const server = streaming();
     await using _ = server.it;
     const { connection, stream } = await begin(server);
@@ -381,7 +375,7 @@ describe("a stream", () => {
     expect(server.it.faults).toEqual([]);
   });
 
-  test("a stream cancels at once when a client leaves that was behind", async () => {
+  test("cancels at once when a client leaves that was behind", async () => {
     const server = streaming();
     await using _ = server.it;
     const { connection, stream } = await begin(server);
@@ -392,7 +386,7 @@ describe("a stream", () => {
     expect(server.it.server.pendingRequests).toBe(0);
   });
 
-  test("once answered, an old reply has no power over the next one", async () => {
+  test("does not let a finished reply affect the next one", async () => {
     const server = streaming();
     await using _ = server.it;
     const { connection, stream: old } = await begin(server);

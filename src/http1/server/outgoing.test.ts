@@ -37,8 +37,8 @@ const head = fc.record({
   fault: fc.constantFrom(undefined, undefined, undefined, "name", "value", "length"),
 });
 
-describe("a head", () => {
-  test("a head is what its fields say, whichever heads, bodies and faults came before it", () => {
+describe("the head of an answer", () => {
+  test("writes the head by its fields only, after any other heads, bodies and faults", () => {
     const answers = fc.array(head, { minLength: 1, maxLength: 12 });
     fc.assert(
       fc.property(answers, (each) => {
@@ -53,7 +53,7 @@ describe("a head", () => {
     );
   });
 
-  test("a head keeps no line that a body was put upon, though each line has the length of one before it", () => {
+  test("reuses no head line that a body has overwritten", () => {
     const dateLength = "date: Thu, 01 Jan 1970 00:00:00 GMT".length;
     const fields = { "x-a": "a".repeat(dateLength - 5), "x-b": "b".repeat("connection: close\r\n".length - 5) };
     const first = undated(putHead(200, fields, 1, "keep"));
@@ -61,7 +61,7 @@ describe("a head", () => {
     expect(undated(putHead(200, fields, 1, "keep"))).toBe(first);
   });
 
-  test("a head keeps no line of one that was refused in the middle of it", () => {
+  test("reuses no line of a head that was refused halfway", () => {
     const [start, rest] = ["x".repeat(20), { "x-b": "1" }];
     putHead(200, { "x-a": start, ...rest }, 1, "keep");
     expect(() => putHead(200, { "x-a": `${"y".repeat(19)}\n`, ...rest }, 1, "keep")).toThrow(TypeError);

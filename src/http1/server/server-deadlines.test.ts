@@ -16,7 +16,7 @@ async function timed<T>(work: Promise<T>): Promise<[T, number]> {
 }
 
 describe("a connection without a request", () => {
-  test("a connection without a request is closed without a word when nothing ever comes", async () => {
+  test("closes a connection silently if no request arrives", async () => {
     await using it = startTestServer(echo, { ...patient, idleMs: 60 });
     // The server may count from before the client knows that the connection is open.
     const [{ text, closed }, ms] = await timed(it.open().then((connection) => connection.ended()));
@@ -26,7 +26,7 @@ describe("a connection without a request", () => {
   });
 
   // long-lived: httpConnection.idle
-  test("a connection without a request is closed when it stays idle after its answer", async () => {
+  test("closes a connection that stays idle after its answer", async () => {
     await using it = startTestServer(echo, { ...patient, idleMs: 60 });
     const connection = await it.open();
     await connection.write(get("/"));
@@ -38,7 +38,7 @@ describe("a connection without a request", () => {
   });
 
   // hardening: F9
-  test("a connection without a request is answered 408 when its head does not end, also where bytes keep coming", async () => {
+  test("answers 408 to a head that does not end, even while bytes arrive", async () => {
     await using it = startTestServer(echo, { ...patient, headMs: 80 });
     const connection = await it.open();
     const [{ answers, closed }, ms] = await timed(
@@ -57,7 +57,7 @@ describe("a connection without a request", () => {
     expect(it.requests).toHaveLength(0);
   });
 
-  test("a connection without a request has its time for a head anew with every request", async () => {
+  test("gives each request its full time for the head", async () => {
     await using it = startTestServer(echo, { ...patient, headMs: 250 });
     const connection = await it.open();
     for (let n = 1; n <= 3; n++) {
@@ -71,7 +71,7 @@ describe("a connection without a request", () => {
   });
 });
 
-describe("a body", () => {
+describe("a slow body", () => {
   const head = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n";
 
   function reading(limits: { bodyIdleMs: number }) {
@@ -91,7 +91,7 @@ describe("a body", () => {
     return { it, faults };
   }
 
-  test("a body that stops is incomplete, and the client, which is still there, may be told", async () => {
+  test("reports a body that stops as incomplete, so that its client can be answered", async () => {
     const { it, faults } = reading({ bodyIdleMs: 60 });
     await using _ = it;
     const connection = await it.open();
@@ -104,7 +104,7 @@ describe("a body", () => {
   });
 
   // hardening: F9
-  test("a body that trickles is incomplete in bounded time", async () => {
+  test("reports a trickling body as incomplete in bounded time", async () => {
     const { it, faults } = reading({ bodyIdleMs: 100 });
     await using _ = it;
     const connection = await it.open();
@@ -119,7 +119,7 @@ describe("a body", () => {
   });
 
   // hardening: F9
-  test("a body that is slow but steady is read", async () => {
+  test("reads a slow but steady body", async () => {
     // In all for longer than the limit for silence; far less between two pieces, as a busy machine is late with some.
     const { it } = reading({ bodyIdleMs: 1_000 });
     await using _ = it;
@@ -133,7 +133,7 @@ describe("a body", () => {
     connection.socket.destroy();
   });
 
-  test("a body that stops is incomplete as well where the answer had begun, and the client fell behind with it", async () => {
+  test("reports a body that stops as incomplete while the client is behind with the answer", async () => {
     const faults: string[] = [];
     await using it = startTestServer(
       (request, reply) => {
@@ -156,7 +156,7 @@ describe("a body", () => {
     connection.socket.destroy();
   });
 
-  test("a body that nobody has asked for yet has no deadline", async () => {
+  test("sets no deadline for a body before the handler reads it", async () => {
     let ask = () => {};
     await using it = startTestServer((request, reply) => (ask = () => echo(request, reply)), {
       ...patient,
@@ -172,9 +172,9 @@ describe("a body", () => {
   });
 });
 
-describe("an answer", () => {
+describe("a slow answer", () => {
   // long-lived: request.idle
-  test("an answer that the client does not take is cut off", async () => {
+  test("cuts off a client that does not read its answer", async () => {
     await using it = startTestServer((_request, reply) => reply.send(200, {}, Buffer.alloc(30_000_000)), {
       ...patient,
       unsentMs: 80,
@@ -188,7 +188,7 @@ describe("an answer", () => {
     connection.socket.destroy();
   });
 
-  test("an answer that the client does not take is cut off, also where the client goes on sending its body meanwhile", async () => {
+  test("cuts off a client that does not read its answer but keeps sending its body", async () => {
     await using it = startTestServer((_request, reply) => reply.send(200, {}, Buffer.alloc(30_000_000)), {
       ...patient,
       unsentMs: 150,
@@ -201,7 +201,7 @@ describe("an answer", () => {
     await until(() => it.server.pendingRequests === 0, "it is cut off", 1_500);
   });
 
-  test("an answer that the client takes slowly arrives whole", async () => {
+  test("delivers an answer to a slow reader completely", async () => {
     await using it = startTestServer((_request, reply) => reply.send(200, {}, Buffer.alloc(30_000_000)), {
       ...patient,
       unsentMs: 250,
@@ -219,7 +219,7 @@ describe("an answer", () => {
   });
 
   // hardening: F11
-  test("an answer that takes long to begin, or a stream that is silent, is never cut off", async () => {
+  test("does not cut off an answer that begins late or a silent stream", async () => {
     const streams: ClientStream[] = [];
     await using it = startTestServer(
       (request, reply) => {
@@ -239,7 +239,7 @@ describe("an answer", () => {
     expect((await silent.answered()).answers[0]?.body).toBe("still here");
   });
 
-  test("an answer that is a stream, fell behind and caught up may be silent again", async () => {
+  test("allows silence in a stream whose client fell behind and caught up", async () => {
     const streams: ClientStream[] = [];
     await using it = startTestServer((_request, reply) => void streams.push(reply.stream(200, {})), {
       ...patient,
@@ -261,7 +261,7 @@ describe("an answer", () => {
     connection.socket.destroy();
   });
 
-  test("an answer that ended the connection leaves it open for its last bytes, for a bounded time", async () => {
+  test("keeps a closing connection open for its last bytes, for a bounded time", async () => {
     await using it = startTestServer(echo, { ...patient, lingerMs: 60 });
     const connection = await it.open();
     // Reading, it would see the end and close its own side.
@@ -273,7 +273,7 @@ describe("an answer", () => {
     expect(performance.now() - startedMs).toBeLessThan(withinMs(500));
   });
 
-  test("an answer that ended the connection arrives whole, also where the client takes it late", async () => {
+  test("delivers the last answer of a connection completely to a late reader", async () => {
     const body = Buffer.alloc(1_500_000, "x");
     await using it = startTestServer((_request, reply) => reply.send(200, {}, body), { ...patient, lingerMs: 60 });
     const connection = await it.open();
@@ -287,7 +287,7 @@ describe("an answer", () => {
   });
 });
 
-test("a client that stopped reading, and one that waits unread, use no CPU", async () => {
+test("uses no CPU for a client that stopped reading or waits unread", async () => {
   await using it = startTestServer(
     (request, reply) => {
       if (request.target === "/big") reply.send(200, {}, Buffer.alloc(30_000_000));

@@ -36,7 +36,7 @@ function startUpgrading(limits: Partial<Http1Limits> = {}, wait?: Promise<void>)
   return { ...it, channels, closed, received, [Symbol.asyncDispose]: it[Symbol.asyncDispose] };
 }
 
-test("the connection is handed over behind a 101, with what was sent along with the request", async () => {
+test("hands a connection over after 101, with the bytes sent after the request", async () => {
   await using it = startUpgrading();
   const connection = await it.open();
   await connection.write(`${get("/plain")}${get("/up", upgradeHeaders)}first GET / HTTP/1.1\r\n\r\n`);
@@ -54,7 +54,7 @@ test("the connection is handed over behind a 101, with what was sent along with 
   expect(it.requests.length).toBe(2);
 });
 
-test("an upgrade that is decided later gets what came meanwhile", async () => {
+test("delivers bytes that arrived before a late decision to upgrade", async () => {
   const wait = Promise.withResolvers<void>();
   await using it = startUpgrading({ windowBytes: 1024 }, wait.promise);
   const connection = await it.open();
@@ -67,7 +67,7 @@ test("an upgrade that is decided later gets what came meanwhile", async () => {
   await until(() => it.received[0]?.length === sent.length, "all of it");
 });
 
-test("stop does not wait for it, and no deadline of the server ends it", async () => {
+test("stops without waiting for an upgraded connection, and applies no deadline to it", async () => {
   await using it = startUpgrading({ idleMs: 30, headMs: 30, bodyIdleMs: 30 });
   const connection = await it.open();
   await connection.write(get("/up", upgradeHeaders));
@@ -82,7 +82,7 @@ test("stop does not wait for it, and no deadline of the server ends it", async (
   expect(it.channels[0]?.closed).toBe(true);
 });
 
-test("a client that takes nothing is cut after a while, and one that leaves is told once", async () => {
+test("cuts off an upgraded client that reads nothing, and reports a leaving one once", async () => {
   await using it = startUpgrading({ unsentMs: 60 });
   const deaf = await it.open();
   await deaf.write(get("/up", upgradeHeaders));
@@ -102,7 +102,7 @@ test("a client that takes nothing is cut after a while, and one that leaves is t
   expect(it.closed).toEqual([0, 1]);
 });
 
-test("what came while its taker wanted no more is held by nobody once the client is gone", async () => {
+test("frees bytes of a paused upgraded connection once the client is gone", async () => {
   let closed = 0;
   await using it = startTestServer(async (_request: IncomingRequest, reply: Reply) => {
     // So much comes meanwhile that it is read in slices.
@@ -125,7 +125,7 @@ test("what came while its taker wanted no more is held by nobody once the client
   expect(bufferedBytes.held).toBe(heldBefore);
 });
 
-test("what was written before the end arrives, though the client takes it slowly", async () => {
+test("delivers bytes written before the end to a slow upgraded client", async () => {
   await using it = startUpgrading({ lingerMs: 5_000 });
   const connection = await it.open();
   await connection.write(get("/up", upgradeHeaders));
@@ -144,7 +144,7 @@ test("what was written before the end arrives, though the client takes it slowly
   expect(/^a+$/.test(body)).toBe(true);
 });
 
-test("a request with a body, or of HTTP/1.0, is not upgraded", async () => {
+test("does not upgrade a request with a body or in HTTP/1.0", async () => {
   await using it = startUpgrading();
   for (const text of [
     post("/up", "body", upgradeHeaders),
@@ -163,7 +163,7 @@ test("a request with a body, or of HTTP/1.0, is not upgraded", async () => {
   expect(it.channels).toEqual([]);
 });
 
-test("what its owner throws ends the connection, however much came in one go, and nothing else", async () => {
+test("ends an upgraded connection if its handler throws, and nothing else", async () => {
   const uncaught: unknown[] = [];
   const hear = (error: unknown) => void uncaught.push(error);
   process.on("uncaughtException", hear);

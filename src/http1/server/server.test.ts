@@ -7,8 +7,8 @@ import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import type { IncomingRequest, Reply } from "../message.ts";
 import { startHttp1Server } from "./server.ts";
 
-describe("a connection", () => {
-  test("a connection serves one request after another", async () => {
+describe("a server connection", () => {
+  test("serves one request after another on a connection", async () => {
     await using it = startTestServer(echo);
     const connection = await it.open();
     for (const n of [1, 2, 3]) {
@@ -19,7 +19,7 @@ describe("a connection", () => {
     connection.socket.destroy();
   });
 
-  test("a connection gives what a request says, and the address of its peer", async () => {
+  test("passes the request and the peer's address to the handler", async () => {
     await using it = startTestServer(echo);
     const connection = await it.open();
     await connection.write(get("/a?b=c", ["X-One: 1", "x-one: 2"]));
@@ -42,7 +42,7 @@ describe("a connection", () => {
     ["HTTP/1.1", ["Connection: keep-alive"], false],
     ["HTTP/1.0", [], true],
     ["HTTP/1.0", ["Connection: keep-alive"], false],
-  ])("%s with %p closes behind the answer: %p", async (version, lines, closes) => {
+  ])("decides whether %s with %p closes the connection: %p", async (version, lines, closes) => {
     await using it = startTestServer(echo);
     const connection = await it.open();
     await connection.write(`${[`GET /1 ${version}`, "Host: x", ...lines].join("\r\n")}\r\n\r\n`);
@@ -59,7 +59,7 @@ describe("a connection", () => {
     connection.socket.destroy();
   });
 
-  test("a connection closes behind an answer that says so", async () => {
+  test("closes a connection after an answer that says so", async () => {
     await using it = startTestServer((_request, reply) => reply.send(200, { connection: "close" }, "bye"));
     const connection = await it.open();
     await connection.write(get("/1") + get("/2"));
@@ -69,7 +69,7 @@ describe("a connection", () => {
     expect(it.requests).toHaveLength(1);
   });
 
-  test("a connection ignores one empty line before a request", async () => {
+  test("ignores one empty line before a request", async () => {
     await using it = startTestServer(echo);
     const connection = await it.open();
     await connection.write(`\r\n${get("/1")}\r\n${get("/2")}`);
@@ -78,7 +78,7 @@ describe("a connection", () => {
   });
 });
 
-describe("streams side by side", () => {
+describe("concurrent streams", () => {
   /** Two streams that have begun, each on a connection of its own, with their heads sent. */
   async function twoStreams() {
     const streams: ClientStream[] = [];
@@ -93,7 +93,7 @@ describe("streams side by side", () => {
     return { it, connections, streams, a, b };
   }
 
-  test("streams side by side get whole and in order what was written to both in one turn, and the next request behind the end", async () => {
+  test("delivers writes to two streams of one turn in order, and serves the next request after the end", async () => {
     const { it, connections, streams, a, b } = await twoStreams();
     await using _ = it;
     for (let n = 0; n < 300; n++) {
@@ -119,7 +119,7 @@ describe("streams side by side", () => {
     for (const { socket } of connections) socket.destroy();
   });
 
-  test("lose nothing of an end that was written in the turn in which the server closes", async () => {
+  test("loses nothing of a stream that ends in the turn in which the server closes", async () => {
     const { it, connections, a, b } = await twoStreams();
     await using _ = it;
     a.end("all of it");
@@ -130,7 +130,7 @@ describe("streams side by side", () => {
     expect(it.server.pendingRequests).toBe(0);
   });
 
-  test("streams side by side are broken off behind what was written before, where one aborts", async () => {
+  test("breaks off an aborted stream after its earlier bytes, beside another stream", async () => {
     const { it, connections, a, b } = await twoStreams();
     await using _ = it;
     b.write("b");
@@ -144,7 +144,7 @@ describe("streams side by side", () => {
     connections[1].socket.destroy();
   });
 
-  test("lose nothing that is written to one while it is told that another's end is sent", async () => {
+  test("loses nothing that is written to a stream during another's end", async () => {
     const streams: ClientStream[] = [];
     await using it = startTestServer(
       (_request, reply) => void streams.push(reply.stream(200, { connection: "close" })),
@@ -163,7 +163,7 @@ describe("streams side by side", () => {
     connections[2].socket.destroy();
   });
 
-  test("go on where a client leaves in the turn in which something was written to it", async () => {
+  test("continues a stream when another client leaves in the same turn", async () => {
     const { it, connections, a, b } = await twoStreams();
     await using _ = it;
     connections[0].socket.resetAndDestroy();
@@ -182,7 +182,7 @@ describe("streams side by side", () => {
     connections[1].socket.destroy();
   });
 
-  test("hold back what a client does not take, and tell its writer, while the other gets its own", async () => {
+  test("pauses the writer of a slow client while another stream continues", async () => {
     const { it, connections, a, b } = await twoStreams();
     await using _ = it;
     connections[0].socket.pause();
@@ -211,7 +211,7 @@ describe("streams side by side", () => {
 });
 
 describe("pipelined requests", () => {
-  test("pipelined requests are worked on and answered one after the other", async () => {
+  test("handles pipelined requests one after the other", async () => {
     const replies: Reply[] = [];
     await using it = startTestServer((_request, reply) => void replies.push(reply));
     const connection = await it.open();
@@ -228,7 +228,7 @@ describe("pipelined requests", () => {
     connection.socket.destroy();
   });
 
-  test("2,000 in one write are all answered, in order, without recursion", async () => {
+  test("answers 2,000 pipelined requests of one write in order, without recursion", async () => {
     await using it = startTestServer(echo);
     const connection = await it.open();
     await connection.write(Array.from({ length: 2000 }, (_, n) => get(`/${n}`)).join(""));
@@ -238,7 +238,7 @@ describe("pipelined requests", () => {
     connection.socket.destroy();
   });
 
-  test("behind a request at work are held in a window: the rest stays with the client until it is answered", async () => {
+  test("bounds the buffered requests behind a running one", async () => {
     const replies: Reply[] = [];
     await using it = startTestServer((_request, reply) => void replies.push(reply), { windowBytes: 4_096 });
     const connection = await it.open();
@@ -264,7 +264,7 @@ describe("pipelined requests", () => {
   });
 });
 
-describe("what is no request", () => {
+describe("malformed requests", () => {
   test.each([
     ["a TLS hello", `\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03${"x".repeat(200)}`, 400],
     ["line feeds alone", "GET / HTTP/1.1\nHost: x\n\n", 400],
@@ -278,7 +278,7 @@ describe("what is no request", () => {
     ["an unknown expectation", get("/", ["Expect: the-unexpected"]), 417],
     ["two lengths", get("/", ["Content-Length: 1", "Content-Length: 2"]), 400],
     ["no host", "GET / HTTP/1.1\r\n\r\n", 400],
-  ])("%s is answered once, and ends the connection", async (_name, bytes, status) => {
+  ])("answers %s once and ends the connection", async (_name, bytes, status) => {
     await using it = startTestServer(echo);
     const connection = await it.open();
     await connection.write(Buffer.from(bytes, "latin1"));
@@ -298,7 +298,7 @@ describe("what is no request", () => {
     ["a TLS hello", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"],
     ["a line feed alone", "GET / HTTP/1.1\nHost: x\n"],
     ["a line feed alone in a later piece", "GET / HTTP/1.1\r\nHost: x\r\nX: a"],
-  ])("what is no request is answered at once, without waiting for its end: %s", async (_name, bytes) => {
+  ])("answers a malformed request at once, without waiting for its end: %s", async (_name, bytes) => {
     await using it = startTestServer(echo);
     const connection = await it.open();
     await connection.write(bytes);
@@ -311,7 +311,7 @@ describe("what is no request", () => {
     expect(closed).toBe(true);
   });
 
-  test("behind requests that are right is answered after them", async () => {
+  test("answers a malformed request after the valid ones before it", async () => {
     await using it = startTestServer(echo);
     const connection = await it.open();
     await connection.write(`${get("/1")}${post("/2", "2")}nonsense\r\n\r\n${get("/hidden")}`);
@@ -320,7 +320,7 @@ describe("what is no request", () => {
     expect(it.requests).toHaveLength(2);
   });
 
-  test("what is no request is told to a client that still sends: it gets the answer, not a reset", async () => {
+  test("delivers the answer to a malformed request to a client that still sends, without a reset", async () => {
     await using it = startTestServer(echo);
     const connection = await it.open();
     let failed: string | undefined;
@@ -337,7 +337,7 @@ describe("what is no request", () => {
   });
 });
 
-describe("a client that leaves", () => {
+describe("a client that disconnects", () => {
   async function leave(how: "end" | "destroy" | "resetAndDestroy") {
     const seen: string[] = [];
     const it = startTestServer((request) => {
@@ -352,9 +352,12 @@ describe("a client that leaves", () => {
     await it[Symbol.asyncDispose]();
   }
 
-  test.each(["end", "destroy", "resetAndDestroy"] as const)("a client that leaves cancels its request (%s)", leave);
+  test.each(["end", "destroy", "resetAndDestroy"] as const)(
+    "cancels the request of a client that disconnects (%s)",
+    leave,
+  );
 
-  test("a client that leaves after its answer cancels nothing, also not for somebody who asks late", async () => {
+  test("cancels nothing if a client disconnects after its answer, even for late listeners", async () => {
     await using it = startTestServer(echo);
     const connection = await it.open();
     await connection.write(get("/1") + get("/2"));
@@ -366,7 +369,7 @@ describe("a client that leaves", () => {
     expect(it.requests[1]?.clientGone.cancelled).toBe(false);
   });
 
-  test("a client that leaves is seen as gone by somebody who asks late, and answers to it go nowhere", async () => {
+  test("tells late listeners that the client has disconnected, and discards answers", async () => {
     let reply: Reply | undefined;
     await using it = startTestServer((_request, given) => (reply = given));
     const connection = await it.open();
@@ -381,8 +384,8 @@ describe("a client that leaves", () => {
   });
 });
 
-describe("faults of the program", () => {
-  test("an exception in onRequest ends that connection alone, and is told", async () => {
+describe("exceptions in handlers", () => {
+  test("reports an exception in onRequest and ends only that connection", async () => {
     await using it = startTestServer((request, reply) => {
       if (request.target === "/bad") throw new Error("a fault");
       echo(request, reply);
@@ -400,7 +403,7 @@ describe("faults of the program", () => {
     other.socket.destroy();
   });
 
-  test("an exception in a listener of a client that leaves is told, and nothing else suffers", async () => {
+  test("reports an exception in a listener for disconnects, without other effects", async () => {
     await using it = startTestServer((request) => {
       request.clientGone.onCancel(() => {
         throw new Error("a listener's fault");
@@ -415,8 +418,8 @@ describe("faults of the program", () => {
   });
 });
 
-describe("the server", () => {
-  test("the server refuses a port that another one has, by its code", async () => {
+describe("the HTTP server", () => {
+  test("reports a used port by its code", async () => {
     await using it = startTestServer(echo);
     const taken = () =>
       startHttp1Server({
@@ -430,7 +433,7 @@ describe("the server", () => {
   });
 
   test.skipIf(process.platform !== "linux")(
-    "servers that share a port all get connections there, and one goes on when another stops",
+    "shares a port between servers, and goes on when another one stops",
     async () => {
       const start = (name: string, port: number) =>
         startHttp1Server({
@@ -454,7 +457,7 @@ describe("the server", () => {
   );
 
   // long-lived: httpConnection.total, request.total
-  test("the server answers 503 beyond its connections, and takes more once others have left", async () => {
+  test("answers 503 above its connection limit, and accepts more once others have left", async () => {
     await using it = startTestServer(echo, { connections: 2 });
     const [first, second] = [await it.open(), await it.open()];
     for (const connection of [first, second]) {
@@ -476,7 +479,7 @@ describe("the server", () => {
     second.socket.destroy();
   });
 
-  test("the server cuts connections without an answer where even the refused ones are many", async () => {
+  test("cuts off connections without an answer if even the refused ones are too many", async () => {
     await using it = startTestServer(echo, { connections: 2, lingerMs: 10_000 });
     const sockets = Array.from({ length: 80 }, () => {
       const socket = connect({ host: "127.0.0.1", port: it.server.port, allowHalfOpen: true });
@@ -492,7 +495,7 @@ describe("the server", () => {
   });
 
   // long-lived: httpConnection.server
-  test("the server stops: no more connections, idle ones end, open requests are answered, none is taken after them", async () => {
+  test("stops: accepts no connections, closes idle ones, answers open requests and takes no more", async () => {
     const replies: Reply[] = [];
     await using it = startTestServer((_request: IncomingRequest, reply) => void replies.push(reply));
     const idle = await it.open();
@@ -513,7 +516,7 @@ describe("the server", () => {
     await it.server.stop();
   });
 
-  test("the server leaves: new connections and open ones are answered on, and each answer that begins then ends its connection and says so", async () => {
+  test("leaves: serves on, and closes each connection after its next answer, with a notice", async () => {
     const streams: ClientStream[] = [];
     await using it = startTestServer((request, reply) => {
       if (request.target === "/stream") streams.push(reply.stream(200, {}));
@@ -536,7 +539,7 @@ describe("the server", () => {
     expect<(string | undefined)[]>(answers.map(({ headers }) => headers["connection"])).toEqual([undefined, "close"]);
   });
 
-  test("the server stops behind a stream that was begun before: it ends as it should, and the connection with it", async () => {
+  test("stops after a running stream has ended properly, with its connection", async () => {
     const streams: ClientStream[] = [];
     await using it = startTestServer((_request, reply) => void streams.push(reply.stream(200, {})));
     const connection = await it.open();
@@ -552,7 +555,7 @@ describe("the server", () => {
     expect(it.requests).toHaveLength(1);
   });
 
-  test("the server closes behind an answer that the client takes late: it arrives whole", async () => {
+  test("closes after a late reader has received its whole answer", async () => {
     const replies: Reply[] = [];
     await using it = startTestServer((_request: IncomingRequest, reply) => void replies.push(reply));
     const connection = await it.open();
@@ -570,7 +573,7 @@ describe("the server", () => {
     expect(answers.map((answer) => answer.body.length)).toEqual([body.length]);
   });
 
-  test("the server closes by force: requests are cancelled, clients see their answers broken off", async () => {
+  test("closes by force: cancels requests and breaks off answers", async () => {
     await using it = startTestServer((_request, reply) => void reply.stream(200, {}).write("begun"));
     const connection = await it.open();
     await connection.write(get("/"));

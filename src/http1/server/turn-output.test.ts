@@ -27,7 +27,7 @@ function gathering({ size = 64, open = 2, bytes = Buffer.alloc(size) } = {}) {
   return { output, log, sender, gather };
 }
 
-test("all is sent at the end of the turn in the order in which it came, and told behind that", async () => {
+test("sends everything at the end of the turn in order, then notifies the senders", async () => {
   const { log, sender, gather } = gathering();
   const [a, b] = [sender("a"), sender("b")];
   expect([gather(a, "1"), gather(b, "2"), gather(a, "3")]).toEqual([true, true, true]);
@@ -42,7 +42,7 @@ test("all is sent at the end of the turn in the order in which it came, and told
   expect(log.slice(all.length)).toEqual(["b:4", "b told"]);
 });
 
-test("pieces of one sender that follow each other leave in one write", async () => {
+test("sends adjacent pieces of one sender in one write", async () => {
   const { log, sender, gather } = gathering();
   const a = sender("a");
   for (const text of ["1", "2", "3"]) gather(a, text);
@@ -50,7 +50,7 @@ test("pieces of one sender that follow each other leave in one write", async () 
   expect(log).toEqual(["a:123", "a told"]);
 });
 
-test("where there is no room for more, what is there is sent first", async () => {
+test("sends the gathered bytes first if there is no room for more", async () => {
   const { log, sender, gather } = gathering({ size: 8 });
   const [a, b] = [sender("a"), sender("b")];
   gather(a, "11111");
@@ -63,7 +63,7 @@ test("where there is no room for more, what is there is sent first", async () =>
   expect(log).toEqual(["a:11111", "b:22222333", "b:4", "a told", "b told", "b told"]);
 });
 
-test("a request that is alone waits for nobody", () => {
+test("does not delay the writes of a single request", () => {
   const { output, log, sender, gather } = gathering({ open: 1 });
   const a = sender("a");
   expect(gather(a, "1")).toBe(false);
@@ -75,7 +75,7 @@ test("a request that is alone waits for nobody", () => {
   expect(log).toEqual(["a:2"]);
 });
 
-test("what is put together at its place is gathered there, and makes room for itself", async () => {
+test("gathers bytes that were written in place, and makes room for them", async () => {
   const bytes = Buffer.alloc(8);
   const { output, log, sender, gather } = gathering({ bytes });
   const [a, b] = [sender("a"), sender("b")];
@@ -96,7 +96,7 @@ test("what is put together at its place is gathered there, and makes room for it
   expect(log.slice(2)).toEqual(["a:333", "a told", "b told", "a told"]);
 });
 
-test("what is large is its sender's to write, behind what was gathered of it", () => {
+test("lets a sender write large pieces itself, after its gathered bytes", () => {
   const { log, sender, gather } = gathering({ size: 64 * 1024 });
   const a = sender("a");
   gather(a, "1");
@@ -105,7 +105,7 @@ test("what is large is its sender's to write, behind what was gathered of it", (
   expect(gather(a, "x".repeat(16 * 1024))).toBe(true);
 });
 
-test("`send` leaves nothing unsent, and who was sent is told once, at the end of the turn", async () => {
+test("leaves nothing unsent after `send`, and notifies each sender once at the end of the turn", async () => {
   const { output, log, sender, gather } = gathering();
   const [a, b] = [sender("a"), sender("b")];
   gather(a, "1");
@@ -118,7 +118,7 @@ test("`send` leaves nothing unsent, and who was sent is told once, at the end of
   expect(log).toEqual(["a:1", "a:2", "b:3", "a told", "a told", "b told"]);
 });
 
-test("what somebody sends when told, or while sending, leaves in the same turn", async () => {
+test("sends what listeners and senders write meanwhile in the same turn", async () => {
   const { output, log, sender, gather } = gathering({ size: 4 });
   const late = sender("late");
   let again = true;
@@ -137,7 +137,7 @@ test("what somebody sends when told, or while sending, leaves in the same turn",
   expect(log.slice(6)).toEqual(["late:4", "late told"]);
 });
 
-test("nobody is told while something of it is unsent, nor gets what is another's, where telling flushes as well", async () => {
+test("notifies no sender with unsent bytes, nor twice, if a listener flushes", async () => {
   const { output, log, sender, gather } = gathering();
   const b = sender("b");
   const a = sender("a", {

@@ -45,7 +45,7 @@ test("removes an ended stream from all long-lived listeners, however it ended", 
   }
 });
 
-describe("a client that leaves", () => {
+describe("a client that disconnects", () => {
   const leaving = expect.objectContaining({ name: "AbortError" });
 
   test("stops the engine without blaming it if the client leaves in mid-stream, and writes nothing more", async () => {

@@ -589,7 +589,7 @@ describe("the attempt log", () => {
   });
 });
 
-test("waits for the next start of a server that ended before it got the request, but only once", async () => {
+test("waits once for the restart of a server that ended before receiving the request", async () => {
   const error = new NotRunningError("service_unavailable", "has just stopped");
   const onDemand = { open: true, demand() {} };
   let ends = 0;

@@ -70,7 +70,7 @@ onEachDatabase((databases) => {
 
   const until = day + 2 * 86_400;
 
-  test("a span that begins within an hour has what is as young as it, in the database or on the way there, and the first use in it", async () => {
+  test("totals a period that begins within an hour exactly, stored or pending, with its first use", async () => {
     await serveAround();
     const of = async (since: number, more: Partial<TotalsOwner> = {}) => {
       const found = await read({ since, until, ...more });
@@ -89,7 +89,7 @@ onEachDatabase((databases) => {
     expect(await of(day, { until: day + 86_400 })).toEqual([22_220, 8, hour - 10]);
   });
 
-  test("what the gateway asked for itself is in no total of its account or key, in the database or on the way there", async () => {
+  test("leaves the gateway's own requests out of the totals of account and key", async () => {
     const own = { appId: ownAppId, tags: ["gateway:shadow"] };
     for (const flush of [true, false]) {
       serve(hour + 600, 1, own);
@@ -105,7 +105,7 @@ onEachDatabase((databases) => {
     }
   });
 
-  test("of certain models, by id or by the beginning of ids, it has these alone", async () => {
+  test("totals only given models, by id or prefix", async () => {
     await serveAround();
     const of = async (models: string[], more: Partial<TotalsOwner> = {}) => {
       const found = await read({ since: hour + 600, until, models, ...more });
@@ -119,7 +119,7 @@ onEachDatabase((databases) => {
     expect(await of(["tiny"], { type: "key", id: "key_2" })).toEqual([0, 0]);
   });
 
-  test("where single requests of that hour are gone, or the sums by hour, more is counted rather than less", async () => {
+  test("counts more rather than less if single requests or hourly sums are gone", async () => {
     await serveAround();
     await ledger.flush();
     await ledger.rollUp();

@@ -75,7 +75,7 @@ const rollups = () => rollupsIn(file);
 const sums = () => sumsOfRecords(file);
 const unrolled = () => unrolledIn(file);
 
-test("a batch of many keys is in the records at once and in the roll-ups later; one of few is in both", async () => {
+test("stores a batch of many keys in the records at once and in the roll-ups later", async () => {
   const writer = await newWriter();
   await writer.insert(batchOf(0, 100));
   expect([writer.rollups.isBehind, unrolled()]).toEqual([false, 0]);
@@ -90,7 +90,7 @@ test("a batch of many keys is in the records at once and in the roll-ups later; 
   expect(rollups()).toEqual(sums());
 });
 
-test("while sums are gathered those of a few keys are gathered as well, and each batch only names its requests", async () => {
+test("gathers batches of few keys too while sums are gathered, and only names their requests", async () => {
   const writer = await newWriter();
   const batches = [batchOf(0), batchOf(1, 1), batchOf(2, 30)];
   for (const batch of batches) await writer.insert(batch);
@@ -104,7 +104,7 @@ test("while sums are gathered those of a few keys are gathered as well, and each
   expect(rollups()).toEqual(sums());
 });
 
-test("sums that an earlier version left beside the records of a batch are found as well", async () => {
+test("includes sums that an earlier version left beside a batch's records", async () => {
   const writer = await newWriter();
   await writer.insert(batchOf(0));
   const left = new UsageSums("hour");
@@ -115,7 +115,7 @@ test("sums that an earlier version left beside the records of a batch are found 
   expect([rollups(), unrolled()]).toEqual([sums(), 0]);
 });
 
-test("rows that a batch had in an earlier use are no part of it", async () => {
+test("ignores rows of a batch's earlier use", async () => {
   const writer = await newWriter();
   const batch = new UsageColumns(1_000);
   for (const [nth, size] of [
@@ -131,7 +131,7 @@ test("rows that a batch had in an earlier use are no part of it", async () => {
   expect(rollups()).toEqual(sums());
 });
 
-test("a batch of which nothing is new changes nothing, whether or not anything is gathered", async () => {
+test("changes nothing for a batch without new records, gathered or not", async () => {
   const writer = await newWriter();
   await writer.insert(batchOf(0));
   expect(await writer.insert(batchOf(0))).toBe(0);
@@ -142,7 +142,7 @@ test("a batch of which nothing is new changes nothing, whether or not anything i
   expect(rollups()).toEqual(sums());
 });
 
-test("what is gathered is moved a minute after its first batch, to its end, without anybody asking", async () => {
+test("moves gathered sums into the roll-ups a minute after the first batch", async () => {
   const clock = manualClock();
   const writer = await newWriter(clock);
   await writer.insert(batchOf(0));
@@ -156,7 +156,7 @@ test("what is gathered is moved a minute after its first batch, to its end, with
   expect(rollups()).toEqual(sums());
 });
 
-test("so many sums are gathered and no more; what comes then is in the roll-ups at once", async () => {
+test("bounds the gathered sums, and writes further ones to the roll-ups at once", async () => {
   const writer = await newWriter();
   const ofKeys = (from: number, count: number) =>
     Array.from({ length: count }, (_, i) => ({ ...recordOf(from + i), keyId: `key_${from + i}` }));
@@ -168,7 +168,7 @@ test("so many sums are gathered and no more; what comes then is in the roll-ups 
   expect([unrolled(), rollups().length]).toEqual([gathered, 2_000]);
 });
 
-test("in the middle of being moved, nothing is in both or in none of them", async () => {
+test("counts each record once while sums are being moved", async () => {
   const writer = await newWriter();
   for (const nth of [0, 2]) await writer.insert(batchOf(nth));
   const day = 86_400;
@@ -201,7 +201,7 @@ test("in the middle of being moved, nothing is in both or in none of them", asyn
   expect(moments).toBeGreaterThan(5);
 });
 
-test("a record that was there already, or comes twice, counts once", async () => {
+test("counts a record once that existed before or comes twice", async () => {
   const writer = await newWriter();
   expect(await writer.insert(batchOf(0))).toBe(500);
   expect(await writer.insert([...batchOf(0), ...batchOf(1), ...batchOf(1)])).toBe(500);
@@ -210,7 +210,7 @@ test("a record that was there already, or comes twice, counts once", async () =>
   expect(rollups()).toEqual(sums());
 });
 
-test("after a death between any two steps the next process finds what is missing, and nothing twice", async () => {
+test("finds what is missing once after a crash between any two steps", async () => {
   for (let deathAfter = 0; ; deathAfter++) {
     file.run("DELETE FROM usage_records");
     file.run("DELETE FROM usage_rollups");
@@ -229,7 +229,7 @@ test("after a death between any two steps the next process finds what is missing
   }
 });
 
-test("what was moved is deleted in pieces, and counts no more before it is, whoever finds it", async () => {
+test("deletes moved sums in pieces, and does not count them meanwhile, after a crash too", async () => {
   let pieces = 0;
   for (let deathAfter = 0; deathAfter <= pieces; deathAfter++) {
     file.run("DELETE FROM usage_records");
@@ -251,7 +251,7 @@ test("what was moved is deleted in pieces, and counts no more before it is, whoe
   expect(pieces).toBeGreaterThan(2);
 });
 
-test("who waits for the roll-ups waits for what is there then, and lets records and totals pass", async () => {
+test("waits for the present roll-ups only, and lets records and totals pass", async () => {
   const ledger = await openLedger();
   for (let nth = 0; nth < 8; nth++) for (const record of batchOf(nth, 1_000)) ledger.begin(record).settle(record);
   while (ledger.figures.pending > 0) await Bun.sleep(1);
@@ -266,7 +266,7 @@ test("who waits for the roll-ups waits for what is there then, and lets records 
   await ledger.close();
 });
 
-test("while roll-ups cannot be written, who reads them is answered all the same, and who deletes records is refused", async () => {
+test("answers readers although roll-ups cannot be written, but refuses deletions of records", async () => {
   const ledger = await openLedger();
   for (const record of batchOf(0)) ledger.begin(record).settle(record);
   while (ledger.figures.pending > 0) await Bun.sleep(1);
@@ -279,7 +279,7 @@ test("while roll-ups cannot be written, who reads them is answered all the same,
   await ledger.close();
 });
 
-test("a ledger moves what was gathered when its time has come, also if nothing else happens", async () => {
+test("moves gathered sums in time without other activity", async () => {
   const clock = shiftedClock();
   const ledger = await openLedger(clock);
   for (const record of batchOf(0)) ledger.begin(record).settle(record);
@@ -291,7 +291,7 @@ test("a ledger moves what was gathered when its time has come, also if nothing e
   await ledger.close();
 });
 
-test("a step that cannot be written changes nothing, and is done later", async () => {
+test("changes nothing in a failed step, and repeats it later", async () => {
   const writer = await newWriter();
   await writer.insert(batchOf(0));
   while (unrolled() === 1) await writer.rollups.goOn();
@@ -307,7 +307,7 @@ test("a step that cannot be written changes nothing, and is done later", async (
   expect(unrolled()).toBe(0);
 });
 
-test("who waits for a record does not wait for the roll-ups of many keys", async () => {
+test("does not wait for the roll-ups of many keys to write a record", async () => {
   const ledger = await openLedger();
   for (let nth = 0; nth < 8; nth++) for (const record of batchOf(nth, 1_000)) ledger.begin(record).settle(record);
   await ledger.flush();
@@ -317,7 +317,7 @@ test("who waits for a record does not wait for the roll-ups of many keys", async
   expect([rollups(), unrolled()]).toEqual([sums(), 0]);
 });
 
-test("totals have all of it at each moment, and a reader of the roll-ups has them caught up", async () => {
+test("gives complete totals at each moment, and waits for roll-ups before reports", async () => {
   const ledger = await openLedger();
   let records: UsageRecord[] = [];
   const serve = (nth: number) => {

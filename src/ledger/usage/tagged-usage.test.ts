@@ -99,7 +99,7 @@ onEachDatabase((databases) => {
   }
 
   test.each([3, 600])(
-    "reports by tag have each request under each of its tags, those without any apart, and the whole of it once, with %i keys",
+    "reports each request under each of its tags, untagged ones apart, and once in total, with %i keys",
     async (keys) => {
       const all = requests(1_500, keys);
       settle(all);
@@ -140,7 +140,7 @@ onEachDatabase((databases) => {
     },
   );
 
-  test("what an owner used under a tag is known to the second, whether it waits, is in the database or in its sums", async () => {
+  test("totals an owner's usage under a tag to the second, pending, stored or rolled up", async () => {
     const all = requests(700, 400);
     settle(all.slice(0, 500));
     await ledger.flush();
@@ -159,7 +159,7 @@ onEachDatabase((databases) => {
     expect(await totals({ tag: "team" })).toMatchObject({ requests: 0, firstAt: undefined });
   });
 
-  test("a process that dies leaves the tags of what it served, and of what it was serving, to the next one", async () => {
+  test("leaves the tags of settled and running requests to the next process after a crash", async () => {
     const [first, second] = requests(40, 2).filter((one) => one.tags !== undefined);
     if (!first || !second) throw new Error("too few have tags");
     const parts = { cachedTokens: 5, cacheWriteTokens: 0, reasoningTokens: 0 };
@@ -198,7 +198,7 @@ onEachDatabase((databases) => {
     expect(Number(rolled.n)).toBe(4);
   });
 
-  test("requests are listed by tag, each with all of its own", async () => {
+  test("lists requests by tag, each with all of its tags", async () => {
     const all = requests(60, 3);
     settle(all);
     await ledger.flush();
@@ -220,7 +220,7 @@ onEachDatabase((databases) => {
   });
 });
 
-test("sums by tag that are taken away again as a text leave nothing, beside those of all tags", () => {
+test("writes sums by tag so that taking them away leaves nothing", () => {
   const sums = new UsageSums("hour");
   const records = requests(200, 5).map(({ tokens, ...begin }) => ({ ...begin, ...endOf(tokens) }));
   sums.add(UsageColumns.of(records));

@@ -4,7 +4,7 @@ import { onEachDatabase } from "../../../tests/support/databases.ts";
 import { unpricedSince } from "./unpriced-since.ts";
 
 onEachDatabase((databases) => {
-  test("a new installation counts requests without a price always, and an upgraded one from its first start on", async () => {
+  test("counts unpriced requests always in a new installation, and from the first start in an upgraded one", async () => {
     const fresh = await databases.open();
     expect([await unpricedSince(fresh.db, 1_000), await unpricedSince(fresh.db, 2_000)]).toEqual([0, 0]);
     await fresh.close();

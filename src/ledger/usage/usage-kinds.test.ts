@@ -8,7 +8,7 @@ const end: UsageEnd = {
   ...{ nanoUsd: 1_000, capped: false, upstream: "up", durationMs: 12, firstTokenMs: 3, queueMs: 0 },
 };
 
-test("keeps no more than 64 ways in which requests of one kind ended", () => {
+test("remembers at most 64 ends for each kind of request", () => {
   const request = requestKindOf({ ...usageBegin, model: "of-many-upstreams" });
   const kept = Array.from({ length: 200 }, (_, i) => {
     usageKindOf(request, { ...end, upstream: `up-${i}` });

@@ -91,7 +91,7 @@ onEachDatabase((databases) => {
     new SqlUsageReports(opened.db).report({ ...ada, start, end, bucket: "hour", groupBy: ["key"], ...more }, page);
   const keysOf = (rows: readonly { groups: { key?: string | null } }[]) => rows.map(({ groups }) => groups.key);
 
-  test("a report is of the person's credentials, also narrowed to one key or app, and never of another's", async () => {
+  test("reports only the user's credentials, also narrowed to a key or app", async () => {
     expect(keysOf(await report({}))).toEqual(ofAda.toSorted());
     expect(keysOf(await report({ bucket: "month" }))).toEqual(ofAda.toSorted());
     expect(keysOf(await report({ groupBy: ["key", "tag"] }))).toEqual(ofAda.toSorted());
@@ -103,7 +103,7 @@ onEachDatabase((databases) => {
     expect(await report({ personId: "usr_nobody" })).toEqual([]);
   });
 
-  test("requests are listed and found for the person who made them, whatever else is asked for", async () => {
+  test("lists and finds requests for the user that made them, with any other filter", async () => {
     const log = new SqlRequestLog(opened.db, { monotonicMs: () => 0 });
     const refused = new SqlRefusedRequests(opened.db);
     const filter = { ...ada, start, end };
@@ -121,7 +121,7 @@ onEachDatabase((databases) => {
     expect(await refused.find(ada, "ref_grt_ada")).toBeDefined();
   });
 
-  test("refusals are the person's, without those that were too many to tell apart", async () => {
+  test("lists only the user's refusals, without those that lack a key", async () => {
     const counts = await new SqlRefusalStore(opened.db).list({ ...ada, start, end }, 100);
     expect(counts.map(({ keyId }) => keyId ?? "").sort()).toEqual(ofAda.toSorted());
   });

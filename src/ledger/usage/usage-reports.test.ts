@@ -141,10 +141,10 @@ onEachDatabase((databases) => {
     }
   }
 
-  describe("sums", () => {
+  describe("sums of usage", () => {
     beforeEach(async () => void (await db`DELETE FROM usage_rollups`));
 
-    test("every figure of a bucket, without those before the start, at the end, and of other buckets", async () => {
+    test("sums every figure of a bucket, without requests outside of the range", async () => {
       await add([
         used({ at: january - 1 }),
         used({ at: january, key: "key_1", requests: 2, promptTokens: 100, completionTokens: 7, nanoUsd: 5, errors: 1 }),
@@ -191,7 +191,7 @@ onEachDatabase((databases) => {
       ]);
     });
 
-    test("months are calendar months, whatever their length", async () => {
+    test("sums by calendar months of any length", async () => {
       await add([used({ at: march - 1 }), used({ at: january + 31 * day }), used({ at: january + 31 * day - 1 })]);
       const rows = await all(query({ bucket: "month" }));
       expect(rows.map(({ start, end, requests }) => [start, end, requests])).toEqual([
@@ -200,17 +200,17 @@ onEachDatabase((databases) => {
       ]);
     });
 
-    test("no usage is no row, and not a row of zeros", async () => {
+    test("returns no row without usage", async () => {
       for (const bucket of usageBuckets) expect(await all(query({ bucket }))).toEqual([]);
     });
 
-    test("no app is null, and comes first", async () => {
+    test("returns a missing app as null, first", async () => {
       await add([used({ app: "app_1" }), used({})]);
       const rows = await all(query({ groupBy: ["app"] }));
       expect(rows.map(({ groups }) => groups)).toEqual([{ app: null }, { app: "app_1" }]);
     });
 
-    test("rows are in the order of the groups as they were asked for", async () => {
+    test("sorts rows by the requested groups in order", async () => {
       await add([used({ key: "a", model: "y" }), used({ key: "b", model: "x" })]);
       const order = async (groupBy: UsageQuery["groupBy"]) =>
         (await all(query({ groupBy }))).map(({ groups }) => Object.values(groups).sort().join(""));
@@ -219,8 +219,8 @@ onEachDatabase((databases) => {
     });
   });
 
-  describe("whose usage", () => {
-    test("another account's, another environment's, another key's and another app's never count", async () => {
+  describe("owners of usage", () => {
+    test("never counts another account, environment, key or app", async () => {
       await db`DELETE FROM usage_rollups`;
       await add([
         used({ requests: 1 }),
@@ -245,7 +245,7 @@ onEachDatabase((databases) => {
       }
     });
 
-    test("names are values and never part of a statement", async () => {
+    test("treats group names as values, never as a part of a statement", async () => {
       const model = "'); DROP TABLE usage_rollups; --";
       await add([used({ account: "acct_3", model }), used({ account: "acct_3", model: "z" })]);
       const asked = query({ accountId: "acct_3", groupBy: ["model"] });
@@ -254,7 +254,7 @@ onEachDatabase((databases) => {
     });
   });
 
-  describe("pages", () => {
+  describe("pages of usage", () => {
     beforeAll(async () => {
       await db`DELETE FROM usage_rollups`;
       const random = mulberry32(7);
@@ -272,7 +272,7 @@ onEachDatabase((databases) => {
       );
     });
 
-    test("pages of any size and kind give the same rows as one page that holds them all", async () => {
+    test("returns the same rows in pages of any size as in one page", async () => {
       const groupings = [[], ["model"], ["app", "key"], ["environment"], usageGroups] as const;
       for (const bucket of usageBuckets) {
         for (const groupBy of groupings) {
@@ -286,7 +286,7 @@ onEachDatabase((databases) => {
       }
     });
 
-    test("pages do not show a row twice or leave one out because of requests that arrive in between", async () => {
+    test("neither repeats nor omits rows when requests arrive between pages", async () => {
       const asked = query({ groupBy: ["model"] });
       const first = await reports.report(asked, { after: undefined, limit: 10 });
       const rest = await reports.report(asked, { after: first.at(-1), limit: 10_000 });
@@ -294,7 +294,7 @@ onEachDatabase((databases) => {
       expect(await reports.report(asked, { after: first.at(-1), limit: 10_000 })).toEqual(rest);
     });
 
-    test("pages after a row that is before the range begin at its start; after one behind it there is nothing", async () => {
+    test("begins at the range's start after an earlier row, and returns nothing after a later one", async () => {
       const asked = query({ groupBy: ["model"], start: january + day });
       const before = { start: january, groups: { model: "m1" } };
       expect(await reports.report(asked, { after: before, limit: 10_000 })).toEqual(await all(asked));
@@ -303,7 +303,7 @@ onEachDatabase((databases) => {
     });
   });
 
-  describe("with 200,000 rows of roll-ups", () => {
+  describe("reports over 200,000 rows of roll-ups", () => {
     const keys = 20;
     const models = 8;
     const days = 50;
@@ -334,14 +334,14 @@ onEachDatabase((databases) => {
       ["all months by key and model", { bucket: "month", groupBy: ["key", "model"] }],
       ["all hours of one key", { bucket: "hour", keyId: `key_${"7".padStart(36, "0")}` }],
     ];
-    test.each(asked)("a page of %s takes less than a second", async (_name, more) => {
+    test.each(asked)("reads a page of %s in less than a second", async (_name, more) => {
       const startedMs = performance.now();
       const rows = await reports.report(query(more), { after: undefined, limit: 1_001 });
       expect(performance.now() - startedMs).toBeLessThan(withinMs(1_000));
       expect(rows.length).toBeGreaterThan(1);
     });
 
-    test("other work goes on while a long page is read", async () => {
+    test("lets other work run during a long page", async () => {
       let turns = 0;
       const timer = setInterval(() => turns++, 0);
       await reports.report(query({ bucket: "hour" }), { after: undefined, limit: 10_000 });
@@ -411,7 +411,7 @@ onEachDatabase((databases) => {
       expect([...plans].sort()).toEqual(["usage_rollups_by_app", "usage_rollups_by_key", "usage_rollups_pkey"]);
     });
 
-    test("months add up to the same as days and hours", async () => {
+    test("sums months to the same as days and hours", async () => {
       const totals = [];
       for (const bucket of usageBuckets) {
         const rows = await all(query({ bucket, groupBy: ["key"] }));

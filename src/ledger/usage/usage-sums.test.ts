@@ -19,7 +19,7 @@ const end: UsageEnd = {
   queueMs: 0,
 };
 
-test("records are added to their own key's sum, whatever the batches before had", () => {
+test("adds records to their own key's sum, whatever earlier batches contained", () => {
   const sums = new UsageSums("day");
   const batches = [["a", "b"], ["a", "b", "c"], ["b", "a"], ["c"], ["d", "d", "a"], ["d"]];
   for (const keyIds of batches) {
@@ -38,7 +38,7 @@ test("records are added to their own key's sum, whatever the batches before had"
   expect(sums.size).toBe(4);
 });
 
-test("sums are of a total from the very second of their last record on, and of none that ends before they start", () => {
+test("includes a sum in a total from the second of its last record on, and in none that ends before its start", () => {
   const sums = new UsageSums("hour");
   sums.add(UsageColumns.of([{ ...usageBegin, at: 7_205, keyId: "a", ...end }]));
   const within = (since: number, until: number) =>
@@ -46,7 +46,7 @@ test("sums are of a total from the very second of their last record on, and of n
   expect([within(7_205, 9_000), within(7_206, 9_000), within(0, 7_200), within(0, 7_201)]).toEqual([1, 0, 0, 1]);
 });
 
-test("sums that a version before parts of tokens had not written yet are added as they are, beside those of now", () => {
+test("adds sums of a version without parts of tokens to present ones", () => {
   const usage = ["a", "b"].map((keyId) => ({ ...usageBegin, keyId, ...end, firstTokenMs: 2 }));
   const told = { cachedTokens: 5, cacheWriteTokens: 1, reasoningTokens: 2 };
   const sums = new UsageSums("hour");
@@ -65,7 +65,7 @@ test("sums that a version before parts of tokens had not written yet are added a
   expect(() => sums.addText(before.replace(",5,5,0]", ",5,5]"))).toThrow();
 });
 
-test("sums that a newer version wrote, with one more number than is known here, are added but for that one", () => {
+test("adds sums of a newer version without their unknown number", () => {
   const sums = new UsageSums("hour");
   sums.add(UsageColumns.of([{ ...usageBegin, keyId: "a", ...end, firstTokenMs: 2 }]));
   const own = JSON.parse(sums.textTakingAway([0])) as (string | number)[];
@@ -74,7 +74,7 @@ test("sums that a newer version wrote, with one more number than is known here, 
   expect(sums.rowAt(0, "hour").slice(7)).toEqual([...Array(13).fill(0), 5, 5]);
 });
 
-test("sums that a version before requests without a price were counted had not written are added, and these are counted", () => {
+test("adds sums of a version that did not count unpriced requests", () => {
   const record = { ...usageBegin, keyId: "a", ...end, firstTokenMs: 2 };
   const sums = new UsageSums("hour");
   sums.add(UsageColumns.of([record, { ...record, nanoUsd: null }, { ...record, nanoUsd: 0 }]));

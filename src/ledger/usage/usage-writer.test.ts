@@ -116,7 +116,7 @@ onEachDatabase((databases) => {
     return { found: inOrder(found), expected: inOrder(expected) };
   }
 
-  test.each([1, 2, 7, 8, 9, 63, 64, 65, 72, 137, 1_000])("every field of each of %d records arrives", async (count) => {
+  test.each([1, 2, 7, 8, 9, 63, 64, 65, 72, 137, 1_000])("stores every field of each of %d records", async (count) => {
     for (const kinds of [1, 5, 60]) {
       await db`DELETE FROM usage_records`;
       await db`DELETE FROM usage_rollups`;
@@ -128,7 +128,7 @@ onEachDatabase((databases) => {
     }
   });
 
-  test("a record that is there already, or twice in a batch, counts once, as it came first", async () => {
+  test("counts a record once that existed before or comes twice, as it first came", async () => {
     const records = Array.from({ length: 300 }, (_, i) => recordOf(i, 7));
     expect(await writer.insert(records.slice(100, 200))).toBe(100);
     const again = records.slice(0, 10).map((record) => ({ ...record, promptTokens: 1e6 }));
@@ -139,7 +139,7 @@ onEachDatabase((databases) => {
     expect(found).toEqual(expected);
   });
 
-  test("a batch that fails in its last row leaves nothing, and the next one is not hindered", async () => {
+  test("leaves nothing of a batch that fails in its last row, and writes the next one", async () => {
     const lift = await refuseRecord(db, "req_99");
     const records = Array.from({ length: 100 }, (_, i) => recordOf(i, 1));
     await expect(writer.insert(records)).rejects.toThrow("refused");

@@ -15,7 +15,7 @@ function randomBelow(seed: number): (count: number) => number {
   };
 }
 
-test("of thousands of keys in turns each has what it would have alone, through whichever rule it is asked, also when figures change", () => {
+test("gives each of thousands of interleaved keys the same result as alone, with changing rules", () => {
   const below = randomBelow(11);
   const buckets = new RequestBuckets();
   const alone = new Map<string, Bucket>();
@@ -52,7 +52,7 @@ test("of thousands of keys in turns each has what it would have alone, through w
   expect(refused).toBeGreaterThan(5_000);
 });
 
-test("as many as there may be in one use are the same ones to its end", () => {
+test("returns the same buckets throughout one use, up to its maximum", () => {
   const buckets = new RequestBuckets();
   const rules = ids.map((id) => hourly(id));
   const held = rules.map((rule) => buckets.use(rule, 0));
@@ -69,7 +69,7 @@ function useAll(buckets: RequestBuckets, rules: readonly RateLimit[], nowMs: num
   }
 }
 
-test("a bucket that is not full is found, and is forgotten once it is", () => {
+test("finds a bucket that is not full, and forgets it once it is", () => {
   const buckets = new RequestBuckets();
   const rules = ids.map((id) => hourly(id));
   useAll(buckets, rules, 0);
@@ -80,7 +80,7 @@ test("a bucket that is not full is found, and is forgotten once it is", () => {
   expect(buckets.size).toBeLessThan(2_100);
 });
 
-test("a bucket that is full soon takes no memory once some hundred others were used since", () => {
+test("frees a soon full bucket after some hundred others were used", () => {
   const buckets = new RequestBuckets();
   const rules = ids.map((id) => ({ ...hourly(id), limit: 1_000, windowSeconds: 1 }));
   for (let nowMs = 0; nowMs < rules.length; nowMs++) useAll(buckets, rules.slice(nowMs, nowMs + 1), nowMs);

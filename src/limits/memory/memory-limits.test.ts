@@ -45,8 +45,8 @@ function refusal(answer: Admission | Promise<Admission>): GatewayError {
   return admission.refusal;
 }
 
-describe("a decision", () => {
-  test("a decision waits for nothing, once the usage of its quotas was read", async () => {
+describe("a decision in memory", () => {
+  test("decides synchronously once the usage of its quotas was read", async () => {
     const { limits } = setUp();
     const set = { requests: [account], tokens: [{ ...account, limit: 1_000 }], quotas: [quotaOf(1_000)] };
     await limits.admit(set, reserve(1));
@@ -55,7 +55,7 @@ describe("a decision", () => {
   });
 });
 
-describe("what a set of limits found before", () => {
+describe("the cached state of a set of limits", () => {
   const others = (limits: MemoryLimits, count = 5_000) => {
     for (let i = 0; i < count; i++) {
       const rules = [{ ...key, id: `other${i}` }];
@@ -64,7 +64,7 @@ describe("what a set of limits found before", () => {
   };
   const copied = <One extends object>(all: readonly One[]): One[] => all.map((one) => ({ ...one }));
 
-  test("what a set of limits found before is forgotten with its buckets: all who ask have the next ones", () => {
+  test("drops cached buckets that were forgotten, for all callers alike", () => {
     const { limits, clock } = setUp();
     const set = { ...none, requests: [{ ...key, limit: 10 }], tokens: [{ ...key, limit: 100 }] };
     granted(limits.admit(set, reserve(10))).lease.settle(10, 0);
@@ -76,7 +76,7 @@ describe("what a set of limits found before", () => {
     expect(limits.peek(copy)).toMatchObject({ requests: { remaining: 9 }, tokens: { remaining: 90 } });
   });
 
-  test("what a set of limits found before is forgotten with its counter: the usage is read anew", async () => {
+  test("drops a cached counter that was forgotten, and reads its usage again", async () => {
     const { limits, clock, ledger } = setUp();
     const set = { ...none, quotas: [quotaOf(100)] };
     const admission = await limits.admit(set, reserve(40));
@@ -93,7 +93,7 @@ describe("what a set of limits found before", () => {
     expect(ledger.reads).toHaveLength(2);
   });
 
-  test("what was found of a set of limits holds for no copy with other figures, and for one of two rules of an id at a time", async () => {
+  test("does not reuse cached state for a copy with other figures, or for two rules with one id", async () => {
     const { limits } = setUp();
     const quota = { ...quotaOf(100), id: "shared" };
     await limits.admit({ ...none, quotas: [quota] }, reserve(1));
@@ -105,7 +105,7 @@ describe("what a set of limits found before", () => {
     }
   });
 
-  test("what a set of limits found before is one for each limit, also where several have the same id", () => {
+  test("counts each of several limits with one id", () => {
     const { limits } = setUp();
     const twice = [{ ...key, limit: 6 }];
     const set = { ...none, requests: [...twice, ...copied(twice)] };
@@ -113,7 +113,7 @@ describe("what a set of limits found before", () => {
     expect(limits.peek(set).requests?.remaining).toBe(0);
   });
 
-  test("what a set of limits found before is the same for all keys of an account, as far as it is the account's", () => {
+  test("shares the account's part of the cached state between its keys", () => {
     const quota = quotaOf(100);
     const [one, other] = ["a", "b"].map((id) => ({
       ...none,
@@ -127,7 +127,7 @@ describe("what a set of limits found before", () => {
     expect(CountedParty.lastOf(other, store)?.before).toBe(shared as CountedParty);
   });
 
-  test("what a set of limits found before has each hold released where it is held", () => {
+  test("releases each reservation in its own bucket", () => {
     const { limits } = setUp();
     const tokens = [1_000, 2_000, 3_000].map((limit) => ({ ...key, id: `key:${limit}`, limit }));
     const all = granted(limits.admit({ ...none, tokens }, reserve(100)));
@@ -139,7 +139,7 @@ describe("what a set of limits found before", () => {
   });
 });
 
-test("of two limits of the same size with the same room, the first is told", () => {
+test("reports the first of two equal limits with the same remainder", () => {
   const { limits } = setUp();
   const set = {
     ...none,
@@ -149,8 +149,8 @@ test("of two limits of the same size with the same room, the first is told", () 
   expect(limits.peek(set).requests?.resetMs).toBe(100);
 });
 
-describe("a set of limits that two stores are asked about in turns", () => {
-  test("a set of limits that two stores are asked about in turns is counted by each of them alone, to the end of what runs, and over a month's end", async () => {
+describe("one set of limits in two stores", () => {
+  test("counts a set of limits separately in two stores, to the end of its requests and across months", async () => {
     const { limits: one, clock } = setUp();
     const { limits: other } = setUp();
     const set = { requests: [account], tokens: [{ ...account, limit: 1_000 }], quotas: [quotaOf(10_000)] };
@@ -171,8 +171,8 @@ describe("a set of limits that two stores are asked about in turns", () => {
   });
 });
 
-describe("memory", () => {
-  test("100,000 keys that have gone leave nothing behind; those in use stay", async () => {
+describe("memory of limits", () => {
+  test("leaves nothing of 100,000 unused keys, and keeps those in use", async () => {
     const { limits, clock } = setUp();
     const used = { ...none, tokens: [{ ...account, limit: 1_000 }], quotas: [quotaOf(1_000)] };
     const long = granted(await limits.admit(used, reserve(900)));
@@ -190,7 +190,7 @@ describe("memory", () => {
     expect(limits.peek(used).tokens?.remaining).toBe(400);
   });
 
-  test("keys that come and go never make it grow without end: each is forgotten a minute or two after its last use", () => {
+  test("forgets each key a minute or two after its last use", () => {
     const { limits, clock } = setUp();
     for (let i = 0; i < 100_000; i++) {
       clock.advance(100);
@@ -200,7 +200,7 @@ describe("memory", () => {
     expect(limits.tracked).toBeLessThan(5_000);
   });
 
-  test("more keys at once than a quarter of a million do not wait for that minute", () => {
+  test("forgets keys earlier if there are more than a quarter of a million", () => {
     const { limits, clock } = setUp();
     for (let i = 0; i < 300_000; i++) {
       clock.advance(0.1);
@@ -210,7 +210,7 @@ describe("memory", () => {
     expect(limits.tracked).toBeLessThan(260_000);
   });
 
-  test("a key that comes back is counted on where it was, whether it was forgotten meanwhile or not", () => {
+  test("continues a returning key's count, whether it was forgotten or not", () => {
     const { limits, clock } = setUp();
     const set = { ...none, requests: [{ ...key, limit: 60, windowSeconds: 3_600 }] };
     const others = (count: number) => {
@@ -233,9 +233,9 @@ describe("memory", () => {
   });
 });
 
-describe("after a restart", () => {
+describe("limits after a restart", () => {
   // hardening: F1
-  test("limits stand where they stood: no second burst, and no lockout", () => {
+  test("continues limits after a restart without a second burst or a lockout", () => {
     const { limits, clock } = setUp();
     const requests = [{ ...account, limit: 60 }];
     const tokens = [{ ...account, limit: 6_000 }];
@@ -251,7 +251,7 @@ describe("after a restart", () => {
     expect(limits.peek(set)).toMatchObject({ requests: { remaining: 60 }, tokens: { remaining: 6_000 } });
   });
 
-  test("requests never owe for the rounding of their age", () => {
+  test("owes no requests for rounded ages after a restart", () => {
     const { limits } = setUp();
     const set = { ...none, requests: [{ ...account, limit: 60 }] };
     limits.replay([{ ...set, secondsAgo: 0, count: 70, usedTokens: 0 }]);
@@ -259,7 +259,7 @@ describe("after a restart", () => {
   });
 
   // hardening: L1
-  test("whatever was admitted before and after stays within limit + rate x time", () => {
+  test("stays within limit + rate x time across a restart", () => {
     for (let seed = 1; seed <= 30; seed++) {
       let state = seed * 7_919;
       const random = () => {
@@ -305,7 +305,7 @@ describe("after a restart", () => {
   });
 });
 
-describe("a quota with a window that nobody asks about for hours", () => {
+describe("a windowed quota that is not used for hours", () => {
   const manyAsk = async (limits: MemoryLimits, count = 5_000) => {
     for (let i = 0; i < count; i++) {
       const quota = windowQuota({ unit: "usd", amount: 1, per: "month", window: "calendar" }, { id: `other${i}` });
@@ -314,7 +314,7 @@ describe("a quota with a window that nobody asks about for hours", () => {
     }
   };
 
-  test("keeps the money that is set aside for a request that still runs", async () => {
+  test("keeps money reserved for a running request", async () => {
     const { limits, clock } = setUp();
     const set = withWindows(windowQuota({ unit: "usd", amount: 1, per: "month", window: "calendar" }));
     const asked = () => limits.admit(set, reserve(0, { nanoUsd: 600_000_000, minNanoUsd: 600_000_000 }));
@@ -329,7 +329,7 @@ describe("a quota with a window that nobody asks about for hours", () => {
   });
 });
 
-test("a rolling window that a running request began does not begin later by a use that was settled since", async () => {
+test("does not move a rolling window's start for usage that was settled later", async () => {
   const { limits, ledger, clock } = setUp();
   const quota = windowQuota({ unit: "requests", amount: 5, per: "5h", window: "rolling" });
   const begun = clock.nowSeconds();
@@ -340,12 +340,12 @@ test("a rolling window that a running request began does not begin later by a us
   expect((await limits.usedInWindow(quota)).period).toEqual({ start: begun, end: begun + 18_000 });
 });
 
-describe("money that is set aside", () => {
+describe("reserved money", () => {
   const month = (id: string, nanoUsd: number) => ({ ...quotaOf(null), id, nanoUsd });
   const day = (id: string, usd: number, more = {}) =>
     windowQuota({ unit: "usd", amount: usd, per: "day", window: "calendar" }, { id, ...more });
 
-  test("is no more in any quota than the tightest of them has left", async () => {
+  test("reserves no more in any quota than the tightest one has left", async () => {
     for (const setOf of [
       (quotas: [string, number][]) => ({ ...none, quotas: quotas.map(([id, usd]) => month(id, usd * 1e9)) }),
       (quotas: [string, number][]) => withWindows(...quotas.map(([id, usd]) => day(id, usd))),
@@ -365,7 +365,7 @@ describe("money that is set aside", () => {
     }
   });
 
-  test("is no less in other quotas than the request needs where one that ends its answer has less left", async () => {
+  test("reserves what a request needs in other quotas although a hard-stop quota has less left", async () => {
     const { limits } = setUp();
     const stopping = day("stopping", 1, { stops: { tokens: false, nanoUsd: true } });
     const stop = { tokens: 0, nanoUsd: 5e8, minTokens: 0, minNanoUsd: 1, grows: true };
@@ -376,7 +376,7 @@ describe("money that is set aside", () => {
   });
 });
 
-test("a whole answer that a quota ends is held to the money that is set aside for it, not to all that is left", async () => {
+test("limits a whole answer under a hard-stop quota to its reserved money", async () => {
   const { limits } = setUp();
   const quota = windowQuota(
     { unit: "usd", amount: 1, per: "day", window: "calendar" },
@@ -389,7 +389,7 @@ test("a whole answer that a quota ends is held to the money that is set aside fo
   expect(stopOf(true)?.mostNanoUsd).toBe(1e9 - 1_000);
 });
 
-test("believes what another process knew of a quota where that is more, and keeps its own figure where it is less", async () => {
+test("adopts another process's usage of a quota only if that is higher", async () => {
   const { limits } = setUp();
   const quota = windowQuota({ unit: "usd", amount: 1, per: "day", window: "calendar" });
   const spent = async () => (await limits.usedInWindow(quota)).nanoUsd;
@@ -401,7 +401,7 @@ test("believes what another process knew of a quota where that is more, and keep
   expect(await limits.usedInWindow(quota)).toMatchObject({ requests: 9, tokens: 9, nanoUsd: 900 });
 });
 
-test("a window that rolls is kept for its span, also where nobody asks about it for hours", async () => {
+test("keeps a rolling window for its duration without any use", async () => {
   const { limits, clock, ledger } = setUp();
   const rule = { unit: "usd", amount: 1, per: "day", window: "rolling" } as const;
   const set = withWindows(windowQuota(rule));

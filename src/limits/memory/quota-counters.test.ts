@@ -12,7 +12,7 @@ function sweep(counters: QuotaCounters, nowMs: number): void {
   for (let use = 0; use < 4_000; use++) counters.used(nowMs);
 }
 
-test("a counter has what was counted by any that leads to the same quota, and is unread until it is read", () => {
+test("returns one counter for all ids of the same quota, unread until it is read", () => {
   const counters = new QuotaCounters(month);
   const ids = [...Array.from({ length: 600 }, idOf), "account:acct_1:live", "key:key_short"];
   const added = ids.map((id) => counters.add(id));
@@ -35,7 +35,7 @@ test("a counter has what was counted by any that leads to the same quota, and is
   expect(counters.find(idOf())).toBeUndefined();
 });
 
-test("what was unused for long is forgotten, but for what has leases or is being read; who led there leads nowhere", () => {
+test("forgets unused counters, except with leases or during a read, and clears their ids", () => {
   const counters = new QuotaCounters(month);
   const ids = Array.from({ length: 2_000 }, idOf);
   const added = ids.map((id) => counters.add(id));

@@ -30,7 +30,7 @@ function setUp() {
   return { clock, ledger, start };
 }
 
-test("after a restart a window that is open ends when it would have, with what was used of it alone", async () => {
+test("ends an open window after a restart as before, with its own usage only", async () => {
   const { clock, ledger, start } = setUp();
   let limits = start();
   const ask = () => limits.admit(set, reserve(1));
@@ -50,7 +50,7 @@ test("after a restart a window that is open ends when it would have, with what w
   expect(await admittedOf(9, ask)).toBe(5);
 });
 
-test("after a restart behind the end of a window, what was used in it is not asked for", async () => {
+test("does not read usage of a window that ended before a restart", async () => {
   const { clock, ledger, start } = setUp();
   const begun = clock.nowSeconds();
   const limits = start();
@@ -62,7 +62,7 @@ test("after a restart behind the end of a window, what was used in it is not ask
   expect(await admittedOf(9, () => again.admit(set, reserve(1)))).toBe(5);
 });
 
-test("a torn line, a wall clock that was set back, and a file that is not there leave it to the ledger", async () => {
+test("falls back to the ledger for a torn line, a clock set back or a missing file", async () => {
   const { clock, ledger, start } = setUp();
   writeFileSync(path, `${clock.nowSeconds() + 500} 18000 ${quota.id}\n`);
   appendFileSync(path, `${clock.nowSeconds() - 5} 180`);
@@ -72,7 +72,7 @@ test("a torn line, a wall clock that was set back, and a file that is not there 
   expect(ledger.reads.map(({ since }) => since)).toEqual([clock.nowSeconds() - 17_999, clock.nowSeconds() - 17_999]);
 });
 
-test("the file does not grow with each window, and says nothing of what ended long ago", () => {
+test("keeps the file of windows small and without ended ones", () => {
   const starts = new WindowStarts(path, 0, log);
   for (let second = 0; second < 30_000; second++) starts.add(`key:${second % 10}`, second, 60);
   expect(readFileSync(path, "utf8").split("\n").length).toBeLessThan(20_100);
@@ -83,7 +83,7 @@ test("the file does not grow with each window, and says nothing of what ended lo
   expect(readFileSync(path, "utf8")).toBe("");
 });
 
-test("a disk that takes nothing refuses nobody, and is told once", async () => {
+test("refuses no request because of an unwritable file, and logs that once", async () => {
   const { clock, ledger } = setUp();
   const starts = new WindowStarts(join(directory, "nowhere", "x"), clock.nowSeconds(), log);
   const limits = new MemoryLimits({ clock, ledger, starts });

@@ -64,7 +64,7 @@ for (const [how, end] of [
   ["an end in order", (limits: SharedLimits) => limits.close()],
   ["a death", async () => {}],
 ] as const) {
-  test(`after ${how} in an outage the quota has what was used in it, at each replica`, async () => {
+  test(`keeps a quota's usage of an outage at each replica after ${how}`, async () => {
     const first = await cutOff();
     await end(first);
     expect(isMarked()).toBe(true);
@@ -85,7 +85,7 @@ for (const [how, end] of [
   });
 }
 
-test("a start that dies before the server is back leaves it to the next one", async () => {
+test("leaves unsent usage to the next start if a start ends before Redis is back", async () => {
   await (await cutOff()).close();
   await (await open()).close();
   expect(isMarked()).toBe(true);
@@ -93,7 +93,7 @@ test("a start that dies before the server is back leaves it to the next one", as
   expect(await (await open()).used(quota)).toMatchObject({ tokens: 900 });
 });
 
-test("an outage that it outlives leaves nothing behind, as the server is told; nor does an end with nothing to tell", async () => {
+test("leaves no file after an outage that the process outlives, or without unsent usage", async () => {
   const limits = await cutOff();
   expect(isMarked()).toBe(true);
   link.mend();
@@ -109,7 +109,7 @@ test("an outage that it outlives leaves nothing behind, as the server is told; n
   expect(ledger.reads).toHaveLength(reads);
 });
 
-test("what was told in vain before an outage is not forgotten with the process", async () => {
+test("keeps unsent usage from before an outage beyond the process", async () => {
   const limits = await open();
   await use(limits, 100);
   const { lease } = await granted(limits.admit(set, reserve(300)));
@@ -128,7 +128,7 @@ test("what was told in vain before an outage is not forgotten with the process",
   expect(await (await open()).used(quota)).toMatchObject({ tokens: 400 });
 });
 
-test("a line that a power cut tore, or somebody else's, is left out", async () => {
+test("ignores a torn or foreign line in the file of quotas", async () => {
   await (await cutOff()).close();
   appendFileSync(join(directory, "untold-quotas"), "\0\0\nanother:replicas\nheadrace:quota:20");
   link.mend();

@@ -77,7 +77,7 @@ async function three(): Promise<[SharedLimits, SharedLimits, SharedLimits]> {
 }
 
 // hardening: L4
-test("a server that hangs: each replica goes on by its share, waits once and not for each request, and tells what it admitted", async () => {
+test("continues by each replica's share when Redis hangs, waits once, and reports admissions later", async () => {
   const replicas = await three();
   const [one, two] = replicas;
   const set = daily(30);
@@ -95,7 +95,7 @@ test("a server that hangs: each replica goes on by its share, waits once and not
 });
 
 // hardening: L4
-test("an outage in the middle of a burst lets through at most one more limit, and afterwards what was taken is owed", async () => {
+test("admits at most one more limit in an outage during a burst, and owes the rest afterwards", async () => {
   const replicas = await three();
   const [one, two, late] = replicas;
   const set = daily(30);
@@ -115,7 +115,7 @@ test("an outage in the middle of a burst lets through at most one more limit, an
   expect(await admittedOf(one, set, 50)).toBe(0);
 });
 
-test("a small limit still lets one request through at each replica; a large request owes what its share has not", async () => {
+test("admits one request of a small limit at each replica, and owes the excess of a large one", async () => {
   const replicas = await three();
   const [one] = replicas;
   const tokens: LimitSet = { ...none, tokens: [{ ...account, limit: 900, windowSeconds: 86_400 }] };
@@ -128,7 +128,7 @@ test("a small limit still lets one request through at each replica; a large requ
   expect((await one.peek(tokens)).tokens?.remaining).toBe(200);
 });
 
-test("what was asked when the server hung is decided in the order in which it was asked", async () => {
+test("decides requests that were pending when Redis hung in order", async () => {
   const limits = await open(world());
   const set = daily(3);
   redis.pause();
@@ -141,7 +141,7 @@ test("what was asked when the server hung is decided in the order in which it wa
   await until(() => isOk(limits), "it is back");
 });
 
-test("what was asked when the server hung is neither lost nor counted twice", async () => {
+test("neither loses nor doubles requests that were pending when Redis hung", async () => {
   const limits = await open(world());
   const quota = quotaOf(1_000);
   const set = { ...none, quotas: [quota] };
@@ -160,7 +160,7 @@ test("what was asked when the server hung is neither lost nor counted twice", as
   expect(await limits.used(quota)).toEqual({ tokens: 90, nanoUsd: 0 });
 });
 
-test("what waits for the ledger while the server comes back is decided by the server, and counted there", async () => {
+test("decides requests that waited for the ledger in Redis once it is back", async () => {
   const ledger = ledgerWith();
   const limits = await open(world(), { ledger });
   const quota = quotaOf(1_000);
@@ -182,7 +182,7 @@ test("what waits for the ledger while the server comes back is decided by the se
   expect(await limits.used(quota)).toEqual({ tokens: 50, nanoUsd: 0 });
 });
 
-test("connections that break under load lose and double nothing", async () => {
+test("loses and doubles nothing when connections break under load", async () => {
   const prefix = world();
   const limits = await open(prefix, { deadlineMs: 5_000 });
   const quota = quotaOf(1_000_000_000);
@@ -220,7 +220,7 @@ async function leasesKey(prefix: string): Promise<string> {
   return key;
 }
 
-test("a server that comes back empty: limits start anew, quotas come from the ledger, open requests are held again", async () => {
+test("resets limits, reads quotas from the ledger and restores reservations when Redis returns empty", async () => {
   const ledger = ledgerWith({ tokens: 100, nanoUsd: 0 });
   const server = await startRedis();
   try {
@@ -247,7 +247,7 @@ test("a server that comes back empty: limits start anew, quotas come from the le
   }
 });
 
-test("FLUSHALL on a living connection is noticed by the next request", async () => {
+test("notices FLUSHALL on a live connection at the next request", async () => {
   const server = await startRedis();
   try {
     const ledger = ledgerWith();
@@ -266,7 +266,7 @@ test("FLUSHALL on a living connection is noticed by the next request", async () 
 
 // hardening: L4
 test.each(["the same process", "another process", "a process beside another one"])(
-  "a server that is back with an older copy of what it knew has quotas read from the ledger again: %s",
+  "reads quotas from the ledger again if Redis returns with an older copy: %s",
   async (who) => {
     const directory = mkdtempSync(join(tmpdir(), "headrace-redis-"));
     const server = await startRedis(directory);
@@ -306,7 +306,7 @@ test.each(["the same process", "another process", "a process beside another one"
 test.each([
   ["has no SCAN", ["--rename-command", "SCAN", ""]],
   ["forbids SCAN", ["--user", "default", "on", "nopass", "~*", "&*", "+@all", "-scan"]],
-])("a server that %s counts all the same, and the log says once that quotas cannot be listed", async (_, settings) => {
+])("counts in a Redis that %s, and logs once that quotas cannot be listed", async (_, settings) => {
   const server = await startRedis(tmpdir(), settings);
   try {
     const logged: string[] = [];
@@ -326,7 +326,7 @@ test.each([
   }
 });
 
-test("a start while the server is away goes on with the share that the database knows of, and joins in later", async () => {
+test("starts with the share known to the database while Redis is away, and joins later", async () => {
   const server = await startRedis();
   await server.stop();
   try {
@@ -341,7 +341,7 @@ test("a start while the server is away goes on with the share that the database 
   }
 });
 
-test("while nobody can be asked quotas go on from where they were seen, and from the ledger, which others write too", async () => {
+test("continues quotas from their last state and from the ledger, which other replicas write too", async () => {
   const server = await startRedis();
   try {
     const clock = manualClock();
@@ -369,7 +369,7 @@ test("while nobody can be asked quotas go on from where they were seen, and from
 });
 
 // hardening: F32
-test("without Redis replicas together admit what a quota has left, whether or not they had seen it, and little more", async () => {
+test("admits little more than a quota's remainder across replicas without Redis", async () => {
   const server = await startRedis();
   try {
     const prefix = world();
@@ -404,7 +404,7 @@ test("without Redis replicas together admit what a quota has left, whether or no
 });
 
 // hardening: F1
-test("what a dead replica held is dropped after 30 s; one that only slept finds its own again", async () => {
+test("drops a dead replica's reservations after 30 s, and restores those of a paused one", async () => {
   const prefix = world();
   const clock = manualClock();
   const time = { micros: () => clock.monotonicMs() * 1000, seconds: () => clock.nowSeconds() };
@@ -431,7 +431,7 @@ test("what a dead replica held is dropped after 30 s; one that only slept finds 
 });
 
 // hardening: F1
-test("a long stream on a living replica keeps its hold", async () => {
+test("keeps the reservation of a long stream on a live replica", async () => {
   const prefix = world();
   const clock = manualClock();
   const time = { micros: () => clock.monotonicMs() * 1000, seconds: () => clock.nowSeconds() };
@@ -447,7 +447,7 @@ test("a long stream on a living replica keeps its hold", async () => {
   }
 });
 
-test("quotas that are forgotten are read from the ledger again, what is held stays held", async () => {
+test("reads forgotten quotas from the ledger again and keeps reservations", async () => {
   const ledger = ledgerWith({ tokens: 100, nanoUsd: 0 });
   const limits = await open(world(), { ledger });
   const quota = quotaOf(1_000);
@@ -465,7 +465,7 @@ for (const quota of [quotaOf(1_000), windowQuota({ unit: "tokens", amount: 1_000
   const use = async (limits: SharedLimits, tokens: number) =>
     (await granted(limits.admit(set, reserve(tokens)))).lease.settle(tokens, 0);
 
-  test(`what a replica used of a ${kind} while another one had read it from the ledger already is not lost`, async () => {
+  test(`does not lose a replica's usage of a ${kind} that another replica had read from the ledger already`, async () => {
     const server = await startRedis();
     try {
       const [prefix, url] = [world(), server.url];
@@ -490,7 +490,7 @@ for (const quota of [quotaOf(1_000), windowQuota({ unit: "tokens", amount: 1_000
     }
   });
 
-  test(`what replicas settle of a ${kind} around a reading of another one counts, whether the database has it or not`, async () => {
+  test(`counts what replicas settle of a ${kind} during another's read, stored or not`, async () => {
     const prefix = world();
     const ledger = ledgerWith();
     const [reader, other] = [await open(prefix, { ledger }), await open(prefix)];
@@ -511,7 +511,7 @@ for (const quota of [quotaOf(1_000), windowQuota({ unit: "tokens", amount: 1_000
   });
 }
 
-test("the month is the server's, whatever the wall clock of the gateway says", async () => {
+test("takes the month from Redis, whatever the gateway's wall clock says", async () => {
   const ledger = ledgerWith();
   const clock = { ...systemClock, nowSeconds: () => 86_400 * 400 };
   const limits = await open(world(), { ledger, clock });
@@ -520,7 +520,7 @@ test("the month is the server's, whatever the wall clock of the gateway says", a
   expect(ledger.reads[0]?.since).toBe(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), 1) / 1000);
 });
 
-test("what it keeps expires by itself, and an end in order leaves no replica behind", async () => {
+test("lets all its keys expire, and removes the replica at shutdown", async () => {
   const prefix = world();
   const limits = await open(prefix);
   const set = { ...daily(10), quotas: [quotaOf(100)] };
@@ -540,7 +540,7 @@ test("what it keeps expires by itself, and an end in order leaves no replica beh
   ]);
 });
 
-test("a wrong password or version is told in the state, never with the URL", async () => {
+test("reports a wrong password or version in the state, never with the URL", async () => {
   const logged: string[] = [];
   const log = { ...silent, warn: (event: string, fields?: object) => logged.push(event + JSON.stringify(fields)) };
   const url = `redis://somebody:sesame@127.0.0.1:${redis.port}`;

@@ -59,9 +59,9 @@ limitsContract({ open, schedules: 4 });
 windowsContract({ open });
 stopsContract({ open });
 
-describe("the same decisions as in memory", () => {
+describe("agreement of Redis and memory", () => {
   // hardening: L2
-  test("Redis and memory decide the same over random schedules of several limits, holds, extensions, debts, changed figures and quotas", async () => {
+  test("decides in Redis as in memory over random schedules of limits, reservations, debts and quotas", async () => {
     let admitted = 0;
     for (let seed = 1; seed <= 12; seed++) {
       let state = seed * 7_919;
@@ -161,8 +161,8 @@ describe("the same decisions as in memory", () => {
   });
 });
 
-describe("holds", () => {
-  test("hundreds of them at once cost a little of their refund, never more than was held, and bounded memory", async () => {
+describe("reservations in Redis", () => {
+  test("bounds the memory of hundreds of reservations at a small loss of refund", async () => {
     const clock = manualClock();
     const prefix = "holds:";
     const memory = new MemoryLimits({ clock, ledger: ledgerWith() });
@@ -186,7 +186,7 @@ describe("holds", () => {
     }
   });
 
-  test("holds of a bucket that was empty meanwhile give nothing back to the one in its place", async () => {
+  test("returns nothing of an old bucket's reservations to the bucket in its place", async () => {
     const prefix = "reborn:";
     const clock = manualClock();
     const limits = await open({ clock, ledger: ledgerWith() }, prefix);
@@ -200,9 +200,9 @@ describe("holds", () => {
   });
 });
 
-describe("the server's clock", () => {
+describe("the clock of Redis", () => {
   // hardening: L5
-  test("set back by an hour or a day it locks nobody out, and gives nobody a second burst", async () => {
+  test("neither blocks keys nor allows a second burst when Redis's clock is set back", async () => {
     const clock = manualClock();
     let micros = 1_790_000_000_000_000;
     const time = { micros: () => micros, seconds: () => clock.nowSeconds() };
@@ -234,7 +234,7 @@ describe("the server's clock", () => {
   });
 });
 
-test("an operation that arrives twice is carried out once", async () => {
+test("runs an operation once that arrives twice", async () => {
   const key = "twice:quota:2026-11:a";
   const run = (first: number, ...operations: string[]) =>
     redis.command("EVAL", limitScripts.apply, "0", "twice:", "me", "5000000", String(first), ...operations);
@@ -247,7 +247,7 @@ test("an operation that arrives twice is carried out once", async () => {
   expect(used).toBe(116);
 });
 
-test("nothing of a replica that has just beaten is dropped, whoever thinks it dead", async () => {
+test("drops nothing of a live replica that another one thinks dead", async () => {
   const clock = manualClock();
   const limits = await open({ clock, ledger: ledgerWith() }, "alive:");
   const set: LimitSet = { ...none, quotas: [quotaOf(1_000)] };

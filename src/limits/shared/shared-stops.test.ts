@@ -51,7 +51,7 @@ async function replicas(options: Partial<SharedLimitsOptions> = {}): Promise<[Sh
 const set = withWindows(hardTokens(9_000));
 const sum = (some: readonly number[]) => some.reduce((all, one) => all + one, 0);
 
-test("30 streams at once at three replicas share what a quota has to the last token", async () => {
+test("shares a quota to the last token between 30 streams at three replicas", async () => {
   const three = await replicas();
   const streams = await Promise.all(
     Array.from({ length: 30 }, (_, i) => granted((three[i % 3] as SharedLimits).admit(set, streaming()))),
@@ -63,7 +63,7 @@ test("30 streams at once at three replicas share what a quota has to the last to
   expect(await takeAll(await granted(three[0].admit(set, streaming())))).toBe(6_000);
 });
 
-test("while the server hangs streams that run and new ones get this replica's part, and afterwards all of it is known", async () => {
+test("gives streams this replica's share while Redis hangs, and reports their usage afterwards", async () => {
   const three = await replicas();
   const running: Granted[] = [];
   for (const replica of three) running.push(await granted(replica.admit(set, streaming())));
@@ -111,7 +111,7 @@ for (const [what, rule] of [
   const stream = () => ({ ...streaming(), model: "big-one", tags: ["team"] });
   const unlike = { ...reserve(100), model: "small", tags: ["other"] };
 
-  test(`a stream of a quota that ${what} goes on through an outage, and over its end, whenever it began`, async () => {
+  test(`continues a stream under a quota that ${what} through an outage and beyond`, async () => {
     const three = await replicas();
     const [replica] = three;
     const set = withWindows(quota);
@@ -134,7 +134,7 @@ for (const [what, rule] of [
     expect(await takeAll(await granted((three[1] as SharedLimits).admit(set, stream())))).toBe(8_800);
   });
 
-  test(`in an outage a quota that ${what} counts what it is of, also once a stream of before has grown`, async () => {
+  test(`counts only its own unit in an outage for a quota that ${what}, after an older stream grew too`, async () => {
     const three = await replicas();
     const [replica] = three;
     const set = withWindows(quota);
@@ -149,7 +149,7 @@ for (const [what, rule] of [
   });
 }
 
-test("an answer that does not grow is told no more in an outage than this replica's part of what is left", async () => {
+test("tells a fixed answer no more than this replica's share of the remainder in an outage", async () => {
   const three = await replicas();
   await inOutage(three, async () => {
     const whole = await granted(three[0].admit(set, streaming({ grows: false, tokens: 9_000 })));
@@ -161,7 +161,7 @@ test("an answer that does not grow is told no more in an outage than this replic
   });
 });
 
-test("what a stream asks for after it has ended is given to nobody", async () => {
+test("grants nothing to a stream that has ended", async () => {
   const three = await replicas();
   const ended = await granted(three[0].admit(set, streaming()));
   const { stop, lease } = ended;
@@ -171,7 +171,7 @@ test("what a stream asks for after it has ended is given to nobody", async () =>
   expect((await refusal(three[0].admit(set, streaming({ minTokens: 9_000 })))).quota).toMatchObject({ reserved: 0 });
 });
 
-test("what a replica that dies has set aside for a stream is free with a later beat of another", async () => {
+test("frees a dead replica's reservation for a stream at a later heartbeat of another", async () => {
   const clock = manualClock();
   const time = { micros: () => clock.monotonicMs() * 1000, seconds: () => clock.nowSeconds() };
   const [dying, living] = await replicas({ clock, time, deadlineMs: 5_000 });

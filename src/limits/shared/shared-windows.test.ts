@@ -62,7 +62,7 @@ const today = windowQuota({ unit: "requests", amount: 30, per: "day", window: "c
 for (const quota of [fiveHours, today]) {
   const { kind } = quota.window ?? {};
 
-  test(`while the server hangs each replica has its part of what a ${kind} quota has left, and afterwards it knows all of it`, async () => {
+  test(`gives each replica its share of a ${kind} quota while Redis hangs, and reports the usage afterwards`, async () => {
     const prefix = world();
     const ledger = ledgerWith({ tokens: 0, nanoUsd: 0, requests: 0 });
     const replicas = [await open(prefix, { ledger }), await open(prefix, { ledger }), await open(prefix, { ledger })];
@@ -96,7 +96,7 @@ for (const quota of [fiveHours, today]) {
   });
 }
 
-test("what a replica that dies holds of a quota per window, requests among it, is free with a later beat of another", async () => {
+test("frees a dead replica's reservations of windowed quotas at a later heartbeat of another", async () => {
   const { replicas, clock } = await openTimed(2);
   const [dying, living] = replicas;
   const tokens = { ...fiveHours, requests: 10, tokens: 1_000 };
@@ -110,7 +110,7 @@ test("what a replica that dies holds of a quota per window, requests among it, i
   expect(await admittedOf(20, () => (living as SharedLimits).admit(set, reserve(100)))).toBe(10);
 });
 
-test("a server that lost its memory has the window that was open from the ledger, with all that was used of it", async () => {
+test("restores an open window with all its usage from the ledger after Redis lost its memory", async () => {
   const { replicas, clock, ledger, prefix } = await openTimed(1);
   const [limits] = replicas;
   const begun = clock.nowSeconds();
@@ -126,7 +126,7 @@ test("a server that lost its memory has the window that was open from the ledger
   expect((await limits.usedInWindow(fiveHours)).period).toEqual({ start: begun, end: begun + 18_000 });
 });
 
-test("quotas that are forgotten are read again: an open window from its start on, as another replica had died with usage", async () => {
+test("reads an open window from its start again after forgotten quotas", async () => {
   const { replicas, clock, ledger } = await openTimed(1);
   const [limits] = replicas;
   const begun = clock.nowSeconds();
@@ -141,7 +141,7 @@ test("quotas that are forgotten are read again: an open window from its start on
   expect((await limits.usedInWindow(fiveHours)).period?.start).toBe(begun);
 });
 
-test("where the server's clock is set back, a window that rolls keeps what was used of it and lasts for its span from then on", async () => {
+test("keeps a rolling window's usage for its duration when Redis's clock is set back", async () => {
   const { replicas, clock, setServer } = await openTimed(1);
   const [limits] = replicas;
   const set = withWindows(fiveHours);

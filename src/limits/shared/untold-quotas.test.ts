@@ -20,7 +20,7 @@ test("logs that the disk keeps a list of quotas that the store knows", () => {
   expect(logged).toEqual(["untold_quotas_failed"]);
 });
 
-test("what the disk did not take is written once it takes something again, and the failure is logged once", () => {
+test("writes the unwritten list of quotas once the disk accepts it, and logs the failure once", () => {
   const spool = join(directory, "spool");
   const logged: string[] = [];
   const log = { error: (event: string) => void logged.push(event) };

@@ -79,7 +79,7 @@ test("gives callers a process each, or one in common if they share the server", 
   expect(await pidOf(shared, "key_1")).toBe(await pidOf(shared, "key_2"));
 });
 
-describe("a process that misbehaves in the middle of a call fails that call, and the next one has another", () => {
+describe("fails a call whose process misbehaves midway, and starts another process for the next call", () => {
   const ends = { crash: "has ended", huge: "line of more than 100000 bytes", half: "no message of the protocol" };
   for (const [what, said] of Object.entries(ends)) {
     test(what, async () => {

@@ -52,50 +52,47 @@ const page = (url: unknown, more: JsonObject = {}) => ({
   ...more,
 });
 
-describe.each(["session", "round", "error"] as const)(
-  "an elicitation by URL, asked for in a way of its own: %s",
-  (way) => {
-    test.each(["https://example.com/pay?a=1", "http://127.0.0.1:8080/"])(
-      "passes URL elicitations to a client that supports them: %s",
-      async (url) => {
-        const { seen, told } = await asked(page(url), openable, way);
-        expect(way === "error" ? told : JSON.stringify(seen)).toContain(url);
-      },
-    );
+describe.each(["session", "round", "error"] as const)("a URL elicitation in the form of a %s", (way) => {
+  test.each(["https://example.com/pay?a=1", "http://127.0.0.1:8080/"])(
+    "passes URL elicitations to a client that supports them: %s",
+    async (url) => {
+      const { seen, told } = await asked(page(url), openable, way);
+      expect(way === "error" ? told : JSON.stringify(seen)).toContain(url);
+    },
+  );
 
-    test.each([
-      "javascript:alert(1)",
-      "JavaScript:alert(1)",
-      " javascript:alert(1)",
-      "data:text/html,<script>",
-      "file:///etc/passwd",
-      "ms-msdt:/id",
-      "http://example.com/",
-      "https://user:pass@example.com/",
-      "//example.com",
-      "",
-      5,
-      null,
-    ])("refuses URL elicitations whose address is no https page: %p", async (url) => {
+  test.each([
+    "javascript:alert(1)",
+    "JavaScript:alert(1)",
+    " javascript:alert(1)",
+    "data:text/html,<script>",
+    "file:///etc/passwd",
+    "ms-msdt:/id",
+    "http://example.com/",
+    "https://user:pass@example.com/",
+    "//example.com",
+    "",
+    5,
+    null,
+  ])("refuses URL elicitations whose address is no https page: %p", async (url) => {
+    for (const isAskable of [true, false]) {
+      const { seen, told } = await asked(page(url), openable, way, isAskable);
+      expect(seen).toEqual([]);
+      if (typeof url === "string" && url !== "") expect(told).not.toContain(url.trim());
+    }
+  });
+
+  test.each([{}, { elicitation: {} }, { elicitation: { form: {} } }])(
+    "refuses URL elicitations for a client that declared %j",
+    async (told) => {
       for (const isAskable of [true, false]) {
-        const { seen, told } = await asked(page(url), openable, way, isAskable);
-        expect(seen).toEqual([]);
-        if (typeof url === "string" && url !== "") expect(told).not.toContain(url.trim());
+        const answered = await asked(page("https://example.com/pay"), told, way, isAskable);
+        expect(answered.seen).toEqual([]);
+        expect(answered.told).not.toContain("example.com");
       }
-    });
-
-    test.each([{}, { elicitation: {} }, { elicitation: { form: {} } }])(
-      "refuses URL elicitations for a client that declared %j",
-      async (told) => {
-        for (const isAskable of [true, false]) {
-          const answered = await asked(page("https://example.com/pay"), told, way, isAskable);
-          expect(answered.seen).toEqual([]);
-          expect(answered.told).not.toContain("example.com");
-        }
-      },
-    );
-  },
-);
+    },
+  );
+});
 
 test.each([
   [{ page: "javascript:alert(1)" }],

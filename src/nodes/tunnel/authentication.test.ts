@@ -29,7 +29,7 @@ async function proving(gateway: TestGateway, changes: ProofChanges = {}, id = "n
   return { node, proof };
 }
 
-describe("is refused, and told why", () => {
+describe("refused nodes", () => {
   const other = newNodeKey();
   const cases: [what: string, changes: ProofChanges, code: number][] = [
     ["a signature by another key", { privateKey: other.privateKey }, tunnelCloseCodes.unauthenticated],
@@ -60,7 +60,7 @@ describe("is refused, and told why", () => {
     });
   }
 
-  test("a node that nobody knows, and one that was revoked", async () => {
+  test("refuses an unknown and a revoked node, each with its code", async () => {
     await using gateway = startGateway();
     gateway.keys.set("revoked", { refused: "revoked" });
     gateway.keys.set("unknown", { refused: "unknown" });
@@ -70,7 +70,7 @@ describe("is refused, and told why", () => {
     expect((await unknown.node.end()).code).toBe(tunnelCloseCodes.unknownNode);
   });
 
-  test("one that cannot be looked up now, which is no refusal for good", async () => {
+  test("refuses a node that cannot be looked up now, but not for good", async () => {
     await using gateway = startGateway({ findKey: () => Promise.reject(new Error("no database")) });
     const { node } = await proving(gateway);
     expect((await node.end()).code).toBe(tunnelCloseCodes.internal);
@@ -79,7 +79,7 @@ describe("is refused, and told why", () => {
   });
 });
 
-test("a proof that was seen once is of no use at another connection", async () => {
+test("rejects a proof that was used on another connection", async () => {
   await using gateway = startGateway();
   const key = newNodeKey();
   gateway.keys.set("node_a", { publicKey: key.publicKey });
@@ -95,7 +95,7 @@ test("a proof that was seen once is of no use at another connection", async () =
   expect(gateway.ends[0]?.closed).toBeUndefined();
 });
 
-describe("before the proof", () => {
+describe("connections before the proof", () => {
   const early: [what: string, act: (node: RawEnd) => void][] = [
     ["an announcement", (node) => node.send(messageTypes.announce, 0, '{"version":"1","models":[]}')],
     ["a heartbeat", (node) => node.send(messageTypes.ping, 0, "abcd")],
@@ -108,7 +108,7 @@ describe("before the proof", () => {
     ["an empty message", (node) => node.link.send(Buffer.alloc(0))],
   ];
   for (const [what, act] of early) {
-    test(`${what} ends the connection`, async () => {
+    test(`ends the connection before the proof: ${what}`, async () => {
       await using gateway = startGateway();
       const node = await rawNode(gateway);
       act(node);
@@ -116,14 +116,14 @@ describe("before the proof", () => {
     });
   }
 
-  test("a message of more than 8 KB ends it with 1009", async () => {
+  test("ends the connection at a message of more than 8 KB before the proof, with 1009", async () => {
     await using gateway = startGateway();
     const node = await rawNode(gateway);
     node.send(messageTypes.proof, 0, Buffer.alloc(9_000));
     expect((await node.end()).code).toBe(1009);
   });
 
-  test("a second proof while the first is looked up ends it; the look-up then changes nothing", async () => {
+  test("ends the connection at a second proof during the lookup of the first, and ignores its result", async () => {
     const found = Promise.withResolvers<{ publicKey: string }>();
     await using gateway = startGateway({ findKey: () => found.promise });
     const key = newNodeKey();
@@ -137,13 +137,13 @@ describe("before the proof", () => {
     expect(gateway.ends).toEqual([]);
   });
 
-  test("silence has a deadline", async () => {
+  test("ends a silent connection before the proof at a deadline", async () => {
     await using gateway = startGateway({ limits: { authenticationMs: 60, heartbeatMs: 50 } });
     const node = await rawNode(gateway);
     expect((await node.end()).code).toBe(tunnelCloseCodes.authenticationTimeout);
   });
 
-  test("a flood is not read beyond its first message, and holds no memory", async () => {
+  test("reads no further than the first message of a flood before the proof", async () => {
     let lookups = 0;
     await using gateway = startGateway({
       findKey: async () => {
@@ -158,7 +158,7 @@ describe("before the proof", () => {
     expect(lookups).toBe(1);
   });
 
-  test("only so many connections wait for their proof at once, and they make room", async () => {
+  test("bounds the connections that wait for their proof, and frees their places", async () => {
     await using gateway = startGateway();
     const waiting = await Promise.all(Array.from({ length: 256 }, () => rawNode(gateway)));
     expect(rawNode(gateway)).rejects.toThrow("answered 400");
@@ -169,7 +169,7 @@ describe("before the proof", () => {
     for (const each of waiting) each.link.terminate();
   });
 
-  test("an address that takes all places keeps no other from connecting", async () => {
+  test("leaves room for other addresses when one address takes all places", async () => {
     await using gateway = startGateway();
     const hogs = await Promise.all(Array.from({ length: 254 }, () => rawNode(gateway, "203.0.113.1")));
     const other = await rawNode(gateway, "203.0.113.2");
@@ -182,7 +182,7 @@ describe("before the proof", () => {
     for (const each of [...hogs, other, another, third]) each.link.terminate();
   });
 
-  test("refuses another connection while each of all places has an address of its own", async () => {
+  test("refuses another connection while each place has an address of its own", async () => {
     await using gateway = startGateway();
     const addresses = Array.from({ length: 256 }, (_, i) => `2001:db8:${i.toString(16)}::1`);
     const waiting = await Promise.all(addresses.map((address) => rawNode(gateway, address)));
@@ -191,7 +191,7 @@ describe("before the proof", () => {
     for (const each of waiting) each.link.terminate();
   });
 
-  test("an acceptor that closes ends those that wait, and no others", async () => {
+  test("ends only waiting connections when the acceptor closes", async () => {
     await using gateway = startGateway();
     const proven = await welcomedNode(gateway);
     const waiting = await rawNode(gateway);
@@ -203,7 +203,7 @@ describe("before the proof", () => {
   });
 });
 
-test("a page of another site cannot connect, and a request that is no upgrade is told what is wanted", async () => {
+test("refuses a foreign page, and tells a request without an upgrade what is needed", async () => {
   await using gateway = startGateway();
   const headers = {
     ...{ connection: "upgrade", upgrade: "websocket", "sec-websocket-version": "13" },
@@ -217,7 +217,7 @@ test("a page of another site cannot connect, and a request that is no upgrade is
   expect(plain.headers.get("sec-websocket-version")).toBe("13");
 });
 
-test("a node proves itself to no gateway but its own", async () => {
+test("proves a node's identity only to its own gateway", async () => {
   await using gateway = startGateway({ gatewayUrl: () => "https://evil.example" });
   using node = startNode(gateway);
   await until(() => node.link.state.status === "refused", "the refusal");
@@ -227,7 +227,7 @@ test("a node proves itself to no gateway but its own", async () => {
   expect(gateway.warnings[0]?.["detail"]).toContain("not the gateway");
 });
 
-test("a proof is for one text alone, and has one spelling", () => {
+test("accepts a proof for one text only, in one spelling", () => {
   const key = newNodeKey();
   const text = { protocol: tunnelProtocol, gateway: gatewayUrl, nodeId: "n", nonce: "x" };
   const signature = signProof(key.privateKey, text);

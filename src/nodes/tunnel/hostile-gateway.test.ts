@@ -16,7 +16,7 @@ import { creditPayload, messageTypes } from "./messages.ts";
 
 const { data, end, fail, credit, request } = messageTypes;
 
-describe("a gateway", () => {
+describe("hostile gateways", () => {
   const answer = async () => ({ status: 200, headers: new Headers(), body: bodyOf(Buffer.from("ok")) });
 
   function connectedTo(gateway: { url: string }, options: Parameters<typeof startNode>[1] = {}) {
@@ -45,7 +45,7 @@ describe("a gateway", () => {
     ],
   ];
   for (const [what, greet, message] of refused) {
-    test(`${what} is left, and gets no work done`, async () => {
+    test(`leaves a gateway ${what}, without doing its work`, async () => {
       await using gateway = rawGateway(greet);
       let handled = 0;
       using node = connectedTo(gateway, {
@@ -60,7 +60,7 @@ describe("a gateway", () => {
     });
   }
 
-  test("a gateway that says nothing is left after a while", async () => {
+  test("leaves a silent gateway after a while", async () => {
     await using gateway = rawGateway(() => {});
     using node = connectedTo(gateway, { limits: { authenticationMs: 60, heartbeatMs: 50 } });
     await until(() => node.states.some(({ message }) => message.includes("did not welcome")), "the state");
@@ -88,7 +88,7 @@ describe("a gateway", () => {
     ],
   ];
   for (const [what, act] of wrong) {
-    test(`a gateway that ${what} loses that stream, and no other`, async () => {
+    test(`fails only one stream of a gateway that ${what}`, async () => {
       await using gateway = rawGateway(welcoming);
       using node = connectedTo(gateway);
       await until(() => node.link.state.status === "connected", "the connection");
@@ -103,7 +103,7 @@ describe("a gateway", () => {
     });
   }
 
-  test("a gateway that opens a stream twice, or sends what only nodes send, loses the connection", async () => {
+  test("disconnects from a gateway that opens a stream twice or sends a node's messages", async () => {
     for (const act of [
       (it: RawEnd) => {
         it.send(request, 7, requestMessage({ length: 10 }));
@@ -125,7 +125,7 @@ describe("a gateway", () => {
     }
   });
 
-  test("a gateway that opens streams without end, and never their bodies, fills no memory: those beyond the limits fail", async () => {
+  test("fails streams beyond the limits if a gateway opens them endlessly without bodies", async () => {
     await using gateway = rawGateway(welcoming);
     using node = connectedTo(gateway, { limits: { streams: 50, allBodyBytes: 1_000_000 } });
     await until(() => node.link.state.status === "connected", "the connection");
@@ -140,7 +140,7 @@ describe("a gateway", () => {
     await until(() => node.link.openStreams === 0, "the end of the rest");
   });
 
-  test("a gateway that takes nothing is sent no more than it granted, and the engine is paused", async () => {
+  test("sends no more than granted to a gateway that reads nothing, and pauses the engine", async () => {
     await using gateway = rawGateway(welcoming);
     const source = new ScriptedBody();
     using node = connectedTo(gateway, { handle: async () => ({ status: 200, headers: new Headers(), body: source }) });

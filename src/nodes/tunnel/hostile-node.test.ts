@@ -37,7 +37,7 @@ async function withNode(gateway: TestGateway) {
   return { node, heard, send, works };
 }
 
-describe("a node", () => {
+describe("hostile nodes", () => {
   const wrong: [what: string, act: (node: RawEnd, stream: number) => void][] = [
     ["sends a body before its head", (node, stream) => node.send(data, stream, "x")],
     ["ends an answer that did not begin", (node, stream) => node.send(end, stream)],
@@ -66,7 +66,7 @@ describe("a node", () => {
     ],
   ];
   for (const [what, act] of wrong) {
-    test(`a node that ${what} loses that stream, and no other`, async () => {
+    test(`fails only one stream of a node that ${what}`, async () => {
       await using gateway = startGateway();
       const { node, heard, send, works } = await withNode(gateway);
       const response = send();
@@ -93,7 +93,7 @@ describe("a node", () => {
     });
   }
 
-  test("a node that goes on and on after a stream was cancelled loses its connection", async () => {
+  test("disconnects a node that keeps sending after a stream was cancelled", async () => {
     await using gateway = startGateway();
     const { node, heard, send } = await withNode(gateway);
     const response = send();
@@ -120,7 +120,7 @@ describe("a node", () => {
     ["a message beyond all bounds", (node) => node.send(announce, 0, Buffer.alloc(300_000)), 1009],
   ];
   for (const [what, act, code] of fatal) {
-    test(`a node that sends ${what} loses its connection`, async () => {
+    test(`disconnects a node that sends ${what}`, async () => {
       await using gateway = startGateway();
       const { node, heard, send } = await withNode(gateway);
       const failed = send().catch((error: GatewayError) => error.message);
@@ -131,7 +131,7 @@ describe("a node", () => {
     });
   }
 
-  test("a node of a later minor version may say what this one does not know", async () => {
+  test("accepts unknown messages of a node with a later minor version", async () => {
     await using gateway = startGateway();
     const { node, works } = await withNode(gateway);
     node.send(0x60, 0, "news");
@@ -140,7 +140,7 @@ describe("a node", () => {
     node.link.terminate();
   });
 
-  test("a node that announces without end costs a second's look each, and the last one counts", async () => {
+  test("reads one announcement a second of a node that announces endlessly, and the last one", async () => {
     await using gateway = startGateway({ limits: { heartbeatMs: 100 } });
     const { node, heard } = await withNode(gateway);
     for (let index = 1; index <= 300; index++) {
@@ -154,7 +154,7 @@ describe("a node", () => {
     node.link.terminate();
   });
 
-  test("a node tells of its MCP servers only what is in order, and one of an earlier version is asked for none", async () => {
+  test("accepts only valid MCP servers from a node, and asks an earlier version for none", async () => {
     await using gateway = startGateway();
     const { node, heard, works } = await withNode(gateway);
     const own = { name: "files", title: "Files\nof Ann", kind: "command" } as const;
@@ -170,7 +170,7 @@ describe("a node", () => {
     node.link.terminate();
   });
 
-  test("a node tells of its models only what is in order", async () => {
+  test("accepts only valid models from a node", async () => {
     await using gateway = startGateway();
     const { node, heard } = await withNode(gateway);
     const models = [
@@ -209,7 +209,7 @@ describe("a node", () => {
     node.link.terminate();
   });
 
-  test("a node that pauses nobody and sends byte by byte makes the gateway hold no more than its window", async () => {
+  test("bounds the bytes of a node that ignores pauses and sends byte by byte", async () => {
     await using gateway = startGateway({ limits: { windowBytes: 100_000 } });
     const { node, heard, send } = await withNode(gateway);
     const responses = [];
@@ -233,7 +233,7 @@ describe("a node", () => {
   });
 });
 
-test("a node of a version without an endpoint is not asked for it, which it would take for a fault of the protocol", async () => {
+test("does not send a node an operation that its version lacks", async () => {
   await using gateway = startGateway();
   const { node, heard, works } = await withNode(gateway);
   const asked = heard.end.send(requestOf("{}", { operation: "rerank" }), new Cancellation());

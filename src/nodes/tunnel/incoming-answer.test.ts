@@ -19,7 +19,7 @@ function answerOf(memoryAccount: MemoryAccount = bufferedBytes.visitors) {
   return { answer: new IncomingAnswer(owner, 262_144, memoryAccount), told };
 }
 
-test("what is not taken yet is counted as held, and no more once it is given on, or nobody wants it", () => {
+test("counts undelivered bytes of an answer as held until they are delivered or cancelled", () => {
   const before = bufferedBytes.byKind.tunnels;
   for (const end of ["flow", "cancel"] as const) {
     const { answer } = answerOf();
@@ -31,7 +31,7 @@ test("what is not taken yet is counted as held, and no more once it is given on,
   }
 });
 
-test("where there is no room for an answer the node is told to stop, and whoever takes the answer gets the reason", () => {
+test("stops the node if an answer exceeds its memory account, and reports the reason", () => {
   bufferedBytes.maxBytes = bufferedBytes.held + 20_000;
   const { answer, told } = answerOf();
   answer.push(Buffer.alloc(60_000));
@@ -41,7 +41,7 @@ test("where there is no room for an answer the node is told to stop, and whoever
   expect(errors).toEqual([expect.objectContaining({ code: expect.stringMatching(/rate_limit|service_un/) })]);
 });
 
-test("what nobody takes is on the account of its key alone: however many answers that leaves, another key's go on", () => {
+test("charges undelivered answers to their key alone, and lets another key's continue", () => {
   const ledger = new BufferedBytes(16 * 1024 * 1024);
   const [stalling, other] = [ledger.memoryAccount(new AccountMemory()), ledger.memoryAccount(new AccountMemory())];
   const answersOf = (memoryAccount: MemoryAccount, count: number) =>

@@ -3,7 +3,7 @@ import { StreamTable, type Tabled } from "./stream-table.ts";
 
 interface One extends Tabled<One> {}
 
-test("a table of streams finds each stream by its number, whatever numbers came and went", () => {
+test("finds each stream by its number after any others came and went", () => {
   const table = new StreamTable<One>();
   const open = new Map<number, One>();
   let random = 11;

@@ -32,8 +32,8 @@ async function errorOf(work: Promise<unknown>): Promise<GatewayError> {
   throw new Error("nothing was thrown");
 }
 
-describe("what fails at the node", () => {
-  test("a node that fails in the answer for want of room says so, and that is no fault of a model server", async () => {
+describe("failures at the node", () => {
+  test("reports a lack of room at the node, which is not a fault of its model server", async () => {
     await using gateway = startGateway();
     const refusals = [
       new NoRoomError("rate_limit_exceeded", "The key holds too much."),
@@ -54,7 +54,7 @@ describe("what fails at the node", () => {
     }
   });
 
-  test("a failure at the node before the answer gives its code, our words for the client, the node's for the log", async () => {
+  test("reports a failure before the answer by its code, with the node's words only in the log", async () => {
     await using gateway = startGateway();
     const failures = [
       new GatewayError("upstream_timeout", "too slow", { detail: "model-7" }),
@@ -85,7 +85,7 @@ describe("what fails at the node", () => {
     expect(node.faults.map(String)).toEqual(["Error: a bug"]);
   });
 
-  test("a failure at the node in the middle of the answer gives what came before first", async () => {
+  test("delivers the earlier bytes before a failure in the middle of the answer", async () => {
     await using gateway = startGateway();
     const body = new ScriptedBody();
     using node = startNode(gateway, { handle: async () => answering(body) });
@@ -100,7 +100,7 @@ describe("what fails at the node", () => {
     expect((sink.error as GatewayError).message).toBe("The node broke off its answer.");
   });
 
-  test("a request that is larger than the node takes, or more than it may hold", async () => {
+  test("refuses a request that is too large for the node or exceeds its buffers", async () => {
     await using gateway = startGateway();
     const wait = Promise.withResolvers<void>();
     using node = startNode(gateway, {
@@ -125,7 +125,7 @@ describe("what fails at the node", () => {
     expect(await textOf(await end.send(requestOf(Buffer.alloc(9_000)), new Cancellation()))).toBe("ok");
   });
 
-  test("more requests than it takes at once are refused without being sent", async () => {
+  test("refuses requests beyond a node's number without sending them", async () => {
     await using gateway = startGateway();
     using node = startNode(gateway, { limits: { streams: 2 }, handle: () => new Promise(() => {}) });
     const end = await endOf(gateway, node);
@@ -137,8 +137,8 @@ describe("what fails at the node", () => {
   });
 });
 
-describe("time limits", () => {
-  test("an answer that does not begin, and one that falls silent, end with upstream_timeout; the node is told", async () => {
+describe("time limits of a tunnel", () => {
+  test("times out an answer that does not begin or falls silent, and tells the node", async () => {
     await using gateway = startGateway({
       firstByteTimeoutMs: 80,
       idleTimeoutMs: 80,
@@ -172,7 +172,7 @@ describe("time limits", () => {
 });
 
 describe("the end of a tunnel", () => {
-  test("a node that drains gets nothing new, finishes what it has, and leaves", async () => {
+  test("sends a draining node nothing new, lets it finish, and lets it leave", async () => {
     await using gateway = startGateway();
     const body = new ScriptedBody();
     using node = startNode(gateway, { handle: async () => answering(body) });
@@ -193,7 +193,7 @@ describe("the end of a tunnel", () => {
     expect(gateway.ends.length).toBe(1);
   });
 
-  test("a node that drains is sent what belongs to what it has, until it has nothing", async () => {
+  test("sends a draining node what its open requests still need", async () => {
     await using gateway = startGateway();
     const body = new ScriptedBody();
     using node = startNode(gateway, {
@@ -232,7 +232,7 @@ describe("the end of a tunnel", () => {
     expect((await errorOf(send("POST", { id: 1, result: {} }))).code).toMatch(/service_unavailable|upstream_error/);
   });
 
-  test("a request that crosses the word of the node is still answered", async () => {
+  test("answers a request that crosses the node's drain message", async () => {
     await using gateway = startGateway();
     using node = startNode(gateway);
     const end = await endOf(gateway, node);
@@ -243,7 +243,7 @@ describe("the end of a tunnel", () => {
   });
 
   // long-lived: nodeTunnel.server
-  test("a gateway that drains finishes what is open, while the node connects anew", async () => {
+  test("finishes open requests of a draining gateway while the node reconnects", async () => {
     await using gateway = startGateway();
     const body = new ScriptedBody();
     using node = startNode(gateway, {
@@ -269,7 +269,7 @@ describe("the end of a tunnel", () => {
     expect(node.link.state.status).toBe("connected");
   });
 
-  test("an idle tunnel drains at once; the second call is the same; drains of both ends at once end as well", async () => {
+  test("drains an idle tunnel at once, repeatedly, and from both ends", async () => {
     await using gateway = startGateway();
     using node = startNode(gateway);
     const end = await endOf(gateway, node);
@@ -279,7 +279,7 @@ describe("the end of a tunnel", () => {
     expect(end.closed).toBe(true);
   });
 
-  test("what is open fails at once when the gateway closes the tunnel, and stops at the node", async () => {
+  test("fails open requests at once when the gateway closes the tunnel, and stops them at the node", async () => {
     await using gateway = startGateway();
     const body = new ScriptedBody();
     const cancellations: Cancellation[] = [];
@@ -303,7 +303,7 @@ describe("the end of a tunnel", () => {
   });
 });
 
-test("announcements come anew when they change, at most one a second, the last one always", async () => {
+test("announces changes at most once a second, and always the last one", async () => {
   await using gateway = startGateway({ limits: { heartbeatMs: 100 } });
   let count = 0;
   using node = startNode(gateway, {
@@ -325,7 +325,7 @@ test("announcements come anew when they change, at most one a second, the last o
   expect(gateway.ends[0]?.announcements.length).toBeLessThanOrEqual(3);
 });
 
-test("a node hears how it stands with its gateway", async () => {
+test("tells a node its name and approved models", async () => {
   await using gateway = startGateway();
   const heard: unknown[] = [];
   using node = startNode(gateway, { onStanding: (standing) => void heard.push(standing) });

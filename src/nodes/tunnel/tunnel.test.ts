@@ -22,7 +22,7 @@ import { parseRequestHead, requestPayload } from "./payloads.ts";
 const plain = new Headers({ "content-type": "text/plain" });
 const answering = (body: ScriptedBody) => ({ status: 200, headers: plain, body });
 
-test("a request reaches the node as it was sent, and its answer comes back with the headers that matter", async () => {
+test("delivers a request to the node unchanged, and its answer with the relevant headers", async () => {
   await using gateway = startGateway();
   const seen: unknown[] = [];
   using node = startNode(gateway, {
@@ -51,7 +51,7 @@ test("a request reaches the node as it was sent, and its answer comes back with 
   expect([end.openStreams, node.link.openStreams]).toEqual([0, 0]);
 });
 
-test("a priority that nobody knows here is none", () => {
+test("treats an unknown priority as none", () => {
   const head = { requestId: "req_1", operation: "chat", model: "m", stream: true, width: 1, length: 2 } as const;
   for (const [said, understood] of [
     ["low", "low"],
@@ -65,7 +65,7 @@ test("a priority that nobody knows here is none", () => {
   }
 });
 
-test("an exchange with an MCP server goes to the node with the fields of its protocol alone, and its session comes back", async () => {
+test("sends an MCP exchange to the node with its protocol fields only, and returns its session", async () => {
   await using gateway = startGateway();
   const seen: unknown[] = [];
   const session = "s".repeat(1_000);
@@ -91,7 +91,7 @@ test("an exchange with an MCP server goes to the node with the fields of its pro
   expect(end.closed).toBe(false);
 });
 
-test("a node of this version is asked for every task", async () => {
+test("sends every operation to a node of this version", async () => {
   await using gateway = startGateway();
   using node = startNode(gateway);
   const end = await endOf(gateway, node);
@@ -100,7 +100,7 @@ test("a node of this version is asked for every task", async () => {
   }
 });
 
-test("bodies of every size arrive whole, both ways", async () => {
+test("delivers bodies of every size completely in both directions", async () => {
   await using gateway = startGateway();
   using node = startNode(gateway);
   const end = await endOf(gateway, node);
@@ -110,7 +110,7 @@ test("bodies of every size arrive whole, both ways", async () => {
   }
 });
 
-test("a thousand requests at once are answered, each with its own answer", async () => {
+test("answers a thousand concurrent requests, each with its own answer", async () => {
   await using gateway = startGateway();
   const bodies: { text: string; body: ScriptedBody }[] = [];
   using node = startNode(gateway, {
@@ -134,8 +134,8 @@ test("a thousand requests at once are answered, each with its own answer", async
   expect([end.openStreams, node.link.openStreams]).toEqual([0, 0]);
 });
 
-describe("back-pressure", () => {
-  test("who takes nothing is sent no more than the window, and holds up nobody else", async () => {
+describe("back-pressure in a tunnel", () => {
+  test("sends no more than the window to a receiver that reads nothing, without delaying others", async () => {
     await using gateway = startGateway();
     const slow = new ScriptedBody();
     using node = startNode(gateway, {
@@ -173,7 +173,7 @@ describe("back-pressure", () => {
     expect(sink.bytes).toBe(given);
   });
 
-  test("a taker that pauses at each piece gets every byte in its order, and the end last", async () => {
+  test("delivers every byte in order to a receiver that pauses at each piece, and the end last", async () => {
     await using gateway = startGateway();
     const sent = Buffer.from(Array.from({ length: 700_000 }, (_, index) => (index * 7 + (index >> 8)) & 255));
     using node = startNode(gateway, {
@@ -195,7 +195,7 @@ describe("back-pressure", () => {
     expect(Buffer.concat(pieces).equals(sent)).toBe(true);
   });
 
-  test("many large requests and answers at once share the connection, and each arrives whole", async () => {
+  test("shares the connection between many large requests and answers", async () => {
     await using gateway = startGateway();
     using node = startNode(gateway);
     const end = await endOf(gateway, node);
@@ -207,7 +207,7 @@ describe("back-pressure", () => {
     expect([end.openStreams, node.link.openStreams]).toEqual([0, 0]);
   });
 
-  test("a large request waits for what the node grants", async () => {
+  test("sends a large request only as the node grants", async () => {
     await using gateway = startGateway();
     using node = startNode(gateway, { limits: { windowBytes: 2_048, bodyBytes: 1_000_000 } });
     const end = await endOf(gateway, node);
@@ -216,8 +216,8 @@ describe("back-pressure", () => {
   });
 });
 
-describe("cancelling", () => {
-  test("cancelling before the answer began stops the node at once", async () => {
+describe("cancellation in a tunnel", () => {
+  test("stops the node at once if a request is cancelled before its answer", async () => {
     await using gateway = startGateway();
     let seen: Cancellation | undefined;
     using node = startNode(gateway, {
@@ -239,7 +239,7 @@ describe("cancelling", () => {
     expect([end.openStreams, node.link.openStreams, node.faults.length]).toEqual([0, 0, 0]);
   });
 
-  test("cancelling in the middle of the answer cancels its source; what comes late harms nothing", async () => {
+  test("cancels the answer's source in the middle of the answer, and ignores late messages", async () => {
     await using gateway = startGateway();
     const body = new ScriptedBody();
     using node = startNode(gateway, {
@@ -264,7 +264,7 @@ describe("cancelling", () => {
     expect([end.openStreams, node.link.openStreams]).toEqual([0, 0]);
   });
 
-  test("cancelling while a large request is on its way sends nothing more of it", async () => {
+  test("sends no more of a large request that is cancelled", async () => {
     await using gateway = startGateway();
     let handled = 0;
     using node = startNode(gateway, {
@@ -285,7 +285,7 @@ describe("cancelling", () => {
     expect(handled).toBe(1);
   });
 
-  test("an answer that comes when nobody waits any more is cancelled", async () => {
+  test("cancels an answer that arrives after its request was cancelled", async () => {
     await using gateway = startGateway();
     const body = new ScriptedBody();
     const wait = Promise.withResolvers<void>();

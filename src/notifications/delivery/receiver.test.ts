@@ -29,7 +29,7 @@ describe("addresses", () => {
       "2a00:1450:4001::1",
       "2001:4860:4860::8888",
     ],
-  ])("%s is of the public internet", (address) => {
+  ])("recognizes %s as a public address", (address) => {
     expect(isPublicAddress(address)).toBe(true);
   });
 
@@ -52,7 +52,7 @@ describe("addresses", () => {
       "0x8.8.8.8",
       "134744072",
     ],
-  ])("%p is not", (address) => {
+  ])("does not recognize %p as a public address", (address) => {
     expect(isPublicAddress(address)).toBe(false);
   });
 });
@@ -63,7 +63,7 @@ describe("the address of a receiver", () => {
     ["https://hooks.example:8443/a?b=c", "https://hooks.example:8443/a?b=c"],
     ["HTTPS://8.8.8.8/x", "https://8.8.8.8/x"],
     ["https://[2606:4700:4700::1111]/", "https://[2606:4700:4700::1111]/"],
-  ])("%p is taken", (url, expected) => {
+  ])("accepts %p as a receiver's address", (url, expected) => {
     expect(receiverUrl(url, production)).toBe(expected);
   });
 
@@ -100,7 +100,7 @@ describe("the address of a receiver", () => {
       "https://192.168.1.1\\@hooks.example/",
     ],
     ...["https://127。0。0。1/", "https://%31%32%37.0.0.1/"],
-  ])("%p is refused in production", (url) => {
+  ])("refuses %p as a receiver's address in production", (url) => {
     expect(refusal(url)).toBeString();
   });
 

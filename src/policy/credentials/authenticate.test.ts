@@ -198,7 +198,7 @@ describe("environments", () => {
   });
 });
 
-describe("the chain of keys behind a key", () => {
+describe("the chain of keys above a key", () => {
   test("limits a key's scopes to those of each key above it, also after one loses a scope", async () => {
     const root = await all.addKey("live", { scopes: ["chat:read", "chat:write", "keys:manage"] });
     const middle = await all.addKey("live", { parentId: root.id, scopes: ["chat:read", "chat:write", "models:read"] });

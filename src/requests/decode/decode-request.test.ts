@@ -86,7 +86,7 @@ function isReadInOnePass(operation: Operation, text: string | Uint8Array, within
   return true;
 }
 
-describe.each([...operations])("requests for %s, whatever they are and however they are written", (operation) => {
+describe.each([...operations])("requests for %s in any form and spelling", (operation) => {
   const root = z.toJSONSchema(dialects[operation].schema, { io: "input" }) as Node;
   const options = alternatives(inline(root, root));
 
@@ -201,7 +201,7 @@ function isJson(text: string): boolean {
   }
 }
 
-describe.each([...operations])("requests for %s in which one name is nearly another", (operation) => {
+describe.each([...operations])("requests for %s with nearly repeated names", (operation) => {
   const root = z.toJSONSchema(dialects[operation].schema, { io: "input" }) as Node;
   const options = alternatives(inline(root, root));
   const leniencies = [asGo, asCjson, byLowerCase, byUpperCase];

@@ -15,7 +15,7 @@ const nested = { type: "function", function: { name: "read", description: "Reads
 const user = { role: "user", content: "Hi" };
 
 describe("a body with input in place of messages", () => {
-  test("becomes a chat with the same instructions, turns, calls, results, tools and options", () => {
+  test("reads a body with input as a chat with the same instructions, turns, calls, results, tools and options", () => {
     const request = sent({
       stream: true,
       stream_options: { include_usage: true },
@@ -73,7 +73,7 @@ describe("a body with input in place of messages", () => {
     expect(JSON.parse(request.bytes.text)).toEqual(request.body);
   });
 
-  test("is refused by the name of what only Responses can do, or of what is wrong in it", () => {
+  test("refuses a body with input by the name of a member that is faulty or known to Responses only", () => {
     for (const [body, reason] of [
       [{ input: "Hi", previous_response_id: "resp_1" }, "previous_response_id: is known to POST /v1/responses alone"],
       [{ input: "Hi", background: true }, "background: is known to POST /v1/responses alone"],
@@ -89,7 +89,7 @@ describe("a body with input in place of messages", () => {
   });
 });
 
-test("nests tools that are flat as in Responses, or described as in Messages, and leaves the others", () => {
+test("nests tools in the form of Responses or Messages, and leaves others unchanged", () => {
   const format = { type: "grammar", syntax: "lark", definition: "start: /.+/" };
   const request = sent({
     messages: [user],
@@ -111,7 +111,7 @@ test("nests tools that are flat as in Responses, or described as in Messages, an
   expect(request.body["tool_choice"]).toEqual({ type: "function", function: { name: "read" } });
 });
 
-test("leaves a body in the form of chat completions as its bytes are", () => {
+test("keeps the bytes of a body in the form of chat completions", () => {
   const tools = [nested, { type: "custom", custom: { name: "ApplyPatch" } }];
   for (const more of [{}, { tools }, { input: "Hi" }, { tools: [{ type: "function" }] }]) {
     const text = JSON.stringify({ model: "m", messages: [user], ...more });
@@ -119,7 +119,7 @@ test("leaves a body in the form of chat completions as its bytes are", () => {
   }
 });
 
-test("reads or refuses any request that fits Responses, and fails on none", () => {
+test("reads or refuses any request that fits Responses without an unexpected error", () => {
   const root = z.toJSONSchema(responseRequest, { io: "input" }) as Node;
   const options = alternatives(inline(root, root));
   const maker = new ValueMaker(7);

@@ -70,7 +70,7 @@ describe("values out of range", () => {
     { thinking: { type: "enabled", budget_tokens: 1000 } },
     { tool_choice: { type: "tool" } },
     { stop_sequences: [""] },
-  ])("refuses %j", (members) => {
+  ])("refuses the out-of-range value %j", (members) => {
     expect(findFailure(requestRule, { ...asked, ...members })).toBeDefined();
   });
 });

@@ -32,7 +32,7 @@ describe.each([
   ["a Messages request", messageRequest],
   ["a request to count a prompt of Messages", messageCountRequest],
   ["other shapes", nested],
-])("for %s", (_, schema) => {
+])("validation for %s", (_, schema) => {
   const root = z.toJSONSchema(schema, { io: "input" }) as Node;
   const options = alternatives(inline(root, root));
   const rule = compileRule(schema);

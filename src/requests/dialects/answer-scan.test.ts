@@ -141,7 +141,7 @@ describe("texts and lists", () => {
     expect(found("{}").isText("model", "")).toBe(false);
   });
 
-  test("finds objects in a list that begins with one", () => {
+  test("finds objects in a list that begins with an object", () => {
     for (const [json, filled] of [
       ["[1]", false],
       ["[null]", false],

@@ -6,7 +6,7 @@ import { hasFault, missingIn, reportedCode, reportedFault, unpaidReason } from "
 const engine = { redact: (text: string) => text.replace("KEY", "[key]") };
 const told = (error: unknown) => reportedFault(JSON.stringify({ error }), engine, "It failed.");
 
-describe("an error that a model server tells", () => {
+describe("an error that a model server reports", () => {
   test.each([
     ["by a code", { code: "content_filter", message: "Stopped." }],
     ["in OpenAI's words", { message: "This model's maximum context length is 8 tokens." }],
@@ -106,7 +106,7 @@ describe("what a 404 reports as missing", () => {
   });
 });
 
-describe("an object in the place of an answer", () => {
+describe("an object in place of an answer", () => {
   const told = [
     ...[{ code: 200, message: "success" }, { status: "ok", message: "" }, { errors: [] }, { detail: "ok" }],
     ...[{ success: false }, { code: 500, message: "slow" }],

@@ -21,7 +21,7 @@ const delivered = (text: string) => {
 const judged = (usage: TokenUsage, request = chat("Hello"), answer = "Hi.", context?: number) =>
   comparedUsage(usage, request, delivered(answer), context);
 
-describe("usage that is too little to be true", () => {
+describe("implausibly low usage", () => {
   test("replaces usage of 0 and 0 beside a prompt and an answer by a marked estimate of both", () => {
     expect(judged(reported(0, 0), chat("x".repeat(40)), "y".repeat(400))).toEqual({
       ...{ promptTokens: 10, completionTokens: 100, estimated: true, understated: true },
@@ -76,7 +76,7 @@ describe("usage that is too little to be true", () => {
     expect(judged(reported(8, 1), ids, "x".repeat(8 * 128 + 129))).toMatchObject({ understated: true });
   });
 
-  test("believes low usage if vLLM repeats an answer that the client began", () => {
+  test("accepts low usage if vLLM repeats an answer that the client began", () => {
     const begun = "x".repeat(10_000);
     const messages = [
       { role: "user", content: "Hello" },
@@ -87,7 +87,7 @@ describe("usage that is too little to be true", () => {
     expect(judged(reported(2_502, 1), request, begun.repeat(2))).toMatchObject({ understated: true });
   });
 
-  test("believes low usage of a prompt that fits the context only without the answer", () => {
+  test("accepts low usage of a prompt that fits the context only without the answer", () => {
     const text = "x".repeat(20_000);
     expect(judged(reported(64, 1), chat(text, { max_tokens: 100 }), "Hi.", 22_000)).toMatchObject({
       understated: true,
@@ -95,7 +95,7 @@ describe("usage that is too little to be true", () => {
     expect(judged(reported(64, 1), chat(text, { max_tokens: 8_000 }), "Hi.", 22_000)).toEqual(reported(64, 1));
   });
 
-  test("believes low usage of a prompt that the client lets the server cut", () => {
+  test("accepts low usage of a prompt that the client lets the server cut", () => {
     const text = "x".repeat(20_000);
     for (const more of [{ truncate_prompt_tokens: 64 }, { truncate: "END" }, { transforms: ["middle-out"] }]) {
       expect(judged(reported(64, 1), chat(text, more), "Hi.", 100_000)).toEqual(reported(64, 1));
@@ -142,9 +142,12 @@ describe("honest usage reports", () => {
       "Hello",
     ],
     ["a history that did not fit", reported(4, 1), chat("x".repeat(9_000)), "Hi."],
-  ] as [string, TokenUsage, ReturnType<typeof chat>, string][])("believes %s", (_name, usage, request, answer) => {
-    expect(judged(usage, request, answer)).toBe(usage);
-  });
+  ] as [string, TokenUsage, ReturnType<typeof chat>, string][])(
+    "accepts honest usage for %s",
+    (_name, usage, request, answer) => {
+      expect(judged(usage, request, answer)).toBe(usage);
+    },
+  );
 
   /** Any text, cut into tokens as some vocabulary may: no token is longer than 128 bytes. */
   const tokenized = fc.array(
@@ -154,7 +157,7 @@ describe("honest usage reports", () => {
   const someAnswer = fc.tuple(tokenized, tokenized, fc.nat(3));
 
   // hardening: L7
-  test("believes honest usage for any text and any vocabulary", () => {
+  test("accepts honest usage for any text and any vocabulary", () => {
     fc.assert(
       fc.property(someAnswer, fc.option(fc.nat(4_000), { nil: undefined }), ([prompt, answer, added], context) => {
         const short = (tokens: string[]) => tokens.filter((token) => Buffer.byteLength(token) <= 128);

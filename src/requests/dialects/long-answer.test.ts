@@ -113,7 +113,7 @@ test.each(["[1]", "<html>", '"text"', "null"])("refuses %s before forwarding any
 });
 
 test.each(['{"error":{"message":"x"},"data":[', '{"id":"1","da', '{"data":{"a":[', '{"nested":{"data":[1,'])(
-  "does not begin with %s",
+  "does not begin a long answer with %s",
   (text) => {
     expect(passed(text, asked(["a"])).given).toBeUndefined();
   },

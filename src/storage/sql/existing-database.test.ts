@@ -17,7 +17,7 @@ function openFiles(): string[] {
   });
 }
 
-test.skipIf(!existsSync(descriptors))("closes a file that it refuses as no database", async () => {
+test.skipIf(!existsSync(descriptors))("closes a file that is refused as no database", async () => {
   const directory = mkdtempSync(join(tmpdir(), "headrace-existing-"));
   const file = join(directory, "headrace.db");
   writeFileSync(file, "This is no database, however long it is read. ".repeat(100));

@@ -44,7 +44,7 @@ onEachDatabase((databases) => {
     expect((again?.seenAt ?? 0) - (again?.startedAt ?? 0)).toBeGreaterThanOrEqual(10);
   });
 
-  test(`\`treats a process without a heartbeat for ${replicaGoneSeconds} s as gone, and deletes its row minutes later\``, async () => {
+  test(`treats a process without a heartbeat for ${replicaGoneSeconds} s as gone, and deletes its row minutes later`, async () => {
     await store.beat(replica("rep_a"), false);
     await age("rep_a", replicaGoneSeconds + 1);
     expect(ids(await store.beat(replica("rep_b"), false))).toEqual(["rep_b"]);

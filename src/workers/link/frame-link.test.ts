@@ -33,7 +33,7 @@ function narrow(maxBytes: number): LinkSocket & { taken: number[] } {
   };
 }
 
-test("messages of text and of numbers come whole and in their order, however they are cut", async () => {
+test("delivers text and number messages completely and in order, however they are cut", async () => {
   for (const maxBytes of [1, 7, 1_000, 1_000_000]) {
     const socket = narrow(maxBytes);
     const sender = new FrameLink(socket, listening([]));
@@ -60,7 +60,7 @@ test("messages of text and of numbers come whole and in their order, however the
   }
 });
 
-test("a message that no end would send ends the link, and nothing behind it is heard", () => {
+test("ends the link at an impossible message and reads nothing afterwards", () => {
   const heard: unknown[] = [];
   const link = new FrameLink(narrow(100), listening(heard));
   link.data(Uint8Array.of(0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 1, 2, 3));
@@ -68,7 +68,7 @@ test("a message that no end would send ends the link, and nothing behind it is h
   expect(heard).toEqual(["a message of 4294967295 bytes"]);
 });
 
-test("what depends on a name or on tags, or ends an answer, is not asked for in numbers", () => {
+test("does not send limits with names, tags or hard stops in numbers", () => {
   const limits = { requests: [], tokens: [], quotas: [] };
   expect(isPlain(limits, reservation)).toBe(true);
   expect(isPlain({ ...limits, windows: [] }, reservation)).toBe(false);

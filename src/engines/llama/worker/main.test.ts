@@ -66,7 +66,7 @@ function write(name: string, bytes: Uint8Array): string {
 }
 
 for (const [name, make, message] of broken) {
-  test(`\`${name} ends the worker with one line that names the fault\``, async () => {
+  test(`${name} ends the worker with one line that names the fault`, async () => {
     const path = make();
     const child = spawnWorker({ socket, modelPath: path, modelId: "tiny" });
     const line = await firstLine(child.stdout);

@@ -120,7 +120,7 @@ describe("a streamed call", () => {
     ["without indices", {}, {}],
     ["of one index", { index: 0 }, { index: 0 }],
     ["of indices with a gap", { index: 1 }, { index: 4 }],
-  ])("keeps %s apart from another call", (_, one, other) => {
+  ])("keeps a streamed call %s apart from another call", (_, one, other) => {
     const chunks = [
       chunkOf(call({ ...one, id: "a" }, { name: "look", arguments: '{"place":"A"}' })),
       chunkOf(call({ ...other, id: "b" }, { name: "look", arguments: '{"place":"B"}' })),

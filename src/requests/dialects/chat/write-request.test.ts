@@ -271,7 +271,7 @@ describe("a cloud that refuses members of other servers", () => {
     ["api.cerebras.ai", ["reasoning"]],
     ["api.fireworks.ai", ["reasoning_content"]],
     ["notgroq.com", ["reasoning_content", "reasoning", "reasoning_details"]],
-  ])("gets earlier reasoning under the names that it takes: %s", (host, names) => {
+  ])("sends a cloud earlier reasoning under the names that the cloud accepts: %s", (host, names) => {
     const messages = write({ turns: [user, said, user] }, "gpt-oss-120b", host).body["messages"] as Json[];
     expect(Object.keys(messages[1] ?? {})).toEqual(["role", "content", ...names]);
   });
@@ -291,7 +291,7 @@ describe("a cloud that refuses members of other servers", () => {
     [google, "gemini-2.5-flash", { enabled: false }, { reasoning_effort: "none" }],
     [google, "gemini-3-pro-preview", { enabled: false }, { reasoning_effort: "low" }],
     [google, "gemini-2.0-flash", { effort: "low" }, {}],
-  ])("is told the effort that its model takes: %s, %s, %j", (host, model, thinking, expected) => {
+  ])("sends a cloud the effort that its model accepts: %s, %s, %j", (host, model, thinking, expected) => {
     const { body, leftOut } = write({ thinking }, model, host);
     const { model: _, messages: __, ...members } = body;
     expect(members).toEqual(expected);
@@ -311,7 +311,7 @@ describe("a cloud that refuses members of other servers", () => {
     ...{ role: "tool", callId, parts: text("1"), kind: "function", place: "p" },
   });
 
-  test("gets Google's word for a call whose proof another format lost, at the first call of an answer", () => {
+  test("sends Google a placeholder for a lost call signature at the first call of an answer", () => {
     const turns = [user, calls, result("a"), result("b")];
     const proofs = (model: string, host: string) => {
       const messages = write({ turns }, model, host).body["messages"] as { tool_calls?: Json[] }[];
@@ -323,7 +323,7 @@ describe("a cloud that refuses members of other servers", () => {
     expect(proofs("meta/llama-4", "us-central1-aiplatform.googleapis.com")).toEqual([undefined, undefined]);
   });
 
-  test("gets a word of the assistant between results and the user, if it is Mistral's", () => {
+  test("inserts an assistant message between results and the user for Mistral", () => {
     const rolesAt = (host: string) =>
       (write({ turns: [user, calls, result("a"), result("b"), user] }, "m", host).body["messages"] as Json[]).map(
         ({ role }) => role,
@@ -341,7 +341,7 @@ test("writes the limit under the name that the server knows", () => {
   }
 });
 
-test("leaves out hints and foreign members, and names them", () => {
+test("leaves out and names hints and foreign members", () => {
   const hints = { user: "u", serviceTier: "flex", promptCacheKey: "k", metadata: {} };
   const cache = { type: "ephemeral" };
   const { body, leftOut } = write({ hints, cache, others: { truncation: "auto" }, sampling: { verbosity: "low" } });

@@ -303,7 +303,7 @@ function collected(tell: (sink: ReplySink) => void) {
   };
 }
 
-describe.each(pairs)("from %s to %s", (a, b) => {
+describe.each(pairs)("translation from %s to %s", (a, b) => {
   const [from, to] = [formats[a], formats[b]];
 
   test("preserves a conversation", () => {

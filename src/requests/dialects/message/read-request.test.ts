@@ -82,7 +82,7 @@ describe("the system prompt", () => {
     expect(systemOf(system)).toMatchObject([{ parts: [{ type: "text", text: "Be brief." }] }]);
   });
 
-  test("reads a system prompt of that header alone as none", () => {
+  test("reads a system prompt that contains only Claude Code's header as none", () => {
     expect(systemOf([{ type: "text", text: "x-anthropic-billing-header: cc_version=1;" }])).toEqual([]);
     expect(systemOf("")).toMatchObject([{ parts: [{ text: "" }] }]);
   });
@@ -367,7 +367,7 @@ describe("thinking and output", () => {
     expect(read({ output_config: { effort: "max" } }).thinking).toEqual({ effort: "max" });
   });
 
-  test("reads a schema from its new place and its old one", () => {
+  test("reads an output schema from its present and its former member", () => {
     const schema = { type: "object", properties: {}, additionalProperties: false };
     const format = { type: "json_schema", schema };
     const output = { type: "schema", name: "answer", schema, strict: true };
@@ -390,7 +390,7 @@ describe("thinking and output", () => {
     ["output_config.format.type", { output_config: { format: { type: "xml" } } }],
     ["messages[0].role", { messages: [{ role: "robot", content: "x" }] }],
     ["tools[0].name", { tools: [{ input_schema: {} }] }],
-  ])("refuses by name what only Anthropic knows: %s", (param, body) => {
+  ])("refuses a member that only Anthropic supports by its name: %s", (param, body) => {
     expect(refusalOf(body)).toMatchObject({ code: "invalid_request", param });
   });
 });

@@ -119,7 +119,7 @@ describe("a stream", () => {
     });
   });
 
-  test("ends a stream once, at its reason or else at its end", () => {
+  test("ends a stream once, at its stop reason or else at its end", () => {
     const text = [start(), begin(0, { type: "text", text: "Hi" }), stop(0)];
     const once = [
       ["text", "Hi"],
@@ -249,7 +249,7 @@ describe("an error in the stream", () => {
   });
 });
 
-describe("a lenient server's", () => {
+describe("answers of a lenient server", () => {
   const call = (id: unknown, input: unknown) => ({ type: "tool_use", id, name: "look", input });
   const named = (index: number, callId: unknown) => ["call", index, { callId, kind: "function", name: "look" }];
   const made = expect.stringMatching(/^toolu_[0-9a-f]{32}$/);
@@ -322,7 +322,7 @@ describe("a whole message", () => {
   });
 });
 
-describe("what the writer wrote", () => {
+describe("messages that the gateway's writer wrote", () => {
   const seal = { seal: () => "", open: () => undefined };
   const head: ReplyHead = { id: "m", model: "tiny", created: 0, promptTokens: 1, request: { stream: true }, seal };
   const said = fc.string({ minLength: 1 });

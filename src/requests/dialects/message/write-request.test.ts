@@ -475,7 +475,7 @@ describe("members that Messages cannot express", () => {
     ["presence_penalty", { sampling: { presencePenalty: -1 } }],
     ["logit_bias", { sampling: { logitBias: { 5: 1 } } }],
     ["top_logprobs", { sampling: { logprobs: 3 } }],
-  ])("refuses by name what Messages cannot express: %s", (param, conversation) => {
+  ])("refuses a member that Messages cannot express by its name: %s", (param, conversation) => {
     expect(refusalOf(conversation)).toMatchObject({ code: "invalid_request", param });
   });
 

@@ -15,12 +15,12 @@ test.each<[string, string[]]>([
   ["gpt-5.6-terra", ["none", "low", "low", "medium", "high", "xhigh", "xhigh"]],
   ["gpt-6-astra", ["none", "low", "low", "medium", "high", "xhigh", "xhigh"]],
   ["qwen3", ["none", "minimal", "low", "medium", "high", "xhigh", "max"]],
-])("a model is asked for an effort that it takes: %s", (model, expected) => {
+])("requests an effort that the model accepts: %s", (model, expected) => {
   const all = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
   expect(all.map((effort) => takenEffort(effort, model))).toEqual(expected);
 });
 
-test("only models without adjustable reasoning are told nothing of it", () => {
+test("omits reasoning options only for models without adjustable reasoning", () => {
   const fixed = ["gpt-4o", "gpt-4.1-mini", "chatgpt-4o-latest", "gpt-5-chat-latest", "openai/gpt-5.2-chat"];
   expect(fixed.filter(refusesReasoning)).toEqual(fixed);
   expect(["gpt-5", "gpt-5.4-mini", "o4-mini", "gpt-oss-120b", "gpt-40"].filter(refusesReasoning)).toEqual([]);

@@ -28,7 +28,7 @@ describe("reported usage", () => {
     expect(embedded).toMatchObject({ completionTokens: 0, parts: undefined });
   });
 
-  test("marks reported usage as estimated if it says so", () => {
+  test("marks reported usage as estimated if the report says so", () => {
     const usage = { prompt_tokens: 7, completion_tokens: 2, total_tokens: 9, estimated: true };
     expect(reportedUsage(usage)?.estimated).toBe(true);
     expect(reportedUsage({ ...usage, estimated: "yes" })?.estimated).toBe(false);

@@ -107,7 +107,7 @@ test.each([
   ["an error that is false", { ...completion, error: false }],
   ["no choices", { ...completion, choices: [] }],
   ["choices that are no list", { ...completion, choices: {} }],
-])("refuses %s", async (_name, answer) => {
+])("refuses a whole answer with %s", async (_name, answer) => {
   const error = await (async () => read(answer))().catch((thrown) => thrown);
   expect(error).toBeInstanceOf(GatewayError);
   expect(error).toMatchObject({ code: "upstream_error" });

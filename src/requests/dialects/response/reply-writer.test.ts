@@ -264,7 +264,7 @@ describe("an item", () => {
     expect(outputOf(whole(told))[0]).toMatchObject({ namespace: "mcp__files", name: "look" });
   });
 
-  test("tells the tier in which the server reports that it served, and else that of the request", () => {
+  test("reports the tier that the server reports, or else the requested one", () => {
     const tierOf = (served: readonly string[] | undefined) => {
       const writer = writerOf({ service_tier: "auto" });
       text("a")(writer);

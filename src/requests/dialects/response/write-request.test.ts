@@ -168,7 +168,7 @@ describe("members", () => {
     expect(bodyOf({ thinking })["reasoning"]).toEqual(reasoning);
   });
 
-  test("asks OpenAI's models for the reasoning that they take, and the others for none", () => {
+  test("requests from OpenAI's models only the reasoning that each model accepts", () => {
     const written = (model: string, thinking?: Thinking) => {
       const { body, leftOut } = writeRequest({ ...empty, ...(thinking ? { thinking } : {}) }, model);
       const { include, reasoning } = JSON.parse(body) as Json;

@@ -16,7 +16,7 @@ test("limits the reported parts of a prompt to the prompt", () => {
   });
 });
 
-test("believes first usage figures if they report cached tokens, and not if they may be placeholders", () => {
+test("accepts first usage figures if they report cached tokens, and not if they may be placeholders", () => {
   const begun = new CountedReply();
   begun.usage({ promptTokens: 1, completionTokens: 0 });
   expect(begun.reported).toBeUndefined();

@@ -220,7 +220,7 @@ describe("a stream of responses that is passed on", () => {
     for (const one of held) expect(one).toMatchObject({ id: "answer_1", model: "public" });
   });
 
-  test("ends with the last event, whatever the server sends after it", () => {
+  test("ends a passed-on stream with the last event, whatever the server sends after it", () => {
     const { events, error } = passed(...responseEvents, "[DONE]", responseEvents[2] as Json);
     expect(error).toBeUndefined();
     expect(events).toBe(passed(...responseEvents).events);

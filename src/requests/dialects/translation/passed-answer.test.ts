@@ -21,7 +21,7 @@ function read(told: object, names: Partial<AnswerNames>) {
 const membersOf = (isKept: boolean, from?: { previousId: string | null; conversationId: string | null }) =>
   dialects.response.kept?.members(isKept, from);
 
-test("forwards an answer byte for byte if it already says what the gateway would", () => {
+test("forwards an answer byte for byte if it already has the gateway's values", () => {
   expect(read(answer, { members: membersOf(false) }).text).toBe(JSON.stringify(answer, null, 1));
 });
 

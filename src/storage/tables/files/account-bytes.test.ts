@@ -7,7 +7,7 @@ const sum = (bytes: number, files: number) => () => {
   return Promise.resolve({ bytes, files });
 };
 
-test("sums very many files seldom, and counts what is taken in between", async () => {
+test("sums very many files rarely, and counts the space taken in between", async () => {
   let nowMs = 0;
   reads = 0;
   const account = new AccountBytes(() => nowMs);

@@ -208,7 +208,7 @@ const cases: { name: string; schema: object; valid: string[]; invalid: string[] 
 ];
 
 for (const { name, schema, valid, invalid } of cases) {
-  test(`\`accepts exactly the matching JSON by its grammar: ${name}\``, () => {
+  test(`accepts exactly the matching JSON by its grammar: ${name}`, () => {
     const grammar = translate(schema);
     expect(valid.filter((text) => !accepts(grammar, text))).toEqual([]);
     expect(invalid.filter((text) => accepts(grammar, text))).toEqual([]);
@@ -264,7 +264,7 @@ const contradictions: [name: string, schema: object, message: string][] = [
 ];
 
 for (const [name, schema, message] of contradictions) {
-  test(`\`refuses a schema that it cannot enforce by name: ${name}\``, () => {
+  test(`refuses a schema that it cannot enforce by name: ${name}`, () => {
     expect(() => translate(schema)).toThrow(message);
   });
 }
@@ -287,7 +287,7 @@ const entangled: [name: string, schema: object][] = [
 ];
 
 for (const [name, schema] of entangled) {
-  test(`\`refuses a schema that would need endless work within 100 ms: ${name}\``, () => {
+  test(`refuses a schema that would need endless work within 100 ms: ${name}`, () => {
     const started = performance.now();
     expect(() => translate(schema)).toThrow(/^schema/);
     expect(performance.now() - started).toBeLessThan(withinMs(100));

@@ -108,7 +108,7 @@ const refusals: [name: string, options: Record<string, unknown>, message: RegExp
 ];
 
 for (const [name, options, message] of refusals) {
-  test(`\`refuses a completion request with a message that names the field: ${name}\``, async () => {
+  test(`refuses a completion request with a message that names the field: ${name}`, async () => {
     expect(await worker.refusal("/completions", { prompt, ...options })).toMatch(message);
   });
 }

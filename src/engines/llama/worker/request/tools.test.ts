@@ -179,7 +179,7 @@ const refusals: [name: string, options: Record<string, unknown>, message: RegExp
 ];
 
 for (const [name, options, message] of refusals) {
-  test(`\`refuses a request with tools with a message that names the field: ${name}\``, async () => {
+  test(`refuses a request with tools with a message that names the field: ${name}`, async () => {
     expect(await worker.chatRefusal(options)).toMatch(message);
   });
 }

@@ -87,7 +87,7 @@ const refusals: [name: string, options: Record<string, unknown>, message: RegExp
 ];
 
 for (const [name, options, message] of refusals) {
-  test(`\`refuses an embedding request with a message that names the field: ${name}\``, async () => {
+  test(`refuses an embedding request with a message that names the field: ${name}`, async () => {
     expect(await worker.refusal("/embeddings", { input: "a", ...options })).toMatch(message);
   });
 }

@@ -93,7 +93,7 @@ const refusals: [name: string, body: Json, message: RegExp][] = [
   ["a negative top_n", { query: "q", documents, top_n: -1 }, /^top_n must be a whole number/],
 ];
 for (const [name, body, message] of refusals) {
-  test(`\`refuses a request to rank with a message that names the field: ${name}\``, async () => {
+  test(`refuses a request to rank with a message that names the field: ${name}`, async () => {
     expect(await ranker.refusal("/rerank", body)).toMatch(message);
   });
 }

@@ -89,7 +89,7 @@ const refusals: [name: string, path: string, body: Record<string, unknown>, mess
   ],
 ];
 for (const [name, path, body, message] of refusals) {
-  test(`\`refuses a request for tokens with a message that names the field: ${name}\``, async () => {
+  test(`refuses a request for tokens with a message that names the field: ${name}`, async () => {
     expect(await worker.refusal(path, body)).toMatch(message);
   });
 }
