@@ -565,7 +565,7 @@ onEachDatabase((databases) => {
 
     databases.only(
       "sqlite",
-      "as another program holds its lock is waited for beside all other work, and gets everything afterwards",
+      "waits for a locked database without blocking other work, and writes everything later",
       async () => {
         const ledger = await open({ drainMs: 10_000 });
         const unlock = await lockDatabase();
@@ -642,7 +642,7 @@ onEachDatabase((databases) => {
       expect(await rollupErrors()).toEqual([]);
     });
 
-    databases.only("postgres", "that commits and cannot say so makes no total count a record twice", async () => {
+    databases.only("postgres", "counts no record twice in a total if a commit's answer is lost", async () => {
       let isLost = true;
       const real = db;
       db = new Proxy(real, {
@@ -672,19 +672,23 @@ onEachDatabase((databases) => {
       expect([await count(), await rollupErrors()]).toEqual([1, []]);
     });
 
-    databases.only("postgres", "that is another installation's gets no usage, which waits for its own", async () => {
-      const named = (id: string) => writing(db, (tx) => putInstallation(tx, "id", id));
-      await named("inst_own");
-      const ledger = await open({ drainMs: 10_000 });
-      ledger.begin(beginOf("a")).settle(endOf());
-      await named("inst_other");
-      await expect(ledger.flush()).rejects.toMatchObject({ code: "service_unavailable" });
-      await expect(ledger.flush()).rejects.toThrow("emptied or replaced");
-      expect(await count()).toBe(0);
-      await named("inst_own");
-      await ledger.flush();
-      expect([await count(), await rollupErrors()]).toEqual([1, []]);
-    });
+    databases.only(
+      "postgres",
+      "writes no usage to another installation's database, and keeps it for its own",
+      async () => {
+        const named = (id: string) => writing(db, (tx) => putInstallation(tx, "id", id));
+        await named("inst_own");
+        const ledger = await open({ drainMs: 10_000 });
+        ledger.begin(beginOf("a")).settle(endOf());
+        await named("inst_other");
+        await expect(ledger.flush()).rejects.toMatchObject({ code: "service_unavailable" });
+        await expect(ledger.flush()).rejects.toThrow("emptied or replaced");
+        expect(await count()).toBe(0);
+        await named("inst_own");
+        await ledger.flush();
+        expect([await count(), await rollupErrors()]).toEqual([1, []]);
+      },
+    );
 
     test("leaves the spool for the next start if the database is unavailable at shutdown", async () => {
       const ledger = await open();

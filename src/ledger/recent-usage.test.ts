@@ -94,31 +94,27 @@ onEachDatabase((databases) => {
     expect(await timesAt(now + 30)).toEqual([-30, 0, 1, 30]);
   });
 
-  databases.only(
-    "sqlite",
-    "is found in a database of the version before, whose records were indexed by account",
-    async () => {
-      const file = join(opened.directory, "old.db");
-      const old = new Sqlite(file, { create: true });
-      old.run("CREATE TABLE schema_migrations (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL)");
-      for (const [i, step] of migrationsFor("sqlite").slice(0, 2).entries()) {
-        for (const statement of step) old.run(statement);
-        old.run("INSERT INTO schema_migrations VALUES (?, 1)", [i + 1]);
-      }
-      old.run(
-        `INSERT INTO usage_records (request_id, at, account_id, key_id, environment, operation, model, outcome, prompt_tokens,
+  databases.only("sqlite", "finds recent usage in a database of the previous version, indexed by account", async () => {
+    const file = join(opened.directory, "old.db");
+    const old = new Sqlite(file, { create: true });
+    old.run("CREATE TABLE schema_migrations (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL)");
+    for (const [i, step] of migrationsFor("sqlite").slice(0, 2).entries()) {
+      for (const statement of step) old.run(statement);
+      old.run("INSERT INTO schema_migrations VALUES (?, 1)", [i + 1]);
+    }
+    old.run(
+      `INSERT INTO usage_records (request_id, at, account_id, key_id, environment, operation, model, outcome, prompt_tokens,
       completion_tokens, estimated, duration_ms) VALUES ('a', ?, 'acct_1', 'key_1', 'live', 'chat', 'm', 'completed', 3, 4, 0, 1)`,
-        [now - 5],
-      );
-      old.close();
-      const upgraded = await openDatabase(file);
-      expect(await recentUsage(upgraded, now)).toEqual([{ keyId: "key_1", at: now - 5, requests: 1, tokens: 7 }]);
-      const indexes: { name: string }[] = await upgraded`
+      [now - 5],
+    );
+    old.close();
+    const upgraded = await openDatabase(file);
+    expect(await recentUsage(upgraded, now)).toEqual([{ keyId: "key_1", at: now - 5, requests: 1, tokens: 7 }]);
+    const indexes: { name: string }[] = await upgraded`
     SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name = 'usage_records' AND sql IS NOT NULL`;
-      expect(indexes.map(({ name }) => name)).toEqual(["usage_records_by_time"]);
-      await upgraded.close();
-    },
-  );
+    expect(indexes.map(({ name }) => name)).toEqual(["usage_records_by_time"]);
+    await upgraded.close();
+  });
 
   test("returns usage of an account with longer windows apart, each second once", async () => {
     const longer = await new SqlAccountStore(db).ensureFirstAccount(now);

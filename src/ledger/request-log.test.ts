@@ -305,7 +305,7 @@ onEachDatabase((databases) => {
       expect(seen.reads).toBeLessThan(sparse.length * 3 + 5);
     });
 
-    databases.only("sqlite", "every query finds its rows by an index and by time", async () => {
+    databases.only("sqlite", "finds the rows of every query by an index and by time", async () => {
       const plans = new Set<string>();
       const explained = new SqlRequestLog(watched(db, plans).db, patient);
       const busy = filter({ accountId: "acct_busy" });
@@ -325,7 +325,7 @@ onEachDatabase((databases) => {
       ]);
     });
 
-    databases.only("postgres", "every query finds its rows by an index", async () => {
+    databases.only("postgres", "finds the rows of every query by an index", async () => {
       await db.unsafe("ANALYZE usage_rollups");
       await db.unsafe("ANALYZE usage_records");
       const plans = new Set<string>();

@@ -132,7 +132,7 @@ onEachDatabase((databases) => {
     expect(await countAt(newer, older)).toMatchObject({ keysUnderOlder: 1 });
   });
 
-  databases.only("postgres", "of two first starts with secrets of their own one decides", async () => {
+  databases.only("postgres", "lets one of two first starts with different secrets decide", async () => {
     const outcomes = await Promise.all([
       claimSecret(db, [older], now),
       claimSecret(await opened.openAgain(), [newer], now),

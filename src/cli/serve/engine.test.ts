@@ -24,7 +24,7 @@ async function pretendInstalled(backend: string, version: string, devices: strin
 
 const engine = (...args: string[]) => runCommand(["engine", ...args, "--data-dir", dataDir]);
 
-onLinuxX64("the list of a fresh machine shows what there is to install", async () => {
+onLinuxX64("lists the installable back-ends on a fresh machine", async () => {
   expect(await engine("list")).toEqual({
     code: 0,
     stderr: "",
@@ -38,7 +38,7 @@ onLinuxX64("the list of a fresh machine shows what there is to install", async (
   });
 });
 
-onLinuxX64("the list tells which engine is in use, on which device, and what is outdated", async () => {
+onLinuxX64("lists the engine in use with its device, and outdated back-ends", async () => {
   await pretendInstalled("cuda", "3.0.0", ["Old GPU"]);
   await pretendInstalled("vulkan", libraryVersion, ["Radeon"]);
   const { stdout, stderr } = await engine("list");

@@ -89,7 +89,7 @@ async function left(): Promise<string[]> {
 
 describe("an engine install", () => {
   withGpu(
-    "that nobody agrees to fetches nothing and leaves nothing, and the command says first whether a device is here and how much there is to fetch",
+    "tells device and download size before an install, and fetches nothing without consent",
     async () => {
       await publish("device");
       const tools = ["npm", "node"].map((name) => dirname(Bun.which(name) ?? "/"));
@@ -116,7 +116,7 @@ describe("an engine install", () => {
   );
 
   withGpu(
-    "brings exactly the named binaries, runs no script, and is used from then on",
+    "installs exactly the named binaries without running scripts, and uses them from then on",
     async () => {
       await publish("device");
       let plannedBytes = 0;
@@ -143,7 +143,7 @@ describe("an engine install", () => {
   );
 
   withGpu(
-    "without a device stays, says so, and computes on the CPU",
+    "keeps an install without a device, reports that, and computes on the CPU",
     async () => {
       await publish("no device");
       const { record } = await install();
@@ -154,7 +154,7 @@ describe("an engine install", () => {
   );
 
   withGpu(
-    "run again only looks for devices, and fetches nothing",
+    "only looks for devices when an install is repeated, and fetches nothing",
     async () => {
       await publish("no device");
       await install();
@@ -170,7 +170,7 @@ describe("an engine install", () => {
   );
 
   withGpu(
-    "takes the versions of our own lock file, not the newest ones",
+    "installs the versions of the gateway's lock file, not the newest ones",
     async () => {
       await publish("device");
       const lockFile = join(home, "package-lock.json");
@@ -196,7 +196,7 @@ describe("an engine install", () => {
   );
 
   withGpu(
-    "takes the place of one of another version, which is not used before that",
+    "replaces an install of another version, which is not used before that",
     async () => {
       await publish("device");
       await install();
@@ -214,7 +214,7 @@ describe("an engine install", () => {
 
 describe("leftovers of an install", () => {
   withGpu(
-    "when the library does not start at all, and the reason is told",
+    "leaves nothing if the library does not start, and reports the reason",
     async () => {
       await publish("broken");
       expect((await failureOf(install())).message).toContain("not even on the CPU: libstdc++ is too old");
@@ -224,7 +224,7 @@ describe("leftovers of an install", () => {
   );
 
   withGpu(
-    "when the registry cannot be reached",
+    "leaves nothing if the registry cannot be reached",
     async () => {
       await registry.stop();
       const error = await failureOf(install());
@@ -238,7 +238,7 @@ describe("leftovers of an install", () => {
   );
 
   withGpu(
-    "when the registry lacks a package",
+    "leaves nothing if the registry lacks a package",
     async () => {
       await publish("device");
       await registry.stop();
@@ -251,7 +251,7 @@ describe("leftovers of an install", () => {
   );
 
   withGpu(
-    "when it is interrupted while npm works",
+    "leaves nothing if it is interrupted while npm works",
     async () => {
       await publish("device");
       registry.holdsTarballs = true;
@@ -266,7 +266,7 @@ describe("leftovers of an install", () => {
   );
 
   withGpu(
-    "of an install that was killed",
+    "removes the remains of a killed install",
     async () => {
       await publish("device");
       const ended = Bun.spawn(["true"]);

@@ -351,7 +351,7 @@ onEachDatabase((databases) => {
 
     databases.only(
       "sqlite",
-      "every query finds its rows by the primary key, or by the index of keys or apps, and by time",
+      "finds the rows of every query by the primary key or the index of keys or apps, and by time",
       async () => {
         const plans = new Set<string>();
         const explained = new SqlUsageReports(explaining(plans));
@@ -394,7 +394,7 @@ onEachDatabase((databases) => {
       },
     );
 
-    databases.only("postgres", "every query finds its rows by an index", async () => {
+    databases.only("postgres", "finds the rows of every query by an index", async () => {
       await db.unsafe("ANALYZE usage_rollups");
       const plans = new Set<string>();
       const explained = new SqlUsageReports(explainedByPostgres(db, plans));

@@ -149,34 +149,30 @@ onEachDatabase((databases) => {
     expect(await writer.insert(records)).toBe(100);
   });
 
-  databases.only(
-    "postgres",
-    "of several processes that add to the same roll-ups at once, each in its own order, all arrive",
-    async () => {
-      const others = await Promise.all([opened.openAgain(), opened.openAgain(), opened.openAgain()]);
-      const writers = [writer, ...(await Promise.all(others.map((other) => openUsageWriter(other))))];
-      const records = Array.from({ length: 1_600 }, (_, i) => recordOf(i, 60));
-      const added = await Promise.all(
-        writers.map(async (one, w) => {
-          const own = records.filter((_, i) => i % writers.length === w);
-          const ordered = w % 2 === 0 ? own : own.toReversed();
-          let count = 0;
-          for (let from = 0; from < ordered.length; from += 40) {
-            count += await one.insert(ordered.slice(from, from + 40), 10_000);
-          }
-          return count;
-        }),
-      );
-      expect(added).toEqual([400, 400, 400, 400]);
-      const { found, expected } = await rollups();
-      expect(found).toEqual(expected);
-      for (const one of writers.slice(1)) one.close();
-    },
-  );
+  databases.only("postgres", "adds the records of several processes to the same roll-ups, in any order", async () => {
+    const others = await Promise.all([opened.openAgain(), opened.openAgain(), opened.openAgain()]);
+    const writers = [writer, ...(await Promise.all(others.map((other) => openUsageWriter(other))))];
+    const records = Array.from({ length: 1_600 }, (_, i) => recordOf(i, 60));
+    const added = await Promise.all(
+      writers.map(async (one, w) => {
+        const own = records.filter((_, i) => i % writers.length === w);
+        const ordered = w % 2 === 0 ? own : own.toReversed();
+        let count = 0;
+        for (let from = 0; from < ordered.length; from += 40) {
+          count += await one.insert(ordered.slice(from, from + 40), 10_000);
+        }
+        return count;
+      }),
+    );
+    expect(added).toEqual([400, 400, 400, 400]);
+    const { found, expected } = await rollups();
+    expect(found).toEqual(expected);
+    for (const one of writers.slice(1)) one.close();
+  });
 
   databases.only(
     "postgres",
-    "a name of a model that PostgreSQL cannot keep as it is does not hold up the others",
+    "replaces characters of a model name that PostgreSQL cannot store, and stores the others",
     async () => {
       const odd = ["a\0b", "half \ud83d", "whole \ud83d\ude00"];
       const records = odd.map((model, i) => ({ ...recordOf(i, 3), model, upstream: null }));
@@ -186,7 +182,7 @@ onEachDatabase((databases) => {
     },
   );
 
-  databases.only("sqlite", "never waits for a lock within SQLite, in the thread that serves requests", async () => {
+  databases.only("sqlite", "never waits for a lock inside SQLite, which would block the serving thread", async () => {
     const other = new Sqlite(join(opened.directory, "headrace.db"));
     other.run("BEGIN IMMEDIATE");
     const triesMs: number[] = [];
@@ -201,34 +197,30 @@ onEachDatabase((databases) => {
     expect(Math.min(...triesMs)).toBeLessThan(5);
   });
 
-  databases.only(
-    "sqlite",
-    "waits for a transaction of this process or another, at most as long as it is told",
-    async () => {
-      const other = new Sqlite(join(opened.directory, "headrace.db"));
-      other.run("BEGIN IMMEDIATE");
-      await expect(writer.insert([recordOf(1, 1)], 5)).rejects.toThrow(/locked/);
-      const waiting = writer.insert([recordOf(1, 1)], 10_000);
-      await Bun.sleep(30);
-      other.run("COMMIT");
-      other.close();
-      expect(await waiting).toBe(1);
-      const entered = Promise.withResolvers<void>();
-      const end = Promise.withResolvers<void>();
-      const transaction = db.begin("IMMEDIATE", async (tx) => {
-        await tx`INSERT INTO accounts (id, name, tier, created_at) VALUES ('a', 'a', 'free', 1)`;
-        entered.resolve();
-        await end.promise;
-      });
-      await entered.promise;
-      const behind = writer.insert([recordOf(2, 1)], 10_000);
-      end.resolve();
-      await transaction;
-      expect(await behind).toBe(1);
-    },
-  );
+  databases.only("sqlite", "waits for a transaction of this or another process up to the given time", async () => {
+    const other = new Sqlite(join(opened.directory, "headrace.db"));
+    other.run("BEGIN IMMEDIATE");
+    await expect(writer.insert([recordOf(1, 1)], 5)).rejects.toThrow(/locked/);
+    const waiting = writer.insert([recordOf(1, 1)], 10_000);
+    await Bun.sleep(30);
+    other.run("COMMIT");
+    other.close();
+    expect(await waiting).toBe(1);
+    const entered = Promise.withResolvers<void>();
+    const end = Promise.withResolvers<void>();
+    const transaction = db.begin("IMMEDIATE", async (tx) => {
+      await tx`INSERT INTO accounts (id, name, tier, created_at) VALUES ('a', 'a', 'free', 1)`;
+      entered.resolve();
+      await end.promise;
+    });
+    await entered.promise;
+    const behind = writer.insert([recordOf(2, 1)], 10_000);
+    end.resolve();
+    await transaction;
+    expect(await behind).toBe(1);
+  });
 
-  databases.only("sqlite", "keeps what others began with IMMEDIATE whole", async () => {
+  databases.only("sqlite", "leaves another writer's IMMEDIATE transaction intact", async () => {
     const [inside, done] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const change = db.begin("IMMEDIATE", async (tx) => {
       await tx`SELECT count(*) FROM usage_records`;

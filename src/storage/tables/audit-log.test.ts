@@ -130,7 +130,7 @@ onEachDatabase((databases) => {
 
   databases.only(
     "sqlite",
-    "while another program holds the database, adding is a 503 that says to try again",
+    "reports service_unavailable for an added event while another program locks the database",
     async () => {
       await db.unsafe("PRAGMA busy_timeout = 1");
       const other = await opened.openAgain();

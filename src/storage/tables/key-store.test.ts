@@ -174,7 +174,7 @@ onEachDatabase((databases) => {
 
     databases.only(
       "sqlite",
-      "those of one member are read by an index of their own, in its order, however many the account has",
+      "reads a member's keys by their own index in order, however many the account has",
       async () => {
         await add({ id: "key_1", personId: "usr_1" });
         const plans = new Set<string>();
@@ -294,14 +294,18 @@ onEachDatabase((databases) => {
       );
     });
 
-    databases.only("sqlite", "while another program holds the database is a 503 that says to try again", async () => {
-      await db.unsafe("PRAGMA busy_timeout = 1");
-      const other = await opened.openAgain();
-      await other.begin("IMMEDIATE", async () => {
-        expect(await add().catch((error) => error.code)).toBe("service_unavailable");
-      });
-      await add();
-    });
+    databases.only(
+      "sqlite",
+      "reports service_unavailable for a change while another program locks the database",
+      async () => {
+        await db.unsafe("PRAGMA busy_timeout = 1");
+        const other = await opened.openAgain();
+        await other.begin("IMMEDIATE", async () => {
+          expect(await add().catch((error) => error.code)).toBe("service_unavailable");
+        });
+        await add();
+      },
+    );
 
     test("applies twenty concurrent changes of a key, each with its event", async () => {
       const many = Array.from({ length: 20 }, (_, i) => `key_${i + 10}`);

@@ -166,7 +166,7 @@ onEachDatabase((databases) => {
 
     databases.only(
       "sqlite",
-      "read an index in its order, and then single chats by their ids, whatever they filter by and whoever asks",
+      "reads chats by an index in order and then by id, for every filter and owner",
       async () => {
         // For many ids at once, another index would seem shorter to SQLite.
         const all = Array.from({ length: 50 }, (_, i) => `z${i + 10}`);

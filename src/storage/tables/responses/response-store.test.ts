@@ -404,32 +404,28 @@ onEachDatabase((databases) => {
     });
   });
 
-  databases.only(
-    "postgres",
-    "a conversation that is added to while a sweep deletes it stays, with what was added",
-    async () => {
-      await conversations.create(conversation("conv_1", { expiresAt: now + 10 }), []);
-      const other = await opened.openAgain();
-      const isAdded = Promise.withResolvers<void>();
-      const isSweeping = Promise.withResolvers<void>();
-      const adding = other.begin(async (tx) => {
-        const added = { conversationId: "conv_1", items: [message("a", "x")], responseId: null };
-        const times = { expiresAt: now + day, nowSeconds: now };
-        await addToConversation(tx, new ResponseContent(sealFor), { ...added, ...times }, ownerIs(tx, owner));
-        isAdded.resolve();
-        await isSweeping.promise;
-      });
-      await isAdded.promise;
-      const sweeping = store.deleteExpired(now + 20, 20);
-      await until(async () => {
-        const [row] = await db`SELECT count(*) AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock'`;
-        return Number(row.n) > 0;
-      }, "the sweep waits for who adds");
-      isSweeping.resolve();
-      await Promise.all([adding, sweeping]);
-      expect(await conversations.all(owner, "conv_1", now + 20, large)).toMatchObject({ items: { length: 1 } });
-    },
-  );
+  databases.only("postgres", "keeps a conversation that grows while a sweep deletes it", async () => {
+    await conversations.create(conversation("conv_1", { expiresAt: now + 10 }), []);
+    const other = await opened.openAgain();
+    const isAdded = Promise.withResolvers<void>();
+    const isSweeping = Promise.withResolvers<void>();
+    const adding = other.begin(async (tx) => {
+      const added = { conversationId: "conv_1", items: [message("a", "x")], responseId: null };
+      const times = { expiresAt: now + day, nowSeconds: now };
+      await addToConversation(tx, new ResponseContent(sealFor), { ...added, ...times }, ownerIs(tx, owner));
+      isAdded.resolve();
+      await isSweeping.promise;
+    });
+    await isAdded.promise;
+    const sweeping = store.deleteExpired(now + 20, 20);
+    await until(async () => {
+      const [row] = await db`SELECT count(*) AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock'`;
+      return Number(row.n) > 0;
+    }, "the sweep waits for who adds");
+    isSweeping.resolve();
+    await Promise.all([adding, sweeping]);
+    expect(await conversations.all(owner, "conv_1", now + 20, large)).toMatchObject({ items: { length: 1 } });
+  });
 
   describe("stored content at rest", () => {
     test("stores no readable text of responses, item ids, events or conversations in any row", async () => {
@@ -463,7 +459,7 @@ onEachDatabase((databases) => {
     });
 
     // SQLite is one process's alone.
-    databases.only("postgres", "of several first starts at once all get one key", async () => {
+    databases.only("postgres", "gives several concurrent first starts the same encryption key", async () => {
       await db`DELETE FROM installation WHERE name = 'content_key'`;
       const others = await Promise.all(Array.from({ length: 3 }, () => opened.openAgain()));
       const seals = await Promise.all([db, ...others].map(sealOf));
