@@ -1,4 +1,4 @@
-// How an engine is asked: in the client's format where it speaks that itself, else in another, translated.
+// Decides how an engine is asked: in the client's format if the engine speaks it, and otherwise translated into another format.
 import type { Bytes } from "../base/bytes/byte-span.ts";
 import { fieldError, GatewayError } from "../base/errors.ts";
 import type { Engine, EngineFormats } from "../domain/models/engine.ts";
@@ -19,18 +19,18 @@ import { type IsolatedEdits, isolated, isolatedHints } from "./isolation.ts";
 import { rewriteRequest } from "./request-body.ts";
 
 export interface Asking {
-  /** By which its path is known. */
+  /** The operation, which determines the path. */
   readonly operation: Operation;
   readonly body: string | Bytes;
-  /** Sent in place of the body, where the request came as one. */
+  /** Form that is sent in place of the body, if the request came as a form. */
   readonly form?: SentForm | undefined;
-  /** Undefined where the engine is asked in the client's format. */
+  /** Undefined if the engine is asked in the client's format. */
   readonly translation: Translation | undefined;
-  /** Members of the client's request that the engine does not get, as its format has nothing for them. */
+  /** Members of the client's request that the engine's format cannot express. */
   readonly leftOut: readonly string[];
-  /** The tokens of each generation that a quota allows, where the client allowed more: the engine is told these. */
+  /** Token limit of each generation by a quota, if the client allowed more; the engine gets this limit. */
   readonly capped: number | undefined;
-  /** The member that tells the engine how long the answer may be; undefined where nothing does. */
+  /** The member that sets the engine's token limit; undefined if there is no limit. */
   readonly limitName: string | undefined;
 }
 
@@ -40,20 +40,23 @@ export interface AskingOptions {
   engine: Pick<Engine, "formats" | "isolation" | "server">;
   /** The engine's own id of the model. */
   model: string;
-  /** Tokens of prompt and answer together, where that is known. */
+  /** Maximum tokens of prompt and answer together, if known. */
   context?: number | undefined;
-  /** The most tokens of each generation that quotas which end an answer allow; undefined: as many as there may be. */
+  /** Maximum tokens of each generation that quotas allow; undefined if no quota limits them. */
   mostTokens?: number | undefined;
-  /** Whether the gateway keeps the answer itself. */
+  /** True if the gateway stores the answer itself. */
   recording: boolean;
   seal: AccountSeal;
-  /** How urgent it is; left out: it is not told to any server. */
+  /** Priority of the request; absent if servers are not told. */
   priority?: Priority | undefined;
-  /** Names of limits that the engine is known to ignore for this model; left out: none. */
+  /** Names of limits that the engine is known to ignore for this model. Default: none. */
   ignoredLimits?: ReadonlySet<string> | undefined;
 }
 
-/** Throws `invalid_request` where the engine's format cannot say what is asked, or quotas leave it less than its server takes. */
+/**
+ * Prepares a request for an engine. Throws `invalid_request` if the engine's format cannot express the request, or if
+ * quotas leave fewer tokens than its server accepts.
+ */
 export function askingOf(request: DecodedRequest, options: AskingOptions): Asking {
   const { engine, model, context, recording, seal, mostTokens, priority } = options;
   const { dialect } = request;
@@ -65,7 +68,7 @@ export function askingOf(request: DecodedRequest, options: AskingOptions): Askin
   const capped = capOf(mostTokens, from, raised ?? wanted, request, context);
   const limit = capped ?? raised ?? fits;
   if (from === dialect) {
-    // A server of the maker's own knows best what fits.
+    // The vendor's own server checks the limit best, so the limit is not adapted.
     const isWhole = engine.formats?.[dialect.operation as ConversationOperation] === "whole";
     const isOurs = limit !== undefined && (capped !== undefined || !isWhole);
     const isCapped = capped !== undefined && !isWhole;
@@ -76,13 +79,13 @@ export function askingOf(request: DecodedRequest, options: AskingOptions): Askin
     const sentLimit = isOurs ? limit : limitName === request.tokenLimitName ? undefined : request.tokenLimit;
     const fitted = sentLimit === undefined ? undefined : limitEdits(dialect, limitName, sentLimit);
     const said = dialect.task ? dialect.task.added(request.body) : undefined;
-    // A limit of another name may be longer, and hold in its place.
+    // A limit under another name may be longer and take effect in its place.
     const others =
       mostTokens !== undefined && dialect.generates && request.hasOthers && !request.stream
         ? otherMembersOf(dialect, request.body)
         : nothing;
     const isOpenai = isOpenaiThinker(model) || isOpenaiHost(engine.server?.address ?? "");
-    // Stored reasoning of a client that wanted no seals is text alone.
+    // Stored reasoning of a client that did not ask for seals is plain text.
     const unsealed = request.maySeal || request.goesOn ? dialect.opened?.(request.body, seal, isOpenai) : said;
     const opened = edits(unsealed, edits(fitted, without(others)));
     const kept = isolated(request, engine.isolation, seal, priority);
@@ -106,10 +109,10 @@ export function askingOf(request: DecodedRequest, options: AskingOptions): Askin
   return { operation: from.operation, body, translation, leftOut, capped, limitName };
 }
 
-/** The highest minimum of all formats: no server needs a higher limit to be raised. */
+/** The highest minimum limit of all formats: no server needs a higher one. */
 const highestLeastLimit = Math.max(...conversationOperations.map((operation) => dialects[operation].minLimit({})));
 
-/** Stores in the request the lowest limit that servers of the model take, so that limits and usage allow as many tokens. */
+/** Stores in the request the lowest limit that the model's servers accept, so that limits and usage allow as many tokens. */
 export function noteLeastLimit(request: DecodedRequest, { deployments }: Pick<Model, "deployments">): void {
   if (request.tokenLimit === undefined || request.tokenLimit >= highestLeastLimit) return;
   for (const { engine, model } of deployments) {
@@ -117,15 +120,15 @@ export function noteLeastLimit(request: DecodedRequest, { deployments }: Pick<Mo
   }
 }
 
-/** A server that is asked in the client's own format says itself what it thinks of the limit: 0. */
+/** Returns the lowest limit. 0 for a server that is asked in the client's format, because it checks the limit itself. */
 function leastLimitOf(from: Dialect, { dialect }: DecodedRequest): number {
   return from === dialect ? 0 : from.minLimit({});
 }
 
 /**
- * The limit in place of a longer one, or of none. A stream is told no fewer than its server takes: it is ended as it goes. A
- * stream without one, of a model whose context nobody knows, is not told any: a server that cannot give as many would refuse
- * it, and it is ended as it goes.
+ * Returns the limit that replaces a longer one, or none. A stream gets at least the minimum of its server, because
+ * the gateway ends the stream in time. A stream without a limit gets none if the model's context is unknown: a server
+ * that cannot generate as many tokens would refuse the limit.
  */
 function capOf(
   most: number | undefined,
@@ -136,7 +139,7 @@ function capOf(
 ): number | undefined {
   if (most === undefined) return undefined;
   const { promptTokens, stream, dialect } = request;
-  // Only now: the body of most requests is parsed by nobody.
+  // Computed only here, because the body of most requests is never parsed.
   const least = from.minLimit(from === dialect ? request.body : {});
   const withoutLimit = context === undefined ? (stream ? 0 : Number.POSITIVE_INFINITY) : context - promptTokens;
   const sentLimit = stream ? Math.max(most, least) : most;
@@ -145,7 +148,10 @@ function capOf(
   return sentLimit;
 }
 
-/** Its server would refuse so low a limit, in words that nobody could make out: the client did not ask for it. */
+/**
+ * Returns the error for a limit that the server would refuse. The client did not ask for the limit and could not
+ * understand the server's error.
+ */
 function tooFewTokens(available: number, least: number, { limitMembers }: Dialect): GatewayError {
   return fieldError(
     limitMembers[0],
@@ -153,19 +159,19 @@ function tooFewTokens(available: number, least: number, { limitMembers }: Dialec
   );
 }
 
-/** The member by which the engine is told the limit. `said`: by the client, under the name `saidName`. */
+/** Returns the member for the engine's limit. `said` is the client's limit under the name `saidName`. */
 function limitNameOf(dialect: Dialect, options: AskingOptions, said: number | undefined, saidName: string): string {
   const { knowsNewerLimit } = dialect;
   const name = said === undefined || !knowsNewerLimit ? defaultLimitName(dialect, options.model) : saidName;
   return knownLimitName(dialect, options, name);
 }
 
-/** The older name of a limit, which all servers know but OpenAI's for the models that think. */
+/** Returns the older name of the limit. All servers know it except OpenAI's for reasoning models. */
 function defaultLimitName({ limitMembers: [newer, older = newer], knowsNewerLimit }: Dialect, model: string): string {
   return knowsNewerLimit && isOpenaiThinker(model) ? newer : older;
 }
 
-/** The name itself, or the other one where the engine is known to ignore it. */
+/** Returns the name, or the other name if the engine is known to ignore the first. */
 function knownLimitName(dialect: Dialect, { model, ignoredLimits }: AskingOptions, name: string): string {
   if (!ignoredLimits?.has(name) || !dialect.knowsNewerLimit) return name;
   const other = dialect.limitMembers.find((one) => one !== undefined && one !== name) ?? name;
@@ -174,14 +180,14 @@ function knownLimitName(dialect: Dialect, { model, ignoredLimits }: AskingOption
     : other;
 }
 
-/** A server that reads another name of the limit first must not find one. */
+/** Removes limits under other names, which a server might read first. */
 function limitEdits({ limitMembers }: Dialect, name: string | undefined, limit: number): Edits {
   const edits: Record<string, string | null> = {};
   for (const one of limitMembers) if (one !== undefined) edits[one] = one === name ? String(limit) : null;
   return edits;
 }
 
-/** A body that we have written, with its limit under another name. */
+/** Returns a translated body with its limit under another name. */
 function withLimit(body: string, dialect: Dialect, name: string): string {
   const members: Record<string, unknown> = JSON.parse(body);
   const [limit] = dialect.limitMembers.flatMap((one) => (one === undefined ? [] : (members[one] ?? [])));
@@ -193,7 +199,7 @@ function without(names: readonly string[]): Edits {
   return names.length === 0 ? undefined : Object.fromEntries(names.map((name) => [name, null]));
 }
 
-/** Where the client had to name a limit, or the engine's format has to have one and the client named none. */
+/** Returns the limit if the client must name one, or if the engine's format requires one that the client did not name. */
 function limitFor(request: DecodedRequest, from: Dialect, context: number | undefined): number | undefined {
   const { dialect, tokenLimit } = request;
   if (dialect.isLimitRequired) return tokenLimit === undefined ? undefined : fittingLimit(tokenLimit, request, context);
@@ -208,8 +214,9 @@ function edits(some: Edits, others: Edits): Edits {
 }
 
 /**
- * The client's own format is best; chat completions are what most servers know best of the others. OpenAI refuses tools
- * there beside an effort for its newer models, and keeps no reasoning between calls.
+ * Returns the format for the engine. The client's own format is best. Of the others, most servers support chat
+ * completions best. With chat completions, OpenAI refuses tools together with an effort for its newer models, and
+ * keeps no reasoning between calls.
  */
 export function formatFor(
   request: DecodedRequest,
@@ -218,18 +225,18 @@ export function formatFor(
 ): Dialect {
   const { dialect } = request;
   if (!dialect.format) return dialect;
-  // There vLLM takes no salt, and would have one cache for all.
+  // In this format, vLLM accepts no salt and would share one cache among all accounts.
   if (isolation?.cacheSalt && dialect.namesUserInMetadata) return dialects.chat;
   const spoken: EngineFormats = formats ?? chatAlone;
   const own = spoken[dialect.operation as ConversationOperation];
   if (own === "whole" || (own === "functions" && dialect.isPlain(request.body))) return dialect;
   if (spoken.response === "whole" && spoken.message === undefined && isOpenaiThinker(model)) return dialects.response;
   const other = conversationOperations.find((operation) => operation !== dialect.operation && spoken[operation]);
-  // What it knows in part may still do: it says itself what it does not understand.
+  // A server that supports the format in part may suffice; it reports what it does not understand.
   return other ? dialects[other] : own ? dialect : dialects.chat;
 }
 
-/** Members of a translated body that the client said nothing of; its own are not in it. */
+/** Adds members to a translated body. The client's own such members are not in it. */
 function withEdits(body: string, edits: IsolatedEdits | undefined): string {
   let added = "";
   for (const name of ["cache_salt", "priority"]) {
@@ -239,7 +246,7 @@ function withEdits(body: string, edits: IsolatedEdits | undefined): string {
   return added === "" ? body : `{${added}${body.slice(body.indexOf("{") + 1)}`;
 }
 
-/** What an engine speaks that says nothing. */
+/** Formats of an engine that does not declare any. */
 export const chatAlone = { chat: "whole" } as const;
 
 function unspoken({ endpoint }: Dialect): GatewayError {

@@ -1,4 +1,4 @@
-// One call of a model: what is asked for, and what its way needs.
+// One call of a model: the request and what its processing needs.
 
 import type { MemoryAccount } from "../base/bytes/buffered-bytes.ts";
 import type { Bytes } from "../base/bytes/byte-span.ts";
@@ -31,62 +31,63 @@ import type { Capacity, QueuePosition } from "./routing/capacity.ts";
 import type { Router } from "./routing/route.ts";
 import type { Stopping } from "./stopping.ts";
 
-/** What is asked for, and who asks: told of what belongs to the answer, or to the log, beside what `run` gives. */
+/** The request, its sender, and callbacks for facts about the answer or for the log, in addition to the result of `run`. */
 export interface InferenceCall<Result> extends LimitListener {
   request: DecodedRequest;
   principal: Principal;
   requestId: string;
-  /** `x-headrace-tags` as the client sent it; null: it did not. */
+  /** Value of the client's header `x-headrace-tags`; null if absent. */
   tagHeader: string | null;
-  /** How urgent it asks to be, within what its keys may. Left out: the highest of that. */
+  /** Requested priority, within what the keys allow. Default: the highest permitted one. */
   readonly priority?: Priority | undefined;
-  /** `x-headrace-cache` as the client sent it; null, or left out: it did not. */
+  /** Value of the client's header `x-headrace-cache`; null or absent if the client sent none. */
   cacheHeader?: string | null;
   /** Cancelled when the client leaves. */
   clientGone: Cancellation;
-  /** On whose account bytes are held for it. */
+  /** The account for buffered bytes. */
   memoryAccount: MemoryAccount;
-  /** Where it is traced. */
+  /** The trace of the request. */
   trace?: RequestTrace | undefined;
-  /** Only for a request of the idle lane: called where its place is wanted, which it gives back by being cancelled. */
+  /** For requests of the idle lane: called when another request wants the slot. The slot is released by cancelling the request. */
   onWanted?: (() => void) | undefined;
-  /** Set where guardrails look at it. */
+  /** Set if guardrails check the request. */
   guarding?: Guarding | undefined;
-  /** True if `answer` takes a long list as bytes that come. Left out: `answer` takes JSON as a whole alone. */
+  /** True if `answer` accepts a long list as bytes that arrive. Default: it accepts only complete JSON. */
   readonly passesLongAnswers?: boolean;
-  /** An error as the text of its JSON body. */
+  /** Returns the JSON body of an error as text. */
   renderError(error: GatewayError): string;
-  /** Called with the id of the model that serves, where the client asked by another name, before anything is answered. */
+  /** Called with the id of the serving model if the client used another name, before any answer. */
   onServedBy(model: string): void;
-  /** Called where members of the request are left out of account, as the engine has nothing for them; likewise. */
+  /** Called before any answer if members of the request are ignored because the engine's format lacks them. */
   onIgnored(members: readonly string[]): void;
-  /** Called where a quota allows the answer fewer tokens than the client did, with how many; likewise. */
+  /** Called before any answer if a quota allows fewer tokens than the client, with their number. */
   onCapped(tokens: number): void;
-  /** Called each time that another deployment goes on with a stream, with how often one has; for the log. */
+  /** Called each time another deployment continues a stream, with the number of continuations; for the log. */
   onContinued?(times: number): void;
-  /** Called with what guardrails have found, where they have, before anything is answered. */
+  /** Called before any answer with the findings of guardrails, if there are any. */
   onFindings?(findings: Guarding["findings"]): void;
   /**
-   * Called with how long it waited for a place at a model, before anything is answered, or, where the answer of a stream begins
-   * while it waits, with where it stands as well.
+   * Called before any answer with the time that the request waited for a slot. If a stream's answer begins while it
+   * still waits, called with its position in the queue as well.
    */
   onQueued?(waitedMs: number, standing: QueuePosition | undefined): void;
-  /** Called where answers of the model are kept for this request, with what came of that; likewise. */
+  /** Called before any answer if the request may use the response cache, with the result. */
   onCache?(result: CacheResult, ageSeconds: number | undefined): void;
   /**
-   * Asked before the end is charged, where another process may have ended the response meanwhile or it may not be stored:
-   * false if so, so that nothing is charged for what no client reads. Left out: nobody else ends it. Never rejects.
+   * Called before the end is charged, if another process may have ended the response or it cannot be stored. Resolves
+   * to false if nothing may be charged, because no client reads the answer. Absent if no other process can end it.
+   * Never rejects.
    */
   readonly mayCharge?: (() => Promise<boolean>) | undefined;
-  /** Called where the ledger has taken the request, before an engine is asked. */
+  /** Called when the request is in the ledger, before an engine is asked. */
   onLedger(): void;
-  /** Called once, when the answer is delivered, failed or left; for the log. */
+  /** Called once, when the answer was delivered, failed or was abandoned; for the log. */
   onEnd(outcome: UsageOutcome, usage: UsageEnd, error: unknown): void;
-  /** Makes of the answer what `run` gives for it. */
+  /** Converts the answer to the result of `run`. */
   answer(answer: InferenceAnswer): Result;
 }
 
-/** How urgent it is. The idle lane is behind everybody, also where its place is no matter: at servers, nodes and judges. */
+/** Returns the urgency of a call. The idle lane comes after all others, even where slots do not matter: at servers, nodes and judges. */
 export function urgencyOf({
   onWanted,
   priority,
@@ -95,7 +96,7 @@ export function urgencyOf({
   return onWanted ? "low" : (priority ?? principal.priority ?? defaultPriority);
 }
 
-/** Facts of a request to the model that limits need. */
+/** Returns the facts of a request that its limits need. */
 export function sizeOf(
   { request, requestId }: InferenceCall<unknown>,
   { usageDoubts }: InferenceDeps,
@@ -115,47 +116,47 @@ export interface InferenceDeps {
   catalog: Pick<Catalog, "find" | "get" | "whenComplete">;
   router: Router;
   capacity: Capacity;
-  /** Left out where no model overflows. */
+  /** Absent if no model overflows. */
   overflow?: Overflow | undefined;
   admitter: Pick<Admitter, "admit" | "admitDearer" | "learn" | "learnCached">;
   requestTags: Pick<RequestTags, "of">;
   ledger: Pick<Ledger, "begin">;
   refusalCounts: Pick<RefusalCounts, "count">;
   usageDoubts: Pick<UsageDoubts, "understated" | "limitIgnored" | "ignoredLimits" | "ignoresLimits">;
-  /** Keeps the completions that somebody asked to keep. */
+  /** Stores chat completions for clients that ask for it. */
   chatWriter: ChatWriter;
-  /** Keeps responses, before their clients hear that they have ended. */
+  /** Stores responses before their clients get the end. */
   responseKeeper: ResponseKeeper;
-  /** Seals what the clients of an account keep for us. */
+  /** Returns the seal for data that clients of an account store for the gateway. */
   sealFor(accountId: string): AccountSeal;
-  /** Looks at requests and answers of models that name some; left out: nobody does. */
+  /** Checks requests and answers of models with guardrails; absent if there are none. */
   guardrails?: Guardrails | undefined;
-  /** Runs tools of servers within responses; left out: nothing of the kind is known. */
+  /** Runs tools of MCP servers within responses; absent if not supported. */
   hosted?: HostedTools | undefined;
   clock: Clock;
   stopping: Stopping;
-  /** Answers that are given again; left out: none are. */
+  /** The response cache; absent if answers are not cached. */
   answerCache?: Pick<AnswerCache, "open"> | undefined;
-  /** Silence after which a stream gets a comment line. Default 10 s. */
+  /** Milliseconds of silence after which a stream gets a comment. Default 10 s. */
   heartbeatMs: number;
   observer?: Omit<Observer, "httpEnded"> | undefined;
-  /** Told of requests for models with a shadow as they are sent; undefined: nothing is shadowed here. */
+  /** Notified of requests for models with a shadow when they are sent; undefined if there are no shadows. */
   shadows?: ShadowSender | undefined;
-  /** Told of each request that has settled: what its limits have left is looked at later. */
+  /** Notified of each settled request, so that its remaining quota is checked later. */
   quotaWatch?: { used(principal: Pick<Principal, "limits" | "account">): void } | undefined;
 }
 
 export interface ShadowSender {
-  /** A request for `model`, which has a shadow, is being sent to its engine. */
+  /** Called when a request for `model`, which has a shadow, is sent to its engine. */
   sent(policy: ShadowPolicy, model: string, call: InferenceCall<unknown>): void;
 }
 
-/** JSON, or what sends a stream of events to the client, or bytes as they come. */
+/** An answer: JSON, a function that sends a stream of events to the client, or bytes that arrive. */
 export type InferenceAnswer = string | Bytes | ((client: ClientStream) => void) | PassedBytes;
 
-/** Bytes of a type that its server told. */
+/** Bytes with the type that their server reported. */
 export interface PassedBytes {
   readonly contentType: string;
-  /** Called once, when the head of the answer is on its way. */
+  /** Called once, when the head of the answer was sent. */
   begin(client: ClientStream): void;
 }

@@ -1,4 +1,4 @@
-// How many tokens a prompt has, without running it: as its engine counts them, else estimated.
+// Counts the tokens of a prompt without running it: by the engine's count if available, otherwise by an estimate.
 import { Cancellation } from "../base/cancellation.ts";
 import type { Deployment } from "../domain/models/model.ts";
 import { isConversation } from "../domain/models/operation.ts";
@@ -11,16 +11,16 @@ import { ownDeployments } from "./overflow/overflow.ts";
 
 export interface TokenCount {
   tokens: number;
-  /** Whether they are estimated from the text, as no engine of the model can count them. */
+  /** True if the tokens are estimated from the text, because no engine of the model can count them. */
   estimated: boolean;
 }
 
-/** Whoever asks for a count waits with a whole prompt: an estimate now is of more use than a count later. */
+/** Milliseconds to wait for a count: a client that counts is about to send the prompt, so an early estimate is better than a late count. */
 const maxMs = 10_000;
 
 /**
- * Throws a GatewayError where the principal may not use the model, or no engine of it could be asked for that at all.
- * `mayAsk`: asked once, before an engine works for the count; false: the count is estimated.
+ * Throws a GatewayError if the principal may not use the model, or if no engine can be asked for the model. `mayAsk`
+ * is called once, before an engine counts; if it returns false, the count is estimated.
  */
 export async function countTokens(
   call: Pick<InferenceCall<unknown>, "principal" | "requestId" | "clientGone" | "memoryAccount"> & {
@@ -32,7 +32,7 @@ export async function countTokens(
   const { request, principal } = call;
   if (!deps.catalog.find(request.model)) await deps.catalog.whenComplete();
   const model = requireModel(principal, deps.catalog.find(request.model), request.model);
-  // What its guardrails would take out of the prompt, or block, is shown to nobody for the sake of a count.
+  // If the model has guardrails, the prompt is not sent for a count: they may mask or block a part of it.
   if (model.policies?.guardrails || !(await call.mayAsk())) return { tokens: request.promptTokens, estimated: true };
   const cancellation = new Cancellation();
   const stop = () => cancellation.cancel(call.clientGone.reason);
@@ -41,7 +41,7 @@ export async function countTokens(
   try {
     for (const { engine, model: engineModel } of ownDeployments(model)) {
       if (!engine.countTokens || engine.accepts === false) continue;
-      // An operator may have said otherwise while the one before was asked.
+      // An operator may have changed the model while the previous engine was asked.
       if (!isStillUsable({ engine, model: engineModel }, model.id, principal, deps)) continue;
       const seal = deps.sealFor(principal.account.id);
       const { operation, body, translation } = askingOf(request, {

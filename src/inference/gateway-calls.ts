@@ -1,4 +1,4 @@
-// Makes the calls of the gateway's own: on the way of every request, on the operator's account, and bounded in number.
+// Makes the gateway's own calls of models: processed like every request, charged to the operator's account, and limited in number.
 import { ByteSpan } from "../base/bytes/byte-span.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import { GatewayError } from "../base/errors.ts";
@@ -14,7 +14,7 @@ import type { OwnCall, OwnCalls, OwnPurpose } from "./own-calls.ts";
 import { run } from "./run.ts";
 import { keepsNothing, WholeCall, type WholeRequest } from "./whole-call.ts";
 
-/** In whose name the gateway asks: the installation's first account, by its first key. */
+/** The party in whose name the gateway calls: the installation's first account, by its first key. */
 export interface Operator {
   readonly account: Account;
   readonly key: ChainKey;
@@ -22,17 +22,17 @@ export interface Operator {
 
 export interface GatewayCallsOptions {
   inference: InferenceDeps;
-  /** Asked for each call; undefined: nobody yet. */
+  /** Called for each call; resolves to undefined if there is no operator yet. */
   operator(): Promise<Operator | undefined>;
-  /** The bounds of a client's request, which the gateway's own calls keep as well. */
+  /** Returns the limits of client requests, which also apply to the gateway's own calls. */
   requestLimits(): RequestLimits;
   renderError(error: GatewayError): string;
 }
 
-/** Under way at once, for one purpose and for all. Nothing waits here: who asks has a deadline, and something to do without. */
+/** Maximum concurrent calls for one purpose and for all. Calls do not wait here, because each caller has a deadline and an alternative. */
 const [maxOfPurpose, maxOfAll] = [512, 1_024];
 
-/** Nothing bounds what the gateway needs itself. */
+/** The gateway's own calls have no limits. */
 const noLimits: Principal["limits"] = { requests: [], tokens: [], quotas: [] };
 const noScopes: Principal["scopes"] = new Set();
 
@@ -79,19 +79,19 @@ export class GatewayCalls implements OwnCalls {
       { requestId, principal, request, memoryAccount },
       { cancellation, onWanted, priority, renderError },
     );
-    // The client that it is made for may have left meanwhile.
+    // The client that the call is for may have left meanwhile.
     if (cancellation.cancelled) throw cancellation.reason;
     return await run(whole, { ...inference, ...without, catalog: this.#catalogFor(call) });
   }
 
-  /** A judge must not be judged; all others get only what their own guardrails would let pass. */
+  /** The answers of a judge must not be judged. Other calls use only models whose guardrails have already checked the request. */
   #catalogFor({ purpose, checkedBy }: OwnCall): InferenceDeps["catalog"] {
     if (purpose === "guardrail") return this.#judges;
     return catalogForOwn(this.#options.inference.catalog, (model) => isCovered(model, checkedBy));
   }
 }
 
-/** What the usage of its own is counted under. */
+/** Returns the tag under which the gateway's own usage is counted. */
 export function ownTag(purpose: OwnPurpose): string {
   return `gateway:${purpose}`;
 }
@@ -127,7 +127,7 @@ function principalOf({ account, key }: Operator, neverLeaves: boolean): Principa
   };
 }
 
-/** Made once for each model. */
+/** Models without client policies, created once for each model. */
 const plain = new WeakMap<Model, Model>();
 
 function plainOf(model: Model, policies: Model["policies"]): Model {
@@ -136,7 +136,7 @@ function plainOf(model: Model, policies: Model["policies"]): Model {
   return made;
 }
 
-/** The same models without what an operator wants of requests of clients; `isFree`: it needs no guardrail either. */
+/** Returns the catalog without policies for client requests. `isFree` reports whether a model needs no guardrails either. */
 function catalogForOwn(catalog: InferenceDeps["catalog"], isFree: (model: Model) => boolean): InferenceDeps["catalog"] {
   const own = (model: Model | undefined): Model | undefined => {
     if (!model?.policies) return model;

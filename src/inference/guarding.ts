@@ -1,4 +1,4 @@
-// The port of guardrails: what looks at a request before its model gets it, and at the answer before its client does.
+// The interface of guardrails, which check a request before its model gets it, and an answer before its client does.
 import type { MemoryAccount } from "../base/bytes/buffered-bytes.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import { GatewayError } from "../base/errors.ts";
@@ -8,7 +8,7 @@ import type { GuardrailAction, GuardrailSide } from "../features/guardrails/mode
 import type { DecodedRequest } from "../requests/decoded-request.ts";
 import type { TextGuard } from "../requests/dialects/texts/text-guard.ts";
 
-/** The code of a blocked answer in the ledger, where the answer was served as far as it was let through. */
+/** Error code in the ledger of a blocked answer, the beginning of which was served. */
 export const blockedCode = "content_blocked";
 
 export interface GuardedCall {
@@ -18,39 +18,39 @@ export interface GuardedCall {
   readonly memoryAccount: MemoryAccount;
   /** Cancelled when the client leaves. */
   readonly left: Cancellation;
-  /** Whether only local deployments may be asked about it. */
+  /** True if only local deployments may be asked about the text. */
   readonly neverLeaves: boolean;
-  /** Whoever is asked about it is asked as urgently. */
+  /** Priority of calls that check the text. */
   readonly priority: Priority;
 }
 
-/** What was found once or several times: never the text. */
+/** A finding and how often it occurred, without the text. */
 export interface Finding {
   readonly guardrail: string;
-  /** Name of the rule or pattern; of a judge or a service its kind. */
+  /** Name of the rule or pattern; for a judge or a service its kind. */
   readonly rule: string;
   readonly side: GuardrailSide;
   readonly action: GuardrailAction;
   readonly count: number;
 }
 
-/** For one request. */
+/** The guardrails of one request. */
 export interface Guarding {
-  /** Those that look at it. */
+  /** Names of the guardrails. */
   readonly names: readonly string[];
-  /** The request as its model may see it; undefined: as it is. Rejects with `content_blocked`. */
+  /** Returns the request as its model may see it; undefined if it is unchanged. Rejects with `content_blocked`. */
   ofRequest(request: DecodedRequest): Promise<DecodedRequest | undefined>;
-  /** Undefined where none of them looks at answers. */
+  /** Undefined if none of the guardrails checks answers. */
   readonly answer: TextGuard | undefined;
   readonly findings: readonly Finding[];
 }
 
 export interface Guardrails {
-  /** `names`: of the model's guardrails. Throws where one of them is not there: nothing is served without it. */
+  /** Starts the guardrails with these names. Throws if one is missing, because no request is served without it. */
   begin(names: readonly string[], call: GuardedCall): Guarding;
 }
 
-/** Those of the model that was asked for, and of the one that answers in its place; undefined where neither has some. */
+/** Returns the guardrails of the requested model and of the model that answers in its place; undefined if neither has any. */
 export function guardrailsOf(asked: Model, model: Model): readonly string[] | undefined {
   const own = model.policies?.guardrails;
   if (asked === model) return own;
@@ -58,7 +58,7 @@ export function guardrailsOf(asked: Model, model: Model): readonly string[] | un
   return own && first ? [...new Set([...first, ...own])] : (own ?? first);
 }
 
-/** Whether all guardrails of a model have looked at a request already: else it is not sent there. */
+/** Reports whether all guardrails of a model have checked a request. Otherwise the request is not sent to that model. */
 export function isCovered({ policies }: Model, names: readonly string[] | undefined): boolean {
   const own = policies?.guardrails;
   return own === undefined || own.every((name) => names?.includes(name));

@@ -1,4 +1,4 @@
-// Keeps accounts apart at one model server: its cache, its queue, and the names that clients tell it of their users.
+// Separates accounts at one model server: its cache, its queue, and the names of users.
 
 import type { IsolatedMember, Isolation } from "../domain/models/isolation.ts";
 import type { Priority } from "../domain/models/policies/priority.ts";
@@ -6,18 +6,17 @@ import type { AccountSeal } from "../domain/seal.ts";
 import type { DecodedRequest } from "../requests/decoded-request.ts";
 import type { Hints } from "../requests/dialects/conversation/conversation.ts";
 
-/** JSON of members in place of the client's, or beside them; null: left out. */
+/** Members, as JSON, that replace or extend the client's; null removes a member. */
 export type IsolatedEdits = Readonly<Record<string, string | null>>;
 
-/** In the terms of vLLM: lower is earlier, and 0 what a request has that says nothing. */
+/** Priorities as vLLM defines them: lower is earlier, and 0 is that of a request without a priority. */
 const ranks: Readonly<Record<Priority, number>> = { high: -1, normal: 0, low: 1 };
 
 /**
- * What the server gets otherwise than the client said it; undefined where that is nothing, as for most requests.
- *
- * A client's own `cache_salt` is its part of the cache within that of its account: it is hashed with the account, whether the
- * server is told one for each or not, so that nobody reaches by a salt what another account asked. Its `priority` would be
- * one before other accounts: it is left out.
+ * Returns the members that the server gets in a different form; undefined if there are none, as for most requests. A
+ * client's own `cache_salt` selects its part of its account's cache: it is hashed with the account, even for servers
+ * without a salt for each account, so that no salt reaches the cache of another account. The client's `priority`
+ * would apply across accounts, so it is removed.
  */
 export function isolated(
   request: DecodedRequest,
@@ -31,7 +30,7 @@ export function isolated(
   if (isolating === undefined && !isolation.cacheSalt && !isRanked) return undefined;
   const edits: Record<string, string | null> = {};
   const salt = isolation.cacheSalt ? seal.pseudonym("cache_salt", "") : "";
-  // A node knows nobody's account, and an empty one would be refused.
+  // A node has no accounts, and an empty salt would be refused.
   if (salt !== "") edits["cache_salt"] = JSON.stringify(salt);
   if (isolating) for (const member of isolating) isolate(member, request, isolation, seal, edits);
   if (isRanked) edits["priority"] = String(ranks[priority]);
@@ -65,15 +64,15 @@ function isolate(
 }
 
 /**
- * A user has one name, whichever member tells it: who goes on in another format is the same one there. What is no text where
- * one should be, such as a number, tells as much.
+ * Returns a pseudonym of a user. It is the same for every member, so that the user stays the same in another format.
+ * A value of the wrong type, such as a number, is treated alike.
  */
 function pseudonymOf(name: IsolatedMember["name"], value: unknown, seal: AccountSeal): string {
   const use = name === "prompt_cache_key" || name === "cache_salt" ? name : "user";
   return seal.pseudonym(use, typeof value === "string" ? value : JSON.stringify(value));
 }
 
-/** The same of a conversation that is written in another format. */
+/** Returns the isolated hints of a conversation that is written in another format. */
 export function isolatedHints(hints: Hints, isolation: Isolation | undefined, seal: AccountSeal): Hints {
   const { user, promptCacheKey: key } = hints;
   if (!isolation || isolation.identifiers === "as_sent" || (user === undefined && key === undefined)) return hints;

@@ -1,8 +1,8 @@
-// The fields of a log line that say what an inference request used.
+// Log fields for the usage of an inference request.
 import type { LogFields } from "../base/log.ts";
 import type { TokenUsage, UsageOutcome } from "../domain/usage/usage.ts";
 
-/** Adds to a request's log line how the request ended, and its tokens. */
+/** Adds the outcome and the tokens of a request to its log line. */
 export function logEnd(
   line: Record<string, LogFields[string]>,
   outcome: UsageOutcome,

@@ -1,4 +1,4 @@
-// The port by which a request that is no HTTP exchange of its own is logged, traced and counted.
+// The interface for logging, tracing and counting a request without an HTTP exchange.
 import type { MemoryAccount } from "../base/bytes/buffered-bytes.ts";
 import type { GatewayError } from "../base/errors.ts";
 import type { LogFields } from "../base/log.ts";
@@ -8,7 +8,7 @@ import type { RequestTrace } from "../domain/usage/trace.ts";
 export type MessageKind = "websocket" | "background";
 
 /**
- * A request without an HTTP exchange of its own: a message over a WebSocket, or a response in the background. It appears in
+ * A request without its own HTTP exchange: a message over a WebSocket, or a response in the background. It appears in
  * the log, in traces and in metrics like any other request. Exactly one of its last three methods is called, once.
  */
 export interface MessageRequest {
@@ -19,14 +19,14 @@ export interface MessageRequest {
   isOnLedger: boolean;
   /** Names the principal and returns the account of its bytes. Throws `rate_limit_exceeded` if the key has too many requests open. */
   by(principal: Principal): MemoryAccount;
-  /** Counts bytes as held until the request ends, or returns the refusal. */
+  /** Counts buffered bytes until the request ends, or returns the refusal. */
   hold(bytes: number): GatewayError | undefined;
-  /** Milliseconds since the request came. */
+  /** Returns milliseconds since the arrival of the request. */
   durationNow(): number;
-  /** `error`: the error that was the answer. */
+  /** Ends the request. `error` is the error that was sent. */
   finish(error?: GatewayError): void;
-  /** Instead of `finish`: the client left before the answer. */
+  /** Called instead of `finish` if the client left before the answer. */
   clientLeft(): void;
-  /** Instead of `finish`: the request that this one came with reports the outcome. */
+  /** Called instead of `finish` if the outer request reports the outcome. */
   leave(): void;
 }

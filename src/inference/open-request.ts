@@ -1,4 +1,4 @@
-// A request from its admission to its end, and what comes of it; every way out of it settles, once.
+// Handles a request from its admission to its end; every path settles it exactly once.
 
 import type { BodySource } from "../base/bytes/body-source.ts";
 import type { MemoryAccount } from "../base/bytes/buffered-bytes.ts";
@@ -52,29 +52,26 @@ import { faultSaid, resultOf, TrailWriter, type Tried } from "./trail-writer.ts"
 
 const nothing: readonly string[] = [];
 
-/** Who keeps its answer: for its client to read again, and to give again to who asks the same. */
+/** Where the answer is stored: the response store and the response cache. */
 export interface Keeps {
   readonly recorder: AnswerRecorder | undefined;
   readonly cached: CachedRequest | undefined;
 }
 
-/** How far a request has come; it may end in each of them. */
+/** Phase of a request; it may end in each of them. */
 type Phase =
-  /** It is being written to the ledger: no engine may be asked yet. */
+  /** The request is being written to the ledger, so no engine may be asked yet. */
   | "beginning"
-  /** A deployment is looked for, and asked. */
+  /** A deployment is being searched and asked. */
   | "asking"
-  /**
-   * There was silence for so long that the client of a stream was told that an answer begins: the relay has it from here on,
-   * and is told what comes of the engine.
-   */
+  /** After long silence, the client's stream has begun. The relay handles the stream from here on and waits for the engine's answer. */
   | "silent"
   /** An engine's answer is read, or passed on. */
   | "answering";
 
 /**
- * Settles with the answer, or with the error that the client gets instead. It takes itself from wait to wait, and is what
- * each part that it calls wants of a request: on the way of every request there is no promise, and no closure.
+ * Settles with the answer, or with the error for the client. The object moves itself from step to step and implements
+ * the interfaces of all parts that it calls. So an ordinary request needs neither a promise nor a closure.
  */
 export class OpenRequest<Result>
   extends Deferred<Result>
@@ -88,16 +85,16 @@ export class OpenRequest<Result>
     Stoppable,
     LongAnswerTaker
 {
-  /** Stops those who work for it. */
+  /** Stops all work for the request. */
   readonly cancellation = new Cancellation();
   readonly call: InferenceCall<Result>;
   readonly deps: InferenceDeps;
   readonly meter: Meter;
-  /** Where the answer is to be kept. */
+  /** The recorder, if the answer is to be stored. */
   readonly recorder: AnswerRecorder | undefined;
-  /** Whose answer may be one that is kept, or be kept to be given again. */
+  /** Set if the answer may come from the response cache or be stored there. */
   readonly cached: CachedRequest | undefined;
-  /** Times that an engine was asked: what was never sent costs nothing. */
+  /** Number of engines that were asked: a request that was never sent costs nothing. */
   attempts = 0;
   understated = false;
   setIndex = noIndex;
@@ -105,35 +102,35 @@ export class OpenRequest<Result>
   readonly #model: Model;
   readonly #begin: UsageBegin;
   #dispatched: Dispatched | undefined;
-  /** The answer that is given again. */
+  /** The cached answer that is sent. */
   #replayed: KeptAnswer | undefined;
-  /** The server ended first: its own end of the connection, a moment later, is no client that left. */
+  /** True if the server stopped: it then closes the connection itself, and the client has not left. */
   #stopped = false;
   #queueMs = 0;
-  /** Set aside for a fallback that costs more than the model that was asked for. */
+  /** Reservation for a fallback that costs more than the requested model. */
   #dearer: Lease | undefined;
   #hasEnded = false;
-  /** Once it had to wait. */
+  /** Returns the position in the queue; set if the request had to wait. */
   #standing: (() => QueuePosition | undefined) | undefined;
-  /** When the engine that was asked last was given the request: monotonic milliseconds. */
+  /** Monotonic time when the last engine got the request. */
   #sentMs = 0;
-  /** Where there is more to tell than that the first one answered. */
+  /** Records attempts, if there is more to record than one answer at the first attempt. */
   #trail: TrailWriter | undefined;
   #phase: Phase = "beginning";
-  /** Where a request has one; read when somebody asks for it. */
+  /** Prefix of the prompt, computed on demand; only some requests have one. */
   #prefix: PromptPrefix | undefined;
   #prefixIsRead = false;
-  /** Only for a stream of a model whose streams are continued. */
+  /** Only set for a stream of a model whose streams are continued. */
   #continuation: Continuation | undefined;
-  /** The one of which the trail has told already that it broke off. */
+  /** The deployment whose break is already in the trail. */
   #reportedCut: Dispatched | undefined;
-  /** Runs for a stream until its answer begins. */
+  /** Timer of a stream until its answer begins. */
   #silence: ReturnType<typeof setTimeout> | undefined;
-  /** Since "silent": the engine's answer, or what became of it, as the relay waits for it. */
+  /** Set in the phase "silent": the engine's answer or failure, which the relay waits for. */
   #late: Deferred<Dispatched> | undefined;
-  /** The whole answer that is read, where it is no stream. */
+  /** The whole answer that is being read, if it is not streamed. */
   #whole: WholeBody | undefined;
-  /** A whole answer, until it may be shown. */
+  /** A whole answer that waits until it may be sent. */
   #answer: string | Bytes = "";
 
   constructor(
@@ -217,12 +214,12 @@ export class OpenRequest<Result>
     return this.request.width;
   }
 
-  /** The completion's own id. */
+  /** Id of the completion. */
   get id(): string {
     return this.request.dialect.idOf(this.requestId);
   }
 
-  /** Unix seconds. */
+  /** Creation time in Unix seconds. */
   get created(): number {
     return this.#begin.at;
   }
@@ -231,7 +228,7 @@ export class OpenRequest<Result>
     return this.deps.clock.nowSeconds();
   }
 
-  /** An answer that is kept needs an id that no engine can repeat, and one that is given again an id of its own. */
+  /** A stored answer needs an id that no engine repeats, and a cached answer needs its own id each time. */
   get ownId(): boolean {
     return this.recording || this.#replayed !== undefined;
   }
@@ -249,7 +246,7 @@ export class OpenRequest<Result>
     return this.#continuation;
   }
 
-  /** Only while another deployment is looked for in the middle of the answer. */
+  /** Set only while another deployment is searched in the middle of the answer. */
   get continuing(): Continuation | undefined {
     return this.#continuation?.isUnderWay ? this.#continuation : undefined;
   }
@@ -276,7 +273,7 @@ export class OpenRequest<Result>
     return this.isStoppable || this.call.guarding?.answer !== undefined;
   }
 
-  /** Whether a quota may end it. */
+  /** True if a quota may end the answer. */
   get isStoppable(): boolean {
     return this.meter.stop !== undefined && !this.#replayed;
   }
@@ -296,20 +293,20 @@ export class OpenRequest<Result>
 
   modelNow(id: string): Model | undefined {
     const model = this.deps.catalog.get(id);
-    // Whether the key may use it was settled when its turn came.
+    // Whether the key may use the model was decided earlier.
     return model && withinReach(this.call.principal, model);
   }
 
-  /** An operator may have said otherwise since the request was given its way. */
+  /** Reports whether a deployment may still be asked: an operator may have changed the model since. */
   mayAsk({ engine, model }: Deployment, of: Model): boolean {
     if (!this.call.principal.reach?.neverLeaves) return true;
     const now = this.modelNow(of.id)?.deployments ?? [];
     return now.some((one) => one.engine === engine && one.model === model);
   }
 
-  /** Only what the key may use, and what could serve the request if it were asked for. */
+  /** Returns the fallback models that the key may use and that could serve the request. */
   standIns(): readonly Model[] {
-    // The rest of an answer is the same model's.
+    // Only the same model can continue an answer.
     if (this.continuing) return [];
     const { principal, request, guarding } = this.call;
     return (this.#model.fallbacks ?? []).flatMap((id) => {
@@ -352,7 +349,7 @@ export class OpenRequest<Result>
     this.#standing = standing;
   }
 
-  /** Where it stands among those that wait; undefined where it does not. */
+  /** Returns the position in the queue; undefined if the request does not wait. */
   get standing(): QueuePosition | undefined {
     return this.#standing?.();
   }
@@ -378,7 +375,7 @@ export class OpenRequest<Result>
     this.deps.observer?.attempted(this.requestId, this.#model.id, engine.name, error);
   }
 
-  /** The client left, or was cut off. */
+  /** Called when the client left or was cut off. */
   cancelled(): void {
     this.cancellation.cancel(this.call.clientGone.reason);
   }
@@ -388,15 +385,15 @@ export class OpenRequest<Result>
     this.cancellation.cancel(stoppingError());
   }
 
-  /** Once. */
+  /** Starts the request; call once. */
   start(): this {
-    // An engine that reads a long prompt is silent for minutes: then its client gets the begin of an answer, and comments.
+    // An engine that reads a long prompt is silent for minutes. The client's answer then begins, and comments follow.
     if (this.request.stream) this.#silence = setTimeout(onSilence, this.deps.heartbeatMs, this);
     whenSettled(this.meter.begun, onBegun, onFailure, this);
     return this;
   }
 
-  /** It is on the ledger: from here on an engine may be asked. */
+  /** Called when the request is in the ledger: from here on an engine may be asked. */
   begun(): void {
     if (this.#phase === "beginning") this.#phase = "asking";
     try {
@@ -418,11 +415,11 @@ export class OpenRequest<Result>
     else this.found(found);
   }
 
-  /** What is kept of the same request; undefined: a model is asked. */
+  /** Called with the cached answer; undefined if a model must be asked. */
   found(answer: KeptAnswer | undefined): void {
     const cached = this.cached as CachedRequest;
     try {
-      // Its client may have left meanwhile.
+      // The client may have left meanwhile.
       if (this.cancellation.cancelled) throw this.cancellation.reason;
       this.call.onCache?.(cached.result, answer && Math.max(0, this.created - answer.at));
       if (!answer) {
@@ -446,18 +443,18 @@ export class OpenRequest<Result>
       else if (this.#phase === "silent") this.#cameInSilence(dispatched);
       else this.#relay(dispatched);
     } catch (error) {
-      // Nobody takes it: its connection would be held by what is not read.
+      // The body is cancelled, because unread data would block its connection.
       dispatched.response.body.cancel();
       this.#fail(error);
     }
   }
 
-  /** Reports whether a requested text comes as JSON. Sound with that type is mislabelled, or an error. */
+  /** Reports whether a requested text comes as JSON. For sound, this type is wrong or marks an error. */
   #isJsonText({ response }: Dispatched): boolean {
     return this.request.answersText && isJson(response);
   }
 
-  /** What came is an answer, or the begin of one: what depends on who gave it is told before anything of it. */
+  /** Called when the engine's output is an answer. Facts about the serving model are reported before any of it is sent. */
   answers(dispatched: Dispatched): void {
     dispatched.answers();
     const { model, leftOut = nothing, response, capped } = dispatched;
@@ -466,33 +463,33 @@ export class OpenRequest<Result>
       this.meter.servedBy(model.price, usageBounds(model, this.request));
     }
     if (model.id !== this.request.model) this.call.onServedBy(model.id);
-    // Tools are the only member of a request that an engine may leave out by itself.
+    // An engine can only leave out the tools of a request.
     const ignored = response.headers.get("x-headrace-ignored") === "tools" ? [...leftOut, "tools"] : leftOut;
     if (ignored.length > 0) this.call.onIgnored(ignored);
     if (capped !== undefined) this.call.onCapped(capped);
     if (this.#standing) this.call.onQueued?.(Math.round(this.#queueMs), undefined);
   }
 
-  /** The client's stream begins: `begin` sends it what there is. */
+  /** The client's stream begins; `begin` sends what has arrived. */
   begins(begin: InferenceAnswer): void {
     this.resolve(this.call.answer(begin));
   }
 
-  /** The stream ended with an error before it began: nothing but that is answered. */
+  /** Called if the stream ended with an error before it began: the client gets only the error. */
   unbegun(error: unknown): void {
     this.reject(this.#stopped ? stoppingError() : error);
   }
 
-  /** Asks another deployment in place of one that gave no answer. */
+  /** Asks another deployment after one that gave no answer. */
   another(dispatched: Dispatched, error: unknown, isCut: boolean): MaybePromise<Dispatched> {
-    // Its step of the trail is told by its attempt.
+    // The attempt itself records its step in the trail.
     this.#reportedCut = dispatched;
     const next = dispatched.another(error, isCut);
     whenSettled(next, onAnother, nothingMore, this);
     return next;
   }
 
-  /** Asked in place of one that gave no answer. */
+  /** Called when another deployment is asked after one that gave no answer. */
   moved(dispatched: Dispatched): void {
     this.#dispatched = dispatched;
     if (this.cancellation.cancelled) this.cameLate(dispatched);
@@ -512,7 +509,7 @@ export class OpenRequest<Result>
   }
 
   wentOn(dispatched: Dispatched): void {
-    // Its price is that at which it began, whatever was said of the model since.
+    // The price is that at the start of the request, even if the model was changed since.
     const { price } = (this.#dispatched ?? dispatched).model;
     this.#dispatched = dispatched;
     this.meter.servedBy(price, this.#boundsNow(dispatched.model));
@@ -528,7 +525,7 @@ export class OpenRequest<Result>
     bill?.settle({ promptTokens: this.promptTokens, completionTokens: 0, parts: undefined });
   }
 
-  /** Where others go on with an answer, each of them reads the prompt, and what came before it. */
+  /** Each server that continues an answer reads the prompt and the text so far. */
   #boundsNow(model: Model): UsageBounds {
     const { times = 0, writtenBytes = 0 } = this.#continuation ?? {};
     const { bodyBytes, hasMedia, promptTokens, maxCompletionTokens, limitHolds, width, readings } = this.request;
@@ -539,7 +536,7 @@ export class OpenRequest<Result>
     return usageBounds(model, { ...all, readings: readings * (times + 1), readsBeyond });
   }
 
-  /** A stream's client has heard nothing for a while: a failure becomes an event from here on. */
+  /** Called after the client has waited in silence: from here on a failure is an event. */
   silent(): void {
     this.#phase = "silent";
     const { standing } = this;
@@ -554,7 +551,7 @@ export class OpenRequest<Result>
     let answer: Answer;
     try {
       const { translation } = dispatched;
-      // A trace would have what guardrails take out.
+      // Without this, a trace would contain text that guardrails remove.
       const serving = guard ? { model: dispatched.model, deployment: dispatched.deployment } : dispatched;
       answer = translation
         ? translatedAnswer(bytes, this.request, serving, this, translation)
@@ -569,7 +566,7 @@ export class OpenRequest<Result>
     else this.answered(answer);
   }
 
-  /** It is what its client gets. */
+  /** Called with the whole answer for the client. */
   answered(answer: Answer): void {
     this.#answer = answer.body;
     const { guarding, onFindings } = this.call;
@@ -588,7 +585,7 @@ export class OpenRequest<Result>
     this.noAnswer(error, true);
   }
 
-  /** Ends an attempt of which the client has nothing: another deployment may answer. */
+  /** Ends an attempt of which the client has received nothing: another deployment may answer. */
   noAnswer(error: unknown, isCut: boolean): void {
     const dispatched = this.#dispatched;
     const mayMove = error instanceof GatewayError && isOfEngine(error) && !this.cancellation.cancelled;
@@ -608,7 +605,7 @@ export class OpenRequest<Result>
   }
 
   kept(): void {
-    // What the client does not take at once is held as that.
+    // Unsent output is counted separately, as bytes that the client has not accepted.
     this.#whole?.release();
     try {
       const text = this.recorder?.takesBack ? this.recorder.truthful(wholeText(this.#answer)) : undefined;
@@ -618,7 +615,7 @@ export class OpenRequest<Result>
     }
   }
 
-  /** Nothing was answered. */
+  /** Called if there is no answer. */
   failed(thrown: unknown): void {
     this.#whole?.release();
     if (this.#phase === "silent") {
@@ -643,7 +640,7 @@ export class OpenRequest<Result>
     passTo(dispatched, this, long);
   }
 
-  /** Reports whether no policy of the request has to read an answer as a whole. */
+  /** Reports whether no policy of the request needs the whole answer. */
   get takesLongAnswers(): boolean {
     const { passesLongAnswers, request, guarding } = this.call;
     const isRead = this.recording || guarding?.answer !== undefined || this.#dispatched?.translation !== undefined;
@@ -664,23 +661,23 @@ export class OpenRequest<Result>
     clearTimeout(this.#silence);
     if (this.#model.policies?.continuation && this.request.dialect.generates)
       this.#continuation = new Continuation(this);
-    // From here on the relay tells the client itself when the server ends.
+    // From here on the relay itself notifies the client when the server stops.
     this.deps.stopping.remove(this);
     relayTo(source, this);
   }
 
   /**
-   * A failure before the first token costs nothing; a client that leaves pays for the prompt that was read for it.
-   * `reportedPrompt`: its tokens and their parts, as the engine told them.
+   * Ends a request without an answer. A failure before the first token costs nothing. If the client left, the prompt
+   * that was read is charged. `reportedPrompt` holds the prompt's tokens as the engine reported them.
    */
   endedWithoutAnswer(thrown: unknown, reportedPrompt?: StreamObservation["reportedPrompt"]): MaybePromise<void> {
     const error = this.#stopped ? stoppingError() : thrown;
-    // It was being answered.
+    // The request was being answered.
     this.#dispatched?.bill?.keep();
     const outcome = this.#stopped ? "failed" : this.#outcomeOf(error);
     const isRead = outcome === "cancelled" && this.attempts > 0;
     const { promptTokens, unitsRead } = this.request;
-    // Servers may begin with figures of nothing yet.
+    // Servers may begin with zero figures.
     const known =
       reportedPrompt && reportedPrompt.promptTokens >= promptTokens
         ? reportedPrompt
@@ -691,7 +688,7 @@ export class OpenRequest<Result>
     return this.#end(outcome, usage, error);
   }
 
-  /** An answer was delivered, or, with an error, a part of one. */
+  /** Ends a request with an answer or, with an error, a part of one. */
   ended(usage: TokenUsage, error: unknown, code?: string): MaybePromise<void> {
     const mayCharge = this.call.mayCharge?.();
     if (mayCharge === undefined) return this.#ended(usage, error, code);
@@ -701,10 +698,10 @@ export class OpenRequest<Result>
   }
 
   #ended(usage: TokenUsage, error: unknown, code?: string): MaybePromise<void> {
-    // A stream need not tell all that was used when it was made.
+    // The stored stream may lack usage, so the usage of the original answer counts.
     if (this.#replayed && error === undefined) return this.#end("completed", this.#replayed.usage, undefined, code);
     const { capped = Number.POSITIVE_INFINITY } = this.#dispatched ?? {};
-    // The engine ended it, as it was told.
+    // The engine ended the answer at the limit that a quota had set.
     const isSpent = error === undefined && usage.completionTokens >= capped * this.width;
     return this.#end(this.#outcomeOf(error), usage, error, isSpent ? spentCode : code);
   }
@@ -717,7 +714,7 @@ export class OpenRequest<Result>
     return isClientGone ? "cancelled" : "failed";
   }
 
-  /** With what became of the engine that took the request. */
+  /** Returns the trail with the outcome of the engine that took the request. */
   #wholeTrail(outcome: UsageOutcome, error: unknown): Trail | undefined {
     const dispatched = this.#dispatched;
     const findings = this.call.guarding?.findings;
@@ -733,13 +730,13 @@ export class OpenRequest<Result>
     return this.#trail?.trail;
   }
 
-  /** The result of an engine whose answer had begun. */
+  /** Returns the result of an engine whose answer had begun. */
   #resultOf(error: unknown): StepResult {
     const result = resultOf(error, this.#stopped);
     return result === "unreachable" ? "broke_off" : result;
   }
 
-  /** Resolves when the end may be shown: it is on the ledger. */
+  /** Settles the request. Resolves when the end is in the ledger, so that it may be shown. */
   #end(outcome: UsageOutcome, reported: TokenUsage, error: unknown, code: string | null = null): MaybePromise<void> {
     const { call, deps } = this;
     call.clientGone.off(this);
@@ -767,7 +764,7 @@ export class OpenRequest<Result>
     deps.quotaWatch?.used(call.principal);
     if (outcome === "completed" && !this.#replayed) {
       deps.admitter.learnCached(this.accountId, this.#dispatched?.model ?? this.#model, end);
-      // What a limit may have cut, and what generates nothing, says nothing of the usual length.
+      // An answer that a limit may have cut, or without generated tokens, does not show the usual length.
       const { maxCompletionTokens, width } = this;
       const served = this.#dispatched?.model ?? this.#model;
       if ((maxCompletionTokens === undefined || reported.pastLimit) && code === null)
@@ -779,7 +776,7 @@ export class OpenRequest<Result>
     return stored ? Promise.all([kept, stored]).then(nothingMore) : kept;
   }
 
-  /** A longer answer may also come of another member of the body, or of a server that went on with it. */
+  /** Learns ignored limits. An answer may also be longer because of another member of the body, or because a server continued it. */
   #learnIgnored({ estimated, completionTokens }: TokenUsage): void {
     const { deployment, limitName } = this.#dispatched ?? {};
     if (!deployment || !limitName || !this.request.limitHolds || this.#continuation?.times || this.#replayed) return;
@@ -788,7 +785,7 @@ export class OpenRequest<Result>
     this.deps.usageDoubts.limitIgnored(deployment, limitName);
   }
 
-  /** What the one that ended it has used: parts of others are on bills of theirs. */
+  /** Returns the usage of the server that ended the answer. The parts of other servers are billed separately. */
   #billed(end: PricedUsage): PricedUsage {
     const last = this.#continuation?.lastUsage;
     if (!last) return end;
@@ -797,14 +794,14 @@ export class OpenRequest<Result>
     return { promptTokens, completionTokens, parts: last.parts };
   }
 
-  /** What stands in answers only while the model itself is away, and what two have made together is of none of them. */
+  /** An answer of a fallback is not cached, because it is used only while the model is away. Nor is an answer that two servers wrote. */
   #cache(cached: CachedRequest, isWhole: boolean, usage: TokenUsage): void {
     const isOwn = this.#replayed === undefined && this.standIn === undefined && !this.#continuation?.times;
     if (isWhole && isOwn) cached.keep(usage, this.#dispatched?.leftOut ?? nothing);
     cached.release(this.memoryAccount);
   }
 
-  /** Settles when the answer is kept; undefined where nobody has to wait for that. */
+  /** Settles when the answer is stored; undefined if nothing has to wait for that. */
   #keep(outcome: UsageOutcome, usage: TokenUsage): MaybePromise<void> | undefined {
     const { recorder } = this;
     if (!recorder) return undefined;
@@ -816,18 +813,21 @@ export class OpenRequest<Result>
   }
 }
 
-// What tells a request of its waits: closures of its own would be made for each of them, and of every request.
+// Shared callbacks for the waits of a request: closures would be created for each wait of every request.
 
 type AnyRequest = OpenRequest<unknown>;
 
-/** What a server answers in JSON where bytes were asked for is read as that: it may be an error. */
+/** If a server returns JSON although bytes were requested, the JSON is read, because it may be an error. */
 function isJson({ headers }: Dispatched["response"]): boolean {
   return /^application\/(?:[\w.+-]+\+)?json\b/i.test(headers.get("content-type") ?? "");
 }
 
 function nothingMore(): void {}
 
-/** An estimate counts four bytes as a token, and the tokens of words and of indented code are up to three times as long. */
+/**
+ * Maximum error of an estimate: it counts four bytes as a token, and tokens of words and of indented code are up to
+ * three times as long.
+ */
 const maxEstimateError = 3;
 const nothingUsed: TokenUsage = { promptTokens: 0, completionTokens: 0, estimated: false };
 

@@ -1,4 +1,4 @@
-// The body that an engine gets of a request: the client's own bytes, but where something must differ.
+// Builds the body for an engine: the client's own bytes, except where something must differ.
 import { type Bytes, type Patch, patched } from "../base/bytes/byte-span.ts";
 import { editObject } from "../base/text/json-text.ts";
 import type { DecodedRequest } from "../requests/decoded-request.ts";
@@ -11,8 +11,9 @@ const nothing = Buffer.alloc(0);
 const openingBrace = 0x7b;
 
 /**
- * The body for an engine: the client's own bytes, except where `model` has another id there, where usage must be asked
- * for (it is always counted), where the gateway keeps the completion itself, and where a member has to be corrected, opened (`Dialect.opened`), or kept apart from those of other accounts (`isolation.ts`).
+ * Returns the body for an engine: the client's bytes, except for the engine's id of the model, a request for usage
+ * (which is always counted), storage if the gateway stores the completion itself, and members that must be corrected,
+ * opened (`Dialect.opened`) or separated from other accounts (`isolation.ts`).
  */
 export function rewriteRequest(
   request: DecodedRequest,
@@ -34,13 +35,13 @@ export function rewriteRequest(
     const options = request.body["stream_options"] as object | null | undefined;
     edits["stream_options"] = JSON.stringify({ ...options, include_usage: true });
   }
-  // Where servers keep answers unless they are told not to, that is among the corrections.
+  // For servers that store answers by default, the corrections already contain this.
   if (recording && !request.dialect.isStoredByDefault)
     for (const name of ["store", "metadata"]) if (request.members.get(name)) edits[name] = null;
   return Object.keys(edits).length === 0 ? request.bytes : editObject(request.text, request.members, edits);
 }
 
-/** The usual changes, made to the bytes; undefined where it is not known where they belong. */
+/** Returns the usual changes as patches of the bytes; undefined if their positions are unknown. */
 function patchesOf(
   request: DecodedRequest,
   engineModel: string | undefined,
@@ -53,7 +54,7 @@ function patchesOf(
   if (isolated) {
     if (modelEnd === 0) return undefined;
     for (const [name, json] of Object.entries(isolated)) {
-      // What is left out takes its comma with it, which is for the other way.
+      // Removing a member also removes a comma, which patches cannot do.
       if (json === null) return undefined;
       const member = request.isolating?.find((one) => one.name === name);
       if (member) patches.push({ from: member.start, to: member.end, insert: Buffer.from(json) });

@@ -1,4 +1,4 @@
-// The way of an inference request: authorize, admit, and from there on the request takes itself (open-request.ts).
+// Runs an inference request: authorizes and admits it. From then on the request drives itself (open-request.ts).
 
 import type { MaybePromise } from "../base/deferred.ts";
 import type { Model } from "../domain/models/model.ts";
@@ -18,14 +18,14 @@ import { requireServable } from "./routing/servable.ts";
 import { splitOf } from "./shadow/split.ts";
 import { stoppingError } from "./stopping.ts";
 
-/** Throws, or rejects with, a GatewayError while nothing was answered yet. Waits for nothing that is known already. */
+/** Throws, or rejects with, a GatewayError if nothing was answered yet. Does not wait for anything already known. */
 export function run<Result>(call: InferenceCall<Result>, deps: InferenceDeps): MaybePromise<Result> {
   if (deps.stopping.begun) throw stoppingError();
   const model = deps.catalog.find(call.request.model);
   return model ? admit(call, deps, model) : admitLater(call, deps);
 }
 
-/** One of the engines that were not asked yet may have the model. */
+/** An engine that was not asked yet may have the model. */
 async function admitLater<Result>(call: InferenceCall<Result>, deps: InferenceDeps): Promise<Result> {
   await deps.catalog.whenComplete();
   return await admit(call, deps, deps.catalog.find(call.request.model));
@@ -46,7 +46,7 @@ function admit<Result>(
   return guardrails ? guarded(call, deps, asked, model, guardrails) : admitTo(call, deps, asked, model);
 }
 
-/** `model`: the one that is asked in the place of `asked`, or that itself. */
+/** `model` is the model that is asked in place of `asked`, or `asked` itself. */
 function admitTo<Result>(
   call: InferenceCall<Result>,
   deps: InferenceDeps,
@@ -73,8 +73,8 @@ function tagsOf(call: InferenceCall<unknown>, deps: InferenceDeps, asked: Model)
 }
 
 /**
- * Once guardrails have looked at it; what they masked is the request from there on. It is admitted before, and counts where it
- * is blocked: nobody asks a judge for nothing.
+ * Continues after guardrails have checked the request; from then on their masked version is the request. It is
+ * admitted before, and counts even if it is blocked, so that judges are not asked for free.
  */
 async function guarded<Result>(
   call: InferenceCall<Result>,
@@ -120,8 +120,8 @@ async function guarded<Result>(
 }
 
 /**
- * Puts an admitted request, which has its lease, on the ledger and sends it. `at`: time of its admission in Unix seconds;
- * the quota of that month counts the request.
+ * Writes an admitted request, which has its lease, to the ledger and sends it. `at` is the time of its admission in
+ * Unix seconds; the quota of that month counts the request.
  */
 function begin<Result>(
   call: InferenceCall<Result>,

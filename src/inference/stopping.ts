@@ -1,15 +1,15 @@
-// Tells everything that is open that the server ends and can wait for it no longer.
+// Notifies everything that is open that the server stops and can no longer wait.
 
 import { GatewayError } from "../base/errors.ts";
 import { type IndexedItem, IndexedSet } from "../base/indexed-set.ts";
 
-/** What is open. */
+/** An open object that can be stopped. */
 export interface Stoppable extends IndexedItem {
   /** Called once. */
   stop(): void;
 }
 
-/** An AbortSignal walks through all of its listeners for each new one: with thousands of open streams that is felt. */
+/** Replaces an AbortSignal, which visits all of its listeners for each new one; with thousands of open streams that is slow. */
 export class Stopping {
   readonly #open = new IndexedSet<Stoppable>();
   #begun = false;
@@ -18,7 +18,7 @@ export class Stopping {
     return this.#begun;
   }
 
-  /** Once. */
+  /** Stops all objects; call once. */
   begin(): void {
     this.#begun = true;
     for (const one of this.#open) {
@@ -27,13 +27,13 @@ export class Stopping {
     }
   }
 
-  /** One that is not in yet; it is stopped at once where that has begun. */
+  /** Adds an object that was not added yet. It is stopped immediately if stopping has begun. */
   add(one: Stoppable): void {
     if (this.#begun) one.stop();
     else this.#open.add(one);
   }
 
-  /** Does nothing where it is not in. */
+  /** Removes an object. Does nothing if it was not added. */
   remove(one: Stoppable): void {
     this.#open.delete(one);
   }

@@ -1,4 +1,4 @@
-// Writes down what is tried for a request once it takes more than one model server that answers.
+// Records the attempts of a request, if it takes more than one model server that answers.
 
 import { NoRoomError } from "../base/bytes/buffered-bytes.ts";
 import { GatewayError } from "../base/errors.ts";
@@ -19,17 +19,17 @@ import type { Finding } from "./guarding.ts";
 
 /** A step that has just ended. */
 export interface Tried {
-  /** Undefined where it is about none. */
+  /** The deployment of the step; undefined if the step concerns none. */
   deployment?: Deployment;
   /** Public id of the model that is tried. */
   model: string;
   result: StepResult;
-  /** Monotonic milliseconds of when it began; left out: nothing took any time. */
+  /** Start in monotonic milliseconds; absent if the step took no time. */
   sinceMs?: number;
   status?: number;
-  /** What the engine said, or what is known of the fault. */
+  /** The engine's message, or what is known of the fault. */
   said?: string | undefined;
-  /** In place of what an engine said, in words of our own. */
+  /** The gateway's own words, in place of an engine's message. */
   reason?: string;
 }
 
@@ -40,7 +40,7 @@ export class TrailWriter {
   readonly #startedMs: number;
   readonly #steps: TrailStep[] = [];
 
-  /** `startedMs`: of the request, by the same clock as the steps. */
+  /** `startedMs` is the start of the request, by the same clock as the steps. */
   constructor(request: DecodedRequest, startedMs: number) {
     this.#request = request;
     this.#startedMs = startedMs;
@@ -52,7 +52,7 @@ export class TrailWriter {
 
   add({ deployment, model, result, sinceMs, status, said, reason }: Tried, nowMs: number): void {
     const beganMs = sinceMs ?? nowMs;
-    // The last word on a request matters more than the one before it.
+    // The last step of a request matters more than the one before it.
     const given = this.#steps.length === maxSteps ? this.#steps.pop() : undefined;
     const leftOut = given && { leftOut: (given.leftOut ?? 0) + Number(wasAsked(given)) };
     this.#steps.push({
@@ -68,7 +68,7 @@ export class TrailWriter {
     });
   }
 
-  /** What guardrails have found: how often, and by which rule, never the text. */
+  /** Records findings of guardrails: their number and rule, never the text. */
   found(model: string, findings: readonly Finding[], nowMs: number): void {
     const steps = Map.groupBy(findings, ({ guardrail, side, action }) => `${guardrail} ${side} ${action}`);
     for (const [first, ...others] of steps.values()) {
@@ -82,7 +82,7 @@ export class TrailWriter {
     }
   }
 
-  /** Without credentials, and without what it repeats of the request. */
+  /** Returns the reason without credentials and without text of the request. */
   #reason(said: string, engine: Engine): string | null {
     const prefix = `${engine.name}: `;
     const own = said.startsWith(prefix) ? said.slice(prefix.length) : said;
@@ -99,7 +99,7 @@ function cut(text: string): string {
   return text.length <= maxReasonLength ? text : `${text.slice(0, maxReasonLength - 1)}…`.toWellFormed();
 }
 
-/** What came of an engine that gave no answer. */
+/** Returns the result of an attempt without an answer. */
 export function resultOf(error: unknown, isCancelled: boolean): StepResult {
   if (isCancelled) return "cancelled";
   if (error instanceof NoRoomError) return "no_room";
@@ -115,7 +115,7 @@ export function resultOf(error: unknown, isCancelled: boolean): StepResult {
   }
 }
 
-/** For a trail: what only the log may say otherwise says more. */
+/** Returns the text of a fault for a trail. Details that otherwise only the log has are more useful. */
 export function faultSaid(error: unknown): string | undefined {
   return error instanceof GatewayError ? (error.detail ?? error.message) : undefined;
 }

@@ -1,4 +1,4 @@
-// A call that nobody holds a connection for, such as a line of a batch: its answer is the JSON of the whole of it.
+// A call without a client connection, such as a batch line: its answer is the JSON of the whole answer.
 
 import type { MemoryAccount } from "../base/bytes/buffered-bytes.ts";
 import type { Bytes } from "../base/bytes/byte-span.ts";
@@ -8,7 +8,7 @@ import type { Principal } from "../domain/principal.ts";
 import type { DecodedRequest } from "../requests/decoded-request.ts";
 import type { InferenceAnswer, InferenceCall } from "./call.ts";
 
-/** What it answers is for whoever asked alone: it is neither stored, nor counted as refused. */
+/** The answer is for the caller alone: it is neither stored nor counted as refused. */
 export const keepsNothing = {
   chatWriter: { retentionDays: 0, add: () => {}, notStored: () => {}, flush: () => Promise.resolve() },
   responseKeeper: {

@@ -1,4 +1,4 @@
-// Takes the body of a whole answer from its engine, within the bounds of size.
+// Receives the body of a whole answer from its engine, within limits of size.
 
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import { bufferedBytes, type MemoryAccount, NoRoomError } from "../../base/bytes/buffered-bytes.ts";
@@ -12,35 +12,38 @@ import { defaultAnswerBytes, maxAnswerBytes } from "../../requests/dialects/answ
 import type { Dispatched } from "../routing/attempt.ts";
 import { brokeOff } from "./engine-refusal.ts";
 
-/** A longer answer may go on to its client as it comes. */
+/** Answers above this size may be forwarded to the client while they arrive. */
 const longAnswerBytes = 4 * 1024 * 1024;
 
-/** Takes over an answer that is long. */
+/** Can take over a long answer. */
 export interface LongAnswerTaker {
   readonly takesLongAnswers: boolean;
-  /** Returns what takes the rest of the answer behind `first`; undefined if all of it is to be read as a whole. */
+  /** Returns a sink for the part of the answer after `first`; undefined if the whole answer must be read first. */
   longAnswer(first: ByteSpan, rest: BodySource): BodySink | undefined;
 }
 
-/** Mostly all of it is here at once: it often comes with its head. It is held until `release`, or until it fails. */
+/**
+ * A whole body. In most cases it arrives in one piece, often together with its head. Its bytes stay counted until
+ * `release` or a failure.
+ */
 export class WholeBody extends Deferred<ByteSpan> implements BodySink, CancelListener {
   readonly #dispatched: Dispatched;
   readonly #cancellation: Cancellation;
   readonly #request: DecodedRequest;
   readonly #memoryAccount: MemoryAccount;
   #first = noBytes;
-  /** All of it, where there is more than one piece. */
+  /** Collects the body if it arrives in more than one piece. */
   #collected: ByteCollector | undefined;
   #maxBytes = defaultAnswerBytes;
   #over = false;
   readonly #taker: LongAnswerTaker | undefined;
   #isLong = false;
-  /** Has taken over. */
+  /** The sink that has taken over the answer. */
   #long: BodySink | undefined;
 
   /**
-   * Settles with all of it, a GatewayError, or the reason of the cancellation, which also stops the engine. It does not settle
-   * if `taker` has taken over.
+   * Settles with the whole body, a GatewayError, or the reason of the cancellation, which also stops the engine.
+   * Never settles if `taker` takes over.
    */
   constructor(
     dispatched: Dispatched,
@@ -76,7 +79,7 @@ export class WholeBody extends Deferred<ByteSpan> implements BodySink, CancelLis
     this.#failed(refusal);
   }
 
-  /** The bytes so far stay held until the taker passes them on; the engine waits for that. */
+  /** The bytes so far stay counted until the taker passes them on. Meanwhile the engine is paused. */
   #handOver(): void {
     this.#isLong = true;
     if (!this.#taker?.takesLongAnswers) return;
@@ -121,7 +124,7 @@ export class WholeBody extends Deferred<ByteSpan> implements BodySink, CancelLis
     this.resolve(this.#collected?.joined() ?? this.#first);
   }
 
-  /** Nobody needs it any more. */
+  /** Frees the body after its last use. */
   release(): void {
     if (this.#collected) this.#collected.release();
     else if (this.#first.length > 0) this.#memoryAccount.release("answers", this.#first.length);
@@ -132,7 +135,7 @@ export class WholeBody extends Deferred<ByteSpan> implements BodySink, CancelLis
   #take(bytes: ByteSpan, length: number): GatewayError | undefined {
     const refusal = this.#hold(bytes);
     const { maxBytesOfKey } = bufferedBytes;
-    // The last block has room for more than came.
+    // The last block may be larger than the bytes that arrived.
     const needed = this.#request.bodyBytes + length + maxBlockBytes;
     return refusal && needed > maxBytesOfKey ? neverHeld(maxBytesOfKey) : refusal;
   }
@@ -181,7 +184,7 @@ function tooLong(maxBytes: number): GatewayError {
   );
 }
 
-/** Asked again, it would be as long, and the model server would have done all of it once more. */
+/** Another attempt would give an answer of the same length, and the model server would repeat all of its work. */
 function neverHeld(maxBytes: number): GatewayError {
   return new NoRoomError(
     "upstream_error",

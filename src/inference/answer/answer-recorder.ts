@@ -1,32 +1,32 @@
-// What is recorded of an answer, as the client gets it, until it is known whether it is kept.
+// Records an answer as the client gets it, until the request ends and the answer is stored or dropped.
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { MaybePromise } from "../../base/deferred.ts";
 import type { TokenUsage, UsageOutcome } from "../../domain/usage/usage.ts";
 import type { AnswerCollector, KeptAnswers } from "../../requests/dialects/answer.ts";
 
-/** Characters of an answer; a longer one is not stored. */
+/** Maximum characters of a stored answer. */
 const maxAnswerSize = 10_000_000;
-/** What is collected is told to the ledger in steps: most answers are shorter than one. */
+/** Collected bytes are counted in steps of this size; most answers are shorter than one step. */
 const countedBytes = 64 * 1024;
 
 export const secondsPerDay = 86_400;
 
-/** Why it is not kept. */
+/** Reason why an answer is not stored. */
 export type Loss = "too_large" | "unreadable" | "no_room";
 
 export interface AnswerEnd {
-  /** Unix seconds of the begin of the request. */
+  /** Start of the request in Unix seconds. */
   createdAt: number;
-  /** For a stream whose client did not ask for it. */
+  /** Usage, for a stream whose client did not ask for it. */
   usage: TokenUsage;
   outcome: UsageOutcome;
 }
 
-/** Nothing is kept of what was left by its client: then `keep` is not called. `release` is, in any case, once. */
+/** Records an answer. If the client left, nothing is stored and `keep` is not called. `release` is always called, once. */
 export abstract class AnswerRecorder {
-  /** Whether all events of a stream are to be added; else those alone that come with its end. */
+  /** True if all events of a stream must be added; otherwise only those at its end. */
   readonly wantsAllEvents: boolean;
-  /** True if the answer says that it is stored, which it is not: then `truthful` changes it. */
+  /** True if the answer claims to be stored but is not; `truthful` then corrects it. */
   takesBack = false;
   readonly #kept: KeptAnswers;
   #chunks: AnswerCollector | undefined;
@@ -41,7 +41,7 @@ export abstract class AnswerRecorder {
     this.wantsAllEvents = kept.ofAllEvents;
   }
 
-  /** Text of one or more events of the stream, as they go to the client. */
+  /** Adds the text of one or more events of the stream, as sent to the client. */
   add(events: string): void {
     if (this.#lost) return;
     this.#chunks ??= this.#kept.collector();
@@ -54,48 +54,49 @@ export abstract class AnswerRecorder {
     }
   }
 
-  /** Text of an answer that is not streamed. */
+  /** Adds the text of an answer that is not streamed. */
   addWhole(text: string): void {
     if (text.length > maxAnswerSize) this.#loseTo("too_large");
     else this.#whole = text;
   }
 
   /**
-   * The client gets the end of its answer once what this returns has settled; nothing where it need not wait. Never rejects.
+   * Stores the answer. The client gets the end of its answer when the returned promise has settled, or immediately if
+   * undefined is returned. Never rejects.
    */
   abstract keep(end: AnswerEnd): MaybePromise<void> | undefined;
 
   /**
-   * Returns what the client gets once `keep` has settled: `text`, a whole answer or the last events of a stream, without a
-   * claim that the answer is stored where it is not.
+   * Returns `text`, a whole answer or the last events of a stream, for the client after `keep` has settled. Removes
+   * the claim that the answer is stored if it is not.
    */
   truthful(text: string): string {
     return this.takesBack ? this.#kept.unkept(text) : text;
   }
 
-  /** It collects nothing any more. */
+  /** Releases the collected bytes; nothing more is collected. */
   release(): void {
     if (this.#countedBytes > 0) this.#memoryAccount.release("chats", this.#countedBytes);
     this.#countedBytes = 0;
   }
 
-  /** Why there is no answer to be kept, where one began. */
+  /** Reason why an answer that began is not stored. */
   protected get lost(): Loss | undefined {
     return this.#lost;
   }
 
-  /** About how many characters the answer has. */
+  /** The approximate number of characters of the answer. */
   protected get size(): number {
     return this.#whole?.length ?? this.#chunks?.size ?? 0;
   }
 
-  /** Undefined where there is none. */
+  /** Returns the answer; undefined if there is none. */
   protected answer(usage: TokenUsage): Record<string, unknown> | undefined {
     if (this.#lost) return undefined;
     try {
       return this.#whole === undefined ? this.#chunks?.answer(usage) : JSON.parse(this.#whole);
     } catch {
-      // What an engine says must not keep the request from being logged.
+      // An invalid answer must not prevent the request from being logged.
       this.#loseTo("unreadable");
       return undefined;
     }

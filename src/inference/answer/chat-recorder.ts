@@ -1,4 +1,4 @@
-// Records a chat completion that shall be kept, as the client gets it.
+// Records a chat completion for storage, as the client gets it.
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { ChatWriter, NewChat } from "../../domain/models/stored-chat.ts";
 import { keyOf, type Principal } from "../../domain/principal.ts";
@@ -12,14 +12,14 @@ const notParameters = new Set(["model", "messages", "stream", "stream_options", 
 export interface ChatRecorderOptions {
   principal: Principal;
   request: DecodedRequest;
-  /** The client may have asked for it by an alias. */
+  /** Id of the model. The client may have used an alias. */
   model: string;
   writer: ChatWriter;
   memoryAccount: MemoryAccount;
   kept: KeptAnswers;
 }
 
-/** It is kept later, off the request path: the client waits for nothing. */
+/** Stores the chat later, outside of the request, so that the client does not wait. */
 export class ChatRecorder extends AnswerRecorder {
   readonly #options: ChatRecorderOptions;
   readonly #metadata: Readonly<Record<string, string>>;
@@ -31,7 +31,7 @@ export class ChatRecorder extends AnswerRecorder {
     this.#metadata = requireMetadata(options.request.body["metadata"]);
   }
 
-  /** Nothing is kept of what failed. */
+  /** Failed answers are not stored. */
   override keep({ createdAt, usage, outcome }: AnswerEnd): undefined {
     if (outcome !== "completed") return;
     const { principal, request, model, writer } = this.#options;

@@ -1,4 +1,4 @@
-// Turns what an engine answered in place of an answer into an error of the gateway.
+// Converts an engine's response that is no answer to an error of the gateway.
 import type { BodySource } from "../../base/bytes/body-source.ts";
 import { BlamelessError, GatewayError, invalidRequest } from "../../base/errors.ts";
 import type { Engine, EngineResponse } from "../../domain/models/engine.ts";
@@ -18,25 +18,25 @@ import { retryAfterOf } from "../routing/retry-after.ts";
 
 const maxErrorBody = 64 * 1024;
 const maxCauseLength = 200;
-/** The status says enough: what else a broken server has to say is not waited for any longer. */
+/** Milliseconds to wait for the body of an error. After that, the status alone decides. */
 const errorBodyMs = 3_000;
-/** Values of Content-Encoding that name no coding: some servers give that of the text. */
+/** Values of Content-Encoding that mean no compression. Some servers send the character set. */
 const noCoding = /^(?:identity|none|binary|utf-?8)?$/i;
-/** Such as `messages[0].content` and `messages.0.content`. */
+/** Matches places such as `messages[0].content` and `messages.0.content`. */
 const placePattern = /\b\w+(?:\[\d+\]|\.\d+\b)/;
 
-/** Whether it says that an engine did not answer, and not that the request is at fault. */
+/** Reports whether the error means that an engine did not answer, and not that the request is at fault. */
 export function isEngineFault(error: GatewayError): boolean {
   return error.code === "upstream_error" || error.code === "upstream_timeout" || error.code === "service_unavailable";
 }
 
-/** Reports whether a fault of an answer lies with its engine, and not with the client, the request or the gateway. */
+/** Reports whether the engine is at fault, and not the client, the request or the gateway. */
 export function isOfEngine(error: unknown): boolean {
   if (error instanceof BlamelessError) return false;
   return !(error instanceof GatewayError) || isEngineFault(error);
 }
 
-/** The error for a body that ended before its answer did. `engine`: whose body, for the operator's log. */
+/** Returns the error for a body that ended before its answer did. `engine` sent the body; its name is for the operator's log. */
 export function brokeOff(cause: unknown, engine: Pick<Engine, "name" | "redact"> | undefined): GatewayError {
   const message = "The model server broke off in the middle of the answer. Retry your request.";
   if (!engine) return new GatewayError("upstream_error", message, { cause });
@@ -44,27 +44,27 @@ export function brokeOff(cause: unknown, engine: Pick<Engine, "name" | "redact">
   return new GatewayError("upstream_error", message, { cause, detail: `${engine.name} broke off${said}` });
 }
 
-/** The error for a success without an answer. `what` came in its place, in words for operators. */
+/** Returns the error for a successful status without an answer. `what` describes, for operators, what came in its place. */
 export function noAnswer(what: string): GatewayError {
   return new GatewayError("upstream_error", "The model server sent no answer. Retry your request.", { detail: what });
 }
 
-/** An id of a file that was uploaded to this gateway; Azure's ids have the same form. */
+/** Matches ids of files that were uploaded to this gateway. Azure's ids have the same form. */
 const fileId = /\bfile-[\da-f]{32}\b/;
 const hintOnFiles =
   "Model servers do not see files that were uploaded to this gateway: send the data of the file in the request.";
 
 interface Verdict {
   error: GatewayError;
-  /** No other deployment would answer otherwise. */
+  /** True if other deployments would give the same response, so that no other one is tried. */
   final: boolean;
-  /** True if the server says that it has no such endpoint: its models may work in other formats. */
+  /** True if the server reports that it lacks the endpoint. Its models may work in other formats. */
   lacksEndpoint?: boolean;
 }
 
 /**
- * `asked`: by which it was asked, which need not be the client's. `said`: its own words, fit for operators; undefined where
- * it has none.
+ * Converts a refusal. `asked` is the dialect in which the engine was asked, which may differ from the client's.
+ * `said` is the server's message, safe for operators; undefined if there is none.
  */
 export async function refusalOf(
   response: EngineResponse,
@@ -94,7 +94,7 @@ export async function refusalOf(
   return { ...verdictOn(response, publicised, request, detail), said: fault.message };
 }
 
-/** The verdict on a 404: of an object it is the client's, of a model or an endpoint the server's. */
+/** Converts a 404: a missing object is the client's fault, a missing model or endpoint the server's. */
 function missing(
   what: ReturnType<typeof missingIn>,
   { message: said, ...fault }: PublicFault,
@@ -113,7 +113,7 @@ function missing(
   };
 }
 
-/** The file may well be there: at this gateway. */
+/** The file may exist at this gateway, so a hint is added. */
 function withFileHint({ message, ...fault }: PublicFault): PublicFault {
   const hint = message !== undefined && fileId.test(message) ? ` ${hintOnFiles}` : "";
   return { ...fault, message: message === undefined ? undefined : `${message}${hint}` };
@@ -123,7 +123,7 @@ function ofServer(reason: string, detail: string): Verdict {
   return { error: new GatewayError("upstream_error", reason, { detail }), final: false };
 }
 
-/** What it names is a place in a body that the client never saw. */
+/** The place in the error refers to a translated body that the client never saw. */
 function ofAnotherFormat({ message, engineCode, param }: PublicFault, asked: Operation): PublicFault {
   const isPlaced =
     message !== undefined && engineCode === undefined && (param !== undefined || placePattern.test(message));
@@ -140,7 +140,7 @@ function verdictOn(
   detail: string,
 ): Verdict {
   const { status } = response;
-  // OpenAI answers 424 if an MCP server that the request names fails. TGI answers 424, without a place, if it fails itself.
+  // OpenAI returns 424 if an MCP server in the request fails. TGI returns 424, without a place, if TGI itself fails.
   if (status === 400 || status === 422 || (status === 424 && fault.param !== undefined)) {
     return {
       error: invalidRequest(said ?? "The model server refused the request.", { detail, ...fault }),
@@ -156,7 +156,7 @@ function verdictOn(
       final: true,
     };
   }
-  // 529 is Anthropic's for a server that has too much to do.
+  // Anthropic returns 529 if its servers are overloaded.
   if (status === 429 || status === 503 || status === 529) {
     return { error: busy(request.model, status === 429, retryAfterOf(response.headers), detail), final: false };
   }
@@ -173,7 +173,10 @@ function verdictOn(
   return ofServer(reason, detail);
 }
 
-/** `engineLimited`: by a rate limit of the engine's own, and not for want of a place. */
+/**
+ * Returns the error for a busy model. `engineLimited` is true if the engine's own rate limit refused the request, and
+ * false if it has no free slot.
+ */
 function busy(model: string, engineLimited: boolean, retryAfterSeconds: number, detail: string): GatewayError {
   const why = engineLimited
     ? `The model server of \`${model}\` is at its own rate limit now.`
@@ -185,8 +188,9 @@ function busy(model: string, engineLimited: boolean, retryAfterSeconds: number, 
 }
 
 /**
- * Throws `upstream_error` for an answer in a coding that the request did not allow, which would read as one that is broken.
- * Nothing is unpacked here: a few bytes may become gigabytes, and events would wait in the decoder.
+ * Throws `upstream_error` for an answer with a compression that the request did not allow; its bytes would look like
+ * a broken answer. Nothing is decompressed: a few bytes may become gigabytes, and events would be delayed in the
+ * decoder.
  */
 export function requireUncompressed(
   { headers, body }: EngineResponse,
@@ -200,7 +204,7 @@ export function requireUncompressed(
   });
 }
 
-/** What came within the bounds of size and time: the status says enough. */
+/** Reads the body up to limits of size and time. If the limits are exceeded, the status alone decides. */
 function readStart(body: BodySource): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";

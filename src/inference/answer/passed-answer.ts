@@ -1,4 +1,4 @@
-// An answer that goes to the client as it comes, and is held by nobody: bytes that are no JSON, or a long list.
+// Forwards an answer to the client while it arrives, without buffering it: bytes that are no JSON, or a long list.
 
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
@@ -18,36 +18,39 @@ import { type Stoppable, stoppingError } from "../stopping.ts";
 import { brokeOff, noAnswer } from "./engine-refusal.ts";
 import type { RelayedRequest } from "./relayed-answer.ts";
 
-/** A client that takes nothing for this long is cut off: what it holds back is a place at the model. */
+/** Milliseconds after which a client that does not read is cut off, because it occupies a slot of the model. */
 const stalledReaderMs = 60_000;
 /**
- * What is of another kind is not said to be that: nothing of a model server is to be shown as a page. All of the field is
- * looked at, as browsers go by the last of several types in it.
+ * Matches types that are forwarded as they are. Other types are replaced, so that browsers never show a model
+ * server's answer as a page. The whole header is matched, because browsers use the last of several types.
  */
 const passedTypes =
   /^(?:audio\/[\w.+-]+|text\/plain|text\/vtt|application\/(?:x-subrip|octet-stream))(?:[ \t]*;[ \t]*[\w-]+=(?:[\w.+-]+|"[\w.+, -]*"))*$/i;
 const unknownType = "application/octet-stream";
 
-/** Sound of these types is labelled wrongly, as some frameworks do by default, or is a page or an error: its bytes tell which. */
+/**
+ * Matches types that are wrong for sound: some frameworks set them by default, or the answer is a page or an error.
+ * The bytes show which.
+ */
 const doubtfulSound = /^(?:text\/|application\/(?:[\w.-]+\+)?(?:xml|json|x-ndjson|jsonl)\b)/i;
-/** Sound has a control character, or a byte that is no UTF-8, among its first bytes: the head of each format, or the samples. */
+/** Number of first bytes to check. Sound has a control character or invalid UTF-8 among them: the header of each format, or the samples. */
 const soundHeadBytes = 512;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they tell sound from text.
 const control = /[\0-\x08\x0e-\x1f]/;
-/** A text may be labelled so, as whisper.cpp does: then it begins with no tag. */
+/** Matches the types of pages. Servers such as whisper.cpp use them for plain text, which does not begin with a tag. */
 const page = /^(?:text\/html|application\/xhtml\+xml)\b/i;
 const openTag = 0x3c;
-/** Types of streams of events, which are not the text that was asked for. */
+/** Matches types of event streams, which are not the requested text. */
 const events = /^(?:text\/event-stream|application\/(?:x-ndjson|jsonl))\b/i;
-/** The beginning of an error as JSON, or of an event with one: neither sound nor a text, whatever the type says. */
+/** Matches the beginning of an error as JSON, or of an event with one: neither sound nor text, whatever the type. */
 const faultText = /^\s*(?:(?:event:[^\n]*\n)?data:\s*)?\{\s*"(?:error|detail)"\s*:/;
 const faultBytes = 256;
-/** JSON, or an event that may hold it. */
+/** Matches JSON, or an event that may contain JSON. */
 const jsonText = /^\s*(?:(?:event:[^\n]*\n)?data:\s*)?[{[]/;
-/** Types of a text whose empty body is the answer to a recording in which nobody speaks. */
+/** Matches types of text. An empty body of such a type is the transcript of a recording without speech. */
 const emptyText = /^(?:text\/|application\/x-subrip\b)/i;
 
-/** Passes the bytes of an answer to the client. Nothing is begun towards the client before the first of them. */
+/** Forwards the bytes of an answer to the client. The client's answer begins only with the first byte. */
 export function passTo(dispatched: Dispatched, open: RelayedRequest, long?: LongAnswer): void {
   new Passing(dispatched, open, long).start();
 }
@@ -61,17 +64,17 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
   readonly #source: BodySource;
   readonly #isLong: boolean;
   readonly #usageSoFar: () => TokenUsage;
-  /** Bytes of the answer that arrived before there was a client stream. */
+  /** Bytes that arrived before the client's stream was open. */
   #early: Buffer[] = [];
   #bytes = 0;
   #hasBegun = false;
   #isOver = false;
   #isRecorded = false;
   #error: unknown;
-  /** While the client is behind. */
+  /** Timer that runs while the client is behind. */
   #stalled: ReturnType<typeof setTimeout> | undefined;
 
-  /** `long`: the answer, if it is JSON. */
+  /** `long` edits the answer if it is JSON. */
   constructor(dispatched: Dispatched, open: RelayedRequest, long?: LongAnswer) {
     const said = dispatched.response.headers.get("content-type") ?? unknownType;
     const isTrusted = passedTypes.test(said) && (open.request.answersText || !doubtfulSound.test(said));
@@ -84,7 +87,7 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
   }
 
   start(): void {
-    // Until the client's answer begins, its request listens to the client, and is told what becomes of this.
+    // Until the client's answer begins, its request is notified of the client's cancellation and reports it here.
     this.#open.cancellation.onCancel(this);
     if (!this.#isOver) this.#source.flow(this);
   }
@@ -107,13 +110,13 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
     if (!this.#hasBegun) this.#begins(bytes.subarray(start, end));
     if (this.#isOver) return;
     this.#bytes += end - start;
-    // What dies now has begun to be answered: the request is in the ledger as that.
+    // The answer has begun, so a failure from here on is recorded for a request that was being answered.
     this.#open.meter.delivered(this.#open.promptTokens, this.#usageSoFar);
     if (this.#client) this.#write(bytes, start, end);
     else this.#early.push(Buffer.from(bytes.subarray(start, end)));
   }
 
-  /** `first`: the first piece; without a byte for an empty text. */
+  /** Begins the client's answer. `first` is the first piece, which is empty for an empty text. */
   #begins(first: Buffer): void {
     const { call, deps, trace, cancellation, request } = this.#open;
     const { headers } = this.#dispatched.response;
@@ -134,7 +137,7 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
     this.#open.begins(this);
   }
 
-  /** Text that is no JSON may be the stack of the server: only operators are told it. */
+  /** Text that is no JSON may be the server's stack trace, so only operators see it. */
   #faultIn(first: Buffer, type: string): GatewayError {
     const { engine } = this.#dispatched.deployment;
     const text = first.toString();
@@ -156,7 +159,7 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
     if (!this.#client?.writeAround("", bytes, start, end, "") && !this.#isOver) this.#fellBehind();
   }
 
-  /** Hands the request back, so that another deployment may answer: the client has nothing of this one. */
+  /** Returns the request, so that another deployment may answer: the client has nothing of this answer. */
   #noAnswer(error: unknown, isCut: boolean): void {
     this.#isOver = true;
     this.#open.cancellation.off(this);
@@ -178,7 +181,7 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
     else this.#noAnswer(shown, true);
   }
 
-  /** The client left, or was cut off. */
+  /** Called when the client left or was cut off. */
   cancelled(): void {
     if (!this.#hasBegun) {
       this.#noAnswer(this.#open.cancellation.reason, true);
@@ -214,7 +217,7 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
     this.#source.resume();
   }
 
-  /** The client gets the end once it is on record; of what broke off, a connection that does as well. */
+  /** The client gets the end after the end is recorded. If the answer broke off, the client's connection is broken off as well. */
   #finish(error: unknown): void {
     const { call, deps, cancellation } = this.#open;
     this.#isOver = true;
@@ -227,7 +230,7 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
     whenSettled(this.#recorded(error), onRecorded, onRecorded, this);
   }
 
-  /** Where that fails, the client must get its end all the same. */
+  /** If recording fails, the client must get its end all the same. */
   #recorded(error: unknown): MaybePromise<void> {
     try {
       return this.#open.ended(this.#usageSoFar(), error);
@@ -247,12 +250,12 @@ function isFault(first: Buffer): boolean {
   return faultText.test(first.toString("utf8", 0, faultBytes));
 }
 
-/** Reports whether an answer of a content type is a page or a stream, for a request that asks for a text. */
+/** Reports whether the answer's type is a page or a stream although the request asks for text. */
 function isNoText(type: string, first: Buffer): boolean {
   return events.test(type) || (page.test(type) && first[0] === openTag);
 }
 
-/** Reports whether a content type names a text, for a request that asks for sound. */
+/** Reports whether the answer's type is text although the request asks for sound. */
 function isNoSound(type: string, first: Buffer): boolean {
   if (!doubtfulSound.test(type)) return false;
   try {
@@ -267,7 +270,7 @@ function onRecorded(_: unknown, passing: Passing): void {
   passing.recorded();
 }
 
-/** Nothing in such an answer tells any. */
+/** Such an answer contains no usage, so the usage is computed from the request. */
 function usageAsAsked(request: DecodedRequest, bytes: number): TokenUsage {
   return usageOfTask(undefined, request.units, request, { bytes: request.answersText ? bytes : 0, tokens: 0 });
 }

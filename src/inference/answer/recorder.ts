@@ -1,4 +1,4 @@
-// Whether an answer is recorded to be kept, and by what.
+// Decides whether an answer is recorded for storage, and by which recorder.
 import type { Account } from "../../domain/account.ts";
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
 import type { InferenceCall, InferenceDeps } from "../call.ts";
@@ -6,7 +6,10 @@ import type { AnswerRecorder } from "./answer-recorder.ts";
 import { ChatRecorder } from "./chat-recorder.ts";
 import { ResponseRecorder } from "./response-recorder.ts";
 
-/** What the request says stands; where it says nothing, a chat is kept if the account wants that, and a response is. */
+/**
+ * Reports whether the answer is stored. The request decides. If it does not say, responses are stored, and chats if
+ * the account wants so.
+ */
 export function wantsStoring(
   account: Pick<Account, "storeChats">,
   { store, dialect }: { store: DecodedRequest["store"]; dialect: Pick<DecodedRequest["dialect"], "isStoredByDefault"> },
@@ -16,7 +19,10 @@ export function wantsStoring(
   return store ?? (dialect.isStoredByDefault || account.storeChats);
 }
 
-/** `model`: id of the model that is asked. Undefined where nothing is to be kept. Throws `invalid_request` for metadata beyond the limits. */
+/**
+ * Returns a recorder; undefined if nothing is stored. `model` is the id of the requested model. Throws
+ * `invalid_request` for metadata beyond the limits.
+ */
 export function recorderFor(
   { principal, request, memoryAccount }: Pick<InferenceCall<unknown>, "principal" | "request" | "memoryAccount">,
   model: string,

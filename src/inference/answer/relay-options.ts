@@ -1,4 +1,4 @@
-// What a relay is given, and whom it tells.
+// The options of a relay, and its callbacks.
 
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
@@ -14,77 +14,77 @@ import type { Dispatched } from "../routing/attempt.ts";
 import type { QueuePosition } from "../routing/capacity.ts";
 import type { Stopping } from "../stopping.ts";
 
-/** When to tell of a piece again: at whichever comes first. */
+/** Sets when to report the next piece: at the first of both limits. */
 export interface PieceDue {
-  /** Monotonic milliseconds. */
+  /** Time in monotonic milliseconds. */
   dueMs: number;
-  /** More pieces than so many were delivered. */
+  /** Number of delivered pieces that must be exceeded. */
   duePieces: number;
 }
 
-/** Ends a stream where a quota is spent. */
+/** Ends a stream when a quota is used up. */
 export interface StreamStop {
-  /** Whether as many bytes as these cannot bring it to where it has to be looked at. */
+  /** Reports whether this many further bytes cannot bring the answer to the point of the next check. */
   isFar(observed: StreamObservation, bytes: number): boolean;
-  /** A promise where it has to wait until that is known, and then be asked again. */
+  /** Checks the quota. Returns a promise if the result is not known yet; call again when it resolves. */
   check(observed: StreamObservation): "goes_on" | "spent" | Promise<void>;
-  /** What its client is told of it. Called once, when it is spent. */
+  /** Returns the mark for the client. Called once, when the quota is used up. */
   mark(): StopMark;
 }
 
 export interface RelayOptions {
-  /** Undefined where no quota ends it. */
+  /** Undefined if no quota ends the stream. */
   readonly stop: StreamStop | undefined;
-  /** Goes on where a model server breaks off; left out, or undefined: nobody does. */
+  /** Continues the stream if a model server breaks off; absent or undefined if streams are not continued. */
   readonly continuation?: Continuation | undefined;
-  /** Undefined where no guardrail looks at the answer. */
+  /** Undefined if no guardrail checks the answer. */
   readonly guard?: TextGuard | undefined;
   readonly request: DecodedRequest;
-  /** The engine's response, perhaps still on its way; rejects when none came. */
+  /** The engine's response, or a promise of it; rejects if there is none. */
   readonly source: MaybePromise<Dispatched> | Dispatched;
   readonly completion: AnswerNames;
   readonly clock: Pick<Clock, "monotonicMs">;
-  /** Silence towards the client after which it gets a comment. */
+  /** Milliseconds without output after which the client gets a comment. */
   readonly heartbeatMs: number;
-  /** Where it stands while no engine has it yet, to be told in a comment; left out, or undefined: it does not wait. */
+  /** Position in the queue, reported in comments while no engine has the request. Absent or undefined if the request does not wait. */
   readonly standing?: QueuePosition | undefined;
-  /** Monotonic milliseconds since when the client has heard nothing; left out: from now on. */
+  /** Monotonic time since which the client has received nothing. Default: now. */
   readonly sinceMs?: number;
-  /** Called before the first event of an answer is sent: what the engine sends is an answer. */
+  /** Called before the first event of an answer is sent, when the engine's output is known to be an answer. */
   answers(dispatched: Dispatched): void;
   /**
-   * Called once where the relay has no client yet, when there is something to send to it; `begin` may be called at once. Before
-   * that nothing is begun towards the client.
+   * Called once when there is something to send and the relay has no client yet. `begin` may be called immediately.
+   * The client's answer does not begin before.
    */
   begins(begin: (client: ClientStream) => void): void;
-  /** Called in place of `begins`, once `onEnd` has settled, where the stream ended with an error before there was anything to send. */
+  /** Called in place of `begins`, after `onEnd` has settled, if the stream ended with an error before there was anything to send. */
   unbegun(error: unknown): void;
-  /** Asks another deployment in place of one that gave no answer; see `Dispatched.another`. */
+  /** Asks another deployment after one that gave no answer; see `Dispatched.another`. */
   another(dispatched: Dispatched, error: unknown, isCut: boolean): MaybePromise<Dispatched>;
   renderError(error: GatewayError): string;
   /**
-   * Called with what was seen so far, before the client gets a piece of it that is not the last, where one is due: it sets
-   * when the next one is.
+   * Called with the observations so far, before the client gets a piece that is due and not the last. Sets in `due`
+   * when the next call is due.
    */
   onPiece(observed: StreamObservation, due: PieceDue): void;
-  /** Whether somebody keeps the answer: then `record` is called with events for the client. */
+  /** True if the answer is recorded; `record` is then called with the client's events. */
   readonly recorded: boolean;
   record(events: string): void;
-  /** Whether somebody keeps what its last events tell alone: then `recordEnd` is called with those, an error's included. */
+  /** True if only the last events are recorded; `recordEnd` is then called with these, including those of an error. */
   readonly recordsEnd: boolean;
   recordEnd(events: string): void;
-  /** Called once what `onEnd` returned has settled: returns the last events as the client gets them. */
+  /** Called once, after the promise of `onEnd` has settled. Returns the last events as the client gets them. */
   truthful(events: string): string;
   /**
-   * Called once, before the client gets the end: without an error when the stream was delivered whole. What is still to
-   * be sent waits for what it returns.
+   * Called once, before the client gets the end. `error` is undefined if the stream was delivered completely. The
+   * remaining output waits for the returned promise.
    */
   onEnd(observed: StreamObservation, error: unknown): MaybePromise<void>;
-  /** The client's side: cancelled when it left. */
+  /** Cancelled when the client left. */
   readonly clientGone: Cancellation;
-  /** On whose account bytes are held for it. */
+  /** The account for buffered bytes. */
   readonly memoryAccount: MemoryAccount;
   readonly stopping: Stopping;
-  /** Stops the engine's work while its response is still on its way. */
+  /** Stops the engine while its response has not arrived. */
   abort(): void;
 }

@@ -1,4 +1,4 @@
-// Passes a stream of events from an engine to the client: watches usage and the end, keeps a silent stream alive.
+// Forwards a stream of events from an engine to the client. Observes usage and the end, and keeps a silent stream alive.
 
 import type { BodySink } from "../../base/bytes/body-source.ts";
 import { ByteSpan, withoutMark } from "../../base/bytes/byte-span.ts";
@@ -24,30 +24,31 @@ import { WholeBody } from "./answer-body.ts";
 import { brokeOff, isOfEngine, noAnswer } from "./engine-refusal.ts";
 import type { PieceDue, RelayOptions, StreamStop } from "./relay-options.ts";
 
-/** The first byte that tells a whole answer from events: none of the mark of its byte order, and no blank. */
+/** Matches the first byte that distinguishes a whole answer from events, after a byte-order mark and blanks. */
 const telling = /[^\xef\xbb\xbf\s]/;
 const jsonType = /^application\/(?:[\w.-]+\+)?json\b/i;
-/** After the end of a stream the rest of the connection is read within these bounds, so that it can be used again. */
+/** After the end of a stream, the rest of the connection is read within these limits, so that the connection can be reused. */
 const drainMs = 1_000;
 const maxDrainedBytes = 64 * 1024;
-/** A server that told why its answer ended sends usage and the mark of the end at once, or not at all. */
+/** Milliseconds to wait after the finish reason: a server sends usage and the end mark immediately, or never. */
 const endGraceMs = 1_000;
 /**
- * Bytes of a stream that bring nothing for the client, such as comments: so many at once, and so many a second. A server
- * that keeps a stream alive sends some hundred bytes in a second; one that sends nothing else at full speed keeps us busy.
+ * Limits on bytes that contain nothing for the client, such as comments: a burst, and a rate per second. A server
+ * that keeps a stream alive sends about a hundred bytes a second; one that sends only such bytes at full speed would
+ * occupy the process.
  */
 const idleBytesAtOnce = 256 * 1024;
 const idleBytesPerSecond = 16 * 1024;
-/** Less of an event is not counted: most reads end in the middle of one. */
+/** Bytes of an incomplete event that are not counted, because most reads end in the middle of an event. */
 const countedEventBytes = 64 * 1024;
-/** A client that takes nothing for this long is cut off: what it holds back is a place at the model. */
+/** Milliseconds after which a client that does not read is cut off, because it occupies a slot of the model. */
 const stalledReaderMs = 60_000;
 
 /**
- * Sends the engine's stream to the client. Without a client it asks for one when there is something to send, so that until the
- * first event, or a long silence, nothing is begun; as long as no event was sent another engine may answer. While the client is behind, the engine is not read. Errors become one error
- * event, and no other end; a comment goes out whenever there was nothing to send for a while. May call
- * `onEnd` before it returns.
+ * Sends the engine's stream to the client. Without a client, it requests one when there is something to send, so the
+ * client's answer begins only with the first event or after long silence. As long as no event was sent, another
+ * engine may answer. While the client is behind, the engine is not read. An error becomes one error event without any
+ * other end. A comment is sent whenever there was nothing to send for a while. May call `onEnd` before it returns.
  */
 export function relay(options: RelayOptions, client?: ClientStream): void {
   new Relay(options, client).start();
@@ -61,53 +62,53 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #recorded: boolean;
   readonly #stop: StreamStop | undefined;
-  /** Undefined until the client's answer has begun. */
+  /** Undefined until the client's answer begins. */
   #client: ClientStream | undefined;
-  /** Text that was written before the client was there, and whether the client was asked for. */
+  /** Text that was written before the client was available, and whether the client was requested. */
   #early = "";
   #isAskedFor: boolean;
   #reader: SseReader;
   #chunks: AnswerStream;
-  /** The same, where guardrails look at it. */
+  /** The stream with guardrails, if the answer has any. */
   #guarded: GuardedStream | undefined;
   #dispatched: Dispatched | undefined;
-  /** Why the last model server broke off, where another one was looked for. */
+  /** Reason why the last model server broke off, if another one was searched. */
   #broken: unknown;
-  /** Ends the wait for a whole answer. */
+  /** Cancels the wait for a whole answer. */
   #whole: Cancellation | undefined;
-  /** What came while it waits for a quota, and whether its end came as well; undefined: it does not. */
+  /** Input that arrived while waiting for a quota, and whether the end arrived as well; undefined if the relay does not wait. */
   #held: string | undefined;
   #endsHeld = false;
-  /** Monotonic milliseconds at which the stream is complete whether the model server facts its end or not. */
+  /** Monotonic time at which the stream counts as complete even if the model server reports no end. */
   #endDueMs: number | undefined;
-  /** All of it is here; guardrails ask about the rest. */
+  /** True if the whole answer has arrived and guardrails check the rest. */
   #isEnding = false;
   #firstByteSeen = false;
-  /** The form is known: events come, or a whole answer in their place. */
+  /** True if it is known whether events arrive, or a whole answer in place of events. */
   #isFormKnown = false;
-  /** The whole answer that came so far in the place of events, as byte text; undefined: events come. */
+  /** The whole answer that arrived so far in place of events, as byte text; undefined if events arrive. */
   #object: string | undefined;
   /** Whether the client was sent any event. */
   #hasBegun = false;
-  /** True if the engine that sends now has sent a byte. */
+  /** True if the current engine has sent a byte. */
   #isProven = false;
-  /** Whether the next event can be taken where it lies: nothing of one was read yet, and nobody wants it as text. */
+  /** True if the next event can be taken directly from its buffer: no part of it was read yet, and it is not needed as text. */
   #atRest = false;
   #over = false;
-  /** Monotonic milliseconds of the last write, and of the moment from which on the client has been behind. */
+  /** Monotonic time of the last write, and of the moment since which the client has been behind. */
   #writtenAtMs: number;
   #behindSinceMs: number | undefined;
-  /** One for all that may have to happen later: looked at when it is due, and not moved by each chunk. */
+  /** One timer for everything that may be due later. It is checked when it fires and not moved by each chunk. */
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** Bytes since the client got something, and monotonic milliseconds of that. */
+  /** Bytes since the last output to the client, and the monotonic time of that output. */
   #idleBytes = 0;
   #idleSinceMs = 0;
-  /** Bytes of an event that is not complete which are on the account of the request. */
+  /** Bytes of an incomplete event that are counted on the request's account. */
   #countedBytes = 0;
-  /** Goes to the client once the end is on record. */
+  /** The last events, sent after the end is recorded. */
   #last: string | undefined;
   #isRecorded = false;
-  /** Why it ended before the client's answer had begun. */
+  /** Reason why the stream ended before the client's answer began. */
   #fault: unknown;
 
   constructor(options: RelayOptions, client: ClientStream | undefined) {
@@ -122,7 +123,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#chunks = this.#reporting(options.request.dialect.stream(options.request, options.completion));
   }
 
-  /** What makes of it what the client gets. */
+  /** Wraps the stream with everything that changes what the client gets. */
   #reporting(stream: AnswerStream): AnswerStream {
     const { guard } = this.#options;
     if (guard === undefined) return stream;
@@ -132,14 +133,14 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
 
   start(): void {
     const { source, clientGone, stopping, heartbeatMs } = this.#options;
-    // A client whose answer begins in silence has its head as a sign of life.
+    // If the client's answer begins in silence, its head is the first sign of life.
     if (isWaitedFor(source)) this.#writtenAtMs = this.#clock.monotonicMs();
     const dueMs = this.#writtenAtMs + heartbeatMs - this.#clock.monotonicMs();
     this.#timer = setTimeout(onTimer, Math.min(Math.max(dueMs, 0), stalledReaderMs), this);
     clientGone.onCancel(this);
     if (!this.#over) stopping.add(this);
     if (isWaitedFor(source)) {
-      // Its client has heard nothing for long, and learns at once what it waits for.
+      // The client has waited for long, so it is told immediately what it waits for.
       const { standing } = this.#options;
       if (!this.#over) this.#askForClient();
       if (standing && !this.#over) this.#write(queuedComment(standing));
@@ -159,7 +160,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
       this.#drainMore(end - start);
       return;
     }
-    // One of which somebody is told goes the way on which that may fail.
+    // An event that `onPiece` or a quota check must see takes the slower path, which may fail.
     const stop = this.#stop;
     const mayStay =
       this.#atRest &&
@@ -175,7 +176,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     }
   }
 
-  /** Whether `onPiece` wants to be told, with so many pieces delivered. */
+  /** Reports whether `onPiece` is due after this many delivered pieces. */
   #isDue(deliveredPieces: number): boolean {
     return deliveredPieces > this.duePieces || this.#clock.monotonicMs() >= this.dueMs;
   }
@@ -198,7 +199,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     else this.#readObject(this.#object + bytes);
   }
 
-  /** Takes more of a whole answer that its server calls a stream. */
+  /** Reads more of a whole answer whose server labels it as a stream. */
   #readObject(bytes: string): void {
     this.#object = bytes;
     try {
@@ -216,7 +217,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     }
   }
 
-  /** `bytes`: undefined to go on with what was fed before. */
+  /** Reads `bytes`, or continues with earlier input if `bytes` is undefined. */
   #read(bytes: string | undefined): void {
     const stop = this.#stop;
     const received = bytes?.length ?? 0;
@@ -275,12 +276,15 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     else if (isAnswered) this.#expectEnd(events !== "");
   }
 
-  /** Reports whether no event of an answer came so far. */
+  /** Reports whether no event of an answer has arrived. */
   get #isEmpty(): boolean {
     return !this.#hasBegun && !this.#chunks.finishSeen;
   }
 
-  /** `hasMore`: some servers give a reason with each piece of an answer, so each piece moves the moment. */
+  /**
+   * Sets when the end is expected. With `hasMore`, each piece moves that time, because some servers send a finish
+   * reason with each piece.
+   */
   #expectEnd(hasMore: boolean): void {
     if (this.#endDueMs !== undefined) {
       if (hasMore) this.#endDueMs = this.#clock.monotonicMs() + endGraceMs;
@@ -291,7 +295,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#timer = setTimeout(onTimer, endGraceMs, this);
   }
 
-  /** Whether a quota has more for it is being asked: what comes meanwhile waits. */
+  /** Waits until it is known whether the quota allows more. Input that arrives meanwhile waits too. */
   #hold(until: Promise<void>): void {
     this.#held = "";
     this.#endDueMs = undefined;
@@ -329,7 +333,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
       const isEnd = data !== undefined && this.#chunks.isEnd(data);
       if (isEnd && isEmpty && this.#chunks.deliveredBytes === 0) throw emptyStream();
       if (data !== undefined && !isEnd) events = this.#translate(data, -1);
-      // Some servers forget the mark; the reason for which generation ended proves as much.
+      // Some servers send no end mark; a finish reason proves the end as well.
       if (!isEnd && (!this.#chunks.finishSeen || this.#chunks.isUnfinished)) throw closedEarly();
     } catch (error) {
       this.#break(error, events, true);
@@ -356,7 +360,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     if (this.isFrom(dispatched)) this.fail(error);
   }
 
-  /** Does what is due: a heartbeat, the end of a stalled stream, or of what is read for the connection's sake. */
+  /** Does what is due: sends a heartbeat, ends a stalled stream, or stops reading the rest of the connection. */
   onTimer(): void {
     const nowMs = this.#clock.monotonicMs();
     let dueMs: number;
@@ -366,14 +370,14 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     }
     if (this.#behindSinceMs === undefined) {
       const endDueMs = this.#endDueMs ?? Number.POSITIVE_INFINITY;
-      // A timer may come a moment early.
+      // A timer may fire slightly early.
       if (nowMs > endDueMs - 1) {
         this.#complete("");
         return;
       }
       dueMs = this.#writtenAtMs + this.#options.heartbeatMs - nowMs;
       if (dueMs < 1) {
-        // Before an answer has begun no event of its format can be told.
+        // Before an answer has begun, no event of its format can be sent.
         this.#write(this.#hasBegun ? this.#options.request.dialect.keepAlive : this.#comment());
         dueMs = this.#options.heartbeatMs;
       }
@@ -385,7 +389,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
         return;
       }
     }
-    // A write may have ended it.
+    // A write may have ended the stream.
     if (!this.#over) this.#timer = setTimeout(onTimer, Math.min(dueMs, stalledReaderMs), this);
   }
 
@@ -397,7 +401,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   begin(dispatched: Dispatched): void {
     const { response } = dispatched;
     if (this.#over) {
-      // It came for a client that had left.
+      // The response arrived after the client had left.
       dispatched.done(false);
       response.body.cancel();
       return;
@@ -428,18 +432,18 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     if (isBehind && !this.#over) response.body.pause();
   }
 
-  /** A trace would have what guardrails take out of an answer. */
+  /** Without this, a trace would contain text that guardrails remove from the answer. */
   #servingOf(dispatched: Dispatched): Serving {
     const { model, deployment } = dispatched;
     return this.#guarded ? { model, deployment } : dispatched;
   }
 
-  /** Whether the client has a part of it, or guardrails have. */
+  /** True if the client or the guardrails have received a part of the answer. */
   get #isBegun(): boolean {
     return this.#hasBegun || (this.#guarded !== undefined && this.#guarded.deliveredBytes > 0);
   }
 
-  /** Another server goes on with an answer that has begun. */
+  /** Another server continues an answer that has begun. */
   #goOnBy(serving: Serving, translation: Dispatched["translation"]): void {
     const chunks = this.#guarded?.inner ?? this.#chunks;
     if (translation && chunks instanceof TranslatedStream) chunks.goOn(serving, translation);
@@ -462,14 +466,14 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     }
   }
 
-  /** Reads events that their server calls JSON. */
+  /** Reads events that their server labels as JSON. */
   #streamAtOnce(all: ByteSpan, dispatched: Dispatched): void {
     this.#byteText(byteTextOf(all));
-    // The end is that of this server's answer alone, and another may have been asked.
+    // Only the current server's answer has ended; another server may have been asked.
     if (!this.#over && this.isFrom(dispatched)) this.end();
   }
 
-  /** Throws for a stream that brings nothing. */
+  /** Throws if the stream contains too little for the client. */
   #checkIdle(receivedBytes: number, isOfUse: boolean): void {
     if (isOfUse) {
       this.#idleBytes = 0;
@@ -483,7 +487,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     if (idleBytes > idleBytesAtOnce + seconds * idleBytesPerSecond) throw nothingOfUse(idleBytes);
   }
 
-  /** Throws where no more of an event may be held. */
+  /** Counts an incomplete event. Throws if no more bytes of it may be buffered. */
   #countEvent(heldBytes: number): void {
     const bytes = heldBytes < countedEventBytes ? 0 : heldBytes;
     const more = bytes - this.#countedBytes;
@@ -498,7 +502,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#countedBytes = bytes;
   }
 
-  /** `start`: where the event began in the reader's text, where all of it stands there; else -1. */
+  /** `start` is the offset of the event in the reader's text if the whole event is there; otherwise -1. */
   #translate(data: string, start: number): string {
     const { text, position, name } = this.#reader;
     if (name === "error") throw this.#faultIn(data);
@@ -508,7 +512,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     return this.#chunks.translate(data, raw);
   }
 
-  /** An event that is named `error` tells of nothing else, whatever the form of its data. */
+  /** Returns the error of an event named `error`, whatever the form of its data. */
   #faultIn(data: string): GatewayError {
     const engine = this.#dispatched?.deployment.engine;
     return reportedFault(decodeByteText(data), engine, "The model server failed in the middle of the answer.");
@@ -531,7 +535,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   #writeEarly(bytes: string): void {
     this.#early += bytes;
     this.#askForClient();
-    // The client comes in a moment.
+    // The client's stream opens in a moment.
     if (!this.#client) this.#wrote(false);
   }
 
@@ -559,7 +563,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     if (this.#isRecorded) this.recorded();
   }
 
-  /** Notes that the engine's bytes are an answer. */
+  /** Notes that the engine's output is an answer. */
   #proves(): void {
     this.#isProven = true;
     const dispatched = this.#dispatched as Dispatched;
@@ -591,18 +595,18 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#expectEnd(false);
   }
 
-  /** `events` are the last ones. */
+  /** Completes the stream with its last events. */
   #complete(events: string): void {
     this.#endWhole(events + this.#chunks.ending(), false);
   }
 
-  /** `isStopped`: the engine's work ends as well. */
+  /** Ends a complete stream. With `isStopped`, the engine is stopped as well. */
   #endWhole(last: string, isStopped: boolean): void {
     if (this.#options.guard?.asks) this.#endOnceAsked(last, isStopped);
     else this.#endWith(last, isStopped);
   }
 
-  /** The client goes on getting comments while guardrails ask about the rest; nothing more of the engine is looked at. */
+  /** Ends the stream after guardrails have checked the rest. Meanwhile the client gets comments, and nothing more of the engine is read. */
   #endOnceAsked(events: string, isStopped: boolean): void {
     const guarded = this.#guarded as GuardedStream;
     this.#held = "";
@@ -624,12 +628,12 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#finish(undefined, last, isStopped);
   }
 
-  /** A quota is spent: the client gets the end that a limit on its tokens would have brought, and the engine stops. */
+  /** Ends the stream because a quota is used up: the client gets the same end as for a token limit, and the engine stops. */
   #stopHere(events: string): void {
     this.#endWith(events + this.#chunks.stopped((this.#stop as StreamStop).mark()), true);
   }
 
-  /** `events` came before the error, and are delivered before it. `isCut`: the connection ended. */
+  /** Ends the stream with an error, after `events`, which preceded the error. With `isCut`, the connection ended. */
   #break(error: unknown, events: string, isCut = false): void {
     const { continuation } = this.#options;
     const dispatched = this.#dispatched;
@@ -639,7 +643,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     else this.#endBroken(error, events);
   }
 
-  /** A model server broke off, and another one is to go on. */
+  /** Looks for another model server after one broke off. */
   #cut(continuation: Continuation, dispatched: Dispatched, error: unknown, events: string): void {
     if (this.#isAnswered) {
       this.#completeCut(events);
@@ -658,7 +662,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     else this.#restart(continuation, dispatched, error);
   }
 
-  /** Reports whether only the usage and the mark of the end are missing. */
+  /** Reports whether only the usage and the end mark are missing. */
   get #isAnswered(): boolean {
     return this.#chunks.finishSeen && !this.#chunks.isOpen;
   }
@@ -668,7 +672,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     else this.#endsHeld = true;
   }
 
-  /** The client was sent no event: it never learns of the engine that gave no answer. */
+  /** Asks another deployment. The client has received no event, so it never notices the engine that gave no answer. */
   #tryAnother(dispatched: Dispatched, error: unknown, isCut: boolean): void {
     this.#reset(dispatched, error);
     whenSettled(this.#options.another(dispatched, error, isCut), onSource, onNoSource, this);
@@ -689,7 +693,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#reader = new SseReader(this.#options.request.dialect.itemBytes);
     this.#countEvent(0);
     this.#endDueMs = undefined;
-    // Whoever is asked meanwhile still is; what came behind that comes once more.
+    // The pending quota check continues, but input that arrived after it will be sent again.
     if (this.#held !== undefined) this.#held = "";
     this.#endsHeld = false;
     this.#firstByteSeen = false;
@@ -699,7 +703,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#idleBytes = 0;
   }
 
-  /** Nobody went on: what the client is told is why the first one broke off. */
+  /** Called if no server continues: the client gets the reason why the first server broke off. */
   nobody(): void {
     if (!this.#over) this.#endBroken(this.#broken, "");
   }
@@ -716,7 +720,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#finish(shown, last);
   }
 
-  /** The client left, or was cut off as there is no room for what it does not take. */
+  /** Called when the client left, or was cut off because it does not read. */
   cancelled(): void {
     const { reason } = this.#options.clientGone;
     const why = reason instanceof GatewayError ? reason : new DOMException("The client left", "AbortError");
@@ -725,13 +729,13 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     else this.#awaitUsage();
   }
 
-  /** Reports whether the client has the whole answer, and the engine has not told its usage yet. */
+  /** Reports whether the client has the whole answer while the engine has not reported its usage. */
   get #lacksUsageAlone(): boolean {
     const isGoingOn = this.#held === undefined && !this.#isEnding && this.#client !== undefined;
     return isGoingOn && this.#isAnswered && this.#chunks.reported === undefined;
   }
 
-  /** Reads on for the usage alone, at full speed, as no client takes anything. */
+  /** Reads on at full speed for the usage alone, because no client reads the answer. */
   #awaitUsage(): void {
     if (this.#behindSinceMs !== undefined) this.#dispatched?.response.body.resume();
     this.#behindSinceMs = undefined;
@@ -743,7 +747,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     if (!this.#over) this.#endBroken(stoppingError(), "");
   }
 
-  /** The end is on record. */
+  /** Called when the end is recorded. */
   recorded(): void {
     const last = this.#last;
     this.#isRecorded = true;
@@ -756,13 +760,13 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#client?.abort();
   }
 
-  /** `last` goes to the client once the end is on record; undefined where nobody is there to read it. */
+  /** Finishes the stream. `last` is sent to the client after the end is recorded; undefined if there is no client to read it. */
   #finish(error: unknown, last: string | undefined, isStopped = false): void {
     const options = this.#options;
     const dispatched = this.#dispatched;
     if (last !== undefined) {
       if (dispatched && !this.#isProven) this.#proves();
-      // Before its end is told: what is told of it depends on whether it began.
+      // The client is requested before the end is reported, because the report depends on whether the answer began.
       this.#askForClient();
       if (this.#over) return;
     }
@@ -772,7 +776,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#timer = undefined;
     options.clientGone.off(this);
     options.stopping.remove(this);
-    // First: what nobody waits for any more says nothing of how long an engine takes.
+    // The engine is stopped first: the duration of an abandoned request must not count as that engine's speed.
     if (error !== undefined || isStopped) options.abort();
     this.#whole?.cancel();
     const { reported, deliveredPieces } = this.#chunks;
@@ -788,7 +792,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     whenSettled(recorded, onRecorded, onRecorded, this);
   }
 
-  /** Where that fails, the client must get its end all the same, and the engine's connection, which tells it, go on. */
+  /** Reports the end. If that fails, the client must get its end all the same, and the engine's connection must be finished. */
   #reportEnd(error: unknown): MaybePromise<void> {
     try {
       return this.#options.onEnd(this.#chunks, error);
@@ -815,7 +819,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   }
 }
 
-/** What comes of one of several model servers: nothing that it still sends once another goes on. */
+/** Receives the output of one of several model servers. After another one has taken over, later output is ignored. */
 class Part implements BodySink {
   readonly #relay: Relay;
   readonly #dispatched: Dispatched;
@@ -842,7 +846,7 @@ function isWaitedFor(source: RelayOptions["source"]): source is MaybePromise<Dis
   return source instanceof Deferred || source instanceof Promise;
 }
 
-/** A function like those below: a closure for each stream would do the same at the cost of its memory. */
+/** A shared function like those below: a closure for each stream would cost memory. */
 function onTimer(relay: Relay): void {
   relay.onTimer();
 }

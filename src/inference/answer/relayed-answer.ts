@@ -1,4 +1,4 @@
-// The answer to an open request as a stream: what the relay wants of it, and what it tells of it.
+// The answer to an open request as a stream: the callbacks that the relay needs.
 
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
@@ -25,7 +25,7 @@ import { relay } from "./relay.ts";
 import type { PieceDue, RelayOptions, StreamStop } from "./relay-options.ts";
 import { spentCode, stopMark } from "./stop-mark.ts";
 
-/** Text of an answer is estimated with a token for so many bytes at least. */
+/** Minimum bytes of text for each estimated token. */
 const estimatedTokenBytes = 4;
 
 /** The request that is answered. */
@@ -34,33 +34,33 @@ export interface RelayedRequest extends AnswerNames, CancelListener, Stoppable {
   readonly deps: Pick<InferenceDeps, "clock" | "heartbeatMs" | "stopping">;
   readonly request: DecodedRequest;
   readonly promptTokens: number;
-  /** While it waits for a place. */
+  /** Position in the queue while the request waits for a slot. */
   readonly standing?: QueuePosition | undefined;
   readonly recorder: AnswerRecorder | undefined;
   readonly cached: CachedRequest | undefined;
   readonly trace: RequestTrace | undefined;
   readonly meter: Meter;
-  /** Whether a quota may end it. */
+  /** True if a quota may end the answer. */
   readonly isStoppable?: boolean;
-  /** Undefined where its model has none. */
+  /** Undefined if streams of the model are not continued. */
   readonly continuation?: Continuation | undefined;
-  /** Stops what works for it. */
+  /** Stops all work for the request. */
   readonly cancellation: Cancellation;
-  /** `code`: why it ended, where that is no error. */
+  /** Called when the answer begins. In `ended`, `code` is the reason for the end if it is no error. */
   answers(dispatched: Dispatched): void;
-  /** The client's answer begins; see `RelayOptions` for this and the next two. */
+  /** The client's answer begins; see `RelayOptions` for this and the next two callbacks. */
   begins(answer: InferenceAnswer): void;
   unbegun(error: unknown): void;
   another(dispatched: Dispatched, error: unknown, isCut: boolean): MaybePromise<Dispatched>;
   ended(usage: TokenUsage, error: unknown, code?: string): MaybePromise<void>;
   endedWithoutAnswer(error: unknown, reportedPrompt?: StreamObservation["reportedPrompt"]): MaybePromise<void>;
-  /** There is no answer, and nothing was begun: the request goes on from there. */
+  /** Called if there is no answer and the client's answer has not begun: the request continues from there. */
   noAnswer(error: unknown, isCut: boolean): void;
 }
 
-/** `source`: the engine's answer, which may still be waited for: then the client's answer begins at once. */
+/** Relays a stream. `source` is the engine's answer. If it has not arrived yet, the client's answer begins immediately. */
 export function relayTo(source: RelayOptions["source"], open: RelayedRequest): void {
-  // The relay listens itself, and stops what works for the request.
+  // The relay itself listens to the client from here on and stops the work for the request.
   open.call.clientGone.off(open);
   relay(new RelayedAnswer(source, open));
 }
@@ -72,7 +72,7 @@ class RelayedAnswer implements RelayOptions, StreamStop {
   readonly #open: RelayedRequest;
   #isStopped = false;
   #usageSoFar: (() => TokenUsage) | undefined;
-  /** The stream that it tells of: an answer of which nothing came begins anew. */
+  /** The observed stream. If the previous answer was empty, the stream begins anew. */
   #observed: StreamObservation | undefined;
 
   constructor(source: RelayOptions["source"], open: RelayedRequest) {
@@ -219,7 +219,7 @@ class RelayedAnswer implements RelayOptions, StreamStop {
   }
 }
 
-/** Apart from where it is used: a function that has closures in it makes room for what they capture at each call. */
+/** A separate function: a function that contains closures allocates their variables at each call. */
 function usageSoFar(request: DecodedRequest, observed: StreamObservation): () => TokenUsage {
   return () => observed.usageSoFar?.() ?? streamUsage(request, observed, false);
 }

@@ -1,4 +1,4 @@
-// Records a response that shall be kept, with the items of its request: whoever goes on from it needs both.
+// Records a response for storage, with the items of its request: a request that continues from it needs both.
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { ResponseKeeper } from "../../domain/models/response-keeper.ts";
 import type { ResponseStatus, StoredResponse } from "../../domain/models/stored-response.ts";
@@ -11,7 +11,7 @@ import { type AnswerEnd, AnswerRecorder, secondsPerDay } from "./answer-recorder
 export interface ResponseRecorderOptions {
   principal: Principal;
   request: DecodedRequest;
-  /** The client may have asked for it by an alias. */
+  /** Id of the model. The client may have used an alias. */
   model: string;
   keeper: ResponseKeeper;
   memoryAccount: MemoryAccount;
@@ -20,12 +20,12 @@ export interface ResponseRecorderOptions {
 
 const ends: ReadonlySet<unknown> = new Set<ResponseStatus>(["completed", "incomplete", "failed"]);
 
-/** A server that speaks Responses itself may leave it out of an answer that it ended. */
+/** Servers that speak Responses may leave the status out of an answer that ended. */
 function statusOf({ status }: Readonly<Record<string, unknown>>): ResponseStatus {
   return ends.has(status) ? (status as ResponseStatus) : "completed";
 }
 
-/** It is kept before the client hears that it has ended: the next turn may come at once, and to another replica. */
+/** Stores the response before the client gets its end: the next request may follow immediately, at another replica. */
 export class ResponseRecorder extends AnswerRecorder {
   readonly #options: ResponseRecorderOptions;
 
@@ -34,7 +34,7 @@ export class ResponseRecorder extends AnswerRecorder {
     this.#options = options;
   }
 
-  /** A response that failed is kept where the client was told of it as a response. */
+  /** A failed response is stored if the client got it as a response. */
   override keep({ createdAt, usage, outcome }: AnswerEnd): Promise<void> | undefined {
     const { principal, keeper } = this.#options;
     const response = this.answer(usage);

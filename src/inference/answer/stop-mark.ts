@@ -1,12 +1,12 @@
-// What is told of an answer that a quota has ended.
+// The mark of an answer that a quota ended.
 import { usdOf } from "../../base/money.ts";
 import type { StoppedBy } from "../../domain/limits/limits.ts";
 import type { StopMark } from "../../requests/dialects/answer.ts";
 
-/** The code of it in the ledger, where the answer was served all the same. */
+/** The code in the ledger for such an answer, which was served nevertheless. */
 export const spentCode = "quota_spent";
 
-/** For its client. */
+/** Returns the mark for the client. */
 export function stopMark(by: StoppedBy | undefined): StopMark {
   if (!by) return { stopped_by: "quota", quota: {} };
   const { quota, unit, period } = by;

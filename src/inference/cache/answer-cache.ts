@@ -1,4 +1,4 @@
-// Whether the answer to a request may be one that is kept: what its model, its key and its client say.
+// Decides whether a request may get a cached answer, by its model, its key and its headers.
 import { fieldError } from "../../base/errors.ts";
 import type { Model } from "../../domain/models/model.ts";
 import { type CachePolicy, defaultCachePolicy } from "../../domain/models/policies/cache.ts";
@@ -8,15 +8,15 @@ import { type AnswerCacheParts, CachedRequest } from "./cached-request.ts";
 import { hasRemoteMedia, isDeterministic } from "./request-digest.ts";
 
 export const cacheHeader = "x-headrace-cache";
-/** What a client may say in it. */
+/** Values of the cache header. */
 const wishes = ["use", "refresh", "off"] as const;
 type Wish = (typeof wishes)[number];
 
-/** What is asked for, and who asks. */
+/** The request and its sender. */
 interface Asked {
   readonly request: DecodedRequest;
   readonly principal: Principal;
-  /** The value that the client sent; null, or left out: it sent none. */
+  /** Value of the client's cache header; null or absent if the client sent none. */
   readonly cacheHeader?: string | null;
 }
 
@@ -28,8 +28,9 @@ export class AnswerCache {
   }
 
   /**
-   * Undefined where a model is asked, and its answer not kept. `recording`: it is kept for its client to read it again, under
-   * an id of its own. Throws `invalid_request` for what a client may not say.
+   * Returns a request for the response cache; undefined if the model must be asked and the answer is not cached.
+   * `recording` means that the answer is stored for its client under its own id. Throws `invalid_request` for an
+   * invalid header.
    */
   open(call: Asked, model: Model, recording: boolean): CachedRequest | undefined {
     const said = call.principal.responseCache;
@@ -55,7 +56,7 @@ export class AnswerCache {
   }
 }
 
-/** What goes on from what is kept, runs in the background, or comes as a form or as a task is answered anew each time. */
+/** Requests that continue stored ones, run in the background, or come as forms or tasks always get a new answer. */
 function isRepeatable({ dialect, background, namesKept, goesOn, form }: Asked["request"]): boolean {
   return dialect.task === undefined && !background && !namesKept && goesOn === undefined && form === undefined;
 }

@@ -14,40 +14,40 @@ import { questionOf } from "./question.ts";
 import { type DigestedRequest, requestDigest } from "./request-digest.ts";
 import type { Asker, Meaning, SimilarRequests } from "./similar-requests.ts";
 
-/** What is collected is told to the ledger of bytes in steps. */
+/** Collected bytes are counted in steps of this size. */
 const countedBytes = 64 * 1024;
-/** Seconds by which the clocks of replicas may differ: what was made later than that was made by a clock that is wrong. */
+/** Seconds by which clocks of replicas may differ: an answer from further in the future has a wrong time. */
 const maxSkewSeconds = 60;
-/** Members of an answer that its maker would not give, whatever the format: it may do so the next time. */
+/** Matches members of a refused answer, in any format: another attempt may succeed. */
 const refused = /"(?:finish_reason|stop_reason|reason)"\s*:\s*"(?:content_filter|refusal)"/;
-/** Members of an answer that a token limit ended, which thinking alone may have reached. */
+/** Matches members of an answer that a token limit ended; it may consist of thinking alone. */
 const cut = /"(?:finish_reason|stop_reason|reason)"\s*:\s*"(?:length|max_tokens|max_output_tokens)"/;
-/** Types of items and blocks whose text is no text of the answer. */
+/** Types of items and blocks whose text is reasoning and not part of the answer. */
 const thoughts: ReadonlySet<unknown> = new Set(["reasoning", "thinking"]);
-/** Those of a whole one that say why it ended, and that it did not. */
+/** Matches members of a whole answer that show its end. */
 const ended = /"(?:finish_reason|stop_reason)"\s*:\s*"|"status"\s*:\s*"(?:completed|incomplete)"/;
 const unended = /"(?:finish_reason|stop_reason)"\s*:\s*null|"status"\s*:\s*"failed"/;
 
 export interface AnswerCacheParts {
   readonly store: AnswerStore;
-  /** Makes digests that nobody else can make. */
+  /** Secret key of the digests, so that only the gateway can compute them. */
   readonly key: Uint8Array;
   /** Compares requests by their meaning. */
   readonly similar: Pick<SimilarRequests, "vectorOf" | "nearest" | "add" | "remove" | "mark">;
   readonly clock: Pick<Clock, "nowSeconds">;
-  /** A longer answer is not kept. */
+  /** Maximum bytes of a cached answer. */
   readonly maxAnswerBytes: number;
 }
 
-/** The parts of the request that its lookup in the response cache depends on. */
+/** The facts of a request that its look-up in the response cache depends on. */
 export interface LookingUp {
   readonly memoryAccount: MemoryAccount;
   readonly cancellation: Cancellation;
   readonly priority: Priority;
   readonly width: number;
-  /** Names of the guardrails that have looked at it. */
+  /** Names of the guardrails that have checked the request. */
   readonly checkedBy?: readonly string[] | undefined;
-  /** The most tokens of each generation that quotas which end answers allow; undefined: as many as there are. */
+  /** Returns the maximum tokens of each generation by quotas that can end answers; undefined if they set none. */
   maxTokensOf(model: Model): number | undefined;
 }
 
@@ -55,7 +55,7 @@ export interface CachedRequestOptions {
   readonly parts: AnswerCacheParts;
   readonly asked: DigestedRequest;
   readonly policy: CachePolicy;
-  /** Whether its client wants a new answer. */
+  /** True if the client wants a new answer. */
   readonly refreshes: boolean;
   readonly neverLeaves: boolean;
 }
@@ -71,7 +71,7 @@ export class CachedRequest {
   #answerKey: AnswerKey | undefined;
   #mark: unknown;
   #meaning: Meaning | undefined;
-  /** Whether its answer is still to be kept: it is a new one, and not too long. */
+  /** True while the answer is to be cached: it is new and not too long. */
   #keeps = false;
   #events = "";
   #whole: Buffer | undefined;
@@ -82,12 +82,12 @@ export class CachedRequest {
     this.policy = options.policy;
   }
 
-  /** Whether it wants the events of a stream. */
+  /** True if the events of a stream must be added. */
   get collects(): boolean {
     return this.#keeps;
   }
 
-  /** Undefined where a model is to be asked. Never rejects. */
+  /** Finds a cached answer; undefined if the model must be asked. Never rejects. */
   find(open: LookingUp): KeptAnswer | undefined | Promise<KeptAnswer | undefined> {
     const { asked, parts, refreshes } = this.#options;
     const digest = requestDigest(asked, parts.key);
@@ -133,8 +133,9 @@ export class CachedRequest {
   }
 
   /**
-   * One that a quota would end is not given: it has to be ended by whoever makes it. Nor one that is older than the policy
-   * has it by now, or of another time, as the clock was set.
+   * Reports whether a cached answer may be used. An answer that a quota would end is not used, because the engine's
+   * answer must be ended. An answer older than the current policy allows, or from the future after a clock change, is
+   * not used either.
    */
   #fits({ usage, at }: KeptAnswer, open: LookingUp): boolean {
     const age = this.#options.parts.clock.nowSeconds() - at;
@@ -143,7 +144,7 @@ export class CachedRequest {
     return most === undefined || usage.completionTokens <= most * open.width;
   }
 
-  /** Text of one or more events of the stream, as they go to the client. */
+  /** Adds the text of one or more events of the stream, as sent to the client. */
   add(events: string, memoryAccount: MemoryAccount): void {
     this.#events += events;
     const length = this.#events.length;
@@ -156,14 +157,14 @@ export class CachedRequest {
     else this.#heldBytes = length;
   }
 
-  /** A whole answer, as it goes to the client. */
+  /** Adds a whole answer, as sent to the client. */
   addWhole(body: string | Bytes): void {
     if (!this.#keeps || body.length > this.#options.parts.maxAnswerBytes) return;
-    // What is there lies in a buffer with others.
+    // The bytes are copied, because they share a buffer with other data.
     this.#whole = typeof body === "string" ? Buffer.from(body) : Buffer.from(body.solid.view);
   }
 
-  /** It was answered, whole and without fault. */
+  /** Caches the answer, which is complete and without fault. */
   keep(usage: TokenUsage, ignored: readonly string[]): void {
     const { parts, policy } = this.#options;
     const bytes = this.#whole ?? (this.#events === "" ? undefined : Buffer.from(this.#events));
@@ -175,7 +176,10 @@ export class CachedRequest {
     if (this.#meaning) parts.similar.add(this.#meaning, this.#answerKey);
   }
 
-  /** What is empty, refused or has no end was a mishap: it would be one for an hour if it were kept. */
+  /**
+   * Reports whether the answer is useful. An empty, refused or unfinished answer may be an accident and must not be
+   * repeated for an hour.
+   */
   #isAnswered(bytes: Buffer, usage: TokenUsage): boolean {
     if (!this.#options.asked.request.dialect.generates) return true;
     const text = bytes.toString("latin1");
@@ -183,7 +187,7 @@ export class CachedRequest {
     return !this.#whole || (ended.test(text) && !unended.test(text));
   }
 
-  /** Reports whether the answer has a text or a call. */
+  /** Reports whether the answer has text or a call. */
   #saysAny(bytes: Buffer): boolean {
     const { dialect } = this.#options.asked.request;
     const answer = bytes.toString();
@@ -199,7 +203,7 @@ export class CachedRequest {
     });
   }
 
-  /** Nothing of it is kept any more that was not handed over before. */
+  /** Drops everything that was not handed over to the cache. */
   release(memoryAccount: MemoryAccount): void {
     if (this.#heldBytes > 0) memoryAccount.release("answers", this.#heldBytes);
     this.#heldBytes = 0;

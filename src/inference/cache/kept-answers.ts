@@ -9,7 +9,7 @@ import type { SimilarRequests } from "./similar-requests.ts";
 export interface KeptAnswersOptions {
   store: Pick<AnswerStore, "forget">;
   similar: Pick<SimilarRequests, "forget">;
-  /** For the other processes. */
+  /** Announces changes to the other processes. */
   feed: Pick<ChangeFeed, "announce">;
   audit: Pick<AuditLog, "append">;
 }
@@ -21,24 +21,24 @@ export class KeptAnswers {
     this.#options = options;
   }
 
-  /** Rejects where not all of them can be forgotten now. */
+  /** Removes cached answers. Rejects if not all of them can be removed now. */
   async forget(principal: Principal, which: ForgottenAnswers, origin: Origin): Promise<void> {
     const { store, similar, feed, audit } = this.#options;
     const { accountId, model } = which;
     const detail = { model: model ?? null };
-    // First: what is done without a word of it could not be found out.
+    // The audit event comes first: a removal without an event could not be traced.
     await audit.append([
       auditEvent("cache.cleared", principal, origin, { accountId: accountId ?? null, targetId: model ?? null, detail }),
     ]);
-    // What means the same is not told apart by its model.
+    // Entries of similar questions do not record their model, so clearing one model clears all entries.
     similar.forget(model === undefined ? accountId : undefined);
     await store.forget(which);
     feed.announce("answers", model === undefined && accountId !== undefined ? [accountId] : undefined);
   }
 
   /**
-   * Those of accounts that end, or that somebody leaves for good: what was asked and answered there does not wait for its
-   * time. Never rejects: a store that is away forgets it once it is back.
+   * Removes the answers of accounts that are deleted, or that a person leaves for good, without waiting for their
+   * expiry. Never rejects: a store that is away removes them later.
    */
   async forgetAccounts(ids: readonly string[]): Promise<void> {
     if (ids.length === 0) return;

@@ -1,4 +1,4 @@
-// The response cache in the memory of this process, within one bound for all accounts.
+// The response cache in the memory of this process, with one limit for all accounts.
 import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import type { Clock } from "../../base/clock.ts";
 import type {
@@ -14,27 +14,27 @@ interface Entry {
   readonly model: string;
 }
 
-/** The least recently used first. */
+/** The answers of an account, least recently used first. */
 class AccountAnswers {
   readonly entries = new Map<string, Entry>();
   bytes = 0;
 }
 
-/** What an entry takes beside the bytes of its answer: digest, usage, and its places in maps. */
+/** Bytes of an entry beside its answer: digest, usage, and map entries. */
 const entryBytes = 512;
-/** With each answer that is written so many others are looked at, whether their time is over. */
+/** Number of entries that are checked for expiry with each write. */
 const stepsPerWrite = 16;
 
 /**
- * Where there is no room, the account that has the most loses what it did not use for the longest time: so nobody loses
- * anything by others who keep more.
+ * If the memory is full, the account with the most bytes loses its least recently used answer, so that no account is
+ * displaced by accounts that store more.
  */
 export class MemoryAnswers implements AnswerStore {
   readonly #clock: Pick<Clock, "nowSeconds">;
   readonly #maxBytes: number;
   readonly #accounts = new Map<string, AccountAnswers>();
   #bytes = 0;
-  /** Raised by each `forget`: an answer that was asked for before it is not kept after it. */
+  /** Incremented by each `forget`: an answer that was requested before is not cached afterwards. */
   #mark = 0;
   #looked: Iterator<[string, AccountAnswers]> | undefined;
   #lookedInto: { of: AccountAnswers; accountId: string; entries: Iterator<[string, Entry]> } | undefined;

@@ -1,18 +1,18 @@
-// The last message of a conversation, apart from all that comes before it: what may be compared by its meaning.
+// Extracts the last message of a conversation, whose meaning may be compared, from the messages before it.
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
 
 export interface Question {
   readonly text: string;
-  /** The member that it stands in, as JSON without it. */
+  /** The member that contains the message, as JSON without the message. */
   readonly around: { readonly name: string; readonly text: string };
 }
 
-/** Embedding models read no more of a text, and what is longer seldom means the same as another. */
+/** Maximum length of a question. Embedding models read no more, and longer texts seldom have the same meaning. */
 const maxQuestionLength = 8_000;
-/** Bytes of a body; no tree is made of a longer one for this, as that takes many times the memory, and everybody waits. */
+/** Maximum bytes of a body that is parsed for this, because a parsed tree takes many times the memory and blocks other requests. */
 const maxBodyLength = 256 * 1024;
 
-/** Undefined where the last message is not one of its user's, of text alone. */
+/** Returns the question; undefined if the last message is not a user's message of text alone. */
 export function questionOf(request: DecodedRequest): Question | undefined {
   const { dialect, bodyBytes } = request;
   if (!dialect.format || bodyBytes > maxBodyLength) return undefined;

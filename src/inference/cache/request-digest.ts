@@ -1,17 +1,17 @@
-// What of a request an answer depends on, as a digest: two that have the same get the same answer.
+// Computes a digest of everything in a request that its answer depends on: requests with the same digest get the same answer.
 import { endOfString } from "../../base/text/json-text.ts";
 import type { Model } from "../../domain/models/model.ts";
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
 
-/** Raised where what goes into a digest changes: what was kept by another rule is not found. */
+/** Increase this if the content of the digest changes, so that answers under earlier rules are not found. */
 const version = "1";
 
-/** Told of who asks and how it is counted, kept or sent, and nothing of what is answered. */
+/** Members about the sender, accounting, storage or transport, which do not affect the answer. */
 const withoutEffect: ReadonlySet<string> = new Set([
   ...["model", "stream", "store"],
   ...["user", "metadata", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"],
 ]);
-/** A response repeats what its request says of those, so there they matter. */
+/** Members that do not affect the answer. A response repeats them, so they count in the digest of Responses requests. */
 const withoutEffectUnrepeated: ReadonlySet<string> = new Set(["model", "stream", "store"]);
 
 export interface DigestedRequest {
@@ -22,8 +22,9 @@ export interface DigestedRequest {
 }
 
 /**
- * Hex HMAC-SHA-256 under `key`. The order of members at the top and blanks between values do not matter; below the top the
- * order does, as models are shown tools and schemas as they stand; so do blanks in values that are very long. `replaced`: what stands in place of a member.
+ * Returns the hex HMAC-SHA-256 under `key`. The order of top-level members and white space between values do not
+ * matter. In inner values the order matters, because models see tools and schemas as sent; in very long values white
+ * space matters too. `replaced` holds replacements of members.
  */
 export function requestDigest(
   { request, model, accountId, environment }: DigestedRequest,
@@ -47,14 +48,14 @@ export function requestDigest(
 }
 
 const blanks = /[\t\n\r ]+/g;
-/** Characters of a value from which on it counts as it stands: looking for its blanks would keep everybody waiting. */
+/** Number of characters from which on a value counts with its white space, because searching it would block other requests. */
 const longValue = 256 * 1024;
 
 function valueIn(text: string, start: number, end: number): string {
   return end - start > longValue ? text.slice(start, end) : withoutBlanks(text, start, end);
 }
 
-/** The JSON value that stands there without what may stand between its parts. */
+/** Returns the JSON value at this position without white space between its parts. */
 function withoutBlanks(text: string, start: number, end: number): string {
   let compact = "";
   for (let at = start; at < end; ) {
@@ -68,14 +69,14 @@ function withoutBlanks(text: string, start: number, end: number): string {
   return compact;
 }
 
-/** Whether its model is asked for the likeliest answer, or for what comes out the same each time. */
+/** Reports whether the request asks for the most likely answer, or for one that is the same each time. */
 export function isDeterministic({ dialect, text, members }: DecodedRequest): boolean {
   if (!dialect.generates) return true;
   const temperature = members.get("temperature");
   return temperature !== undefined && Number(text.slice(temperature.valueStart, temperature.valueEnd)) === 0;
 }
 
-/** Reports whether what a model sees stands behind an address or a file's id, and so may change, or go, meanwhile. */
+/** Reports whether the model reads something by URL or file id, which may change or disappear. */
 export function hasRemoteMedia({ dialect, hasMedia, body }: DecodedRequest): boolean {
   return hasMedia && isRemote(body[dialect.promptMember], false);
 }
@@ -90,7 +91,7 @@ function isRemote(value: unknown, isMedia: boolean): boolean {
   });
 }
 
-/** Members that hold media, or their address, in the parts of all formats. */
+/** Members that hold media or their URL, in the parts of all formats. */
 const mediaMembers: ReadonlySet<string> = new Set([
   ...["image_url", "video_url", "audio_url", "file_url", "file", "source", "image", "video", "audio"],
 ]);

@@ -1,4 +1,4 @@
-// Requests that differ in their last message alone, told apart by what that means: vectors of an embedding model.
+// Finds requests that differ only in their last message and mean the same, by vectors of an embedding model.
 import { bufferedBytes, type MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -6,15 +6,15 @@ import type { AnswerKey } from "../../domain/models/policies/answer-store.ts";
 import type { Priority } from "../../domain/models/policies/priority.ts";
 import type { OwnCalls } from "../own-calls.ts";
 
-/** An answer is not kept waiting for longer than most models take to read a message. */
+/** Milliseconds to wait for a vector: no longer than most models take to read a message. */
 const deadlineMs = 1_000;
-/** A model that did not answer in time is left alone for so long: its requests are not all kept waiting in vain. */
+/** Milliseconds for which a model that did not answer in time is not asked, so that requests do not all wait in vain. */
 const restMs = 10_000;
-/** Looked through one by one: some hundred thousandths of a second. */
+/** Maximum entries of a partition. They are compared one by one, which takes some hundredths of a millisecond. */
 const maxOfPartition = 256;
-/** Dimensions; a longer one is no embedding. */
+/** Maximum dimensions of a vector. A longer answer is no embedding. */
 const maxVectorLength = 8_192;
-/** What an entry takes beside its vector. */
+/** Bytes of an entry beside its vector. */
 const entryBytes = 256;
 
 export interface Asker {
@@ -22,16 +22,16 @@ export interface Asker {
   readonly cancellation: Cancellation;
   readonly neverLeaves: boolean;
   readonly priority: Priority;
-  /** Names of the guardrails that have looked at it. */
+  /** Names of the guardrails that have checked the request. */
   readonly checkedBy?: readonly string[] | undefined;
 }
 
-/** A question, and with what it may be compared: requests that are the same but for it. */
+/** A question and its partition: requests that are equal except for the question. */
 export interface Meaning {
   readonly partition: string;
-  /** It has the length 1: the product of two is their cosine. */
+  /** A vector of length 1: the dot product of two is their cosine. */
   readonly vector: Float32Array;
-  /** `SimilarRequests.mark` of when it was asked. */
+  /** Value of `SimilarRequests.mark` when the request arrived. */
   readonly mark: number;
 }
 
@@ -47,15 +47,15 @@ interface Partition {
 export interface SimilarRequestsOptions {
   readonly ownCalls: OwnCalls;
   readonly clock: Pick<Clock, "monotonicMs">;
-  /** All partitions together. */
+  /** Maximum bytes of all partitions together. */
   readonly maxBytes: number;
 }
 
-/** In memory of this process alone, and without the texts. The partition that was not used for the longest time goes first. */
+/** Kept only in the memory of this process, without the texts. The least recently used partition is dropped first. */
 export class SimilarRequests {
   readonly #options: SimilarRequestsOptions;
   readonly #partitions = new Map<string, Partition>();
-  /** Models that did not answer in time, until when they are left alone: monotonic milliseconds. */
+  /** Models that did not answer in time, and the monotonic time until which they are not asked. */
   readonly #resting = new Map<string, number>();
   #bytes = 0;
   #mark = 0;
@@ -68,12 +68,12 @@ export class SimilarRequests {
     return this.#bytes;
   }
 
-  /** Raised by each `forget`: what was asked before it is not kept after it. */
+  /** Incremented by each `forget`: a request that arrived before is not stored afterwards. */
   get mark(): number {
     return this.#mark;
   }
 
-  /** Undefined where there is none in time. Never rejects. */
+  /** Returns the vector of a text; undefined if there is none in time. Never rejects. */
   async vectorOf(text: string, model: string, asker: Asker): Promise<Float32Array | undefined> {
     if (this.#isResting(model)) return undefined;
     const cancellation = new Cancellation();
@@ -91,7 +91,7 @@ export class SimilarRequests {
       this.#resting.delete(model);
       return readVector(answer);
     } catch {
-      // Its own request tells why; this one is answered as if nothing were kept.
+      // The embedding request itself records the reason; this request is answered as if nothing were cached.
       return undefined;
     } finally {
       clearTimeout(timer);
@@ -99,7 +99,7 @@ export class SimilarRequests {
     }
   }
 
-  /** The digest of the request whose question is the nearest, where that is as near as `threshold`. */
+  /** Returns the digest of the request with the most similar question, if the similarity reaches `threshold`. */
   nearest(partition: string, vector: Float32Array, threshold: number): string | undefined {
     const found = this.#partitions.get(partition);
     if (!found) return undefined;
@@ -132,7 +132,7 @@ export class SimilarRequests {
     }
   }
 
-  /** Its answer is kept no longer: what is nearest after it is found from now on. */
+  /** Removes an entry whose answer is no longer cached, so that the next most similar one is found. */
   remove(partition: string, digest: string): void {
     const entries = this.#partitions.get(partition)?.entries ?? [];
     const index = entries.findIndex((entry) => entry.digest === digest);
@@ -140,7 +140,7 @@ export class SimilarRequests {
     if (entries.length === 0) this.#partitions.delete(partition);
   }
 
-  /** What an account has; left out: all. */
+  /** Removes the entries of an account, or all entries. */
   forget(accountId?: string): void {
     this.#mark++;
     for (const [partition, within] of this.#partitions) {
@@ -152,7 +152,7 @@ export class SimilarRequests {
     this.forget();
   }
 
-  /** Once its time is over one request tries it, and the others go on without. */
+  /** Reports whether the model is not to be asked. After the pause, one request tries the model while the others go without. */
   #isResting(model: string): boolean {
     const untilMs = this.#resting.get(model);
     if (untilMs === undefined) return false;
@@ -191,12 +191,12 @@ function product(a: Float32Array, b: Float32Array): number {
   return sum;
 }
 
-/** Undefined where the answer has no vector of some length. */
+/** Returns the vector; undefined if the answer has none with a length. */
 function readVector(answer: string): Float32Array | undefined {
   const { data } = JSON.parse(answer) as { data?: readonly { embedding?: unknown }[] };
   const numbers = data?.[0]?.embedding;
   if (!Array.isArray(numbers) || numbers.length === 0 || numbers.length > maxVectorLength) return undefined;
-  // What is no number stands there as null, and would count as 0: the rest of such a vector points anywhere.
+  // JSON has null for a value that is no number. It would count as 0 and give the vector a wrong direction.
   if (!numbers.every((one) => typeof one === "number")) return undefined;
   const vector = Float32Array.from(numbers);
   const length = Math.sqrt(product(vector, vector));

@@ -1,4 +1,4 @@
-// Goes on with a streamed answer at another deployment where its model server broke off, exactly behind what was delivered.
+// Continues a streamed answer at another deployment after its model server broke off, exactly where the delivered text ends.
 
 import { type MaybePromise, whenSettled } from "../../base/deferred.ts";
 import { BlamelessError, GatewayError } from "../../base/errors.ts";
@@ -17,26 +17,26 @@ import { type DispatchDeps, dispatch } from "../routing/dispatch.ts";
 import { continuedBody, goesOnFrom, isContinuable, isWithinStop } from "./continued-body.ts";
 import { SaidText } from "./said-text.ts";
 
-/** An answer that breaks off more often than this is not worth the prompts that are read for it. */
+/** Maximum continuations: an answer that breaks off more often is not worth reading the prompt again. */
 const maxContinuations = 3;
-/** A count that takes longer is not waited for. */
+/** Milliseconds after which a token count is no longer awaited. */
 const maxCountMs = 1_000;
 
 /** The request whose answer is continued. */
 export interface ContinuedRequest extends Sender {
   readonly request: DecodedRequest;
   readonly deps: DispatchDeps;
-  /** What took it broke off, having used so much. Called before it is looked for another one. */
+  /** Called before another deployment is searched: the current one broke off after this usage. */
   cutOff(dispatched: Dispatched, error: unknown, usage: TokenUsage): void;
-  /** Another one goes on. */
+  /** Called when another deployment continues. */
   wentOn(dispatched: Dispatched): void;
-  /** Another one would have gone on, and its client does not want it any more. */
+  /** Called when another deployment would continue, but the client does not want the answer any more. */
   cameLate(dispatched: Dispatched): void;
 }
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** What there is behind a break; `spent`: a quota has nothing left for the prompt that would be read once more. */
+/** The decision after a break. `spent` means that a quota has too little left to read the prompt again. */
 export type Verdict = "goes_on" | "cannot" | "at_limit" | "spent";
 
 export class Continuation implements Continuing {
@@ -44,25 +44,25 @@ export class Continuation implements Continuing {
   readonly outcomes: ContinuationOutcome[] = [];
   /** UTF-8 bytes of the answer so far. */
   writtenBytes = 0;
-  /** Tokens of the answer so far, and of prompts that were read, and are read now, beside the request's own. */
+  /** Tokens of the answer so far, and of prompts that were or are being read, in addition to the request's own. */
   writtenTokens = 0;
   rereadTokens = 0;
-  /** A server broke off behind the last token that its client allowed. */
+  /** True if a server broke off after the last token that the client allowed. */
   isAtLimit = false;
-  /** What the server has used that ends the answer, where others had a part in it; undefined: all of it. */
+  /** Usage of the server that ends the answer, if other servers contributed; undefined if one server did everything. */
   lastUsage: TokenUsage | undefined;
   readonly #open: ContinuedRequest;
   #times = 0;
-  /** The number of the part that is asked for, among those that the client gets. */
+  /** The number of the requested part, among the parts that the client gets. */
   #part = 0;
-  /** Whether whoever answered so far took a last message of the assistant's as the begin of its answer. */
+  /** True if all servers so far continued a last assistant message as the beginning of their answer. */
   #prefills = true;
   #isUnderWay = false;
-  /** What was delivered; empty: nothing was, and it begins anew. */
+  /** The delivered text; empty if nothing was delivered, so that the answer begins anew. */
   #text = "";
-  /** The request as chats and completions are asked; undefined: nothing of an answer was delivered. */
+  /** The request as a chat or completion; undefined if nothing was delivered. */
   #body: Body | undefined;
-  /** That which broke off, where it was well until then: it is asked again where there is no other. */
+  /** The deployment that broke off, if it worked until then; it is asked again if there is no other. */
   #again: Deployment | undefined;
   #cut: Dispatched | undefined;
 
@@ -71,7 +71,7 @@ export class Continuation implements Continuing {
     this.said = new SaidText(open.memoryAccount);
   }
 
-  /** Whether a deployment is being looked for. */
+  /** True while a deployment is being searched. */
   get isUnderWay(): boolean {
     return this.#isUnderWay;
   }
@@ -80,13 +80,16 @@ export class Continuation implements Continuing {
     return this.#times;
   }
 
-  /** Whether the fault is one of the model server, and not of its client, of the request or of the gateway. */
+  /** Reports whether the model server is at fault, and not the client, the request or the gateway. */
   isCut(error: unknown): boolean {
     if (this.#open.cancellation.cancelled || error instanceof BlamelessError) return false;
     return !(error instanceof GatewayError) || isEngineFault(error);
   }
 
-  /** `isBegun`: whether its client has a part of it, or guardrails have. To be followed by `dispatch` where it goes on. */
+  /**
+   * Decides whether to continue. `isBegun` is true if the client or the guardrails have a part of the answer. If the
+   * result is "goes_on", call `dispatch`.
+   */
   begins(cut: Dispatched, error: unknown, observed: AnswerStream, isBegun: boolean): Verdict {
     const verdict = isBegun ? this.#judged(cut, observed) : "goes_on";
     if (verdict === "at_limit") {
@@ -119,14 +122,14 @@ export class Continuation implements Continuing {
       this.#body = undefined;
       this.said.restart();
     }
-    // It was well until now, also where others that it broke off for put it to rest.
+    // The deployment worked until now, even if other requests have suspended it.
     this.#again = cut.deployment;
     this.#cut = cut;
     this.#times++;
     return "goes_on";
   }
 
-  /** What was written, and read for it, so far. */
+  /** Counts the tokens that were generated so far and those read for them. */
   #count(observed: AnswerStream, isBegun: boolean): void {
     const { request } = this.#open;
     const soFar = isBegun && observed.deliveredBytes > 0 ? streamUsage(request, observed, false) : undefined;
@@ -136,7 +139,7 @@ export class Continuation implements Continuing {
     this.rereadTokens = soFar ? soFar.promptTokens + soFar.completionTokens : 0;
   }
 
-  /** The answer is over, however it ended. */
+  /** Called when the answer is over, however it ended. */
   ends(observed: StreamObservation, ended: boolean): void {
     if (observed.cut) this.lastUsage = lastPartUsage(this.#open.request, observed, ended);
   }
@@ -144,7 +147,7 @@ export class Continuation implements Continuing {
   #judged({ translation }: Dispatched, observed: AnswerStream): Verdict {
     const { request, recording, seal } = this.#open;
     const text = this.said.whole;
-    // Only chats and completions are gone on with: so to the client it has to have been one, or translated from one.
+    // Only chats and completions can be continued, so the client's request must be one or must have been translated to one.
     const isAskedAlike =
       (translation === undefined) === (formatFor(request, inChat, request.model) === request.dialect);
     if (text === undefined || !isAskedAlike) return "cannot";
@@ -158,7 +161,7 @@ export class Continuation implements Continuing {
     return "goes_on";
   }
 
-  /** Settles with the deployment that goes on: one that the model has now, as operators may have said otherwise meanwhile. */
+  /** Settles with the deployment that continues. It is one that the model has now, because operators may have changed the deployments. */
   dispatch(): MaybePromise<Dispatched> {
     const { request, deps } = this.#open;
     const { model: before } = this.#cut as Dispatched;
@@ -169,7 +172,7 @@ export class Continuation implements Continuing {
     return next;
   }
 
-  /** It is at the client from here on, unless that left, or was told of an end, in the same moment. */
+  /** The deployment works for the client from here on, unless the client left or got its end at the same moment. */
   found(dispatched: Dispatched): void {
     this.#isUnderWay = false;
     if (this.#open.cancellation.cancelled) {
@@ -186,7 +189,7 @@ export class Continuation implements Continuing {
     this.outcomes.push("failed");
   }
 
-  /** Those that can go on; what is at rest is not asked, as nobody knows that it works. */
+  /** Returns the deployments that can continue. Suspended ones are not asked, because it is unknown whether they work. */
   candidates(ranked: readonly Deployment[]): readonly Deployment[] {
     const { router } = this.#open.deps;
     const body = this.#body;
@@ -205,7 +208,7 @@ export class Continuation implements Continuing {
     return this.#again?.engine.name === engine && this.#again.model === model;
   }
 
-  /** Whether the rest is asked for, and not all of it. */
+  /** True if only the rest of the answer is requested. */
   get asksRest(): boolean {
     return this.#body !== undefined;
   }
@@ -220,14 +223,15 @@ export class Continuation implements Continuing {
     };
     const sent = rest();
     const counted = this.#counted(engine, sent, whole);
-    // The limit would be too high by what came with other tokens in one event.
+    // If several tokens came in one event, the estimated remaining limit would be too high.
     if (!counted || request.tokenLimit === undefined) return engine.send(sent, cancellation);
     return counted.then(() => engine.send(rest(), cancellation));
   }
 
   /**
-   * How many tokens each part of the answer had is told by the prompts behind it: they are counted by whoever goes on, beside the
-   * request. Undefined where it cannot count; resolves once it has, or when that takes too long.
+   * Determines the tokens of each part of the answer from the prompts that follow it. The server that continues
+   * counts them, in parallel to the request. Undefined if it cannot count; resolves with the count, or when counting
+   * takes too long.
    */
   #counted(engine: Engine, sent: EngineRequest, whole: EngineRequest): Promise<void> | undefined {
     const { operation } = sent;
@@ -237,7 +241,7 @@ export class Continuation implements Continuing {
       try {
         countedPrompts[index] = await engine.countTokens?.({ ...sent, operation, body }, this.#open.cancellation);
       } catch {
-        // What was delivered is estimated.
+        // The delivered tokens are estimated.
       }
     };
     const [part, first] = [this.#part, countedPrompts[0]];
@@ -255,7 +259,7 @@ export class Continuation implements Continuing {
   }
 }
 
-/** How an engine is asked that goes on, whatever else it speaks. */
+/** An engine that continues is asked with chat completions, whatever else it speaks. */
 const inChat = { formats: chatAlone };
 
 function parsed(body: Asking["body"]): Body {

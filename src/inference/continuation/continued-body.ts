@@ -1,9 +1,9 @@
-// What a server is asked that goes on with an answer where another broke off: the same, with what was delivered of it.
+// Builds the request to a server that continues an answer: the original request with the delivered text.
 import type { ChatContinuation } from "../../domain/models/engine.ts";
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** Members of a request for a chat or a completion that mean the same for the rest of an answer as for all of it. */
+/** Members of a chat or completion request that mean the same for the rest of an answer as for the whole. */
 const lasting: ReadonlySet<string> = new Set([
   ...["model", "messages", "prompt", "stream", "stream_options", "max_tokens", "max_completion_tokens"],
   ...["temperature", "top_p", "top_k", "min_p", "seed", "stop", "stop_token_ids", "logit_bias", "ignore_eos"],
@@ -12,7 +12,7 @@ const lasting: ReadonlySet<string> = new Set([
   ...["cache_salt", "cache_prompt", "prompt_cache_key", "prompt_cache_retention"],
 ]);
 
-/** Values of members that are as if they were not there. */
+/** Reports whether a member's value is equal to the absence of the member. */
 function isUndeclared(name: string, value: unknown): boolean {
   if (value === undefined || value === null || value === false || value === 0 || value === "") return true;
   if (Array.isArray(value)) return value.length === 0;
@@ -22,22 +22,25 @@ function isUndeclared(name: string, value: unknown): boolean {
 }
 
 /**
- * Whether an answer to it can be continued exactly, by its text alone. What nobody knows of here may begin anew with the rest,
- * as a grammar or a penalty would.
+ * Reports whether an answer can be continued exactly by its text. An unknown member, such as a grammar or a penalty,
+ * may start over with the rest.
  */
 export function isContinuable(body: Body): boolean {
   for (const [name, value] of Object.entries(body)) if (!lasting.has(name) && !isUndeclared(name, value)) return false;
   const { messages, prompt } = body;
-  // A completion without a limit has that of its server, of which nobody knows how much is left.
+  // A completion without a limit gets the limit of its server, and it is unknown how much of that is left.
   return Array.isArray(messages) || (typeof prompt === "string" && limitOf(body) !== undefined);
 }
 
-/** The tokens that an answer may have; undefined where nothing limits it. */
+/** Returns the token limit of the answer; undefined without a limit. */
 function limitOf({ max_completion_tokens: newer, max_tokens: older }: Body): number | undefined {
   return typeof newer === "number" ? newer : typeof older === "number" ? older : undefined;
 }
 
-/** Whether the text ends as one of the request's stop sequences begins: the rest of it may come, and nobody would know it for one. */
+/**
+ * Reports whether the text ends with the beginning of a stop sequence. If the rest of the sequence followed, it would
+ * not be recognised.
+ */
 export function isWithinStop({ stop }: Body, text: string): boolean {
   const sequences: readonly unknown[] = Array.isArray(stop) ? stop : [stop];
   return sequences.some((one) => typeof one === "string" && endsAsBegins(text, one));
@@ -50,23 +53,23 @@ function endsAsBegins(text: string, sequence: string): boolean {
   return false;
 }
 
-/** What templates know a thought by, and write anew, or leave out, in messages. */
+/** Matches marks by which templates recognise reasoning. In messages, they rewrite or remove it. */
 const thoughtMark = /<\/?think|\[\/?THINK\]|<\|channel\|>/;
 
 /**
- * Whether such a server goes on exactly behind this text, where the client's own messages end as they do. `prefilled`: whether
- * those that wrote it took a last message of the assistant's as its begin, too.
+ * Reports whether the server continues exactly after this text, if the client's messages end in this way. `prefilled`
+ * is true if the servers that wrote the text also continued a last assistant message.
  */
 export function goesOnFrom(body: Body, text: string, how: ChatContinuation, prefilled: boolean): boolean {
   const { messages } = body;
   if (!Array.isArray(messages)) return true;
   const began = beganByClient(body);
   if (how === "last_message") return began === "no" || (began === "text" && prefilled);
-  // Templates may cut white space around a message, and the model would write it again.
+  // Templates may trim white space around a message, and the model would generate it again.
   return began === "no" && text.trim() === text && !thoughtMark.test(text);
 }
 
-/** `written`: tokens of the answer so far, which its limit no longer has. */
+/** Builds the body. `written` is the number of tokens so far, which are subtracted from the limit. */
 export function continuedBody(body: Body, text: string, how: ChatContinuation, written: number): string {
   const limits: Record<string, number> = {};
   for (const name of ["max_completion_tokens", "max_tokens"]) {
@@ -86,7 +89,7 @@ export function continuedBody(body: Body, text: string, how: ChatContinuation, w
   });
 }
 
-/** Whether the client's last message is the begin of the answer itself. */
+/** Returns whether the client's last message is the beginning of the answer itself. */
 function beganByClient({ messages }: Body): "no" | "text" | "other" {
   const last = (Array.isArray(messages) ? messages.at(-1) : undefined) as Body | undefined;
   if (last?.["role"] !== "assistant") return "no";

@@ -1,11 +1,11 @@
-// The text of an answer as far as it was delivered, kept so that another server can go on from there.
+// The delivered text of an answer, kept so that another server can continue it.
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { SaidListener } from "../../requests/dialects/answer.ts";
 
-/** Nothing is kept of a longer answer. */
+/** Maximum bytes. Text of a longer answer is not kept. */
 const maxBytes = 1024 * 1024;
-/** Pieces are gathered into blocks of so many characters: a string of very many pieces takes far more memory than its text. */
+/** Pieces are joined into blocks of this many characters: a string of very many pieces takes far more memory than its text. */
 const blockCharacters = 2048;
 
 export class SaidText implements SaidListener {
@@ -13,10 +13,10 @@ export class SaidText implements SaidListener {
   readonly #memoryAccount: MemoryAccount;
   #blocks: Buffer[] = [];
   #recent = "";
-  /** Those of the blocks, which are on the account of the request. */
+  /** Bytes of the blocks, which are counted on the request's account. */
   #bytes = 0;
   #isText = true;
-  /** Whether the server that answers now was given the text so far. */
+  /** True if the current server was given the text so far. */
   isGiven = false;
 
   constructor(memoryAccount: MemoryAccount) {
@@ -40,15 +40,15 @@ export class SaidText implements SaidListener {
     this.release();
   }
 
-  /** Undefined where it is not known, or was no text alone. */
+  /** The whole text; undefined if it is unknown, or if the answer was not text alone. */
   get whole(): string | undefined {
     if (!this.#isText) return undefined;
     const text = Buffer.concat(this.#blocks).toString() + this.#recent;
-    // Half a character is no text that could be sent.
+    // Half of a surrogate pair cannot be sent.
     return text.isWellFormed() ? text : undefined;
   }
 
-  /** Nothing of it came to anybody: an answer begins anew. */
+  /** Restarts with an empty text: nothing was delivered. */
   restart(): void {
     this.release();
     this.countedPrompts.length = 0;
@@ -64,7 +64,7 @@ export class SaidText implements SaidListener {
   }
 
   #gather(): void {
-    // The other half of a character comes with the next piece.
+    // The other half of the surrogate pair comes with the next piece.
     if (!this.#recent.isWellFormed()) {
       if (this.#recent.length >= 2 * blockCharacters) this.other();
       return;

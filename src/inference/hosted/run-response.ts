@@ -1,4 +1,4 @@
-// Runs a response whose tools are of servers that the gateway knows: the model's turns, and its calls between them.
+// Runs a response with tools of MCP servers that the gateway knows: the model's turns, and the tool calls between them.
 
 import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import type { Bytes } from "../../base/bytes/byte-span.ts";
@@ -49,21 +49,21 @@ import type { HostedTools, ToolAsker } from "./model-tools.ts";
 import { AgentStepCall } from "./turn-call.ts";
 import { TurnStream } from "./turn-stream.ts";
 
-/** A model that only calls tools would never end; at the last turn it has to answer. */
+/** Maximum turns. In the last turn the model must answer, because a model that only calls tools would never end. */
 const maxTurns = 50;
-/** Calls of one turn that run at once. */
+/** Maximum concurrent calls of one turn. */
 const callsAtOnce = 8;
-/** Tools of all servers together that one request may offer. */
+/** Maximum tools of all servers together in one request. */
 const maxTools = 512;
 const nothingBefore: GoesOn = { previousId: null, keptAfter: null, conversationId: null, input: [] };
 
-/** Does what `run` does; where a request names servers that are known here, their tools are run for it. */
+/** Does what `run` does, and runs the tools of MCP servers that the request names and that the gateway knows. */
 export function runResponse<Result>(call: InferenceCall<Result>, deps: InferenceDeps): MaybePromise<Result> {
   const { hosted } = deps;
   if (!hosted || !call.request.namesServers) return run(call, deps);
   const asked = askedServers(call.request.body);
   const names = asked.map((server) => hosted.tools.serverOf(call.principal, server));
-  // None is known here: a model's own server may reach them.
+  // The gateway knows none of these servers, but the model server may reach them.
   if (asked.every(({ url }, index) => url !== undefined && names[index] === undefined)) return run(call, deps);
   const servers = asked.map((server, index) => [server, known(server, names[index])] as const);
   requireScope(call.principal, "tools:use");
@@ -86,29 +86,29 @@ class HostedRun<Result> implements Stoppable {
   setIndex = noIndex;
   readonly #call: InferenceCall<Result>;
   readonly #deps: InferenceDeps;
-  /** What is kept of it is kept once, at its end. */
+  /** Turns are not stored separately: the response is stored once, at its end. */
   readonly #turnDeps: InferenceDeps;
   readonly #hosted: HostedTools;
   readonly #servers: readonly (readonly [AskedServer, string])[];
   readonly #body: Json;
   readonly #asker: ToolAsker;
-  /** Ends calls of tools, where the client leaves or the server stops. */
+  /** Cancels tool calls when the client leaves or the server stops. */
   readonly #calling = new Cancellation();
   readonly #names: ReadonlyMap<string, string>;
-  /** What the model is told in the next turn. */
+  /** Items for the model in the next turn. */
   #items: Json[] = [];
   #offered: OfferedTools | undefined;
   #turns = 0;
   #calls = 0;
-  /** Whether guardrails have let the first turn pass. */
+  /** True if guardrails have passed the first turn. */
   #isLookedAt = false;
-  /** What the turn at hand may call. */
+  /** Tool choice of the current turn. */
   #choice: unknown;
-  /** Bytes of what tools gave. */
+  /** Number of bytes of tool results. */
   #bufferedBytes = 0;
-  /** Gives back what the body of the turn takes. */
+  /** Releases the bytes of the turn's body. */
   #releaseBody = () => {};
-  /** What all turns so far used. */
+  /** Usage of all turns so far. */
   #used: UsageEnd | undefined;
   #ended: { outcome: UsageOutcome; error: unknown } = { outcome: "completed", error: undefined };
 
@@ -134,12 +134,12 @@ class HostedRun<Result> implements Stoppable {
     this.#calling.cancel(this.#call.clientGone.reason);
   }
 
-  /** A call that is under way is not waited for; with the next turn the response fails. */
+  /** Stops the response without waiting for a running call: it fails with the next turn. */
   stop(): void {
     this.#calling.cancel(stoppingError());
   }
 
-  /** Whatever it throws, nothing refers to it any more: over one connection there may be thousands. */
+  /** A failure must leave no reference to the response, because one connection may have thousands of them. */
   async start(): Promise<Result> {
     this.#call.clientGone.onCancel(this);
     this.#deps.stopping.add(this);
@@ -178,7 +178,7 @@ class HostedRun<Result> implements Stoppable {
         return this.#call.answer((client) => void this.#stream(client, first, response, recorder));
       return await this.#whole(first, response, recorder);
     } catch (error) {
-      // Where nothing was called a client may ask again; else it would be called twice.
+      // If no tool was called, the client may repeat the request; otherwise tools would be called twice.
       if (this.#calls === 0 || this.#call.clientGone.cancelled) {
         this.#release(recorder);
         throw error;
@@ -187,7 +187,7 @@ class HostedRun<Result> implements Stoppable {
     }
   }
 
-  /** Id of the model, before anything is done for it. */
+  /** Resolves to the id of the model, before anything is done for the request. */
   async #model(): Promise<string> {
     const { catalog } = this.#deps;
     const { principal, request } = this.#call;
@@ -212,14 +212,14 @@ class HostedRun<Result> implements Stoppable {
     lists: ReadonlyMap<string, readonly HostedTool[]>,
   ): Promise<readonly [AskedServer, { tools: readonly HostedTool[]; isNew: boolean }]> {
     const known = lists.get(asked.label);
-    // What was listed before is in the conversation; what may be called is decided at each call.
+    // A list in the conversation is reused. Whether a tool may be called is decided at each call.
     if (known && hasAllowed(asked, known) && this.#hosted.tools.holds(known))
       return [asked, { tools: known, isNew: false }];
     const listed = await this.#hosted.tools.list(name, this.#asker);
     return [asked, { tools: listed.filter((tool) => isAllowed(asked, tool)), isNew: true }];
   }
 
-  /** A call that the client was asked about, and has approved. */
+  /** Makes a call that the client has approved. */
   async #decide(one: Decided, offered: OfferedTools, response: HostedResponse) {
     const { requestId, label, name, arguments: args } = one;
     const item = callItem(label, name, { arguments: args, approvedBy: requestId });
@@ -233,10 +233,10 @@ class HostedRun<Result> implements Stoppable {
     this.#items.push(...calledFunction({ ...call, output: result.output }));
   }
 
-  /** Takes the call of an approval, of which there is one. Gives what is told where another response has it. */
+  /** Uses the approval of a call, which can be used once. Returns what the client gets if another response has used it. */
   async #taken({ requestId: approvalId, label, name }: Decided, callId: string): Promise<CallResult | undefined> {
     const { requestId, request } = this.#call;
-    // What is taken and then not made is lost.
+    // If an approval is used and its call is not made, the call is lost, so rights are checked first.
     const principal = await this.#still();
     await this.#hosted.tools.permit(this.#serverOf(label), name, { ...this.#asker, principal });
     this.#calling.throwIfCancelled();
@@ -246,7 +246,7 @@ class HostedRun<Result> implements Stoppable {
   }
 
   async #run(label: string, tool: string, args: string): Promise<CallResult> {
-    // Nobody could tell later whether what is begun now was made.
+    // Do not start a call after cancellation: its outcome would be unknown.
     this.#calling.throwIfCancelled();
     this.#calls++;
     const parsed = parsedArguments(args);
@@ -264,7 +264,10 @@ class HostedRun<Result> implements Stoppable {
     return this.#names.get(label) ?? label;
   }
 
-  /** Each turn, and each call, is a request of its own: what was taken from who asks meanwhile, they do not get. */
+  /**
+   * Returns the current principal. Each turn and each call counts as a separate request, so rights that were revoked
+   * meanwhile do not apply.
+   */
   async #still(): Promise<Principal> {
     const principal = await this.#hosted.still(this.#call.principal);
     requireScope(principal, "chat:write");
@@ -272,7 +275,7 @@ class HostedRun<Result> implements Stoppable {
     return principal;
   }
 
-  /** What a tool gave is held until the response has ended. */
+  /** A tool's result is buffered until the response has ended. */
   #hold({ output }: CallResult): void {
     const bytes = Buffer.byteLength(output);
     const refusal = this.#call.memoryAccount.take("requests", bytes);
@@ -280,7 +283,7 @@ class HostedRun<Result> implements Stoppable {
     this.#bufferedBytes += bytes;
   }
 
-  /** Asks the model; the answer of the first turn is what the client's begins with. A key that has ended asks no more. */
+  /** Asks the model. The client's answer begins with that of the first turn. If the key has ended, rejects. */
   async #turn(response: HostedResponse): Promise<InferenceAnswer> {
     const { memoryAccount, requestId, request: asked } = this.#call;
     const principal = await this.#still();
@@ -295,7 +298,7 @@ class HostedRun<Result> implements Stoppable {
     response.beginTurn();
     const request = decodeRequest("response", ByteSpan.of(body), this.#hosted.requestLimits());
     const { goesOn = nothingBefore } = asked;
-    // What guardrails mask of the client's own items is kept so, too.
+    // If guardrails mask a part of the client's items, the masked items are stored.
     request.goesOn = { ...goesOn, input: isFirst ? ownInput(asked) : [] };
     const turnId = isFirst ? requestId : `req_${Bun.randomUUIDv7()}`;
     if (!isFirst) this.#call.trace?.asked(request, turnId);
@@ -314,14 +317,14 @@ class HostedRun<Result> implements Stoppable {
     );
   }
 
-  /** The items of the client's own as they are kept; who keeps them is told by the request being set. */
+  /** Sets the client's own items in their stored form. Recorders read them from the request. */
   #keepInput(input: GoesOn["input"]): void {
     const { request } = this.#call;
     request.goesOn = { ...(request.goesOn ?? nothingBefore), input };
     this.#call.request = request;
   }
 
-  /** The client's bound is for all turns together; undefined: there is none. */
+  /** Returns the tokens that are left of the client's limit, which covers all turns; undefined without a limit. */
   #remainingTokens({ outputTokens }: HostedResponse): number | undefined {
     const { max_output_tokens: most } = this.#body;
     return typeof most === "number" ? most - outputTokens : undefined;
@@ -345,7 +348,7 @@ class HostedRun<Result> implements Stoppable {
     };
   }
 
-  /** What a client demands holds for the first turn: else no turn could answer. */
+  /** A forced tool choice applies only to the first turn: otherwise no turn could answer. */
   #choiceOf(offered: OfferedTools): unknown {
     const { tool_choice: choice, max_tool_calls: most } = this.#body;
     if (this.#turns >= maxTurns || (typeof most === "number" && this.#calls >= most)) return "none";
@@ -358,12 +361,12 @@ class HostedRun<Result> implements Stoppable {
     return isObject(choice) ? offered.asChoice(choice) : (choice ?? "auto");
   }
 
-  /** Runs what the model wants to be called. Whether it has another turn; `send` gets the events of that. */
+  /** Runs the calls that the model requests. Resolves to whether another turn follows; `send` gets its events. */
   async #goesOn(response: HostedResponse, send: (events: string) => void): Promise<boolean> {
     const { calls } = response;
     if (!response.isCompleted || calls.length === 0) return false;
     const outputs: Json[] = [];
-    // Not every server of models holds to it.
+    // Not every model server obeys `parallel_tool_calls`.
     const atOnce = this.#body["parallel_tool_calls"] === false ? 1 : callsAtOnce;
     for (let at = 0; at < calls.length; at += atOnce) {
       const some = calls.slice(at, at + atOnce).map(async (one) => {
@@ -372,13 +375,13 @@ class HostedRun<Result> implements Stoppable {
         this.#hold(result);
         return { type: "function_call_output", call_id: one.callId, output: result.output };
       });
-      // Where one cannot be made, those that are made beside it are told of all the same.
+      // If one call cannot be made, the results of the others are still sent.
       for (const result of await Promise.allSettled(some)) {
         if (result.status === "rejected") throw result.reason;
         outputs.push(result.value);
       }
     }
-    // A model's server that calls on, whatever it was told, is not asked again.
+    // A model that keeps calling tools against its instructions is not asked again.
     if (response.waitsForClient || this.#turns > maxTurns) return false;
     const remaining = this.#remainingTokens(response);
     if (remaining !== undefined && remaining < this.#call.request.dialect.minLimit(this.#body)) {
@@ -411,12 +414,12 @@ class HostedRun<Result> implements Stoppable {
     return this.#call.answer(truthfulWhole(response, recorder));
   }
 
-  /** Answers with what there is of it. */
+  /** Answers with the response so far. */
   async #broken(error: unknown, response: HostedResponse, recorder: AnswerRecorder | undefined): Promise<Result> {
-    // Guardrails have not looked at it: it is kept without what the client said.
+    // Guardrails have not checked the client's items, so the response is stored without them.
     if (!this.#isLookedAt) this.#keepInput([]);
     const last = await this.#endBroken(error, response, recorder);
-    // Its turn was refused, but calls are there: whoever waits for that goes on.
+    // The turn was refused, but tool calls were recorded, so the caller may continue.
     this.#call.onLedger();
     if (!this.#call.request.stream) return this.#call.answer(truthfulWhole(response, recorder));
     return this.#call.answer((client) => client.end(encodeByteText(last)));
@@ -446,7 +449,7 @@ class HostedRun<Result> implements Stoppable {
     client.end(encodeByteText(last));
   }
 
-  /** Whether it came to an end that tells what to do next. */
+  /** Streams a turn. Resolves to whether the turn ended in a way that decides what follows. */
   async #streamTurn(
     client: ClientStream,
     answer: (client: ClientStream) => void,
@@ -472,11 +475,11 @@ class HostedRun<Result> implements Stoppable {
     return this.#end(response, recorder);
   }
 
-  /** Gives the last events, once it is kept; nothing where its client was told of no end. */
+  /** Returns the last events after the response is stored; nothing if the client got no end. */
   async #end(response: HostedResponse, recorder: AnswerRecorder | undefined): Promise<string> {
     const { outcome, error } = this.#ended;
     const last = response.hasEnded ? response.end() : "";
-    // What was blocked stands in what tools gave, and is kept nowhere.
+    // The blocked text is in a tool result, and is not stored.
     const isKept = outcome !== "cancelled" && !(error instanceof GatewayError && error.code === "content_blocked");
     if (recorder && isKept && response.hasEnded) {
       recorder.addWhole(JSON.stringify(response.whole));
@@ -513,7 +516,7 @@ class HostedRun<Result> implements Stoppable {
   }
 }
 
-/** Whether a choice of tools leaves it to the model: not every server of models holds to that. */
+/** Reports whether the tool choice allows this function: not every model server obeys the choice. */
 function isStillAllowed(choice: unknown, functionName: string): boolean {
   if (!isObject(choice) || choice["type"] !== "allowed_tools") return choice !== "none";
   return objectsOf(choice["tools"]).some(({ name }) => name === functionName);

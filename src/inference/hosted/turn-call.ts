@@ -1,4 +1,4 @@
-// One turn of a response whose tools the gateway runs: a call of a model like any other, on the ledger by itself.
+// One turn of a response whose tools the gateway runs: an ordinary model call with its own ledger record.
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { GatewayError } from "../../base/errors.ts";
@@ -15,14 +15,14 @@ import type { QueuePosition } from "../routing/capacity.ts";
 
 export interface AgentStep {
   readonly request: DecodedRequest;
-  /** With the rights that are left by now. */
+  /** The principal with its current rights. */
   readonly principal: Principal;
   readonly requestId: string;
-  /** What is told before anything is answered is told of the first alone. */
+  /** Callbacks before an answer are called only for the first turn. */
   readonly isFirst: boolean;
-  /** Guardrails have masked a part of it. */
+  /** Called if guardrails have masked a part of the request. */
   masked(request: DecodedRequest): void;
-  /** It is on the ledger. */
+  /** Called when the turn is in the ledger. */
   begun(): void;
   ended(outcome: UsageOutcome, usage: UsageEnd, error: unknown): void;
 }

@@ -1,4 +1,4 @@
-// The stream of one turn's answer, read event by event, and what the client gets of it.
+// Reads the stream of one turn's answer event by event, and sends the client's events.
 import { decodeByteText, encodeByteText } from "../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import { SseReader } from "../../base/text/sse.ts";
@@ -10,10 +10,10 @@ export class TurnStream implements ClientStream {
   readonly #response: HostedResponse;
   readonly #reader = new SseReader();
   readonly #over: () => void;
-  /** Whether it broke off without an end. */
+  /** True if the stream broke off without an end. */
   isAborted = false;
 
-  /** `over`: called once nothing more comes of it. */
+  /** `over` is called once, when no more output follows. */
   constructor(client: ClientStream, response: HostedResponse, over: () => void) {
     this.#client = client;
     this.#response = response;

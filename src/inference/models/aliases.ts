@@ -1,25 +1,25 @@
-// The other names of declared models: looked up where no model has the name that a client gives as its id.
+// Aliases of declared models: used if no model has the requested name as its id.
 
 interface Named {
   readonly id: string;
   readonly aliases?: readonly string[] | undefined;
 }
 
-/** An alias of a model that says nothing, as the name belongs to another one. */
+/** An alias that has no effect, because another model has the name. */
 export interface AliasWithoutEffect {
   readonly alias: string;
-  /** Id of the model that has it. */
+  /** Id of the model with the alias. */
   readonly model: string;
   /** Id of the model that gets the requests. */
   readonly served_by: string;
 }
 
-/** Where two have the same alias, as the file and the database may, the first one counts. */
+/** If two models have the same alias, as in the file and the database, the first one counts. */
 export class Aliases {
   readonly #exact = new Map<string, string>();
-  /** By what stands before the `*`. */
+  /** Ids by the part of the alias before the `*`. */
   readonly #prefixes = new Map<string, string>();
-  /** Longest first: so a look costs no more than there are lengths, however many prefixes there are. */
+  /** Lengths of the prefixes, longest first: a look-up costs no more than the number of lengths. */
   readonly #lengths: readonly number[];
   readonly #taken: readonly AliasWithoutEffect[];
 
@@ -39,7 +39,7 @@ export class Aliases {
     this.#lengths = [...new Set([...this.#prefixes.keys()].map(({ length }) => length))].sort((a, b) => b - a);
   }
 
-  /** Id of the model that the name stands for. */
+  /** Returns the id of the model that the name stands for. */
   idOf(name: string): string | undefined {
     const exact = this.#exact.get(name);
     if (exact !== undefined) return exact;
@@ -50,7 +50,7 @@ export class Aliases {
     return undefined;
   }
 
-  /** Those that another model has, or that are one of the `ids` that there are. */
+  /** Returns aliases that belong to another model, or that equal one of the existing `ids`. */
   vain(ids: Pick<ReadonlySet<string>, "has">): AliasWithoutEffect[] {
     const hidden = [...this.#exact].filter(([alias]) => ids.has(alias));
     return [...this.#taken, ...hidden.map(([alias, model]) => ({ alias, model, served_by: alias }))];

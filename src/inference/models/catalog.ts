@@ -1,4 +1,4 @@
-// The models on offer: what the configuration declares, merged with what engines report.
+// The available models: those that the configuration declares, merged with those that engines report.
 
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
@@ -11,24 +11,27 @@ import type { Price } from "../../domain/models/price.ts";
 import { Aliases } from "./aliases.ts";
 import { describeFault, pollTimeoutMs } from "./engine-fault.ts";
 
-/** An engine and how its models enter the catalog. */
+/** An engine, and how its models enter the catalog. */
 export interface CatalogSource {
   engine: Engine;
-  /** Whether models that the configuration does not name are offered under the engine's own ids. */
+  /** True if models that are not configured are offered under the engine's own ids. */
   discover: boolean;
-  /** Environments of its discovered models. */
+  /** Environments of the engine's discovered models. */
   environments: readonly Environment[];
-  /** Named in the configuration, or approved, so worth a warning while it cannot be reached; others are found or built in. */
+  /**
+   * True if the engine is configured or approved, so that a warning is logged while it cannot be reached; other
+   * engines are discovered or built in.
+   */
   configured: boolean;
-  /** A machine that joined. */
+  /** True for a machine that joined as a node. */
   isNode?: boolean;
-  /** Whether requests that must not leave may go there; left out: no. */
+  /** True if requests that must stay local may go to the engine. Default: false. */
   local?: boolean;
-  /** Asked for the same server with other settings until now: what it listed holds until this one was asked. */
+  /** The engine for the same server with earlier settings: its model list is used until the new engine was asked. */
   replaces?: Engine | undefined;
 }
 
-/** A model as the configuration file or an operator declares it. */
+/** A model that the configuration file or an operator declares. */
 export interface DeclaredModel {
   id: string;
   ownedBy: string | undefined;
@@ -36,55 +39,55 @@ export interface DeclaredModel {
   context: number | undefined;
   environments: readonly Environment[] | undefined;
   price: Price | undefined;
-  /** Without one, the model is served wherever it is found under its id. */
+  /** Deployments of the model. If empty, the model is served wherever it is found under its id. */
   deployments: readonly { engine: string; model: string; weight: number }[];
-  /** Public ids of models that stand in for it, best first. */
+  /** Public ids of its fallback models, best first. */
   fallbacks?: readonly string[] | undefined;
-  /** Other names by which it may be asked for; see `aliasPattern`. */
+  /** Other names for requests; see `aliasPattern`. */
   aliases?: readonly string[] | undefined;
-  /** Left out: none. */
+  /** Absent if the model has no policies. */
   policies?: ModelPolicies | undefined;
 }
 
-/** What the last look at an engine came to. */
+/** The result of the last poll of an engine. */
 export interface EngineStatus {
-  /** How many it listed when it was last reached; undefined: it never was. */
+  /** Number of models in the last list; undefined if the engine was never reached. */
   models: number | undefined;
-  /** Why it cannot be reached, for operators; undefined where it can, or was not asked yet. */
+  /** Reason why the engine cannot be reached, for operators; undefined if it can be, or was not asked yet. */
   error: string | undefined;
 }
 
-/** Told what a look at an engine tells of its being there. */
+/** Receives the availability of engines as polls show it. */
 export interface EngineWatcher {
   reached(engine: Engine): void;
   unreachable(engine: Engine): void;
-  /** The engine did not list its models in time, asked at `sinceMs` (monotonic milliseconds). */
+  /** Called if the engine did not list its models in time. The poll began at `sinceMs` (monotonic milliseconds). */
   silent(engine: Engine, sinceMs: number): void;
 }
 
 export class Catalog {
-  /** Where somebody wants to know. */
+  /** Receiver of the availability, if there is one. */
   watcher: EngineWatcher | undefined;
-  /** Told when the models on offer may be others. */
+  /** Called when the available models may have changed. */
   onChange: (() => void) | undefined;
   readonly #log: Log;
   readonly #clock: Clock;
   #sources: readonly CatalogSource[] = [];
   #declared: readonly DeclaredModel[] = [];
-  /** The last answer of each engine, kept while it cannot be reached: a restart of a server is no change of models. */
+  /** The last answer of each engine, kept while the engine cannot be reached: a server's restart must not change the models. */
   #reported = new Map<Engine, readonly EngineModel[]>();
-  /** Ids of such an answer, made where somebody asks for them. */
+  /** Ids of the models in such an answer, computed on demand. */
   readonly #listed = new WeakMap<readonly EngineModel[], ReadonlySet<string>>();
   /** Why an engine cannot be reached. */
   #faults = new Map<Engine, string>();
   #firstSeen = new Map<string, number>();
   #models: ReadonlyMap<string, Model> = new Map();
   #aliases = new Aliases([]);
-  /** Aliases that were warned of, as JSON. */
+  /** Aliases that were logged, as JSON. */
   #warnedOf = new Set<string>();
-  /** Models that nodes are left out of, as JSON. */
+  /** Models that exclude nodes, as JSON. */
   #leftOut = new Set<string>();
-  /** Resolves once every source was asked for the first time. */
+  /** Resolves when every source was asked once. */
   readonly #firstPoll = Promise.withResolvers<void>();
   #isPolled = false;
 
@@ -93,7 +96,7 @@ export class Catalog {
     this.#clock = options.clock;
   }
 
-  /** Replaces sources and declarations in one step; what is known of engines that stay is kept. */
+  /** Replaces sources and declarations in one step. What is known of engines that stay is kept. */
   configure(sources: readonly CatalogSource[], declared: readonly DeclaredModel[]): void {
     this.#sources = sources;
     this.#declared = declared;
@@ -110,14 +113,14 @@ export class Catalog {
   }
 
   /**
-   * The model that a client means: by its id, else by an alias. Until every source was asked no alias counts, as there may
-   * be a model of that id.
+   * Returns the model that a client means, by its id or an alias. Until every source was asked, aliases do not count,
+   * because a model may have that id.
    */
   find(name: string): Model | undefined {
     return this.#models.get(name) ?? (this.#isPolled ? this.#aliased(name) : undefined);
   }
 
-  /** The model of this id. */
+  /** Returns the model of this id. */
   get(id: string): Model | undefined {
     return this.#models.get(id);
   }
@@ -131,12 +134,12 @@ export class Catalog {
     return [...this.#models.values()];
   }
 
-  /** Whether every source was asked at least once. */
+  /** True if every source was asked at least once. */
   get complete(): boolean {
     return this.#isPolled;
   }
 
-  /** Resolves at once, or, just after the start, when every source was asked: until then "unknown" may mean "not yet". */
+  /** Resolves immediately or, just after the start, when every source was asked: until then an unknown model may only be not known yet. */
   async whenComplete(): Promise<void> {
     if (!this.#isPolled) await this.#firstPoll.promise;
   }
@@ -153,7 +156,7 @@ export class Catalog {
     return { models: this.#reported.get(engine)?.length, error: this.#faults.get(engine) };
   }
 
-  /** Whether it listed the model when it was last reached; null: it never was. */
+  /** Reports whether the engine's last list contained the model; null if it was never reached. */
   lists(engine: Engine, model: string): boolean | null {
     const reported = this.#reported.get(engine);
     if (!reported) return null;
@@ -165,17 +168,17 @@ export class Catalog {
     return ids.has(model);
   }
 
-  /** Whether somebody named it in the configuration or added it; else it is built in or was found. */
+  /** Reports whether the engine is configured or was added; otherwise it is built in or was discovered. */
   isConfigured(engine: Engine): boolean {
     return this.#sources.some((source) => source.engine === engine && source.configured);
   }
 
-  /** Whether it is a machine that joined. */
+  /** Reports whether the engine is a machine that joined. */
   isNode(engine: Engine): boolean {
     return this.#sources.some((source) => source.engine === engine && source.isNode);
   }
 
-  /** Asks these sources alone, for a few seconds at most. */
+  /** Asks only these sources, for a few seconds at most. */
   async refreshSource(...engines: readonly Engine[]): Promise<void> {
     const asked = new Set(engines);
     await Promise.all(this.#sources.filter((source) => asked.has(source.engine)).map((source) => this.#poll(source)));
@@ -195,7 +198,7 @@ export class Catalog {
       if (isNew) this.#log.info("upstream_reached", { upstream: engine.name, models: models.length });
     } catch (error) {
       if (!this.#has(engine)) return;
-      // One that never listed models may serve some all the same, and one that is slow to may only be busy.
+      // An engine that never listed models may serve some anyway, and a slow one may only be busy.
       if (this.#reported.has(engine)) {
         if (isTimeout(error)) this.watcher?.silent(engine, sinceMs);
         else this.watcher?.unreachable(engine);
@@ -209,7 +212,7 @@ export class Catalog {
     }
   }
 
-  /** The sources may have been configured anew while one was asked. */
+  /** The sources may have been reconfigured while one was asked. */
   #has(engine: Engine): boolean {
     return this.#sources.some((source) => source.engine === engine);
   }
@@ -221,7 +224,7 @@ export class Catalog {
     const declared = new Set(models.keys());
     const adding = new Map(this.#declared.map((one) => [one.id, one]));
     const leftOut = new Set<string>();
-    // What somebody configured comes first; a server that was merely found never takes its requests.
+    // Configured engines come first: a discovered server never takes their requests.
     for (const source of [...this.#sources].sort((one, two) => rankOf(two) - rankOf(one))) {
       if (!source.discover) continue;
       for (const reported of this.#reported.get(source.engine) ?? []) {
@@ -229,7 +232,7 @@ export class Catalog {
         const { engine, local = false } = source;
         const deployment: Deployment = { engine, model: reported.id, weight: 1, local };
         if (!known) models.set(reported.id, this.#fromReport(reported, deployment, source));
-        // The same id on several engines is one model with several deployments; a declaration is the last word.
+        // The same id at several engines is one model with several deployments. A declaration takes precedence.
         else if (source.configured && !declared.has(reported.id) && !runsOn(known, source.engine)) {
           const [first = deployment] = known.deployments;
           const isGuest = source.isNode === true && !this.isNode(first.engine);
@@ -250,7 +253,7 @@ export class Catalog {
     this.onChange?.();
   }
 
-  /** Tells of each once, while it lasts. */
+  /** Logs each alias without effect once, while it lasts. */
   #warnOfAliases(): void {
     const vain = new Map(this.#aliases.vain(this.#models).map((one) => [JSON.stringify(one), one]));
     for (const [text, one] of vain) if (!this.#warnedOf.has(text)) this.#log.warn("alias_in_vain", { ...one });
@@ -266,7 +269,7 @@ export class Catalog {
       if (!source) continue;
       const { engine, local = false } = source;
       deployments.push({ engine, model, weight, local });
-      // Whom a machine that joined may serve was said where it was let in.
+      // The environments that a node may serve were set when it joined.
       if (source.isNode) environments = environments.filter((one) => source.environments.includes(one));
       reported ??= this.#reported.get(engine)?.find((candidate) => candidate.id === model);
     }
@@ -303,7 +306,7 @@ export class Catalog {
   }
 }
 
-/** The environments are those that both allow, as who offers the model may mean it for some alone. */
+/** Adds a declaration. A deployment serves only environments that both allow, because the operator of the engine may restrict the model. */
 function withDeclared(found: Model, declared: DeclaredModel): Model {
   const { environments } = declared;
   return {
@@ -317,7 +320,7 @@ function withDeclared(found: Model, declared: DeclaredModel): Model {
   };
 }
 
-/** Those that have something. */
+/** Returns only the members that are set. */
 function additionsOf(declared: DeclaredModel): Pick<Model, "fallbacks" | "aliases" | "policies"> {
   const { fallbacks = [], aliases = [], policies } = declared;
   return {
@@ -332,7 +335,7 @@ function rankOf({ configured, isNode = false }: CatalogSource): number {
   return configured ? 2 - Number(isNode) : 0;
 }
 
-/** Reports whether a node denies what the model is known to have. */
+/** Reports whether a node lacks something that the model is known to have. */
 function promisesLess(reported: EngineModel, { context, capabilities }: Pick<Model, "context" | "capabilities">) {
   if (context !== undefined && reported.context !== undefined && reported.context < context) return true;
   return capabilityNames.some((name) => capabilities?.[name] && reported.capabilities?.[name] === false);
@@ -346,8 +349,8 @@ function promisesOf(declared: DeclaredModel | undefined): Partial<Pick<Model, "c
 }
 
 /**
- * Returns the model with one more deployment. A deployment may only narrow the model's promises, because each deployment
- * may get a request. Without `reported`, the deployment narrows the model's environments alone.
+ * Returns the model with one more deployment. A deployment may only narrow the model's promises, because each
+ * deployment may get a request. Without `reported`, the deployment narrows only the model's environments.
  */
 function merge(known: Model, deployment: Deployment, source: CatalogSource, reported: EngineModel | undefined): Model {
   const contexts = [known.context, reported?.context].filter((context) => context !== undefined);
@@ -369,7 +372,7 @@ function runsOn(model: Model, engine: Engine): boolean {
   return model.deployments.some((deployment) => deployment.engine === engine);
 }
 
-/** No where one says no, yes where all say yes, else unknown. */
+/** Combines capabilities: no if one says no, yes if all say yes, otherwise unknown. */
 function commonCapabilities(a: Capabilities | undefined, b: Capabilities | undefined): Capabilities {
   const common: Capabilities = {};
   for (const name of capabilityNames) {

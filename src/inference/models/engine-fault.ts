@@ -1,14 +1,14 @@
-// Says why an engine could not be asked for its models, in words for operators.
+// Describes why an engine could not be asked for its models, for operators.
 
 import { GatewayError } from "../../base/errors.ts";
 import type { Engine } from "../../domain/models/engine.ts";
 
-/** How long an engine may take to list its models. */
+/** Milliseconds that an engine has to list its models. */
 export const pollTimeoutMs = 5_000;
 
 const maxTextLength = 300;
 
-/** Without the gateway's credentials for the engine, and of bounded length. */
+/** Returns text without the gateway's credentials for the engine, and of limited length. */
 export function describeFault(engine: Engine, error: unknown): string {
   return engine.redact(reasonOf(engine, error)).slice(0, maxTextLength);
 }
@@ -16,7 +16,7 @@ export function describeFault(engine: Engine, error: unknown): string {
 function reasonOf({ name }: Engine, error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.name === "TimeoutError") return `It did not list its models within ${pollTimeoutMs / 1000} s.`;
-  // A message of the parser would quote what a server sent that may be no model server at all.
+  // The parser's message would quote the answer of a server that may be no model server at all.
   if (error instanceof SyntaxError) return "GET /models answered something other than JSON.";
   const { detail = "" } = error instanceof GatewayError ? error : {};
   const prefix = `${name}: `;

@@ -1,4 +1,4 @@
-// Models while the server runs: what operators declare, change and take back, which holds from the answer on.
+// Manages models at run time: operators declare, change and delete them, effective from the response on.
 
 import { forbidden, GatewayError, invalidRequest } from "../../base/errors.ts";
 import { usdOf } from "../../base/money.ts";
@@ -30,9 +30,9 @@ export interface ManagedModelsOptions {
   modelStatus: Pick<ModelStatus, "stateOf">;
   capacity: Pick<Capacity, "regroup">;
   spending: Pick<OverflowSpending, "spent" | "opensAt">;
-  /** Gives the catalog the declarations as they are now. */
+  /** Gives the catalog the current declarations. */
   configure(): void;
-  /** After each change that was committed here: others look. */
+  /** Called after a local commit; other replicas poll. */
   announce?(): void;
 }
 
@@ -41,19 +41,19 @@ const maxWaitingChanges = 32;
 
 export class ManagedModels {
   readonly #options: ManagedModelsOptions;
-  /** One change at a time: each is decided by what the one before it left. */
+  /** Runs one change at a time, because each depends on the result of the previous one. */
   readonly #changes = new Turns(1, maxWaitingChanges);
 
   constructor(options: ManagedModelsOptions) {
     this.#options = options;
   }
 
-  /** Reads what was stored; the catalog has to be configured afterwards. Throws `service_unavailable`. */
+  /** Reads the stored models. Configure the catalog afterwards. Throws `service_unavailable`. */
   load(): Promise<void> {
     return this.#inTurn(() => this.#load());
   }
 
-  /** By id: those of the file, of the database, and what upstreams list. */
+  /** Lists models by id: those of the file, of the database, and of upstreams. */
   async list(): Promise<ManagedModelWire[]> {
     const { sources, catalog } = this.#options;
     await catalog.whenComplete();
@@ -94,7 +94,7 @@ export class ManagedModels {
     return await this.get(id);
   }
 
-  /** The first declaration of a model that nobody declared so far. */
+  /** Changes a model. The first change of an undeclared model declares it. */
   async change(
     principal: Principal,
     id: string,
@@ -102,7 +102,7 @@ export class ManagedModels {
     origin: Origin,
   ): Promise<ManagedModelWire> {
     requireOperator(principal);
-    // Just after the start, what is not known may only be not known yet.
+    // Just after the start, an unknown model may only be not known yet.
     await this.get(id);
     await this.#decide(async () => {
       const { file, stored } = this.#known(id);
@@ -123,7 +123,7 @@ export class ManagedModels {
     return await this.get(id);
   }
 
-  /** What it is working on ends, and is priced, as if it were still there. */
+  /** Deletes a model. Its running requests end and are priced as if it still existed. */
   async remove(principal: Principal, id: string, origin: Origin): Promise<void> {
     requireOperator(principal);
     await this.get(id);
@@ -151,7 +151,7 @@ export class ManagedModels {
     const { sources, configure, capacity } = this.#options;
     sources.storedModels = stored;
     configure();
-    // Who waits may go elsewhere now, or has nowhere to go any more.
+    // Waiting requests may go elsewhere now, or have no deployment left.
     capacity.regroup();
   }
 
@@ -202,7 +202,7 @@ export class ManagedModels {
     this.#options.sources.storedModels = await this.#options.store.listModels();
   }
 
-  /** Another process may have changed them just now. */
+  /** Another process may have changed the models just now. */
   #decide(change: () => Promise<void>): Promise<void> {
     return this.#inTurn(async () => {
       await this.#load();

@@ -1,4 +1,4 @@
-// Models that were pulled to this server, as operators see and delete them while it runs.
+// Models that were pulled to this server, as operators list and delete them at run time.
 
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
@@ -26,29 +26,29 @@ export interface PulledModelsOptions {
   audit: Pick<AuditLog, "append">;
   catalog: Pick<Catalog, "refreshSource">;
   engine: PulledModelEngine;
-  /** Files that another program runs. */
+  /** Files that another program uses. */
   elsewhere: readonly FileElsewhere[];
   log: Log;
 }
 
-/** The one that serves them. */
+/** The engine that serves pulled models. */
 export interface PulledModelEngine extends Engine {
-  /** How the model of this id is used at the moment. */
+  /** Returns the current use of a model. */
   use(id: string): ModelUse;
-  /** What there is for models to be loaded into. */
+  /** Returns the memory that models can be loaded into. */
   memory(): ModelMemory;
-  /** The models that hold of it. */
+  /** Returns the models that use memory. */
   held(): readonly HeldMemory[];
 }
 
 export interface ListedPulledModel extends PulledModel {
   use: ModelUse;
-  /** Whether it can be loaded; null where its need is not known, or where it is. */
+  /** Whether the model can be loaded; null if its need is unknown, or if it is loaded. */
   fit: Fit | null;
 }
 
 export interface FittedOffer extends PullOffer {
-  /** What is known of its need is the least; it may need more. */
+  /** Whether it fits. The known need is a minimum; the model may need more. */
   fit: Fit;
 }
 
@@ -77,12 +77,12 @@ export class PulledModels {
     return this.#options.store.pulls();
   }
 
-  /** What `source` names, and whether it fits; nothing is fetched. */
+  /** Resolves to what `source` names and whether it fits. Fetches no model. */
   async offer(source: string, name: string | undefined): Promise<FittedOffer> {
     return this.#fitted(await this.#options.store.offer(source, name));
   }
 
-  /** Resolves once it is being pulled; it is on offer as soon as it is here. */
+  /** Resolves when the pull has begun. The model is available when the pull has ended. */
   async pull(principal: Principal, source: string, name: string | undefined, origin: Origin): Promise<FittedOffer> {
     requireOperator(principal);
     const offer = await this.#options.store.pull(source, name, () => void this.#refresh());
@@ -102,7 +102,7 @@ export class PulledModels {
     return runs ? useBy(runs) : engine.use(id);
   }
 
-  /** Asks for the models anew, as files came or went. */
+  /** Reads the models again after files were added or removed. */
   async #refresh(): Promise<void> {
     const { catalog, engine, elsewhere } = this.#options;
     await catalog.refreshSource(engine, ...elsewhere.map(({ process }) => process.engine));
@@ -113,8 +113,9 @@ export class PulledModels {
   }
 
   /**
-   * Resolves once it is offered no more. Rejects with `service_unavailable` while it is in use, unless `force`, with which
-   * what works with it ends as usual; while it is being pulled; and where not all of its files could be deleted.
+   * Resolves when the model is no longer available. Rejects with `service_unavailable` while the model is in use,
+   * unless `force` is set, which lets running work end as usual; while it is being pulled; and if not all of its
+   * files could be deleted.
    */
   async remove(principal: Principal, id: string, force: boolean, origin: Origin): Promise<PulledModel> {
     requireOperator(principal);
@@ -127,13 +128,13 @@ export class PulledModels {
     const about = aboutInstallation(id, deletionDetail(removed));
     await this.#record(id, auditEvent("pulled_model.deleted", principal, origin, about));
     await this.#refresh();
-    // The disk keeps what was deleted for as long as a server runs with it.
+    // The disk keeps deleted files as long as a server runs with them.
     for (const { model, draft, process } of elsewhere) if (model === id || draft === id) process.unload();
     if (removed.left.length > 0) throw notAllDeleted(removed);
     return removed;
   }
 
-  /** Behind what was done, as no transaction has both: what was refused or came to nothing must not stand there as done. */
+  /** Recorded after the action, because no transaction covers both: a failed action must not appear as done. */
   async #record(id: string, event: AuditEvent): Promise<void> {
     const { audit, log } = this.#options;
     const by = "id" in event.actor ? event.actor.id : event.actor.type;

@@ -1,4 +1,4 @@
-// Upstreams while the server runs: what operators add, change, drain and delete, which holds from the answer on.
+// Manages upstreams at run time: operators add, change, drain and delete them, effective from the response on.
 
 import { forbidden, GatewayError, invalidRequest } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
@@ -30,11 +30,11 @@ export interface UpstreamsOptions {
   catalog: Pick<Catalog, "status" | "refreshSource">;
   router: Pick<Router, "drained" | "engineState" | "loadOf">;
   capacity: Pick<Capacity, "figures" | "regroup">;
-  /** 32 bytes. */
+  /** Keys of 32 bytes. */
   sealingKey: Keys;
-  /** Gives the catalog the sources as they are now. */
+  /** Gives the catalog the current sources. */
   configure(): void;
-  /** After each change that was committed here: others look. */
+  /** Called after a local commit; other replicas poll. */
   announce?(): void;
   log: Log;
 }
@@ -44,25 +44,25 @@ const maxWaitingChanges = 32;
 
 export class Upstreams {
   readonly #options: UpstreamsOptions;
-  /** One change at a time: each is decided by what the one before it left. */
+  /** Runs one change at a time, because each depends on the result of the previous one. */
   readonly #changes = new Turns(1, maxWaitingChanges);
   #stored: readonly StoredUpstream[] = [];
-  /** Names of those whose key was sealed with another secret. */
+  /** Names of upstreams whose key was sealed with another secret. */
   #unreadable = new Set<string>();
 
   constructor(options: UpstreamsOptions) {
     this.#options = options;
   }
 
-  /** Reads what was stored; to be called before the catalog is configured for the first time. */
+  /** Reads the stored upstreams. Call before the catalog is configured for the first time. */
   async load(): Promise<void> {
     this.#use(await this.#options.store.listUpstreams());
     this.#options.router.drained = new Set(await this.#options.store.listDrained());
   }
 
   /**
-   * Takes over what other processes changed; engines whose settings stay are kept. Resolves when those that are new were
-   * asked for their models. Throws `service_unavailable`.
+   * Applies changes of other processes. Engines with unchanged settings stay. Resolves when new engines were asked
+   * for their models. Throws `service_unavailable`.
    */
   async reload(): Promise<void> {
     const { sources, catalog, capacity, configure } = this.#options;
@@ -77,7 +77,7 @@ export class Upstreams {
     if (added.length > 0) capacity.regroup();
   }
 
-  /** The built-in engine first, then those of the file, of the database, and what was found. */
+  /** Lists the built-in engine first, then the upstreams of the file, of the database, and discovered ones. */
   list(): UpstreamWire[] {
     return this.#options.sources.known().map((upstream) => this.#toWire(upstream));
   }
@@ -94,7 +94,7 @@ export class Upstreams {
     return known;
   }
 
-  /** Resolves once it was asked for its models, which takes a few seconds at most. */
+  /** Resolves when the upstream was asked for its models, which takes a few seconds at most. */
   async add(principal: Principal, request: CreateUpstreamRequest, origin: Origin): Promise<UpstreamWire> {
     requireOperator(principal);
     const settings = newSettings(request);
@@ -113,7 +113,7 @@ export class Upstreams {
     return await this.#lookedAt(name);
   }
 
-  /** Resolves once it was asked for its models, where more than its draining changes. */
+  /** Resolves when the upstream was asked for its models, if more than its draining changes. */
   async change(
     principal: Principal,
     name: string,
@@ -130,20 +130,20 @@ export class Upstreams {
       if (upstream) this.#use(this.#stored.map((stored) => (stored.name === name ? upstream : stored)));
       if (draining !== undefined) this.#drain(name, draining);
       this.#options.configure();
-      // Who waits for one that moved looks again once its models are known.
+      // Waiting requests for a moved upstream look for a deployment again when its models are known.
       if (draining !== undefined) this.#options.capacity.regroup();
       return plan.change;
     });
     return changed?.upstream ? await this.#lookedAt(name) : this.get(name);
   }
 
-  /** What it is working on ends as if it were still there. */
+  /** Deletes an upstream. Its running requests end as if it still existed. */
   async remove(principal: Principal, name: string, origin: Origin): Promise<void> {
     requireOperator(principal);
     await this.#decide(async () => {
       const stored = this.#stored.find((upstream) => upstream.name === name);
       if (!stored) throw readOnly(name, this.known(name).source);
-      // One of the file that has the name stays as it is.
+      // An upstream of the file with the same name keeps its draining.
       const draining = this.known(name).source !== "database" && this.#isDraining(name);
       const detail = { ...settingsToWire(stored), has_api_key: stored.sealedApiKey !== null };
       const event = auditEvent("upstream.deleted", principal, origin, aboutInstallation(name, detail));
@@ -151,7 +151,7 @@ export class Upstreams {
       this.#use(this.#stored.filter((upstream) => upstream !== stored));
       this.#drain(name, draining);
       this.#options.configure();
-      // Who waits there looks again for where it may go.
+      // Requests that wait there look for another deployment.
       this.#options.capacity.regroup();
     });
   }
@@ -173,7 +173,7 @@ export class Upstreams {
     };
   }
 
-  /** Undefined where nothing becomes another. */
+  /** Returns undefined if nothing changes. */
   #changed(
     { name, source }: KnownUpstream,
     request: Omit<UpdateUpstreamRequest, "draining">,
@@ -187,7 +187,7 @@ export class Upstreams {
     if (request.api_key !== undefined) {
       const apiKey = request.api_key === null ? null : upstreamApiKey(request.api_key);
       sealedApiKey = this.#seal(apiKey, settings);
-      // A key is never shown, so that it changed is all that is told.
+      // A key is never shown, so only its change is recorded.
       const became = apiKey === null ? "removed" : "replaced";
       if (apiKey !== before || this.#unreadable.has(name)) detail["api_key"] = stored.sealedApiKey ? became : "added";
     } else if (sealedApiKey !== null && addressOf(settings) !== addressOf(stored)) {
@@ -214,7 +214,7 @@ export class Upstreams {
     );
   }
 
-  /** A key opens only for the server that it was given for: whoever changes the row alone gets it sent nowhere else. */
+  /** Seals a key for its server: if only the database row is changed, the key cannot be sent to another server. */
   #seal(apiKey: string | null, upstream: Pick<UpstreamSettings, "name" | "url">): string | null {
     return apiKey === null ? null : seal(apiKey, this.#options.sealingKey, upstreamKeyContext(upstream));
   }
@@ -252,12 +252,12 @@ export class Upstreams {
 
   async #lookedAt(name: string): Promise<UpstreamWire> {
     await this.#options.catalog.refreshSource(this.known(name).engine);
-    // Who waits may find its model here now.
+    // Waiting requests may find their model here now.
     this.#options.capacity.regroup();
     return this.get(name);
   }
 
-  /** Another process may have changed them just now. */
+  /** Another process may have changed the upstreams just now. */
   #decide<Value>(change: () => Promise<Value>): Promise<Value> {
     return this.#inTurn(async () => {
       await this.load();
@@ -281,7 +281,7 @@ export class Upstreams {
   }
 }
 
-/** Where a sealed key of an upstream opens. */
+/** Returns the sealing context of an upstream's key. */
 export function upstreamKeyContext(upstream: Pick<UpstreamSettings, "name" | "url">): string {
   return `upstream ${upstream.name} ${addressOf(upstream)}`;
 }
@@ -315,7 +315,7 @@ const readOnlyText = {
   found:
     "was found on this machine; here it can only be drained. POST /v1/admin/upstreams with its name and url adds it.",
   node: "is a node; PATCH /v1/admin/nodes changes it.",
-  // It went while this request was on its way.
+  // The upstream was deleted while this request ran.
   database: "is not there any more.",
 } as const satisfies Record<UpstreamSource, string>;
 

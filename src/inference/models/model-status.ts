@@ -1,4 +1,4 @@
-// Where each model runs, and how each of these places does at the moment.
+// Lists where each model runs, and the current state of each deployment.
 import type { Clock } from "../../base/clock.ts";
 import { builtInEngineName, type Engine } from "../../domain/models/engine.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
@@ -10,7 +10,7 @@ import type { Capacity, QueueForecast } from "../routing/capacity.ts";
 import type { Router } from "../routing/route.ts";
 import type { Catalog } from "./catalog.ts";
 
-/** `configured`: by the configuration file, or added by an operator; `node`: it joined. */
+/** `configured`: by the configuration file, or added by an operator; `node`: a machine that joined. */
 export const deploymentKinds = ["built-in", "configured", "found", "node"] as const;
 
 export interface DeploymentStatus {
@@ -19,14 +19,14 @@ export interface DeploymentStatus {
   /** The engine's own id of the model. */
   model: string;
   state: DeploymentState;
-  /** The state of the process that serves it, where that is started for requests. */
+  /** State of the process that serves the model, if it is started for requests. */
   process: ModelProcessState | null;
-  /** Requests at this model, or at the whole engine where one limit holds for all of its models together. */
+  /** Running requests of this model, or of the whole engine if one limit covers all of its models. */
   running: number;
   waiting: number;
-  /** What of it waits with each priority, and what a request that came now would have to expect. */
+  /** Waiting requests of each priority, and the expected wait of a new request. */
   lines: Record<Priority, QueueForecast>;
-  /** null: not known before its first request. */
+  /** Number of slots; null if it is not known before the first request. */
   concurrency: number | null;
   speed: Omit<Speed, "model" | "upstream"> | undefined;
 }
@@ -39,7 +39,7 @@ export interface ModelStatusOptions {
   clock: Clock;
 }
 
-/** However often somebody looks. */
+/** Milliseconds for which speeds are cached, however often they are requested. */
 const speedsKeptMs = 5_000;
 
 export class ModelStatus {
@@ -51,7 +51,7 @@ export class ModelStatus {
     this.#options = options;
   }
 
-  /** In the order of the catalog; `usable` gives each as it is shown, undefined where it is not. */
+  /** Lists the models in the order of the catalog. `usable` returns each model as it may be shown, or undefined to hide it. */
   async list(
     usable: (model: Model) => Model | undefined,
   ): Promise<{ model: Model; deployments: DeploymentStatus[] }[]> {
@@ -106,7 +106,7 @@ export class ModelStatus {
     };
   }
 
-  /** The last ones where they cannot be read now: the state of the models is worth showing all the same. */
+  /** Returns the last speeds if they cannot be read now, because the state of the models is useful anyway. */
   #recentSpeeds(): Promise<readonly Speed[]> {
     const { clock, speeds } = this.#options;
     const nowMs = clock.monotonicMs();

@@ -1,4 +1,4 @@
-// What a request says about a model, checked beyond its shape and put into the form in which it is kept.
+// Checks the values of a model in a request beyond their shape, and converts them to the stored form.
 
 import { type GatewayError, invalidRequest } from "../../base/errors.ts";
 import { inUsualOrder } from "../../domain/api-key.ts";
@@ -20,14 +20,14 @@ import { listedPriceFault } from "../../prices/price-list.ts";
 import type { CreateModelRequest, UpdateModelRequest } from "../../wire/models.ts";
 import type { PoliciesRequest } from "../../wire/policies/model-policies.ts";
 
-/** What a model can be declared against. */
+/** The names that a model can refer to. */
 export interface ModelSurroundings {
   /** Names of all upstreams and nodes, and of the built-in engine. */
   upstreams: readonly string[];
-  /** Names of those of headrace.yaml. */
+  /** Names of the guardrails in headrace.yaml. */
   guardrails: readonly string[];
   capabilitiesOf(id: string): Capabilities | undefined;
-  /** Id of the declared model that has the alias; undefined where none has. */
+  /** Returns the id of the declared model with the alias; undefined if there is none. */
   aliasOwner(alias: string): string | undefined;
 }
 
@@ -37,7 +37,7 @@ export const openSettings: ModelSettings = {
   ...{ deployments: [], fallbacks: [], aliases: [] },
 };
 
-/** What is left out stays; null takes it away. Throws `invalid_request`. */
+/** Returns the changed settings. Absent members stay; null removes a member. Throws `invalid_request`. */
 export function changedModelSettings(
   id: string,
   current: ModelSettings,
@@ -45,7 +45,7 @@ export function changedModelSettings(
   surroundings: ModelSurroundings,
 ): ModelSettings {
   const { deployments } = request;
-  // An upstream may be gone since: what was said before stands, so that the rest can be changed all the same.
+  // Only changed deployments are checked: an earlier one may name a deleted upstream, and other settings can still be changed.
   if (deployments) throwFirst(deploymentFaults(id, deployments, surroundings.upstreams));
   const settings: ModelSettings = {
     ownedBy: chosen(request.owned_by, current.ownedBy),
@@ -82,7 +82,7 @@ export function changedModelSettings(
   return settings;
 }
 
-/** Each policy is said as a whole. */
+/** A request replaces each policy as a whole. */
 function changedPolicies(
   current: ModelPolicies | null,
   said: PoliciesRequest | null | undefined,
@@ -93,7 +93,7 @@ function changedPolicies(
   return policiesFromWire({ ...(current && policiesToWire(current)), ...Object.fromEntries(given) }) ?? null;
 }
 
-/** What was said before stands, also where a guardrail or an upstream is gone since; places that are taken away are missed. */
+/** Checks policies. Unchanged ones may refer to deleted guardrails or upstreams; removed deployments are reported. */
 function requirePolicies(
   id: string,
   { capabilities, deployments, policies }: ModelSettings,
@@ -121,14 +121,14 @@ function requireAliases(id: string, aliases: readonly string[], { aliasOwner }: 
 /** Throws `invalid_request`. */
 export function newModelId({ id }: Pick<CreateModelRequest, "id">): string {
   if (!isPrintable(id)) throw unprintable("id");
-  // Clients resolve these before they send a path, so nobody could ask for the model by its own.
+  // Clients resolve `.` and `..` before they send a path, so such an id could never be requested.
   if (id.split("/").every((part) => part !== "." && part !== "..")) return id;
   throw invalidRequest(
     "id: must not be, or have between slashes, . or .., as no path can name them. Give an id such as llama-3.1-8b.",
   );
 }
 
-/** In the words of the wire. */
+/** Returns the settings in wire form. */
 export function modelSettingsToWire(settings: ModelSettings) {
   return {
     owned_by: settings.ownedBy,

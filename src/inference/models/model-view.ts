@@ -1,4 +1,4 @@
-// What models there are, whoever declares them, and what comes of that, as operators see it.
+// All models, whoever declares them, and their current state, as operators see them.
 
 import { defaultEnvironments } from "../../domain/api-key.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
@@ -16,7 +16,7 @@ export interface FileModel extends ModelSettings {
 }
 
 export interface ModelSources {
-  /** Those of the database; what is on offer follows once the catalog is configured anew. */
+  /** Models of the database. The catalog offers them after it is configured again. */
   storedModels: readonly StoredModel[];
   fileModels(): readonly FileModel[];
   guardrails(): readonly { readonly name: string }[];
@@ -27,16 +27,16 @@ export interface ModelViewDeps {
   modelStatus: Pick<ModelStatus, "stateOf">;
 }
 
-/** What is known of one id; one of the three is there. */
+/** What is known of one id. At least one of the three is set. */
 export interface KnownModel {
   id: string;
   file: FileModel | undefined;
   stored: StoredModel | undefined;
-  /** The model as it is on offer now. */
+  /** The model as it is currently offered. */
   offered: Model | undefined;
 }
 
-/** What its overflow may cost in each span, as it is asked now; null: any. */
+/** Returns the amount that the model's overflow may cost in each period, as currently configured; null if unlimited. */
 export function overflowSpendOf({ file, stored, offered }: KnownModel): OverflowSpend | null {
   const { policies } = offered ?? file ?? stored ?? {};
   return policies?.overflow?.spend ?? null;
@@ -48,7 +48,7 @@ export function sourceOf({ file, stored }: KnownModel): ModelSource {
   return file ? "file" : stored ? "database" : "upstream";
 }
 
-/** All but what the database alone knows. */
+/** Returns everything that is known without the database. */
 export function modelToWire(known: KnownModel, deps: ModelViewDeps): Omit<ManagedModelWire, "overflow_spend"> {
   const { id, file, stored, offered } = known;
   const settings: ModelSettings | undefined = file ?? stored;
@@ -73,7 +73,7 @@ export function modelToWire(known: KnownModel, deps: ModelViewDeps): Omit<Manage
   };
 }
 
-/** Those that the declaration names, also where their upstream is gone; else wherever the model was found. */
+/** Returns the declared deployments, even if their upstream was deleted; without any, all places where the model was found. */
 function deploymentsOf(
   settings: ModelSettings | undefined,
   offered: Model | undefined,

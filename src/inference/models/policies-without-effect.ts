@@ -1,11 +1,11 @@
-// Names in policies that nothing has: each is told once, while it lasts, as nobody else would say why a policy does nothing.
+// Logs names in policies that do not exist, once while they last, because nothing else shows why such a policy has no effect.
 import type { Log } from "../../base/log.ts";
 import type { Model } from "../../domain/models/model.ts";
 import type { Catalog } from "./catalog.ts";
 
 export interface PoliciesWithoutEffectOptions {
   catalog: Pick<Catalog, "list" | "get" | "find" | "complete">;
-  /** Those of the configuration as it is now. */
+  /** Returns the guardrails of the current configuration. */
   guardrails(): readonly { readonly name: string }[];
   log: Pick<Log, "warn">;
 }
@@ -18,10 +18,10 @@ export class PoliciesWithoutEffect {
     this.#options = options;
   }
 
-  /** To be called when models, or guardrails, may have changed. */
+  /** Call when models or guardrails may have changed. */
   report(): void {
     const { catalog, log } = this.#options;
-    // Until every server was asked, any of them may have the model.
+    // Until every server was asked, a missing model may still be found.
     if (!catalog.complete) return;
     const now = new Map(
       catalog.list().flatMap((model) => this.#withoutEffect(model).map((one) => [JSON.stringify(one), one])),

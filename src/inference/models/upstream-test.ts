@@ -1,4 +1,4 @@
-// Asks a model server for its models, to see whether it works before, or while, it is used.
+// Asks a model server for its models, to test it before or during its use.
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError, invalidRequest } from "../../base/errors.ts";
 import type { Engine } from "../../domain/models/engine.ts";
@@ -13,7 +13,7 @@ import { requestedSpeech, upstreamApiKey, upstreamUrl } from "./upstream-values.
 
 export interface UpstreamTestsOptions {
   upstreams: Pick<Upstreams, "known">;
-  /** An engine for one look, which nothing else uses. */
+  /** Creates an engine for one test. */
   probe(url: string, apiKey: string | undefined, speech: UpstreamSpeech): Engine;
   clock: Clock;
 }
@@ -29,7 +29,7 @@ export class UpstreamTests {
     this.#options = options;
   }
 
-  /** What goes wrong at the server is a result, not an error. */
+  /** A fault of the server is a result and not an error. */
   async run(principal: Principal, request: UpstreamTestRequest): Promise<UpstreamTestWire> {
     requireOperator(principal);
     const engine = this.#engineOf(request);

@@ -1,4 +1,4 @@
-// What a request says about an upstream, checked beyond its shape and put into the form in which it is kept.
+// Checks the values of an upstream in a request beyond their shape, and converts them to the stored form.
 
 import { invalidRequest } from "../../base/errors.ts";
 import { parseHttpUrl, trimSlashes } from "../../base/text/http-url.ts";
@@ -31,7 +31,7 @@ export function newSettings(request: CreateUpstreamRequest): UpstreamSettings {
 
 export function changedSettings(current: UpstreamSettings, request: UpdateUpstreamRequest): UpstreamSettings {
   const url = request.url === undefined ? current.url : upstreamUrl(request.url);
-  // What an operator said of one server says nothing of another.
+  // Settings for one server do not apply to another.
   const isSameServer = new URL(url).origin === new URL(current.url).origin;
   return {
     name: current.name,
@@ -49,7 +49,7 @@ export function changedSettings(current: UpstreamSettings, request: UpdateUpstre
 type SpeechRequest = Pick<UpdateUpstreamRequest, SpeechMember>;
 type SpeechMember = "api" | "apis" | "key_header" | "query" | "cache_salt" | "priority" | "identifiers";
 
-/** What is left out stays as in `current`. Throws `invalid_request`. */
+/** Absent members stay as in `current`. Throws `invalid_request`. */
 export function requestedSpeech(current: UpstreamSpeech, request: Nullable<SpeechRequest>): UpstreamSpeech {
   const { api, apis, key_header: keyHeader, query, identifiers } = request;
   const speech: UpstreamSpeech = {
@@ -70,7 +70,7 @@ type Nullable<Members> = { [Name in keyof Members]: Members[Name] | null };
 
 const maxParameters = 20;
 
-/** It becomes part of a path. */
+/** Checks a query, which becomes part of a path. */
 function upstreamQuery(query: UpstreamSpeech["query"]): UpstreamSpeech["query"] {
   const parameters = Object.entries(query);
   if (parameters.length > maxParameters) throw invalidRequest(`query: must have ${maxParameters} parameters at most.`);
@@ -83,7 +83,7 @@ function upstreamQuery(query: UpstreamSpeech["query"]): UpstreamSpeech["query"] 
   return query;
 }
 
-/** In the words of the wire, for the audit log. */
+/** Returns the settings in wire form, for the audit log. */
 export function settingsToWire(settings: UpstreamSettings) {
   return {
     url: settings.url,
@@ -99,10 +99,10 @@ export function settingsToWire(settings: UpstreamSettings) {
   };
 }
 
-/** Without a slash at its end. */
+/** Returns the URL without a slash at its end. */
 export function upstreamUrl(given: string): string {
   const text = given.trim();
-  // The whole of it is never shown: what was refused may hold a password.
+  // The error never shows the whole URL, because a refused URL may contain a password.
   if (parseHttpUrl(text)) return trimSlashes(text);
   throw invalidRequest(
     text.includes("@") || text.includes("?")
@@ -111,7 +111,7 @@ export function upstreamUrl(given: string): string {
   );
 }
 
-/** It becomes part of a header. */
+/** Checks a key, which becomes part of a header. */
 export function upstreamApiKey(text: string): string {
   if (/^[!-~]+$/.test(text)) return text;
   throw invalidRequest(
@@ -119,7 +119,7 @@ export function upstreamApiKey(text: string): string {
   );
 }
 
-/** The name of a model server, node or not. Throws `invalid_request`. */
+/** Checks the name of an upstream or node. Throws `invalid_request`. */
 export function engineName(text: string): string {
   if (!upstreamNamePattern.test(text)) {
     throw invalidRequest(

@@ -1,4 +1,4 @@
-// What upstreams there are, wherever they come from, and how each is doing, as operators see it.
+// All upstreams, wherever they come from, and their state, as operators see them.
 import type { Engine } from "../../domain/models/engine.ts";
 import type { StoredUpstream, UpstreamSettings, UpstreamSource } from "../../domain/models/upstream.ts";
 import { apisOf, type UpstreamSpeech } from "../../domain/models/upstream-speech.ts";
@@ -7,19 +7,19 @@ import type { Capacity } from "../routing/capacity.ts";
 import type { Router } from "../routing/route.ts";
 import type { Catalog } from "./catalog.ts";
 
-/** One of the database, ready to be used. */
+/** An upstream of the database with its key decrypted. */
 export interface OpenedUpstream extends UpstreamSettings {
-  /** A secret. */
+  /** The key, a secret. */
   apiKey: string | undefined;
 }
 
-/** One that there is, wherever it comes from. Has no secret in it. */
+/** An existing upstream from any source, without secrets. */
 export interface KnownUpstream
   extends Pick<
     UpstreamSettings,
     "name" | "discover" | "local" | "environments" | "maxConcurrency" | keyof UpstreamSpeech
   > {
-  /** null for the built-in engine and for nodes, as are their times. */
+  /** Address; null for the built-in engine and for nodes, as are their times. */
   url: string | null;
   timeoutSeconds: number | null;
   idleSeconds: number | null;
@@ -29,10 +29,10 @@ export interface KnownUpstream
 }
 
 export interface UpstreamSources {
-  /** Those of the database; what there is follows once the catalog is configured anew. */
+  /** Upstreams of the database. They take effect after the catalog is configured again. */
   stored: readonly OpenedUpstream[];
   known(): readonly KnownUpstream[];
-  /** Engines that had this name and may still be at work for what they were asked before. */
+  /** Returns former engines of this name, which may still handle earlier requests. */
   former(name: string): readonly Engine[];
 }
 
@@ -44,9 +44,9 @@ export interface UpstreamViewDeps {
 }
 
 export interface UpstreamStatus {
-  /** What the database has under the name. */
+  /** The upstream in the database. */
   stored: StoredUpstream | undefined;
-  /** Its key does not open. */
+  /** True if its key cannot be decrypted. */
   isUnreadable: boolean;
   isDraining: boolean;
 }
@@ -95,7 +95,7 @@ export function upstreamToWire(
 
 type Figures = ReturnType<Capacity["figures"]>;
 
-/** The requests at `all`, and how many the places that there are `now` take; `declared` where there are none yet. */
+/** Returns the running requests of all engines, and the slots of the current ones; `declared` if there are none yet. */
 export function workOf(all: Figures, now: Figures, declared: number | null) {
   return {
     running: sum(all.map(({ inFlight }) => inFlight)),

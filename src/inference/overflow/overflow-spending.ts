@@ -1,4 +1,4 @@
-// Money for overflows: set aside before a request goes there, and corrected by what it cost, so that no cap is overspent.
+// Reserves money for overflows before a request is sent there, and corrects it by the actual cost, so that no cap is exceeded.
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { calendarPeriod, windowOf } from "../../domain/limits/quota-rules.ts";
@@ -16,14 +16,14 @@ export interface OverflowSpendingOptions {
   log: Pick<Log, "warn">;
 }
 
-/** What was set aside for one request. */
+/** An amount that is reserved for one request. */
 export interface SetAside extends SpendPeriod {
   readonly nanoUsd: number;
 }
 
 interface Asked {
   readonly change: SpendChange;
-  /** False where it would go beyond the cap; undefined where nobody can tell. */
+  /** Called with false if the amount would exceed the cap; with undefined if that is unknown. */
   answer(made: boolean | undefined): void;
 }
 
@@ -34,17 +34,17 @@ interface Known {
   atMs: number;
 }
 
-/** Other processes give back what they set aside: that nothing is left is believed for so long. */
+/** Milliseconds for which a used-up cap is cached, because other processes may return reserved money. */
 const believedMs = 1_000;
-/** After a failure of the store nothing is set aside for so long; what is to be corrected waits as well. */
+/** Milliseconds after a failure of the store in which nothing is reserved and corrections wait. */
 const retryMs = 1_000;
 
 export class OverflowSpending {
   readonly #options: OverflowSpendingOptions;
-  /** By model. */
+  /** Known spending by model. */
   readonly #known = new Map<string, Known>();
   #asked: Asked[] = [];
-  /** Corrections by their place, those of many requests added up. */
+  /** Corrections by model and period, summed over many requests. */
   #corrections = new Map<string, SpendChange>();
   #writing: Promise<void> | undefined;
   #failedUntilMs = Number.NEGATIVE_INFINITY;
@@ -54,12 +54,12 @@ export class OverflowSpending {
     this.#options = options;
   }
 
-  /** Whether the store failed a moment ago: then nothing is set aside, and nothing goes where that would be needed. */
+  /** True if the store failed a moment ago: nothing is reserved, and requests that need a reservation do not overflow. */
   get isUnknown(): boolean {
     return this.#options.clock.monotonicMs() < this.#failedUntilMs;
   }
 
-  /** Nano-USD that are left in this span; undefined where that is not known well enough to refuse anything by it. */
+  /** Returns the nano-USD that are left in this period; undefined if that is not known well enough to refuse a request. */
   remaining(model: string, spend: OverflowSpend): number | undefined {
     if (this.isUnknown) return 0;
     const known = this.#known.get(model);
@@ -72,7 +72,7 @@ export class OverflowSpending {
     return { model, per, start: this.#period(per).start };
   }
 
-  /** When the next span begins: Unix seconds. */
+  /** Returns the start of the next period in Unix seconds. */
   opensAt({ per }: OverflowSpend): number {
     return this.#period(per).end;
   }
@@ -81,7 +81,7 @@ export class OverflowSpending {
     return calendarPeriod(windowOf({ per, window: "calendar" }), this.#options.clock.nowSeconds());
   }
 
-  /** Resolves to undefined where so much is not left, or nobody can tell; it never rejects. */
+  /** Reserves an amount. Resolves to undefined if too little is left, or if that is unknown. Never rejects. */
   setAside(model: string, spend: OverflowSpend, nanoUsd: number): Promise<SetAside | undefined> {
     const period = this.periodOf(model, spend);
     return new Promise((resolve) => {
@@ -91,7 +91,7 @@ export class OverflowSpending {
     });
   }
 
-  /** What it cost is known: once. */
+  /** Settles a reservation with the actual cost; call once. */
   settle({ model, per, start, nanoUsd }: SetAside, costNanoUsd: number): void {
     if (costNanoUsd === nanoUsd) return;
     this.#correct({ model, per, start, nanoUsd: costNanoUsd - nanoUsd, most: null });
@@ -105,13 +105,13 @@ export class OverflowSpending {
     this.#corrections.set(name, { ...change, nanoUsd });
   }
 
-  /** What is spent now, of all processes, for who looks. */
+  /** Returns the current spending of all processes, for display. */
   async spent(model: string, spend: OverflowSpend): Promise<number> {
     await this.#writing;
     return await this.#options.store.spent(this.periodOf(model, spend));
   }
 
-  /** What this process knows: of each model the span that it knew last, where that is not over. */
+  /** Returns the spending that this process knows: for each model that of its last known period, unless the period is over. */
   figures(): { model: string; spentNanoUsd: number }[] {
     return [...this.#known.values()]
       .filter(({ period }) => this.#period(period.per).start === period.start)
@@ -124,12 +124,12 @@ export class OverflowSpending {
     if (this.#corrections.size > 0) await this.#writeAll();
   }
 
-  /** All that comes while one transaction is under way is in the next one together. */
+  /** Everything that arrives during a transaction is written together in the next one. */
   #write(): void {
     this.#writing ??= this.#writeAll();
   }
 
-  /** In the turn in which there is nothing more, whoever asks next begins anew: nobody is overheard. */
+  /** The flag is cleared in the turn in which nothing is left, so that a later request starts a new write. */
   async #writeAll(): Promise<void> {
     while (this.#asked.length + this.#corrections.size > 0) {
       const asked = this.#asked;
@@ -146,7 +146,7 @@ export class OverflowSpending {
     this.#writing = undefined;
   }
 
-  /** What is given back comes first: it makes room. */
+  /** Returned amounts are written first, because they make space. */
   async #change(corrections: readonly SpendChange[], asked: readonly Asked[]): Promise<void> {
     const changes = [...corrections, ...asked.map(({ change }) => change)];
     const answers = await this.#options.store.change(changes);
@@ -158,13 +158,13 @@ export class OverflowSpending {
     for (const [index, { answer }] of asked.entries()) answer(answers[corrections.length + index]?.made);
   }
 
-  /** A correction may be of a span that is over; and the clock may have been put back into the one before. */
+  /** A correction may concern a past period, and the clock may have been set back into it. */
   #know({ model, per, start }: SpendPeriod, spentNanoUsd: number, atMs: number): void {
     if (this.#period(per).start !== start) return;
     this.#known.set(model, { period: { model, per, start }, spentNanoUsd, atMs });
   }
 
-  /** If nobody knows whether a transaction was made, what it gave back is not given back once more. */
+  /** If it is unknown whether a transaction succeeded, its returned amounts are not returned again. */
   #failed(corrections: readonly SpendChange[], asked: readonly Asked[], error: unknown): void {
     const { clock, log } = this.#options;
     log.warn("overflow_spend_unwritten", { error: error instanceof Error ? error.message : String(error) });

@@ -1,4 +1,4 @@
-// Decides when deployments that a model overflows to may be asked, which of them first, and what that may cost.
+// Decides when a model's overflow deployments may be asked, which one first, and what they may cost.
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
@@ -22,23 +22,23 @@ export interface OverflowOptions {
   clock: Clock;
 }
 
-/** Where a request may go now. */
+/** The deployments that a request may use now. */
 export interface OverflowChoice {
-  /** In the order in which they are asked. */
+  /** Deployments in the order in which they are asked. */
   readonly candidates: readonly Deployment[];
-  /** Why those of the overflow are among them; undefined: they are not. */
+  /** Reason why overflow deployments are included; undefined if they are not. */
   readonly reason: OverflowReason | undefined;
-  /** When the wait becomes a reason: milliseconds from now; undefined: it never does. */
+  /** Milliseconds until the waiting time becomes a reason; undefined if it never does. */
   readonly laterMs: number | undefined;
-  /** What its client is told where it may go nowhere, as that would cost too much. */
+  /** Error for the client if no deployment is permitted because of the cost. */
   readonly refusal: GatewayError | undefined;
 }
 
-/** What one request owes for being asked at a deployment of the overflow. */
+/** The money that one request owes for an overflow deployment. */
 export interface OverflowBill {
-  /** What was used there, once; undefined: nothing. */
+  /** Settles with the usage, once; undefined if there was none. */
   settle(usage: PricedUsage | undefined): void;
-  /** In place of that, where nobody knows what was used: what was set aside is spent. */
+  /** Called instead of `settle` if the usage is unknown: the reserved amount counts as spent. */
   keep(): void;
 }
 
@@ -51,7 +51,7 @@ type Excess = "request" | "spend" | "untold" | "unpriced";
 
 export class Overflow {
   readonly #options: OverflowOptions;
-  /** How often requests went there, by model, deployment and reason. */
+  /** Number of overflowing requests by model, deployment and reason. */
   readonly #counts = new Map<string, { labels: OverflowLabels; count: number }>();
 
   constructor(options: OverflowOptions) {
@@ -62,7 +62,7 @@ export class Overflow {
     return this.#options.spending;
   }
 
-  /** `ranked`: as it would be asked without the policy; `waitedMs`: since the request came into the queue. */
+  /** `ranked` is the order without the policy. `waitedMs` is the time in the queue. */
   choose(
     ranked: readonly Deployment[],
     model: Model,
@@ -96,12 +96,12 @@ export class Overflow {
       return { ...none, candidates: ranked.filter((one) => own.includes(one) || affordable.includes(one)), reason };
     }
     const cheapest = costs.sort((a, b) => a.expected - b.expected).map(({ deployment }) => deployment);
-    // A long prompt is to be kept away from the others: they get it where nobody else takes it.
+    // A long prompt should not slow other requests: the model's own deployments get it only if no other accepts it.
     const candidates = reason === "prompt" ? [...cheapest, ...own] : [...own, ...cheapest];
     return { ...none, candidates, reason };
   }
 
-  /** Requests of the idle lane wait for places that nobody else wants: neither the wait nor the absence of places is a reason. */
+  /** Requests of the idle lane wait for slots that nobody else wants: neither waiting nor a lack of slots is a reason. */
   #reason(
     own: readonly Deployment[],
     { hours, promptTokensAbove, afterSeconds }: OverflowPolicy,
@@ -121,7 +121,7 @@ export class Overflow {
     return expectedMs !== undefined && expectedMs >= afterMs && expectedMs > 0 ? "wait" : undefined;
   }
 
-  /** What it costs there, or why it may not go there. */
+  /** Returns the cost at a deployment, or the reason why it is not permitted. */
   #costs(deployment: Deployment, model: Model, policy: OverflowPolicy, request: DecodedRequest): Costs | Excess {
     const { mostNanoUsdPerRequest: most, spend } = policy;
     const price = priceAt(targetOf(policy, deployment), model);
@@ -138,12 +138,12 @@ export class Overflow {
     return { deployment, expected };
   }
 
-  /** Tokens of each generation: as long as answers of this model usually are, and no longer than it asks for. */
+  /** Returns the expected tokens of each generation: the usual length for this model, at most the request's limit. */
   #expectedTokens(model: Model, request: DecodedRequest): number {
     return Math.min(request.maxCompletionTokens ?? Number.POSITIVE_INFINITY, this.#options.lengths.estimate(model.id));
   }
 
-  /** What is set aside: a request that says how long its answer may be is held to that by its server. */
+  /** Returns the amount to reserve: a server is expected to obey the request's token limit. */
   #mostNanoUsd(model: Model, price: Price, request: DecodedRequest): number {
     const { maxCompletionTokens: said, limitHolds } = request;
     const usual = said !== undefined && limitHolds ? 0 : this.#options.lengths.estimate(model.id);
@@ -160,8 +160,9 @@ export class Overflow {
   }
 
   /**
-   * To be had before the request is sent there; undefined where the deployment is none of the overflow. A promise where
-   * money is set aside first: it settles to undefined where there is not enough left, so that the request looks elsewhere.
+   * Must be called before the request is sent. Returns undefined if the deployment is not one of the overflow.
+   * Returns a promise if money must be reserved first; it settles to undefined if too little is left, so that the
+   * request looks elsewhere.
    */
   bill(
     deployment: Deployment,
@@ -174,14 +175,14 @@ export class Overflow {
     const { spend } = policy;
     const price = priceAt(target, model);
     if (spend === null) return freeBill;
-    // The list may have changed since it was chosen.
+    // The deployments may have changed since the choice.
     if (!price) return nothingToSpend;
     const at = this.#options.clock.nowSeconds();
     const setAside = this.spending.setAside(model.id, spend, this.#mostNanoUsd(model, price, request));
     return setAside.then((made) => made && new SpentBill(this.spending, made, price, at));
   }
 
-  /** A request went there. */
+  /** Called when a request was sent to an overflow deployment. */
   went(model: Model, deployment: Deployment, reason: OverflowReason): void {
     const labels = { model: model.id, upstream: deployment.engine.name, reason };
     const name = JSON.stringify(labels);
@@ -194,7 +195,7 @@ export class Overflow {
     return this.#counts.values();
   }
 
-  /** Amounts are the operator's own: they stand in the log alone. */
+  /** The operator's amounts appear only in the log. */
   #refusal(excess: Excess, { id }: Model, { spend }: OverflowPolicy): GatewayError {
     const begin = `The model \`${id}\` has no server of its own that takes this request now, and`;
     if (excess === "spend" && spend) {
@@ -223,7 +224,7 @@ export interface OverflowLabels {
   readonly reason: OverflowReason;
 }
 
-/** What is asked without a reason of the policy: for what has no queue, or costs nothing to be had. */
+/** Returns the deployments that are used without a reason of the overflow policy. */
 export function ownDeployments({ deployments, policies }: Model): readonly Deployment[] {
   const overflow = policies?.overflow;
   return overflow ? deployments.filter((one) => !targetOf(overflow, one)) : deployments;
@@ -232,7 +233,7 @@ export function ownDeployments({ deployments, policies }: Model): readonly Deplo
 const none = { reason: undefined, laterMs: undefined, refusal: undefined } as const;
 const retrySeconds = 5;
 const nothingToSpend = Promise.resolve(undefined);
-/** Series of a metric. */
+/** Maximum number of metric series. */
 const maxCounted = 1_000;
 const freeBill: OverflowBill = { settle() {}, keep() {} };
 
@@ -270,7 +271,7 @@ function priceAt(target: OverflowTarget | undefined, model: Model): Price | unde
   return target.cost ?? (target.costOf === null ? undefined : listedPrice(target.costOf)) ?? model.price;
 }
 
-/** A span that does not end after it began goes on over midnight. */
+/** A period whose end is not after its start continues after midnight. */
 function isWithin(hours: NonNullable<OverflowPolicy["hours"]>, nowSeconds: number): boolean {
   const minute = Math.floor(nowSeconds / 60) % 1_440;
   return hours.some(({ start, end }) =>

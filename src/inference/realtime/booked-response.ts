@@ -1,4 +1,4 @@
-// One response of a realtime session, or one transcript: admitted, on the ledger, and settled once, however it ends.
+// One response or transcript of a realtime session: admitted, recorded in the ledger, and settled once, however it ends.
 import type { GatewayError } from "../../base/errors.ts";
 import type { LogFields } from "../../base/log.ts";
 import type { Granted } from "../../domain/limits/limits.ts";
@@ -13,12 +13,12 @@ import type { InferenceDeps } from "../call.ts";
 import { addSpoken, type Spoken, spokenTokens } from "./said-so-far.ts";
 import type { Json } from "./told-usage.ts";
 
-/** What follows a request to its end in the log, in traces and in metrics. */
+/** Reports a request to its end in the log, in traces and in metrics. */
 export interface RequestLine {
   readonly requestId: string;
   readonly line: Record<string, LogFields[string]>;
   isOnLedger: boolean;
-  /** Who asks. Throws `rate_limit_exceeded` where the key has too much open. */
+  /** Sets the principal. Throws `rate_limit_exceeded` if the key has too many open requests. */
   by(principal: Principal): unknown;
   durationNow(): number;
   finish(error?: GatewayError): void;
@@ -33,28 +33,28 @@ export interface Booking {
   principal: Principal;
   model: Model;
   upstream: string;
-  /** `x-headrace-tags` of the connection. */
+  /** Value of `x-headrace-tags` of the connection. */
   tagHeader: string | null;
-  /** Tokens that it reads, estimated. */
+  /** Estimated tokens of the prompt. */
   promptTokens: number;
-  /** The most tokens that it is asked to have, which are set aside; undefined where nobody says. */
+  /** Requested maximum tokens, which are reserved; undefined if there is none. */
   maxTokens: number | undefined;
 }
 
 /**
- * No request of it has a body, and what a client asks for last is not what its server goes by, where that refused it or knows
- * it by another name: what it can have used is bounded by the context alone.
+ * Only the context limits the usage. These requests have no body, and the last values that a client sent may not be
+ * those of the server: the server may have refused them or know them under another name.
  */
 const unbounded = { bodyBytes: 0, hasMedia: true, width: 1, maxCompletionTokens: undefined };
 const noTiers: readonly string[] = [];
-/** A transcript is told of once it is made: what its limits do not admit is booked all the same. */
+/** A transcript is reported after it was made, so it is charged even if its limits do not admit it. */
 const nothingSetAside: Pick<Granted, "lease" | "reservedTokens" | "stop"> = {
   lease: { extend() {}, settle() {} },
   reservedTokens: 0,
   stop: undefined,
 };
 
-/** Resolves once it is on the ledger. Rejects with the refusal, which `line` has been told. */
+/** Resolves when the response is in the ledger. Rejects with the refusal, which was also reported to `line`. */
 export async function bookResponse(booking: Booking, line: RequestLine, deps: BookingDeps): Promise<BookedResponse> {
   const { principal, model } = booking;
   try {
@@ -72,8 +72,8 @@ export async function bookResponse(booking: Booking, line: RequestLine, deps: Bo
 }
 
 /**
- * Books what was used already. Resolves with the refusal where its limits do not admit it; it is on the ledger all the same.
- * Rejects where that cannot be written.
+ * Charges usage that has already happened. Resolves to the refusal if the limits do not admit it; it is in the ledger
+ * anyway. Rejects if that cannot be written.
  */
 export async function bookReported(
   booking: Booking,
@@ -150,7 +150,7 @@ export class BookedResponse {
     try {
       await booked.#meter.begun;
     } catch (error) {
-      // Nothing is booked: what was set aside is given back.
+      // Nothing is charged: the reservation is released.
       const usage = { promptTokens: 0, completionTokens: 0, estimated: true };
       const { upstream } = booking;
       const { end } = booked.#meter.settle({ outcome: "failed", usage, errorCode: null, upstream, queueMs: 0 });
@@ -161,12 +161,12 @@ export class BookedResponse {
     return booked;
   }
 
-  /** Whether it is settled. */
+  /** True if the response is settled. */
   get isOver(): boolean {
     return this.#isOver;
   }
 
-  /** Estimated from what was delivered. */
+  /** Usage estimated from the delivered output. */
   get usageSoFar(): TokenUsage {
     const { all, audio } = spokenTokens(this.#spoken);
     return {
@@ -177,7 +177,10 @@ export class BookedResponse {
     };
   }
 
-  /** An event of it that the client gets. Whether a quota lets it go on: a promise where that is to be asked again. */
+  /**
+   * Counts an event for the client. Returns whether a quota allows the response to continue; a promise if the
+   * question must be repeated.
+   */
   heard(event: Json): "goes_on" | "spent" | Promise<void> {
     if (this.#isOver || !addSpoken(this.#spoken, event)) return "goes_on";
     const { all } = spokenTokens(this.#spoken);
@@ -186,12 +189,12 @@ export class BookedResponse {
     return stop && all > stop.dueTokens ? this.#meter.checkStop(this.usageSoFar) : "goes_on";
   }
 
-  /** The same question once more. */
+  /** Asks again whether the response may continue. */
   looksAgain(): "goes_on" | "spent" | Promise<void> {
     return this.#meter.checkStop(this.usageSoFar);
   }
 
-  /** Once. Resolves when it survives the death of the process; never rejects. */
+  /** Settles; call once. Resolves when the record survives a crash of the process; never rejects. */
   async settle(outcome: UsageOutcome, usage: TokenUsage, error?: GatewayError): Promise<void> {
     if (this.#isOver) return;
     this.#isOver = true;

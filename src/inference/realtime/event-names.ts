@@ -1,4 +1,4 @@
-// The names of realtime events (OpenAI's API of now and of the preview; vLLM), which no client may write in another way.
+// The names of realtime events (OpenAI's current and preview API; vLLM). Clients must write them exactly so.
 import { ClearNames } from "../../domain/names/clear-names.ts";
 
 export const eventNames = new ClearNames({

@@ -1,15 +1,15 @@
-// Realtime events as far as the gateway reads them.
+// Reads the parts of realtime events that the gateway needs.
 import { GatewayError, invalidRequest } from "../../base/errors.ts";
 import { parseOnceRead } from "../../base/text/json-object.ts";
 import { bodyMass, JsonTextError, scanObject } from "../../base/text/json-text.ts";
 import { eventNames } from "./event-names.ts";
 import { isJson, type Json, memberOf } from "./told-usage.ts";
 
-/** RFC 6455, 7.4.1, and 1011 of the IANA registry. */
+/** Close codes of RFC 6455, 7.4.1, and 1011 of the IANA registry. */
 export const closing = { normal: 1000, goingAway: 1001, refused: 1008, serverFault: 1011 } as const;
 
 const maxEventIdLength = 512;
-/** Levels of objects and arrays; a schema of a tool has some ten. */
+/** Maximum levels of objects and arrays; a tool's schema has about ten. */
 const maxDepth = 100;
 
 const limits = { depth: maxDepth, ...bodyMass };
@@ -22,7 +22,7 @@ export function readServerEvent(bytes: Uint8Array): Json {
   });
 }
 
-/** An event that its server will read as it is read here. Throws `invalid_request`. */
+/** Reads a client event so that its server must read it in the same way. Throws `invalid_request`. */
 export function readClientEvent(bytes: Uint8Array): Json {
   const event = eventOf(bytes, (text) => parseOnceRead(text, limits).value);
   eventNames.require(event);
@@ -41,7 +41,7 @@ function eventOf(bytes: Uint8Array, parse: (text: string) => unknown): Json {
   throw invalidRequest("A message must be an event: a JSON object with a type.");
 }
 
-/** The client's own id of an event; null where it has none. */
+/** Returns the client's id of an event; null if it has none. */
 export function eventIdOf({ event_id: id }: Json): string | null {
   return typeof id === "string" && id.length <= maxEventIdLength ? id : null;
 }
@@ -50,14 +50,14 @@ export function newEventId(): string {
   return `event_${crypto.randomUUID().replaceAll("-", "")}`;
 }
 
-/** The id of the response that an event is of. */
+/** Returns the id of the response that an event belongs to. */
 export function responseIdOf(event: Json): string {
   return String(event["response_id"] ?? memberOf(event, "response")["id"]);
 }
 
 /**
- * The most tokens of a response, by the name of now, and of the preview; `usual` where it names neither. `inf`, and what is
- * no limit, says that there is none.
+ * Returns the token limit of a response, by its current or preview name; `usual` if neither is present. `inf`, or an
+ * invalid limit, means no limit.
  */
 export function tokenLimitIn(
   { max_output_tokens: limit, max_response_output_tokens: older }: Json,

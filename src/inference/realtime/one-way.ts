@@ -1,18 +1,19 @@
-// One way of a relayed connection: its messages in their order, each once the one before is done with, and no more of them than are taken at the other end.
+// One direction of a relayed connection: forwards messages in order, each after the previous one is handled, and no
+// faster than the receiver reads.
 import type { PausableLink } from "../../base/bytes/message-link.ts";
 
 export interface OneWayOptions {
-  /** Where they come from; kept waiting while too much of it is here. */
+  /** The sender's link, which is paused while too much input waits. */
   from: () => PausableLink | undefined;
-  /** Whether one can be taken now; where not, `goOn` is called once it can. */
+  /** Reports whether the receiver accepts a message. If not, call `goOn` when it does. */
   hasRoom(): boolean;
   /** Never rejects, and never throws. */
   take(message: Uint8Array): void | Promise<void>;
-  /** So many bytes of what was added are held no more; left out: nobody counts them. */
+  /** Called when this many added bytes are no longer buffered. Absent if they are not counted. */
   release?(bytes: number): void;
 }
 
-/** With more than this here the sender is kept waiting. */
+/** Number of waiting bytes above which the sender is paused. */
 export const maxHeldBytes = 256 * 1024;
 
 export class OneWay {
@@ -22,7 +23,7 @@ export class OneWay {
   #busy = false;
   #paused = false;
   #stopped = false;
-  /** Called once everything is done with, where nothing more comes. */
+  /** Called once when all messages are handled and no more follow. */
   #onEnd: (() => void) | undefined;
 
   constructor(options: OneWayOptions) {
@@ -36,7 +37,7 @@ export class OneWay {
     this.goOn();
   }
 
-  /** Takes what waits, as far as there is room for it. */
+  /** Handles waiting messages as far as the receiver accepts them. */
   goOn(): void {
     while (!this.#busy && this.#options.hasRoom()) {
       const message = this.#waiting.shift();
@@ -58,13 +59,13 @@ export class OneWay {
     this.#endIfDone();
   }
 
-  /** Nothing more comes: `then` is called once, behind the last of what came before, and once there is room. */
+  /** Ends the direction: `then` is called once, after the last message, when the receiver accepts more. */
   end(then: () => void): void {
     this.#onEnd = then;
     this.goOn();
   }
 
-  /** Takes nothing more, and forgets what waits. */
+  /** Stops: drops waiting messages and accepts no more. */
   stop(): void {
     this.#stopped = true;
     for (const { byteLength } of this.#waiting.splice(0)) this.#options.release?.(byteLength);

@@ -1,4 +1,4 @@
-// Models by name in the events of a realtime session: public ids towards the client, and the server's own towards the server.
+// Converts model names in the events of a realtime session: public ids for the client, the server's own ids for the server.
 import { fieldError, type GatewayError } from "../../base/errors.ts";
 import { shown } from "../../base/text/shown.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
@@ -9,33 +9,33 @@ import type { InferenceDeps } from "../call.ts";
 import { isJson, type Json } from "./told-usage.ts";
 
 export interface SessionModels {
-  /** By which the client asked. */
+  /** Name that the client used. */
   name: string;
-  /** The model that it opened, and where it runs. */
+  /** The model of the session, and its deployment. */
   model: Model;
   deployment: Deployment;
 }
 
-/** Where a session says what makes texts of what is heard: now, and in the preview. */
+/** Paths of a session's transcription settings: in the current API, and in the preview. */
 const transcriptionPaths = [["audio", "input", "transcription"], ["input_audio_transcription"]] as const;
 
 export interface SentEvent {
   readonly event: Json;
-  /** The model that makes texts of what is heard, where the event names one. */
+  /** The transcription model, if the event names one. */
   readonly transcriber: Model | undefined;
-  /** Why the server is not asked for texts of what is heard, where the event asked for them. */
+  /** Reason why the server is not asked for transcripts although the event requests them. */
   readonly leftOut: GatewayError | undefined;
 }
 
-/** Reports whether the event may name a model, so that `forServer` has to read it. */
+/** Reports whether the event may name a model, so that `forServer` must read it. */
 export function namesModel(event: Json): boolean {
   return event["type"] === "response.create" || "session" in event || "model" in event || "response" in event;
 }
 
 /**
- * The event as its server gets it, with the server's own names of models. A transcription by a model that the principal
- * may not use there is left out, and the rest of the event stays: SDKs ask for one of their own accord. `principal`:
- * needed where the event has a session. Throws `invalid_request` for a model that is not the session's.
+ * Returns the event for the server, with the server's own model ids. If the principal may not use the transcription
+ * model there, the transcription is left out and the rest stays, because SDKs request one on their own. `principal`
+ * is needed for an event with a session. Throws `invalid_request` for another model than the session's.
  */
 export function forServer(
   event: Json,
@@ -78,7 +78,7 @@ function noTranscription(field: string, said: unknown, { name }: SessionModels):
   );
 }
 
-/** The part of an event at `path` with its server's own name of the model, where it names one. Throws `invalid_request`. */
+/** Returns the part of an event at `path` with the server's own model id, if it names a model. Throws `invalid_request`. */
 function withOwnModel(part: Json, path: readonly string[], { name, model, deployment }: SessionModels): Json {
   for (const member of Object.keys(part)) {
     const fault = overridingFault(member);
@@ -91,7 +91,7 @@ function withOwnModel(part: Json, path: readonly string[], { name, model, deploy
   throw fieldError(field, `must be \`${shown(name)}\`: a session keeps the model that it was opened with.`);
 }
 
-/** The session as the client is told it: without a secret by which it could go past the gateway. */
+/** Returns the session for the client, without a secret by which the client could bypass the gateway. */
 export function forClient(
   { client_secret: _, ...session }: Json,
   { name, deployment }: SessionModels,

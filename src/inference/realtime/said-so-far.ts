@@ -1,37 +1,40 @@
-// How much has been said in a realtime session, estimated from texts and from the length of audio, for what no server tells.
+// Estimates the tokens of a realtime session from texts and the length of audio, for servers that report none.
 
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import { estimateTokens } from "../../requests/dialects/prompt-tokens.ts";
 import { detailsOf, partsOf } from "../../requests/dialects/told-parts.ts";
 import { isJson, type Json, memberOf } from "./told-usage.ts";
 
-/** OpenAI counts a token for 100 ms of what a user says, and for 50 ms of what the model says; audio is 24 kHz of 16 bits unless the session has another format. */
+/**
+ * OpenAI counts a token for 100 ms of a user's speech, and for 50 ms of the model's. Audio has 24 kHz at 16 bits
+ * unless the session has another format.
+ */
 const [bytesOfHeardToken, bytesOfSpokenToken] = [4_800, 2_400];
-/** An item of a conversation has at least so many tokens by its template. */
+/** Minimum tokens of a conversation item, for its template. */
 const tokensOfItem = 4;
 
-/** What a response has said. */
+/** The output of a response. */
 export interface Spoken {
   textBytes: number;
-  /** Bytes of audio, decoded. */
+  /** Bytes of decoded audio. */
   audioBytes: number;
 }
 
 export class SaidSoFar {
-  /** Tokens of the whole conversation, by the account of the server or estimated. */
+  /** Tokens of the whole conversation, as reported by the server or estimated. */
   #tokens = 0;
   #instructions = 0;
   #audioBytes = 0;
-  /** Bytes that were heard for the transcript that is on its way, and those of its text. */
+  /** Bytes of input for the transcript in progress, and bytes of its text. */
   #unwrittenBytes = 0;
   #writtenBytes = 0;
 
-  /** The tokens that a response reads that begins now. */
+  /** Tokens that a response reads if it begins now. */
   get promptTokens(): number {
     return this.#tokens + this.#instructions + Math.ceil(this.#audioBytes / bytesOfHeardToken);
   }
 
-  /** An event of the client that the server got. */
+  /** Counts a client event that the server got. */
   heard(event: Json): void {
     switch (event["type"]) {
       case "session.update":
@@ -51,17 +54,17 @@ export class SaidSoFar {
     }
   }
 
-  /** Whether some of a transcript was delivered, and not its end. */
+  /** True if a part of a transcript was delivered, but not its end. */
   get isWriting(): boolean {
     return this.#writtenBytes > 0;
   }
 
-  /** A piece of a transcript was delivered. */
+  /** Counts a delivered piece of a transcript. */
   wrote(piece: unknown): void {
     if (typeof piece === "string") this.#writtenBytes += Buffer.byteLength(piece);
   }
 
-  /** A transcript is over, whose whole text this is where it is known: an estimate of what it used. */
+  /** Ends a transcript and returns its estimated usage. `text` is its whole text, if known. */
   transcribed(text: unknown): TokenUsage {
     const heard = Math.ceil(this.#unwrittenBytes / bytesOfHeardToken);
     const written = typeof text === "string" ? Buffer.byteLength(text) : 0;
@@ -72,7 +75,7 @@ export class SaidSoFar {
     return { promptTokens: heard, completionTokens, estimated: true, parts };
   }
 
-  /** A response is over: what it read and said is part of what the next one reads. */
+  /** Ends a response: its prompt and output become part of the next prompt. */
   answered({ promptTokens, completionTokens, estimated }: TokenUsage): void {
     if (estimated) this.#tokens += completionTokens;
     else this.#tokens = Math.max(0, promptTokens + completionTokens - this.#instructions);
@@ -81,13 +84,13 @@ export class SaidSoFar {
   }
 }
 
-/** The tokens of what a response has said. */
+/** Returns the tokens of a response's output. */
 export function spokenTokens({ textBytes, audioBytes }: Spoken): { all: number; audio: number } {
   const audio = Math.ceil(audioBytes / bytesOfSpokenToken);
   return { all: estimateTokens(textBytes) + audio, audio };
 }
 
-/** Adds what an event of the server says; false where it says nothing. */
+/** Adds the output in a server event; returns false if it has none. */
 export function addSpoken(spoken: Spoken, { type, delta }: Json): boolean {
   if (typeof type !== "string" || typeof delta !== "string" || !type.startsWith("response.")) return false;
   if (audioDeltas.has(type)) spoken.audioBytes += bytesOfBase64(delta);
@@ -95,7 +98,7 @@ export function addSpoken(spoken: Spoken, { type, delta }: Json): boolean {
   return true;
 }
 
-/** By the names of now, and of the preview. */
+/** Event names in the current API and in the preview. */
 const audioDeltas: ReadonlySet<string> = new Set(["response.output_audio.delta", "response.audio.delta"]);
 
 function tokensIn(item: Json): number {

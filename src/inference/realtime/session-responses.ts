@@ -1,4 +1,4 @@
-// The responses of a session: those that are asked for, those under way, and what is booked of them and of transcripts.
+// The responses of a session: requested and running ones, and the charges for them and for transcripts.
 import { fieldError, GatewayError } from "../../base/errors.ts";
 import { shown } from "../../base/text/shown.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
@@ -22,23 +22,23 @@ export interface SessionResponsesOptions {
   deps: BookingDeps & Pick<InferenceDeps, "catalog">;
   models: SessionModels;
   principal(): Principal | Promise<Principal>;
-  /** Does what `principal` does, without recording a use of the key. */
+  /** Like `principal`, without recording a use of the key. */
   holds(): Principal | Promise<Principal>;
-  /** A request of its own, for each response. */
+  /** Returns a new request for each response. */
   line(): RequestLine;
-  /** Told of a response that was refused before it was on the ledger. */
+  /** Notified of a response that was refused before it was in the ledger. */
   refused(line: RequestLine, principal: Principal, error: GatewayError): void;
   tagHeader: string | null;
   toGatewayError(thrown: unknown): GatewayError;
 }
 
-/** A response that the client asked for, until the server says that it begins. */
+/** A response that the client requested and the server has not begun. */
 interface Asked {
   readonly eventId: string;
   readonly booked: BookedResponse;
 }
 
-/** How what is under way ends, where the session does. */
+/** The end of running responses when the session ends. */
 export interface SessionEnd {
   outcome: UsageOutcome;
   error: GatewayError | undefined;
@@ -48,21 +48,21 @@ const nothingUsed: TokenUsage = { promptTokens: 0, completionTokens: 0, estimate
 
 export class SessionResponses {
   readonly said = new SaidSoFar();
-  /** The most tokens of a response that does not say so itself, as the client last asked for it. */
+  /** Maximum tokens of a response without its own limit, as last set by the client. */
   maxTokens: number | undefined;
-  /** The model that makes texts of what is heard, where the session names one. */
+  /** The transcription model, if the session names one. */
   transcriber: Model | undefined;
   readonly #options: SessionResponsesOptions;
   readonly #asked: Asked[] = [];
   readonly #underWay = new Map<string, BookedResponse>();
-  /** Who it was when the credential was last looked at. */
+  /** The principal at the last check of the credential. */
   #lastPrincipal: Principal | undefined;
 
   constructor(options: SessionResponsesOptions) {
     this.#options = options;
   }
 
-  /** Those that are asked for or under way. */
+  /** Number of requested and running responses. */
   get count(): number {
     return this.#asked.length + this.#underWay.size;
   }
@@ -75,7 +75,7 @@ export class SessionResponses {
     return this.#underWay.keys();
   }
 
-  /** The client asks for one. Rejects with the refusal; resolves with whether it may be asked for still. */
+  /** Requests a response for the client. Rejects with the refusal; resolves to whether the response may still be requested. */
   async ask(eventId: string, maxTokens: number | undefined, isOver: () => boolean): Promise<boolean> {
     const booked = await this.#book(maxTokens);
     if (isOver()) {
@@ -86,21 +86,21 @@ export class SessionResponses {
     return true;
   }
 
-  /** The server begins what was asked for first, or one by itself, as it heard that it was its turn. Rejects with the refusal. */
+  /** Called when the server begins the first requested response, or one on its own after the user's speech. Rejects with the refusal. */
   async begin(id: string): Promise<void> {
     const booked = this.#asked.shift()?.booked ?? (await this.#book(this.maxTokens));
     const forgotten = this.#underWay.get(id);
     this.#underWay.set(id, booked);
-    // A server that begins one twice tells the usage of one alone.
+    // If a server begins a response twice, it reports the usage of only one.
     await forgotten?.settle("failed", forgotten.usageSoFar, serverFault("The model server began a response twice."));
   }
 
-  /** The response that an event is of. */
+  /** Returns the response that an event belongs to. */
   of(event: Json): BookedResponse | undefined {
     return this.#underWay.get(responseIdOf(event));
   }
 
-  /** One is over, by the account of its server. `end`: how, where the session is over. Resolves when it is on the ledger. */
+  /** Ends a response as its server reports. `end` is set if the session is ending. Resolves when the response is in the ledger. */
   async done(event: Json, end: SessionEnd | undefined): Promise<void> {
     const { status, usage } = memberOf(event, "response");
     const booked = this.of(event) ?? this.#asked.shift()?.booked;
@@ -108,7 +108,7 @@ export class SessionResponses {
     if (!booked) return;
     const isFailed = status === "failed";
     const soFar = booked.usageSoFar;
-    // A user who interrupts a response before its first token has it cancelled, with a usage of zeros.
+    // If a user interrupts a response before its first token, the server reports it as cancelled with zero usage.
     const isUndeclared = (isFailed || status === "cancelled") && soFar.completionTokens === 0;
     const reported = reportedUsage(usage);
     const unreportedUsage = isFailed ? nothingUsed : soFar;
@@ -118,7 +118,7 @@ export class SessionResponses {
     else await booked.settle(end?.outcome ?? "completed", bookedUsage, end?.error);
   }
 
-  /** The server refused what the client asked for by this event, before it began: that costs nothing. */
+  /** Called if the server refused the response that this client event requested, before it began: it costs nothing. */
   refusedAtServer(eventId: unknown): void {
     const at = this.#asked.findIndex((asked) => asked.eventId === eventId);
     const [asked] = at < 0 ? [] : this.#asked.splice(at, 1);
@@ -126,8 +126,8 @@ export class SessionResponses {
   }
 
   /**
-   * A transcript is over; `text`: the whole of it, where it is known. What its server tells of its usage is booked, else an
-   * estimate. Resolves with what ends the session: its limits do not admit it, or it could not be written.
+   * Ends a transcript. `text` is the whole text, if known. Charges the reported usage, or an estimate. Resolves to
+   * the reason for ending the session: the limits do not admit the usage, or it could not be written.
    */
   async transcribed(usage: unknown, text: unknown): Promise<unknown> {
     const estimate = this.said.transcribed(text);
@@ -135,13 +135,13 @@ export class SessionResponses {
     return await this.#bookTranscript(reported ? atLeastSaid(reported, estimate) : estimate);
   }
 
-  /** Resolves where the credential still opens the session and its model; rejects where it does not. */
+  /** Resolves if the credential still permits the session and its model; rejects otherwise. */
   async holds(): Promise<void> {
     const principal = await this.#options.holds();
     this.#lastPrincipal = principal;
     const { deps, models } = this.#options;
     const { id } = models.model;
-    // One that nobody has at the moment says nothing of who may use it.
+    // If the model is not available at the moment, this does not show who may use it.
     const model = deps.catalog.get(id);
     if (model) requireModel(principal, model, id);
   }
@@ -160,7 +160,7 @@ export class SessionResponses {
     }
   }
 
-  /** With what was delivered of them. */
+  /** Settles all responses with their delivered output. */
   settleAll({ outcome, error }: SessionEnd): void {
     const open = [...this.#underWay.values(), ...this.#asked.map(({ booked }) => booked)];
     this.#underWay.clear();
@@ -187,7 +187,7 @@ export class SessionResponses {
     }
   }
 
-  /** The model with its price of now. Throws where the principal may not use it there any more. */
+  /** Returns the model with its current price. Throws if the principal may no longer use it there. */
   #modelNow(principal: Principal): Model {
     const { deps, models } = this.#options;
     const { id } = models.model;
@@ -201,7 +201,7 @@ export class SessionResponses {
   }
 }
 
-/** A session is audio as much as text, which guardrails cannot look at. */
+/** Throws for a model with guardrails: a session contains audio, which they cannot check. */
 export function requireUnguarded({ id, policies }: Model): void {
   if (!policies?.guardrails) return;
   throw fieldError(

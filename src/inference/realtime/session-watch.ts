@@ -1,9 +1,9 @@
-// Watches over a session that may last for long: its age, its silence, and whether its credential still holds.
+// Watches a session that may last long: its age, its silence, and whether its credential is still valid.
 import type { Clock } from "../../base/clock.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import { longLived } from "../../base/long-lived.ts";
 
-/** `linger`: for what a response that is broken off has used. */
+/** Times of a session. `linger` is the time to wait for the usage of a response that is broken off. */
 export const realtimeTimes = {
   maxMs: longLived.realtimeSession.maxMs,
   idleMs: longLived.realtimeSession.idleMs,
@@ -13,7 +13,7 @@ export const realtimeTimes = {
 export type RealtimeTimes = Readonly<Record<keyof typeof realtimeTimes, number>>;
 
 const maxIdleLookMs = 15_000;
-/** A store that is away for a moment says nothing of a key. */
+/** Error codes that end a session. A store that is briefly away does not. */
 const endsSession: ReadonlySet<string> = new Set([
   ...["invalid_api_key", "token_expired", "insufficient_scope"],
   ...["model_not_found", "permission_denied"],
@@ -22,7 +22,7 @@ const endsSession: ReadonlySet<string> = new Set([
 export interface SessionWatchOptions {
   clock: Pick<Clock, "monotonicMs">;
   times: RealtimeTimes;
-  /** Resolves where the credential still opens the session; rejects where it does not. */
+  /** Resolves if the credential still permits the session; rejects otherwise. */
   holds(): Promise<void>;
   toGatewayError(thrown: unknown): GatewayError;
   /** `message`: why, for the client. */
@@ -48,7 +48,7 @@ export class SessionWatch {
     ];
   }
 
-  /** Somebody has said something. */
+  /** Called when either side has sent something. */
   spoken(): void {
     this.#spokenMs = this.#options.clock.monotonicMs();
   }

@@ -1,4 +1,4 @@
-// A realtime session: events both ways between a client and the server of a model, until either ends, or it has to.
+// A realtime session: forwards events between a client and a model's server until one of them ends, or the session must end.
 
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { MessageLinkListener, PausableLink } from "../../base/bytes/message-link.ts";
@@ -27,18 +27,18 @@ import { type Json, memberOf } from "./told-usage.ts";
 
 export interface RealtimeOptions extends SessionResponsesOptions {
   deps: SessionResponsesOptions["deps"] & Pick<InferenceDeps, "stopping">;
-  /** On whose account the messages of the client are held. */
+  /** Memory account for the client's messages. */
   memoryAccount: MemoryAccount;
-  /** Called once the server's end is gone. */
+  /** Called once, when the connection to the server has ended. */
   over(): void;
-  /** The member `error` of an answer that tells it. */
+  /** Returns the member `error` of an event that reports the error. */
   errorOf(error: GatewayError): Json;
   times?: Partial<RealtimeTimes>;
 }
 
-/** Responses at once that are asked for or under way. */
+/** Maximum requested and running responses at once. */
 const maxResponses = 8;
-/** Begins the ids of events whose client gave none. */
+/** Prefix of ids for client events that have none. */
 const ownIds = "event_headrace_";
 const maxBeatLength = 256;
 
@@ -52,7 +52,7 @@ export class RealtimeSession implements Stoppable {
   #client: PausableLink | undefined;
   #server: PausableLink | undefined;
   #watch: SessionWatch | undefined;
-  /** How it ended, once it has. */
+  /** The end of the session, once it has ended. */
   #over: SessionEnd | undefined;
   #isServerGone = false;
   #linger: ReturnType<typeof setTimeout> | undefined;
@@ -70,13 +70,13 @@ export class RealtimeSession implements Stoppable {
     });
     this.#fromServer = new OneWay({
       from: () => this.#server,
-      // What the server says first waits for the client; and what it says last is read without one.
+      // The server's first events wait for the client; its last events are read even without a client.
       hasRoom: () => (this.#client ? this.#client.unsentBytes <= maxHeldBytes : this.#over !== undefined),
       take: (bytes) => this.#ofServer(bytes),
     });
   }
 
-  /** The listener of the server's end. */
+  /** Returns the listener of the connection to the server. */
   listenToServer(link: PausableLink): MessageLinkListener {
     this.#server = link;
     return {
@@ -87,13 +87,13 @@ export class RealtimeSession implements Stoppable {
       drained: () => this.#fromClient.goOn(),
       closed: (code) => {
         this.#isServerGone = true;
-        // What it said last may be what a response has used.
+        // The last event of the server may contain a response's usage.
         this.#fromServer.end(() => this.#serverClosed(code));
       },
     };
   }
 
-  /** The listener of the client's end; the session begins. */
+  /** Returns the listener of the connection to the client. The session begins. */
   listenToClient(link: PausableLink): MessageLinkListener {
     const { deps, toGatewayError, memoryAccount } = this.#options;
     this.#client = link;
@@ -104,7 +104,7 @@ export class RealtimeSession implements Stoppable {
       credentialEnded: (error) => this.#fail(error, closing.refused),
     });
     deps.stopping.add(this);
-    // The link is not ready to send before this returns.
+    // The link can send only after this call has returned.
     queueMicrotask(() => this.#fromServer.goOn());
     return {
       message: (bytes) => {
@@ -119,20 +119,20 @@ export class RealtimeSession implements Stoppable {
     };
   }
 
-  /** The client never came. */
+  /** Called if the client never connected. */
   abandon(): void {
     this.#over = { outcome: "cancelled", error: undefined };
     this.#server?.terminate();
   }
 
-  /** The process ends: nothing is waited for, nor what was broken off before. */
+  /** Ends the session because the process stops: nothing is awaited, not even the usage of broken-off responses. */
   stop(): void {
     this.#fail(stoppingError(), closing.goingAway);
     if (this.#over) this.#responses.settleAll(this.#over);
     this.#endIfAlone();
   }
 
-  // Towards the server.
+  // Events towards the server.
 
   #ofClient(bytes: Uint8Array): void | Promise<void> {
     if (this.#over || this.#isServerGone) return;
@@ -149,11 +149,11 @@ export class RealtimeSession implements Stoppable {
 
   #pass(event: Json): void {
     this.#responses.said.heard(event);
-    // Written anew: what one reader takes for another event than a second does is nobody's event.
+    // The event is serialised again, so that the server cannot read it differently than the gateway did.
     this.#server?.send(Buffer.from(JSON.stringify(event)));
   }
 
-  /** An event that may name models, and set limits. */
+  /** Handles an event that may name models and set limits. */
   async #named(event: Json): Promise<void> {
     const { models, deps } = this.#options;
     const own = eventIdOf(event);
@@ -190,7 +190,7 @@ export class RealtimeSession implements Stoppable {
     this.#server?.send(Buffer.from(JSON.stringify({ type: "response.cancel", response_id: id })));
   }
 
-  // Towards the client.
+  // Events towards the client.
 
   #ofServer(bytes: Uint8Array): void | Promise<void> {
     if (isBeat(bytes)) return;
@@ -210,7 +210,7 @@ export class RealtimeSession implements Stoppable {
         this.#give({ ...event, session: forClient(session, this.#options.models, this.#responses.transcriber) });
         return;
       }
-      // The limits of the operator at the server are none of the client's.
+      // The operator's limits at the server do not apply to the client.
       case "rate_limits.updated":
         return;
       case "response.created":
@@ -312,7 +312,7 @@ export class RealtimeSession implements Stoppable {
     this.#give({ type: "error", event_id: newEventId(), error });
   }
 
-  // The end.
+  // The end of the session.
 
   #expire(message: string): void {
     this.#giveError({ type: "invalid_request_error", code: "session_expired", message, event_id: null });
@@ -327,7 +327,10 @@ export class RealtimeSession implements Stoppable {
     this.#leave("failed", error);
   }
 
-  /** The client is gone, or was told to go: what is under way is broken off, and its server may still tell what it used. */
+  /**
+   * Ends the session for a client that is gone or was asked to leave. Running responses are broken off, and the
+   * server may still report their usage.
+   */
   #leave(outcome: UsageOutcome, error: GatewayError | undefined): void {
     if (this.#over) return;
     const over = { outcome, error };
@@ -345,7 +348,7 @@ export class RealtimeSession implements Stoppable {
     this.#endIfAlone();
   }
 
-  /** A session that is over ends its connection to the server once nothing is under way there. */
+  /** Closes the connection to the server if the session is over and nothing runs there. */
   #endIfAlone(): void {
     if (!this.#over || this.#responses.count > 0) return;
     clearTimeout(this.#linger);
@@ -355,7 +358,7 @@ export class RealtimeSession implements Stoppable {
   }
 
   #serverClosed(code: number): void {
-    // A server that writes for as long as it hears tells the usage at the end alone.
+    // A server that transcribes continuously reports usage only at the end.
     if (this.#responses.said.isWriting) void this.#responses.transcribed(undefined, undefined);
     const error = serverFault("The connection to the model server ended.");
     const isPlain = code === closing.normal || code === closing.goingAway;
@@ -369,7 +372,7 @@ export class RealtimeSession implements Stoppable {
   }
 }
 
-/** Reports whether a message of a server only shows that the server is alive. */
+/** Reports whether a server's message only shows that the server is alive. */
 function isBeat(bytes: Uint8Array): boolean {
   return bytes.byteLength <= maxBeatLength && isHeartbeat("", Buffer.from(bytes).toString());
 }

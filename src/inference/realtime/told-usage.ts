@@ -1,4 +1,5 @@
-// What a realtime server tells of the usage of a response, or of a transcript (OpenAI API reference, `response.done` and `conversation.item.input_audio_transcription.completed`; vLLM, `transcription.done`).
+// Reads the usage of a response or transcript as a realtime server reports it (OpenAI API reference, `response.done`
+// and `conversation.item.input_audio_transcription.completed`; vLLM, `transcription.done`).
 
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import { isFarBelow } from "../../requests/dialects/least-usage.ts";
@@ -6,10 +7,10 @@ import { countOf, detailsOf, partsOf } from "../../requests/dialects/told-parts.
 
 export type Json = Readonly<Record<string, unknown>>;
 
-/** Tokens of a second of what a user says, as OpenAI counts them. */
+/** Tokens per second of user speech, as OpenAI counts them. */
 const tokensOfSecond = 10;
 
-/** Undefined where nothing is told. */
+/** Returns undefined if no usage is reported. */
 export function reportedUsage(usage: unknown): TokenUsage | undefined {
   if (!isJson(usage)) return undefined;
   if (usage["type"] === "duration") return ofDuration(usage["seconds"]);
@@ -26,7 +27,7 @@ export function reportedUsage(usage: unknown): TokenUsage | undefined {
       cachedTokens: countOf(input["cached_tokens"]),
       reasoningTokens: countOf(output["reasoning_tokens"]),
       details: detailsOf({
-        // Those that came from the cache have a rate of their own, and are among both.
+        // Cached audio tokens have their own rate and are included in both figures.
         inputAudioTokens: freshOf(input, "audio_tokens"),
         inputImageTokens: freshOf(input, "image_tokens"),
         outputAudioTokens: countOf(output["audio_tokens"]),
@@ -36,13 +37,13 @@ export function reportedUsage(usage: unknown): TokenUsage | undefined {
 }
 
 /**
- * Returns the usage that a server told, with an estimate in place of a figure that cannot be: a server may tell nothing of
- * a prompt that was heard, or far less than it said.
+ * Returns the reported usage, with an estimate in place of an impossible figure: a server may leave out a prompt of
+ * speech, or report far less than it generated.
  */
 export function atLeastSaid(reported: TokenUsage, estimate: TokenUsage): TokenUsage {
   const { promptTokens, completionTokens } = reported;
   const isUnheard = promptTokens === 0 && estimate.promptTokens > 0;
-  // A usage in seconds has no tokens of what was written.
+  // A usage in seconds contains no tokens of the text.
   const isUndeclared = !reported.estimated && isFarBelow(completionTokens, estimate.completionTokens);
   if (!isUnheard && !isUndeclared) return reported;
   return {
@@ -71,7 +72,7 @@ export function isJson(value: unknown): value is Json {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** An object without members where there is none. */
+/** Returns the member if it is an object, and otherwise an empty object. */
 export function memberOf(value: Json, name: string): Json {
   const member = value[name];
   return isJson(member) ? member : nothing;

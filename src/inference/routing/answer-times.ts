@@ -1,27 +1,27 @@
-// Times of an engine's answers by how many requests were in flight: what raises the doubt that they wait inside of it.
+// Records the times of an engine's answers by the number of requests in flight, to detect that requests queue inside the engine.
 import { BeginTimes } from "./overdue.ts";
 
 export interface Answer {
   /** Number of the request, from `ConcurrencyLimit.sent`. */
   sent: number;
-  /** Requests with the engine when it was sent, itself included. */
+  /** Requests at the engine when this one was sent, including this one. */
   inFlight: number;
-  /** From sending to the first byte of the body. */
+  /** Time from sending to the first byte of the body. */
   durationMs: number;
-  /** Only answers of one kind are compared: the same model, operation and manner of answering. */
+  /** Only answers of one kind are compared: the same model, operation and streaming. */
   kind: AnswerKind;
 }
 
-/** One for each doubling of what is in flight; no engine takes more at once than the last one stands for. */
+/** Number of levels, one for each doubling of requests in flight; no engine takes more than the last level stands for. */
 const levels = 20;
 
-/** Means of log(time) of one kind of answers by how many were in flight, and of how many answers each is. */
+/** For one kind of answers: the mean of log(time) and the number of answers, by requests in flight. */
 export class AnswerKind {
   #begins: BeginTimes | undefined;
-  /** Mean and count of each level beside each other, as an answer needs both. */
+  /** Mean and count of each level side by side, because each answer needs both. */
   #figures: Float64Array | undefined;
 
-  /** Times to the begin of these answers. `clear` keeps them, because they judge one request and not the concurrency. */
+  /** Times to the beginning of these answers. `clear` keeps them, because they are used to judge one request and not the concurrency. */
   get begins(): BeginTimes {
     this.#begins ??= new BeginTimes();
     return this.#begins;
@@ -47,25 +47,22 @@ export class AnswerKind {
   }
 }
 
-/** Weight of a new answer in its level's mean, once the level has this many. */
+/** Number of answers that a level's mean effectively covers. */
 const remembered = 16;
 const fewestAnswers = 8;
-/** A burst passes through the lower levels once: four answers for those from 4 on. */
+/** Minimum answers at a lower level. A burst passes the lower levels once: four answers for levels from 4 on. */
 const fewestBelow = 4;
-/** Rise of log(time) for each doubling in flight, relative to a queue's, that raises the doubt. */
+/** Rise of log(time) per doubling of requests in flight, relative to that of a queue, from which on a queue is suspected. */
 const doubtfulSlope = 0.6;
-/** Below this rise nothing is worth a trial: hardly anybody waits. */
+/** Minimum rise worth a trial: below it hardly any request waits. */
 const minRise = Math.LN2;
-/**
- * It is not below this time either: nobody starves within a second, and the times of quick answers rise with the load of the
- * gateway itself.
- */
+/** Minimum time worth a trial: nothing starves within a second, and short times rise with the gateway's own load. */
 const minLogTime = Math.log(1_000);
 
 export class AnswerTimes {
   readonly #kinds: AnswerKind[] = [];
 
-  /** Whose answers are compared with each other alone. */
+  /** Returns a new kind of answers, which are compared only with each other. */
   newKind(): AnswerKind {
     const kind = new AnswerKind();
     this.#kinds.push(kind);
@@ -76,12 +73,12 @@ export class AnswerTimes {
     kind.add(levelOf(inFlight), logTime(durationMs));
   }
 
-  /** Whether answers of this kind take longer about in proportion to what is in flight, by any lower level. */
+  /** Reports whether answers of this kind take longer about in proportion to the requests in flight, compared with any lower level. */
   looksQueued(answer: Answer): boolean {
     return this.#rises(answer, fewestBelow, doubtfulSlope);
   }
 
-  /** Whether they take twice as long as at any lower level, however little is known of it. */
+  /** Reports whether answers take twice as long as at any lower level, however few are known. */
   isSlow(answer: Answer): boolean {
     return this.#rises(answer, 1, 0);
   }
@@ -138,8 +135,9 @@ export class Sample {
   }
 
   /**
-   * Slope of log(time) over log(in flight) between this sample and another, each kind compared with itself: 0 where the
-   * engine works on all at once, 1 where they wait. Undefined where both had about as many in flight.
+   * Returns the slope of log(time) over log(in flight) between this sample and another, comparing each kind with
+   * itself: 0 if the engine works on all requests at once, 1 if they queue. Undefined if both had about the same
+   * number in flight.
    */
   slopeTo(other: Sample): number | undefined {
     let [run, rise, weights] = [0, 0, 0];

@@ -1,4 +1,4 @@
-// One deployment being asked, and, once it took the request, its part in the answer.
+// One attempt at a deployment and, once the deployment took the request, its part in the answer.
 
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { type CancelListener, Cancellation } from "../../base/cancellation.ts";
@@ -27,104 +27,107 @@ import type { FailureScope, Router, Workload } from "./route.ts";
 export interface Dispatched {
   response: EngineResponse;
   deployment: Deployment;
-  /** The model that serves it: the one that was asked for, or one that stands in for it. */
+  /** The model that serves the request: the requested one or a fallback. */
   model: Model;
-  /** Where the engine was asked in another format than the client's. */
+  /** Set if the engine was asked in another format than the client's. */
   readonly translation?: Translation | undefined;
   /** Members of the client's request that the engine did not get. */
   readonly leftOut?: readonly string[];
-  /** The tokens of each generation that the engine was told, as a quota allows no more. */
+  /** Token limit of each generation that the engine got because of a quota. */
   readonly capped?: number | undefined;
-  /** The member by which the engine was told how long the answer may be; undefined where it was not. */
+  /** The member with the engine's token limit; undefined if it got none. */
   readonly limitName?: string | undefined;
-  /** Where it went to a deployment that its model overflows to: owes what is used there, to be settled at the end. */
+  /** Set if the deployment belongs to the model's overflow: the money owed for it, to be settled at the end. */
   readonly bill?: OverflowBill | undefined;
-  /** Told of what its engine answers. */
+  /** Receives what the engine answers. */
   readonly trace?: RequestTrace | undefined;
-  /** Call when the body's first byte is here: how soon it comes tells how busy the engine is. May be left out. */
+  /** Call when the body's first byte has arrived: the time until then shows how busy the engine is. Optional. */
   firstByte(): void;
-  /** Call when the body is known to be an answer, or to begin one: the deployment works. */
+  /** Call when the body is known to be an answer: the deployment works. */
   answers(): void;
   /**
-   * Ends the request's part in the load and capacity figures; `failed` also puts the deployment to rest.
-   * `completionTokens`: of an answer that came whole, for how fast it is.
+   * Ends the request's part in load and capacity figures; `failed` also suspends the deployment. `completionTokens`
+   * are those of a whole answer, for measuring speed.
    */
   done(failed: boolean, completionTokens?: number): void;
   /**
-   * Call in place of `done` where the body was no answer and the client was sent no event: puts the deployment to rest and asks
-   * the next one, within the retry budget. `isCut`: the body broke off, so the server may have worked. Rejects with the
-   * GatewayError for the client where no deployment is left.
+   * Call in place of `done` if the body was no answer and the client got no event: suspends the deployment and asks
+   * the next one, within the retry budget. `isCut` means that the body broke off, so the server may have worked.
+   * Rejects with the GatewayError for the client if no deployment is left.
    */
   another(error: unknown, isCut: boolean): MaybePromise<Dispatched>;
 }
 
-/** The rest of an answer that was begun elsewhere, as its dispatch sees it. */
+/** The rest of an answer that began elsewhere, as its dispatch sees it. */
 export interface Continuing {
-  /** Whether the rest is asked for; else all of it once more, as nothing was delivered. */
+  /** True if only the rest is requested; false if nothing was delivered and the whole answer is requested again. */
   readonly asksRest: boolean;
-  /** Those that can go on with it. */
+  /** Returns the deployments that can continue the answer. */
   candidates(ranked: readonly Deployment[]): readonly Deployment[];
-  /** Asks the deployment for the rest; `whole` asks for all of the answer. */
+  /** Asks the deployment for the rest. `whole` is the request for the whole answer. */
   sendRest(deployment: Deployment, whole: EngineRequest): MaybePromise<EngineResponse>;
 }
 
-/** A request as its dispatch sees it; told as things happen, as no result tells of one that ended before it had one. */
+/** A request as its dispatch sees it. It is notified as events happen, because a request that ends early has no result. */
 export interface Sender {
   readonly requestId: string;
-  /** How urgent it is where requests wait, and for servers that ask; then whose turn it is. */
+  /** Priority in queues, and for servers that accept one; then the party whose turn is determined. */
   readonly priority: Priority;
   readonly accountId: string;
   /** The person or key within the account. */
   readonly partyId: string;
-  /** On whose account bytes are held for it. */
+  /** The account for buffered bytes. */
   readonly memoryAccount: MemoryAccount;
-  /** Whether the gateway keeps the completion: then the engine is not asked to keep it as well. */
+  /** True if the gateway stores the completion, so that the engine is not asked to store it. */
   readonly recording: boolean;
-  /** For what the client keeps for us. */
+  /** Seal for data that the client stores for the gateway. */
   readonly seal: AccountSeal;
   readonly workload: Workload;
-  /** The most tokens of each generation that quotas which end an answer allow of this model; left out, or undefined: none does. */
+  /** Returns the maximum tokens of each generation that quotas allow for this model; absent or undefined if none limits them. */
   maxTokensOf?(model: Model): number | undefined;
-  /** Names of limits that the deployment is known to ignore; left out: none. */
+  /** Returns names of limits that the deployment is known to ignore. Default: none. */
   ignoredLimits?(deployment: Deployment): ReadonlySet<string>;
-  /** Only for a request of the idle lane: see `PlaceRequest`. */
+  /** For requests of the idle lane: see `SlotRequest`. */
   readonly onWanted?: (() => void) | undefined;
-  /** Where it is traced. */
+  /** The trace of the request. */
   readonly trace?: RequestTrace | undefined;
-  /** Where another deployment is looked for in the middle of an answer; left out, or undefined: it is a whole one. */
+  /** Set if another deployment is searched in the middle of an answer; absent or undefined for a whole answer. */
   readonly continuing?: Continuing | undefined;
-  /** Stops it until the response is here. */
+  /** Stops the attempt until the response has arrived. */
   readonly cancellation: Cancellation;
-  /** Undefined where the model is no longer offered. */
+  /** Returns the current model; undefined if it is no longer offered. */
   modelNow(id: string): Model | undefined;
-  /** Whether the request may still go there, asked just before it does: what one must not leave is decided there. */
+  /** Reports whether the request may go to the deployment, called directly before it does: this decides whether a request stays local. */
   mayAsk(deployment: Deployment, model: Model): boolean;
-  /** Models that may stand in for the one that was asked for, best first. */
+  /** Returns the fallback models, best first. */
   standIns(): readonly Model[];
-  /** Sets aside what the model costs more than the one that was asked for; false where a quota has less left. Left out: it may be asked. */
+  /**
+   * Reserves the amount by which the model costs more than the requested one; returns false if a quota has too little
+   * left. Absent if no reservation is needed.
+   */
   affords?(model: Model): boolean | Promise<boolean>;
-  /** It has to wait: `standing` tells where it stands, for as long as it does. */
+  /** Called when the request has to wait: `standing` returns its position while it waits. */
   waits(standing: () => QueuePosition | undefined): void;
   waited(ms: number): void;
-  /** `sinceMs`: monotonic milliseconds of when its place was taken. */
+  /** `sinceMs` is the monotonic time when the slot was taken. */
   sending(sinceMs: number): void;
-  /** An engine gave the head of an answer; `error`: or failed, or refused. */
+  /** Called when an engine returned the head of an answer; with `error`, if it failed or refused. */
   attempted(deployment: Deployment, error: unknown): void;
-  /** A step of the request's trail ended, and was not that an engine took it. */
+  /** Called when a step of the request's trail ended without an engine taking the request. */
   tried(step: Tried): void;
 }
 
 export interface Refused {
   failure: GatewayError;
-  /** Where it had too many others at the moment: it may be asked again once one of them has ended. */
+  /** Set if the engine had too many requests: it may be asked again when one of them has ended. */
   again: Gate | undefined;
-  /** The server ended before it got the request, which may wait for the next start. */
+  /** True if the server ended before it got the request, which may wait for the next start. */
   isUnsent?: boolean;
 }
 
-/** The dispatch that made an attempt, and asks the deployment after it. */
+/** The dispatch that makes an attempt and then asks the next deployment. */
 export interface AttemptDispatch {
-  /** Reports whether the request may have a deployment beside the one of `model` that was asked. */
+  /** Reports whether the request may use a deployment other than the one of `model` that was asked. */
   hasChoice(model: Model): boolean;
   /** Reports whether another deployment than `asked` could be asked now. */
   hasOther(asked: Deployment): boolean;
@@ -153,12 +156,12 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   /** True once the body is known to be an answer. */
   #isProven = false;
   readonly #dispatch: AttemptDispatch;
-  /** Milliseconds and its means, where the attempt is given up for another one once it is overdue. */
+  /** Milliseconds after which the attempt is overdue and given up for another, and the means for that. */
   #limitMs = 0;
   #overdue: Cancellation | undefined;
-  /** True if the attempt's time to its first byte is recorded, because another deployment could be asked. */
+  /** True if the time to the first byte is recorded, because another deployment could be asked. */
   #isTimed = false;
-  /** The engine refused the request itself: no other deployment would answer otherwise. */
+  /** Set if the engine refused the request itself: no other deployment would answer differently. */
   #refusal: Outcome | undefined;
 
   constructor(
@@ -213,12 +216,12 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     const sent: EngineRequest = { requestId, operation, model, body, stream, width, memoryAccount, priority };
     if (form) sent.form = form;
     if (request.answersBytes) sent.takesBytes = true;
-    // A translated request is ours: what its client says of its own is about another one.
+    // A translated request is the gateway's own, so the client's headers for its own format do not apply.
     if (!translation && request.messageHeaders) sent.messageHeaders = request.messageHeaders;
     if (translation && stream && request.dialect.reportsPromptFirst) this.#count(sent, translation);
     if (this.trace) sent.trace = this.trace.attempt(engine, model, this.model.id);
     if (continuing?.asksRest) return continuing.sendRest(this.deployment, sent);
-    // A whole answer begins when it is complete: nobody knows how long that takes.
+    // A whole answer arrives only when it is complete, and it is unknown how long that takes.
     if (!stream || !this.#dispatch.hasChoice(this.model) || !isTimed(operation))
       return engine.send(sent, this.#sender.cancellation);
     this.#isTimed = true;
@@ -237,12 +240,12 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     return this.#overdue;
   }
 
-  /** The client left. */
+  /** Called when the client left. */
   cancelled(): void {
     this.#overdue?.cancel(this.#sender.cancellation.reason);
   }
 
-  /** Gives the deployment up where it is overdue, shows no sign of life, and another one could be asked. */
+  /** Gives the deployment up if it is overdue, shows no sign of life, and another one could be asked. */
   checked(waitedMs: number): void {
     const { engine, model } = this.deployment;
     const state = engine.processState?.(model);
@@ -250,7 +253,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
       this.checks = 0;
       return;
     }
-    // Answers under way may be all that it works on, or may be as dead as this one.
+    // If other answers are running, the engine may be busy with them, or they may be dead as well, so the limit is longer.
     const limitMs = this.#limitMs * (this.#router.isAnswering(engine) ? 2 : 1);
     if (waitedMs < limitMs || this.#router.answeredSince(engine, this.#slot.sinceMs)) return;
     if (!this.#dispatch.hasOther(this.deployment)) return;
@@ -261,14 +264,14 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     this.#overdue?.cancel(new GatewayError("upstream_timeout", message, { detail }));
   }
 
-  /** The engine gave the head of an answer, or failed. */
+  /** Called when the engine returned the head of an answer, or failed. */
   arrived(): void {
     if (!this.#overdue) return;
     this.#router.overdue.delete(this);
     this.#sender.cancellation.off(this);
   }
 
-  /** Beside the request itself: it is waited for by nobody. */
+  /** Counts tokens in parallel to the request; nothing waits for the count. */
   #count(sent: EngineRequest, translation: Translation): void {
     const { operation } = sent;
     if (!isConversation(operation)) return;
@@ -307,14 +310,14 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     return this.#dispatch.following(this, { failure: error, again: undefined });
   }
 
-  /** Throws where no other deployment would answer otherwise. */
+  /** Handles a refusal. Throws if no other deployment would answer differently. */
   async refused(response: EngineResponse, request: DecodedRequest): Promise<Refused> {
     const asked = this.#asked ?? request.operation;
     const { error, final, said, lacksEndpoint } = await refusalOf(response, this.deployment, request, asked);
     this.bill?.settle(undefined);
     const refusal = { result: "refused", status: response.status, said } as const;
     if (final) {
-      // It read the request, and said what is wrong with it: it works.
+      // The engine read the request and named its fault, so the engine works.
       this.#router.succeeded(this.deployment);
       this.#refusal = refusal;
       throw error;
@@ -329,7 +332,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     return { failure: error, again: again ? this.#slot.gate : undefined };
   }
 
-  /** Undefined where it is no fault of the engine. */
+  /** Handles a failure. Returns undefined if the engine is not at fault. */
   failed(error: unknown): Refused | undefined {
     if (this.bill) this.#settle(this.bill, error);
     const isFault = !this.#sender.cancellation.cancelled && error instanceof GatewayError && isEngineFault(error);
@@ -337,7 +340,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     if (isUnsent) this.#release();
     else if (isFault) {
       if (error.code === "upstream_timeout") this.#slot.refused();
-      // What cannot be reached serves none of its models; what is silent, or says that it cannot, may serve others.
+      // An unreachable engine serves none of its models; a silent one, or one that reports a failure, may serve others.
       this.#fail(error.code === "upstream_error" ? "engine" : "deployment");
     } else {
       this.#release();
@@ -349,10 +352,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     return isFault ? { failure: error, again: undefined, isUnsent } : undefined;
   }
 
-  /**
-   * It may have read the prompt before it was left, or was silent for too long; and of an answer that comes whole it may have
-   * written any part.
-   */
+  /** The engine may have read the prompt before the request ended or became overdue, and may have written any part of a whole answer. */
   #settle(bill: OverflowBill, error: unknown): void {
     const isLate = error instanceof GatewayError && error.code === "upstream_timeout";
     if (!this.#sender.cancellation.cancelled && !isLate) bill.settle(undefined);
@@ -360,7 +360,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     else bill.keep();
   }
 
-  /** A server that said what it had to say and gave no answer has used nothing; one that broke off may have. */
+  /** A server that completed its response without an answer has used nothing; one that broke off may have. */
   #settleUnanswered(bill: OverflowBill, error: GatewayError, isCut: boolean): void {
     if (isCut && !this.#isStream) bill.keep();
     else bill.settle(isCut || error.code === "upstream_timeout" ? this.#promptAlone : undefined);
@@ -382,7 +382,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   }
 
   done(failed: boolean, completionTokens?: number): void {
-    // An answer that nobody waited for says nothing of how long it takes.
+    // The time of an abandoned answer shows nothing.
     const isMeasured = !failed && !this.#sender.cancellation.cancelled;
     if (isMeasured) this.#began();
     if (failed) this.#fail("deployment");
@@ -390,7 +390,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     this.#end(isMeasured ? completionTokens : undefined);
   }
 
-  /** Its client left before it was known what the body is, or the fault is the request's own. */
+  /** Ends an attempt whose client left before the body was known to be an answer, or whose fault is the request's own. */
   #endUnproven(): void {
     const { cancelled, reason } = this.#sender.cancellation;
     if (!cancelled) {
@@ -424,7 +424,7 @@ function isTimed(operation: Operation): boolean {
   return generates[operation] || operation === "embedding";
 }
 
-/** Tells the capacity figures of a refusal for want of capacity; whether the engine works on others meanwhile. */
+/** Reports a lack of capacity to the capacity figures. Returns whether the engine works on other requests meanwhile. */
 function isBusy(error: GatewayError, slot: Slot): boolean {
   if (error.code !== "service_unavailable" && error.code !== "upstream_timeout") return false;
   slot.refused();

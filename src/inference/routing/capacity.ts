@@ -1,4 +1,4 @@
-// Gives requests their places at engines; when all are taken, lets them wait in a bounded, fair queue with a deadline.
+// Gives requests their slots at engines. If all are taken, requests wait in a bounded, fair queue with a deadline.
 
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -13,7 +13,7 @@ import { Gate, type RoomFound, type Slot, type SlotRequest, type Waiting } from 
 import type { Router } from "./route.ts";
 
 export interface CapacityBounds {
-  /** Requests that may wait for one engine; 0: none waits. */
+  /** Maximum waiting requests for one engine; 0 disables waiting. */
   maxWaiting: number;
   maxWaitMs: number;
 }
@@ -21,62 +21,62 @@ export interface CapacityBounds {
 export interface CapacityOptions {
   clock: Clock;
   router: Pick<Router, "resting" | "claim">;
-  /** Asked for whenever a request has to wait: a reload may change them. */
+  /** Called whenever a request has to wait, because a reload may change the bounds. */
   bounds(): CapacityBounds;
-  /** Most requests of the idle lane at an engine of which nobody says how many it takes. Left out: as many as are measured. */
+  /** Maximum requests of the idle lane at an engine whose capacity nobody states. Default: as many as are measured. */
   maxIdle?(): number;
 }
 
-/** For metrics and the state of models. */
+/** Figures for metrics and the state of models. */
 export interface CapacityFigures {
-  /** The engine's own id of the model; null where one limit holds for all of its models together. */
+  /** The engine's own id of the model; null if one limit covers all of its models. */
   model: string | null;
   limit: number;
   inFlight: number;
   waiting: number;
 }
 
-/** What waits with one priority for a model at an engine, and what a request that came now would have to expect. */
+/** Waiting requests of one priority for a model at an engine, and the expected wait of a new request. */
 export interface QueueForecast {
   waiting: number;
-  /** Whole milliseconds; 0: it would not wait, null: nothing is known yet of how long answers take. */
+  /** Whole milliseconds; 0 if it would not wait, null if no answer times are known yet. */
   expectedMs: number | null;
 }
 
-/** When a request came, and how long it may wait in all, however often it comes back. */
+/** The arrival of a request and its maximum waiting time, which stays the same if it has to wait again. */
 export interface QueueTicket {
   order: number;
   /** Monotonic milliseconds. */
   deadlineMs: number;
-  /** While it waits, since when, in monotonic milliseconds. */
+  /** Set while the request waits, with the monotonic time of the beginning. */
   waiting?: Waiting | undefined;
   sinceMs?: number;
 }
 
-/** Where a request stands that waits. */
+/** The position of a waiting request. */
 export interface QueuePosition {
-  /** 1: it is next. */
+  /** 1 means that the request is next. */
   place: number;
-  /** Requests that wait, itself included. */
+  /** Number of waiting requests, including this one. */
   of: number;
   /** Whole milliseconds. */
   waitedMs: number;
-  /** Whole milliseconds that it has to wait still; undefined where nothing is known yet of how long answers take. */
+  /** Whole milliseconds that the request is expected to wait; undefined if no answer times are known yet. */
   expectedMs: number | undefined;
 }
 
 interface EngineGates {
   shared: Gate | undefined;
   generation: Map<string, Gate>;
-  /** Apart: the built-in engine has places of their own for embeddings. */
+  /** Separate gates, because the built-in engine has its own slots for embeddings. */
   embedding: Map<string, Gate>;
 }
 
 const maxRetrySeconds = 60;
-/** Where nothing is known yet of how long answers take. */
+/** Used if no answer times are known yet. */
 const defaultRetrySeconds = 5;
 
-/** How soon it is noticed that an engine's rest is over, while requests wait for it. */
+/** Milliseconds between checks whether an engine's suspension is over while requests wait for it. */
 const restCheckMs = 250;
 
 export class Capacity {
@@ -89,7 +89,7 @@ export class Capacity {
     this.#options = options;
   }
 
-  /** The turn of a request that arrives now. */
+  /** Returns the ticket of a request that arrives now. */
   arrive(): QueueTicket {
     return {
       order: ++this.#arrivals,
@@ -97,12 +97,12 @@ export class Capacity {
     };
   }
 
-  /** A place at the first candidate that has one free, unless others wait for it already. */
+  /** Takes a slot at the first candidate with a free one, unless other requests already wait for it. */
   take(candidates: readonly Deployment[], request: SlotRequest): Slot | undefined {
     const [only] = candidates;
     if (candidates.length === 1 && only) {
       const gate = this.#gate(only, request);
-      // Whether its engine is at rest does not matter, as there is no other.
+      // A suspension of the engine does not matter, because there is no other.
       return gate.mayTake(request) ? gate.take(only, request) : undefined;
     }
     const othersWork = this.#anyWorks(candidates);
@@ -116,9 +116,10 @@ export class Capacity {
   }
 
   /**
-   * Waits for a place at whichever candidate has one first. Rejects with `service_unavailable` at once when too many
-   * wait or the wait would pass the deadline, then when it does pass; with the reason of `cancellation` when that comes first.
-   * Resolves to undefined after `regroup`, and after `laterMs`: then it may have other candidates, and its turn is the same.
+   * Waits for a slot at the first candidate that has one. Rejects with `service_unavailable` immediately if too many
+   * requests wait or the wait would pass the deadline, and otherwise when the deadline passes. Rejects with the
+   * reason of `cancellation` if that comes first. Resolves to undefined after `regroup` and after `laterMs`: the
+   * request may then have other candidates, and keeps its ticket.
    */
   async wait(
     candidates: readonly Deployment[],
@@ -135,10 +136,10 @@ export class Capacity {
     }
     const gates = [...options.keys()];
     const remainingMs = turn.deadlineMs - this.#options.clock.monotonicMs();
-    // The turns of those ahead, not its own: a mean says little of when the next place becomes free.
+    // Only the turns of requests ahead count: a mean does not show when the next slot becomes free.
     const { ahead, turnMs } = outlook(gates, request);
     if (remainingMs <= 0 || ahead * (turnMs ?? 0) > remainingMs) throw noCapacity(request, gates);
-    // The idle lane bounds itself, and takes nobody's place in the queue.
+    // The idle lane has its own bound, and takes no place in the queue.
     if (!request.onWanted) {
       const { maxWaiting } = this.#options.bounds();
       for (const gate of gates) if (!makeRoom(gate, request, maxWaiting)) options.delete(gate);
@@ -148,8 +149,8 @@ export class Capacity {
   }
 
   /**
-   * Waits until a gate whose engine refused the request has room; "late" where the turn is over before. Rejects with the reason
-   * of `cancellation`.
+   * Waits until a gate whose engine refused the request has a free slot; resolves to "late" if the deadline comes
+   * first. Rejects with the reason of `cancellation`.
    */
   waitForRoom(gate: Gate, turn: QueueTicket, cancellation: Cancellation): Promise<RoomFound | "late"> {
     cancellation.throwIfCancelled();
@@ -175,7 +176,7 @@ export class Capacity {
     });
   }
 
-  /** Undefined where it does not wait: at whichever of its candidates its turn comes first. */
+  /** Returns the position at the candidate where the request's turn comes first; undefined if it does not wait. */
   standing({ waiting, sinceMs = 0 }: QueueTicket): QueuePosition | undefined {
     if (!waiting) return undefined;
     const gates = [...waiting.options.keys()];
@@ -192,8 +193,8 @@ export class Capacity {
   }
 
   /**
-   * How long this request would wait for a place at one of them, by how long answers took so far: milliseconds, 0 where one
-   * is free; undefined where nobody knows.
+   * Returns the expected wait for a slot at one of the candidates in milliseconds, from earlier answer times; 0 if
+   * one is free, undefined if unknown.
    */
   expectedWaitMs(candidates: readonly Deployment[], request: SlotRequest): number | undefined {
     const gates = [...new Set(candidates.map((deployment) => this.#gate(deployment, request)))];
@@ -203,8 +204,8 @@ export class Capacity {
   }
 
   /**
-   * How many requests like this one the idle lane would get places for now, at all candidates together. Where all of them are
-   * at rest, one is enough to see whether that is over.
+   * Returns the number of such requests for which the idle lane has slots now, at all candidates together. If all
+   * candidates are suspended, one request is enough to test them.
    */
   idleSlots(candidates: readonly Deployment[], request: SlotRequest): number {
     const isAtRest = !this.#anyWorks(candidates);
@@ -217,7 +218,7 @@ export class Capacity {
     return isAtRest ? Math.min(1, slots) : slots;
   }
 
-  /** One entry for each limit of this engine that was needed so far. */
+  /** Returns one entry for each limit of this engine that was needed so far. */
   figures(engine: Engine): CapacityFigures[] {
     const gates = this.#engines.get(engine);
     if (!gates) return [];
@@ -228,7 +229,7 @@ export class Capacity {
     return gates.shared ? [figuresOf(null, gates.shared), ...byModel] : byModel;
   }
 
-  /** For a model at this engine, or for all of its models where one limit holds for them together. */
+  /** Returns the forecasts for a model at this engine, or for all of its models if one limit covers them. */
   lines(engine: Engine, model: string): Record<Priority, QueueForecast> {
     const { shared, generation, embedding } = this.#engines.get(engine) ?? {};
     const gates = [shared, generation?.get(model), embedding?.get(model)].filter((gate) => gate !== undefined);
@@ -239,24 +240,24 @@ export class Capacity {
     return { low: lineOf("low"), normal: lineOf("normal"), high: lineOf("high") };
   }
 
-  /** Requests that wait at an engine whose limit is one for all of its models, by account. */
+  /** Returns the waiting requests by account at an engine with one limit for all of its models. */
   waitingByAccount(engine: Engine): ReadonlyMap<string, number> {
     return this.#engines.get(engine)?.shared?.queue.waitingByAccount ?? new Map();
   }
 
-  /** To be called when an engine that is started for requests is open: whoever waits for it gets its places. */
+  /** Call when an engine that is started for requests is open: waiting requests get its slots. */
   opened(engine: Engine): void {
     const gates = this.#engines.get(engine);
     if (!gates) return;
     for (const gate of [gates.shared, ...gates.generation.values(), ...gates.embedding.values()]) gate?.wake();
   }
 
-  /** Requests that wait, at whichever engines. */
+  /** Number of waiting requests at all engines. */
   get waiting(): number {
     return [...this.#waiting].filter(({ request }) => !request.onWanted).length;
   }
 
-  /** The same by the public id of the model that each asked for. */
+  /** Waiting requests by the public id of the requested model. */
   get waitingByModel(): ReadonlyMap<string, number> {
     const counts = new Map<string, number>();
     for (const { request } of this.#waiting)
@@ -264,16 +265,16 @@ export class Capacity {
     return counts;
   }
 
-  /** The same by priority. */
+  /** Waiting requests by priority. */
   get waitingByPriority(): Readonly<Record<Priority, number>> {
     const counts = { low: 0, normal: 0, high: 0 };
     for (const { request, priority } of this.#waiting) if (!request.onWanted) counts[priority]++;
     return counts;
   }
 
-  /** After a change of engines: whoever waits looks again for where it may go. */
+  /** Call after a change of engines: waiting requests look for candidates again. */
   regroup(): void {
-    // In the order in which they came: the first to look takes what is free.
+    // In the order of arrival: the first request takes a free slot.
     for (const waiting of [...this.#waiting].sort((a, b) => a.order - b.order)) waiting.regroup();
   }
 
@@ -296,7 +297,7 @@ export class Capacity {
       const fail = (reason: () => unknown) => {
         leave();
         reject(reason());
-        // Somebody narrower, or of another account, may have stood behind it.
+        // A narrower request, or one of another account, may have waited behind this one.
         for (const gate of gates) gate.wake();
       };
       const waiting: Waiting = {
@@ -329,26 +330,26 @@ export class Capacity {
           : setTimeout(() => fail(refusal), remainingMs);
       cancellation.onCancel(onCancel);
       for (const gate of gates) gate.enlist(waiting);
-      // Whoever it is that gives way, one place is enough.
+      // One released slot is enough, whichever gate releases it.
       if (!request.onWanted) gates.some((gate) => gate.makeWay());
-      // One may have become free in the meantime, as when an engine's rest is over.
+      // A slot may have become free meanwhile, for example after an engine's suspension.
       for (const gate of gates) gate.wake();
     });
   }
 
   /**
-   * Gives free places to those whose turn it is, and what is left then to the idle lane. A wide request that does not fit yet
-   * holds up the rest.
+   * Gives free slots to the requests whose turn it is, and the remaining ones to the idle lane. A wide request that
+   * does not fit yet blocks the others.
    */
   #serve(gate: Gate): void {
-    // Whose turn it is need not be found out before a place is free: thousands may wait, and come or leave all at once.
+    // The next request is determined only when a slot is free: thousands may wait, and arrive or leave at once.
     if (!gate.fits(1)) {
       gate.makeWay();
       return;
     }
     for (let next = gate.next(); next; next = gate.next()) {
       if (this.#granted(gate, next)) continue;
-      // The place that was given for it is not enough: it is wide, or the engine takes fewer by now.
+      // The released slot is not enough: the request is wide, or the engine takes fewer requests by now.
       if (!gate.fits(next.request.width)) gate.makeWay();
       return;
     }
@@ -370,7 +371,7 @@ export class Capacity {
     return slot;
   }
 
-  /** A deployment at rest after a failure gets nothing while others work, and one request when its rest is over. */
+  /** A suspended deployment gets no request while others work, and one request after its suspension. */
   #isFree(gate: Gate, deployment: Deployment, { width, onWanted }: SlotRequest, othersWork: boolean): boolean {
     if (othersWork && this.#options.router.resting(deployment)) {
       gate.wakeLater(restCheckMs);
@@ -396,7 +397,7 @@ export class Capacity {
     return gates.shared;
   }
 
-  /** The gate of one model at an engine that says how much each of its models takes. */
+  /** Returns the gate of one model at an engine that states the capacity of each model. */
   #gateOf({ engine, model }: Deployment, { operation }: SlotRequest, { embedding, generation }: EngineGates): Gate {
     const byModel = generates[operation] ? generation : embedding;
     let gate = byModel.get(model);
@@ -419,10 +420,10 @@ export class Capacity {
   }
 }
 
-/** Where the queue is full, whoever has more of it than is fair gives way to those with less. */
+/** Makes space in a full queue: a sharer with more than its fair part of the queue yields to those with less. */
 function makeRoom(gate: Gate, sharer: Sharer, maxWaiting: number): boolean {
   const { queue, idleInFlight } = gate;
-  // Whoever gets the place of a request of the idle lane does not wait for an answer to end.
+  // A request that gets the slot of the idle lane does not wait for an answer to end.
   if (queue.waiting < maxWaiting + idleInFlight) return true;
   const yielding = queue.yielding(sharer);
   if (!yielding) return false;
@@ -432,7 +433,10 @@ function makeRoom(gate: Gate, sharer: Sharer, maxWaiting: number): boolean {
   return true;
 }
 
-/** How many are served before one more of this sharer, or `waiting`, and how often one is; `turnMs` undefined where unknown. */
+/**
+ * Returns how many requests are served before another one of this sharer, or before `waiting`, and the time per
+ * request. `turnMs` is undefined if unknown.
+ */
 function outlook(
   gates: readonly Gate[],
   sharer: Sharer,
@@ -448,7 +452,7 @@ function outlook(
   return { ahead, turnMs: 1 / turnsPerMs };
 }
 
-/** Whole milliseconds that a request would wait that nobody else's came before; null: unknown. */
+/** Returns the whole milliseconds that a request of an otherwise idle party would wait; null if unknown. */
 function expectedMs(gate: Gate, priority: Priority): number | null {
   if (gate.mayTake({ priority, width: 1 })) return 0;
   const { ahead, turnMs } = outlook([gate], { priority, accountId: "", partyId: "" });

@@ -1,77 +1,76 @@
-// Measures how many requests an engine takes at once: from what it refuses, and from how its answers slow down.
+// Measures how many requests an engine takes at once, from its refusals and from how its answers slow down.
 import { type Answer, type AnswerKind, AnswerTimes, Sample } from "./answer-times.ts";
 
-/** Half as many requests in flight, to see whether the engine's answers take half as long. */
+/** A trial: half as many requests in flight, to see whether answers take half as long. */
 interface Trial {
   sample: Sample;
-  /** The limit before. */
+  /** The limit before the trial. */
   from: number;
-  /** The trial before this one found a queue. */
+  /** True if the previous trial found a queue. */
   confirmed: boolean;
-  /** Requests up to this one were sent before it began. */
+  /** Requests up to this number were sent before the trial. */
   sentAfter: number;
-  /** Answers still left out of the sample. */
+  /** Number of answers still to leave out of the sample. */
   skip: number;
 }
 
 /**
- * It grows while answers come and every place is taken: by one for each answer until the first sign of trouble, which
- * doubles it in a round, and by a tenth of itself (at least one) a round from then on. An engine that has been silent for
- * a second, as with a burst of long requests, is no reason to wait before there was any trouble: then it grows as well.
- * Two signs shrink it:
+ * The limit grows while answers arrive and every slot is taken: by one for each answer until the first sign of trouble,
+ * which doubles it in a round, and by a tenth (at least one) per round afterwards. Before any trouble, it also grows if
+ * the engine has been silent for a second, as with a burst of long requests. Two signs shrink it:
  *
  * - The engine refuses (429, 503, a timeout). The limit falls to what the engine still holds, in each round by half at
  *   most, so that a refusal for another reason, such as a rate, does not end at one.
- * - The engine takes everything and lets it wait inside, first come, first served: one tenant's burst then holds up all
- *   others. Twice as many in flight take twice as long there, so more in flight buys nothing. Where the times at hand
- *   look like that, a trial decides: half as many for a few answers. The trial stands if times fall in proportion; if
- *   they do not, the engine did work on all of them at once, and gets its places back.
+ * - The engine accepts everything and queues inside, first come, first served: one tenant's burst then delays all
+ *   others. In such an engine, twice as many requests in flight take twice as long, so more in flight has no benefit. If
+ *   the measured times look like that, a trial decides: half as many requests for a few answers. The trial's limit stays
+ *   if times fall in proportion. If they do not, the engine did work on all requests at once and gets its slots back.
  *
- * Gradient limits (Netflix, Envoy) trust a time at rest instead. But times of inference differ a hundredfold by what is
- * asked: such a limit throttles a healthy engine as soon as its requests become longer, and a trial does not.
+ * Gradient limits (Netflix, Envoy) trust a time at rest instead. But inference times differ a hundredfold by request:
+ * such a limit throttles a healthy engine as soon as its requests become longer, and a trial does not.
  */
 export class ConcurrencyLimit {
   readonly #max: number;
   readonly #watchesTimes: boolean;
   readonly #times = new AnswerTimes();
   #value: number;
-  /** No sign of trouble yet. */
+  /** True while there was no sign of trouble. */
   #guess = true;
-  /** An answer began, or a request was refused, since the last pause. */
+  /** True if an answer began, or a request was refused, since the last pause. */
   #heard = false;
   #sent = 0;
-  /** Requests up to this one were sent before the last cut, and say nothing of what it left. */
+  /** Requests up to this number were sent before the last reduction and show nothing about its effect. */
   #cutAt = 0;
   #roundFloor = 1;
-  /** Taken before a trial, at the level in question. */
+  /** Sample at the suspected level, taken before a trial. */
   #before: Sample | undefined;
-  /** Answers until the next doubt is listened to. */
+  /** Number of answers until the next suspicion counts. */
   #quiet = 0;
   #trial: Trial | undefined;
 
-  /** `bound`: set by the operator, and lowered by refusals alone; left out: measured. */
+  /** `bound` is the operator's limit, which only refusals lower. If absent, the limit is measured. */
   constructor(bound?: number) {
     this.#max = bound ?? Number.POSITIVE_INFINITY;
     this.#watchesTimes = bound === undefined;
     this.#value = bound ?? firstGuess;
   }
 
-  /** Requests that may be in flight; whole, at least 1. */
+  /** Maximum requests in flight, a whole number of at least 1. */
   get value(): number {
     return Math.floor(this.#value);
   }
 
-  /** Call when a request is sent; the result tells `answered` and `refused` which one it was. */
+  /** Call when a request is sent. The result identifies the request for `answered` and `refused`. */
   sent(): number {
     return ++this.#sent;
   }
 
-  /** Whose answers are compared with each other alone. */
+  /** Returns a new kind of answers, which are compared only with each other. */
   newKind(): AnswerKind {
     return this.#times.newKind();
   }
 
-  /** An answer began. `full`: every place is taken. */
+  /** Call when an answer began. `full` means that every slot is taken. */
   answered(answer: Answer, full: boolean): void {
     this.#heard = true;
     if (this.#watchesTimes) this.#watch(answer);
@@ -80,7 +79,7 @@ export class ConcurrencyLimit {
     this.#value = Math.min(this.#max, this.#value + step);
   }
 
-  /** The engine had no capacity for the request `sent`; it still holds `running` others. */
+  /** Call when the engine had no capacity for the request `sent`; it still holds `running` others. */
   refused(sent: number, running: number): void {
     this.#guess = false;
     this.#before = undefined;
@@ -92,7 +91,7 @@ export class ConcurrencyLimit {
     this.#value = Math.max(this.#roundFloor, Math.min(this.#value, running));
   }
 
-  /** Call for each second in which requests wait; whether the next one matters as well. */
+  /** Call for each second in which requests wait. Returns whether the next second matters as well. */
   waitedASecond(): boolean {
     if (!this.#guess || !this.#watchesTimes) return false;
     if (!this.#heard) this.#value *= 1 + growthInSilence;
@@ -103,14 +102,14 @@ export class ConcurrencyLimit {
   #watch(answer: Answer): void {
     this.#times.add(answer);
     if (this.#trial) {
-      // The first answers of a new level are the quick ones: with the first round they are left out.
+      // The first answers of a new level are the quick ones, so the first round is left out.
       if (answer.sent <= this.#trial.sentAfter || this.#trial.skip-- > 0) return;
       this.#trial.sample.add(answer);
       if (this.#trial.sample.size >= sampleSize) this.#decide(this.#trial, answer);
     } else if (this.#before) {
       this.#before.add(answer);
       if (this.#before.size < sampleSize) return;
-      // What raised the doubt may have been chance; the sample is not.
+      // The suspicion may be chance; the sample is not.
       if (this.#times.looksQueued(answer)) this.#try(this.#before, false);
       else this.#before = undefined;
     } else if (this.#quiet > 0) {
@@ -134,7 +133,7 @@ export class ConcurrencyLimit {
     if (slope < queueSlope) {
       this.#value = from;
       this.#quiet = quietAfterTrial;
-      // The times that raised the doubt were of other requests, and must not raise it again.
+      // The suspicious times came from other kinds of requests and must not cause the next suspicion.
       if (!confirmed && slope < queueSlope / 2) this.#times.clear();
       return;
     }
@@ -144,15 +143,16 @@ export class ConcurrencyLimit {
 }
 
 /**
- * Above what small servers take (1 to 8), and no hindrance to large ones (256 in vLLM), as a burst doubles it within
- * the time of one answer. A hidden queue holds this many of one tenant's requests once, before it is found out.
+ * Initial limit: above what small servers take (1 to 8), and no obstacle for large ones (256 in vLLM), because a
+ * burst doubles it within the time of one answer. A hidden queue holds this many of one tenant's requests once,
+ * before it is detected.
  */
 const firstGuess = 64;
 const growthPerRound = 0.1;
 const growthInSilence = 0.25;
-/** Answers before and in a trial. Halving changes a queue's times by far more than chance does over so many. */
+/** Answers before and in a trial. Halving changes a queue's times by far more than chance does over so many answers. */
 const sampleSize = 24;
-/** A trial that was wrong is not repeated at once, whatever the times look like. */
+/** Number of answers without another trial after one that found no queue. */
 const quietAfterTrial = 256;
-/** A batching engine reaches this slope at about four fifths of its highest throughput. */
+/** Slope that counts as a queue: a batching engine reaches it at about four fifths of its maximum throughput. */
 const queueSlope = 0.7;

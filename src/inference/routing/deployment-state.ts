@@ -1,33 +1,33 @@
-// What the gateway knows of one engine and of each model on it: health, work that is open there, and its pace.
+// What the gateway knows of one engine and of each of its models: health, open work and pace.
 import type { Clock } from "../../base/clock.ts";
 import type { EngineLoad } from "../../domain/models/engine.ts";
 import type { Operation } from "../../domain/models/operation.ts";
 import { Health } from "./health.ts";
 
 /**
- * Work is counted in prompt tokens. A token of the answer counts as this many: it is computed alone, a prompt's many at
- * once. Servers differ (about 5 to 20 where many requests run side by side), and little depends on it.
+ * Work of an answer token in prompt tokens: answer tokens are computed one by one, prompt tokens many at once.
+ * Servers differ (about 5 to 20 with many parallel requests), and little depends on it.
  */
 const answerTokenWork = 8;
-/** Weight of the newest request in what is known of a deployment. */
+/** Weight of the newest request in the averages of a deployment. */
 const newest = 1 / 32;
-/** Requests before its pace is believed. */
+/** Minimum requests before the measured pace is used. */
 const fewestPaced = 8;
-/** Tokens of an answer before anything is known. */
+/** Estimated tokens of an answer before any is known. */
 const firstGuess = 256;
 
 export class EngineState {
   readonly health = new Health();
   readonly models = new Map<string, DeploymentState>();
-  /** Work under way for all its models together: they share one machine. */
+  /** Open work of all its models together, because they share one machine. */
   work = 0;
   requests = 0;
-  /** Requests that others have sent it, as it says itself, and until when (monotonic milliseconds) that is believed. */
+  /** Requests of other senders, as the engine reports them, and the monotonic time until which the report is valid. */
   others = 0;
   saidUntilMs = Number.NEGATIVE_INFINITY;
   said: EngineLoad | undefined;
   lastUsedMs = Number.NEGATIVE_INFINITY;
-  /** Requests whose answers have begun, and monotonic milliseconds at which one began last. */
+  /** Number of requests whose answers have begun, and the monotonic time of the last beginning. */
   answering = 0;
   answeredMs = Number.NEGATIVE_INFINITY;
 }
@@ -37,9 +37,9 @@ export class DeploymentState {
   readonly health = new Health();
   /** The operations that the deployment has answered. */
   readonly answered = new Set<Operation>();
-  /** Differs between deployments, and is the same in every process: where a conversation has its place. */
+  /** A number that differs between deployments and is the same in every process: it decides where a conversation goes. */
   readonly lot: number;
-  /** Work and milliseconds of the requests that ended, the last ones most. */
+  /** Work and milliseconds of ended requests, weighted towards the latest. */
   #paceWork = 0;
   #paceMs = 0;
   #paced = 0;
@@ -50,17 +50,17 @@ export class DeploymentState {
     this.lot = lot;
   }
 
-  /** Whether the engine is well, and this model on it. */
+  /** True if the engine and this model on it are healthy. */
   get isWell(): boolean {
     return this.health.isWell && this.engine.health.isWell;
   }
 
-  /** Work in a millisecond as one request saw it; 0 before it is known. */
+  /** Work per millisecond as one request sees it; 0 if unknown. */
   get pace(): number {
     return this.#paced < fewestPaced ? 0 : this.#paceWork / this.#paceMs;
   }
 
-  /** Tokens of an answer that says how long it may be at most, or does not. */
+  /** Returns the expected tokens of an answer with or without a limit. */
   answerTokens(most: number | undefined): number {
     return Math.min(this.#answerTokens, most ?? this.#answerTokens);
   }
@@ -73,17 +73,17 @@ export class DeploymentState {
   }
 }
 
-/** A request as far as its work is concerned. */
+/** The facts of a request that determine its work. */
 export interface RequestSize {
   /** Estimated from the text. */
   promptTokens: number;
-  /** Per generation; undefined where the request sets no limit. */
+  /** Token limit of each generation; undefined if the request has none. */
   maxCompletionTokens: number | undefined;
-  /** Generations side by side. */
+  /** Number of parallel generations. */
   width: number;
 }
 
-/** Work of what `size` makes the deployment generate, most likely. */
+/** Returns the expected work of the answer at the deployment for a request of `size`. */
 export function answerWork(state: DeploymentState, { maxCompletionTokens, width }: RequestSize): number {
   return state.answerTokens(maxCompletionTokens) * width * answerTokenWork;
 }
@@ -96,12 +96,12 @@ export class Assignment {
   readonly #promptWork: number;
   readonly #width: number;
   readonly #learns: boolean;
-  /** Still counted. */
+  /** The work that is still counted as open. */
   #open: number;
   #prompted = false;
   #ended = false;
 
-  /** `promptTokens`: those that it has to read, as far as is known; `learns`: whether its pace matters to anybody. */
+  /** `promptTokens` are those that the deployment has to read, as far as known. `learns` is true if its pace is needed. */
   constructor(
     state: DeploymentState,
     promptTokens: number,
@@ -122,7 +122,7 @@ export class Assignment {
     state.engine.lastUsedMs = sinceMs;
   }
 
-  /** Whether its deployment is: then nobody has to be told that it works. */
+  /** True if the deployment is healthy, so that a success need not be reported. */
   get isWell(): boolean {
     return this.#state.isWell;
   }
@@ -138,7 +138,7 @@ export class Assignment {
     return answered.size > 0 && !answered.has(operation);
   }
 
-  /** The answer began, so its prompt was read. Only the first call counts. */
+  /** Called when the answer began, so that its prompt was read. Only the first call counts. */
   answering(): void {
     if (this.#prompted || this.#ended) return;
     this.#prompted = true;
@@ -148,14 +148,14 @@ export class Assignment {
     this.#open -= this.#promptWork;
   }
 
-  /** `answerTokens`: of all its generations, where the answer came whole. Only the first call counts. */
+  /** Ends the assignment. `answerTokens` are those of all generations, if the answer came whole. Only the first call counts. */
   end(answerTokens?: number): void {
     if (this.#ended) return;
     this.#ended = true;
     const { engine } = this.#state;
     engine.requests--;
     if (this.#prompted) engine.answering--;
-    // Sums of fractions do not come out even: where nothing is open, nothing is left.
+    // Sums of fractions leave a remainder, so the open work is reset if no request is open.
     engine.work = engine.requests === 0 ? 0 : engine.work - this.#open;
     if (answerTokens === undefined || !this.#learns) return;
     const work = this.#promptWork + answerTokens * answerTokenWork;

@@ -1,4 +1,4 @@
-// Sends one request to the first deployment that takes it, of the model that was asked for or of one that stands in.
+// Sends one request to the first deployment that takes it, of the requested model or of a fallback.
 import type { Clock } from "../../base/clock.ts";
 import { Deferred, type MaybePromise, whenSettled } from "../../base/deferred.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -20,21 +20,21 @@ export interface DispatchDeps {
   router: Router;
   capacity: Capacity;
   clock: Clock;
-  /** For models with a policy of overflow; left out where none has one. */
+  /** For models with an overflow policy; absent if there are none. */
   overflow?: Overflow | undefined;
 }
 
 /**
- * Times that one deployment is asked: an engine that only has too many requests at the moment is asked again, each time that
- * it has answered another one. As often as a limit that nobody knew yet is halved until it is right.
+ * Maximum number of times that one deployment is asked. An engine that only has too many requests is asked again each
+ * time it has answered another one. The number is how often an unknown limit is halved until it is right.
  */
 const maxAttempts = 6;
 
 /**
- * Tries the candidates in order, each once it has capacity. Nothing was delivered yet, so a failed one may be followed
- * by the next, within the model's budget for all that is asked beyond its requests; the failure is the answer where none is left. A refusal of the
- * request itself (400 and the like) is final at once. Where all of a model's deployments fail, have no room or are at
- * rest, the models that stand in for it are tried in the same way.
+ * Tries the candidates in order, each when it has capacity. Nothing was delivered yet, so after a failure the next
+ * candidate may be asked, within the model's retry budget. If none is left, the failure is the answer. A refusal of
+ * the request itself (400 and the like) is final. If all deployments of a model fail, are full or are suspended, its
+ * fallback models are tried in the same way.
  */
 export function dispatch(
   request: DecodedRequest,
@@ -47,30 +47,30 @@ export function dispatch(
   return dispatching;
 }
 
-/** What only a request has that was not served by the first deployment at once. */
+/** State that only a request needs which the first deployment did not serve immediately. */
 class Detour {
-  /** The model that is tried now, as it was when its turn came, and as it is offered now. */
+  /** The current model: as it was at the beginning of its attempts, and as it is offered now. */
   model: Model;
   offered: Model;
-  /** To be tried after it. */
+  /** Fallback models to try afterwards. */
   standIns: Model[] | undefined;
   /** The failure of the requested model, if a fallback is tried. */
   failure: GatewayError | undefined;
   turn: QueueTicket | undefined;
-  /** Whether a deployment was asked and failed: then the next one is one more. */
+  /** True if a deployment was asked and failed, so that the next one is a retry. */
   asked = false;
-  /** How often each deployment of the model that is tried now was asked, and what the last one said. */
+  /** Number of attempts at each deployment of the current model, and its last refusal. */
   attempts: Map<Deployment, number> | undefined;
   refused: Refused | undefined;
-  /** Whether the budget was asked for whoever comes after that one. */
+  /** True if the budget was already asked for the next attempt. */
   isBudgeted = false;
   /** True if the same deployment may be asked again. */
   mayReturn = false;
-  /** True after the request waited for the next start of a server. It may be what ended the server, so it waits once. */
+  /** True after the request waited for the next start of a server. The request may be what ended the server, so it waits only once. */
   wasUnsent = false;
-  /** Since when it is in the queue: monotonic milliseconds. */
+  /** Monotonic time since which the request waits. */
   waitingSinceMs: number | undefined;
-  /** Where the model overflows: how that was decided last. */
+  /** The last overflow decision, if the model overflows. */
   choice: OverflowChoice | undefined;
 
   constructor(model: Model) {
@@ -78,7 +78,7 @@ class Detour {
     this.offered = model;
   }
 
-  /** Nothing is known yet of what is tried now. */
+  /** Resets the state for the next model. */
   begin(offered: Model): void {
     this.offered = offered;
     this.attempts = undefined;
@@ -86,12 +86,12 @@ class Detour {
   }
 }
 
-/** One step leads to the next in the same call, unless there is something to wait for: mostly the answer alone. */
+/** One step leads to the next in the same call, unless it has to wait. In most cases it waits only for the answer. */
 class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDispatch {
   readonly #request: DecodedRequest;
   readonly #deps: DispatchDeps;
   readonly #sender: Sender;
-  /** That was asked for. */
+  /** The requested model. */
   readonly #wanted: Model;
   #attempt: Attempt | undefined;
   #detour: Detour | undefined;
@@ -151,7 +151,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     return this.#detour;
   }
 
-  /** What is known to be broken comes last: then nobody has to wait for it to fail once more. */
+  /** Orders the deployments: those known to be broken come last, so that the request does not wait for another failure. */
   #lineUp(): void {
     const { router } = this.#deps;
     const models = [this.#wanted, ...this.#sender.standIns()];
@@ -185,11 +185,11 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     this.#moveOn(way.failure ?? tooDear(this.#wanted));
   }
 
-  /** Asks the deployment whose turn it is, once it has a place. */
+  /** Asks the next deployment when it has a slot. */
   #next(): void {
     const { router, capacity } = this.#deps;
     const { cancellation, workload } = this.#sender;
-    // Before an engine is asked, or counted as asked: who has left by then pays nothing.
+    // Checked before an engine is asked or counted, because a client that has left pays nothing.
     if (cancellation.cancelled) {
       this.reject(cancellation.reason);
       return;
@@ -218,14 +218,17 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     else this.#wait(allowed);
   }
 
-  /** Those that the budget lets it ask behind a failure: where the last one only had too much to do, those that are new to it. */
+  /**
+   * Returns the deployments that the budget allows after a failure. If the last engine was only busy, these are the
+   * ones not asked before.
+   */
   #allowed(candidates: readonly Deployment[], { again }: Refused): readonly Deployment[] {
     const { attempts } = this.#way;
     const others = again ? candidates.filter((deployment) => !attempts?.has(deployment)) : candidates;
     return others.length > 0 && this.#mayRetry() ? others : [];
   }
 
-  /** An engine that has too much to do is asked again where it has answered another request, and not as part of an outage. */
+  /** A busy engine is asked again when it has answered another request, but not during an outage. */
   #waitForRoom(gate: Gate, candidates: readonly Deployment[], refused: Refused): void {
     const { capacity, clock } = this.#deps;
     const way = this.#way;
@@ -252,7 +255,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     this.#moveOn(failure);
   }
 
-  /** Once for each that failed, however often the next one is looked for. */
+  /** Takes a retry once for each failure, however often the next deployment is searched. */
   #mayRetry(): boolean {
     const way = this.#way;
     way.isBudgeted ||= this.#budget.take();
@@ -274,7 +277,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     this.#goOn(
       bill,
       (made) => {
-        // What must not leave may have been said meanwhile.
+        // The request may have been restricted to local deployments meanwhile.
         if (made && this.#sender.mayAsk(slot.deployment, model)) {
           this.#send(slot, model, made);
           return;
@@ -297,7 +300,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
 
   #send(slot: Slot, model: Model, bill: OverflowBill | undefined): void {
     const { cancellation } = this.#sender;
-    // It may have left after it was given the place: who was asked nothing is charged nothing.
+    // The client may have left after the slot was assigned; a request that was never sent costs nothing.
     if (cancellation.cancelled) {
       bill?.settle(undefined);
       this.#giveBack(slot);
@@ -330,8 +333,8 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
   }
 
   /**
-   * Counts no deployment that rests or has no free place, and none that costs more: an overflow target, or a fallback with a
-   * price, which a quota may refuse.
+   * Does not count a deployment that is suspended or full, or one that costs more: an overflow target, or a fallback
+   * with a price, which a quota may refuse.
    */
   hasOther(asked: Deployment): boolean {
     const { router, capacity } = this.#deps;
@@ -378,7 +381,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     }
   }
 
-  /** Goes on behind an attempt whose answer was none: this dispatch has given its result already. */
+  /** Continues after an attempt without an answer: this dispatch has already returned its result. */
   following(attempt: Attempt, refused: Refused): MaybePromise<Dispatched> {
     const following = new Dispatching(this.#request, this.#wanted, this.#deps, this.#sender);
     following.#detour = this.#way;
@@ -403,7 +406,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     this.#next();
   }
 
-  /** The model cannot serve it; one that stands in may, where the fault is neither of the request nor of ours. */
+  /** Moves to the next fallback, if the failure is neither the request's nor the gateway's fault. */
   #moveOn(failure: GatewayError): void {
     const way = this.#way;
     if (!way.standIns || this.#sender.cancellation.cancelled || !isEngineFault(failure)) {
@@ -456,7 +459,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     this.#moveOn(error);
   }
 
-  /** Those that it may go to now, by the model's policy. */
+  /** Returns the deployments that the model's overflow policy allows now. */
   #overflowing(ranked: readonly Deployment[], model: Model): readonly Deployment[] {
     const { overflow, clock } = this.#deps;
     const policy = model.policies?.overflow;
@@ -479,7 +482,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     this.#sender.tried({ deployment, model: model.id, result: "overflowed", said: reason });
   }
 
-  /** Which of the model's deployments nobody counts on now, but for the one that was just asked. */
+  /** Reports the deployments of the model that are currently not counted on, except the one that was just asked. */
   #reportIdle({ id, deployments }: Model, asked?: Deployment): void {
     const { router } = this.#deps;
     for (const deployment of deployments) {
@@ -489,14 +492,14 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     }
   }
 
-  /** What is thrown there as well is the request's end: nobody else would tell it. */
+  /** An error in the callback also ends the request, because nothing else would report it. */
   #goOn<Value>(promise: Promise<Value>, onValue: (value: Value) => void, onError: (error: unknown) => void): void {
     promise.then(onValue, onError).catch((fault: unknown) => this.reject(fault));
   }
 
   /**
-   * What there is may have changed while it waited: it keeps its turn, and goes where the model runs now, never where it ran.
-   * Where nothing did, what has failed is not asked once more.
+   * Called when deployments may have changed while the request waited. It keeps its ticket and uses the current
+   * deployments. If nothing changed, failed deployments are not asked again.
    */
   #lookAgain(): void {
     const { offered } = this.#way;
@@ -505,7 +508,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     this.#next();
   }
 
-  /** A failure can take minutes: what was deleted meanwhile is asked no more. */
+  /** A failure can take minutes, so deployments that were deleted meanwhile are left out. */
   #untried(
     ranked: readonly Deployment[],
     attempts: ReadonlyMap<Deployment, number>,
@@ -521,7 +524,7 @@ function tooDear({ id }: Model): GatewayError {
   return new GatewayError("service_unavailable", message, { retryAfterSeconds: 30 });
 }
 
-/** Where a machine lost its connection it is mostly back sooner. */
+/** Seconds for a retry if a node lost its connection: in most cases it is back sooner. */
 const awayRetrySeconds = 2;
 
 function notDeployed({ id, deployments }: Model): GatewayError {

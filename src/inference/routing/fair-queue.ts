@@ -1,28 +1,28 @@
-// Who is next for an engine's free place: priorities by their shares, then accounts, people and keys by what they hold.
+// Decides who gets an engine's next free slot: priorities by their shares, then accounts, people and keys by the slots they hold.
 import { type Priority, priorities, priorityShares } from "../../domain/models/policies/priority.ts";
 
-/** Whose place it is, or would be. */
+/** The party that holds a slot or wants one. */
 export interface Sharer {
   readonly priority: Priority;
   readonly accountId: string;
-  /** The person or key within the account; no other account has the same. */
+  /** Id of the person or key within the account; no other account has the same. */
   readonly partyId: string;
 }
 
 export interface Waiter extends Sharer {
-  /** Rises with arrival; a request that comes back keeps it, and with it its turn. */
+  /** Increases with arrival. A request that has to wait again keeps its order and so its turn. */
   readonly order: number;
 }
 
-/** What accounts are compared by, and the people and keys within one. */
+/** The figures by which accounts are compared, and the people and keys of an account. */
 interface Share {
-  /** Places that it holds. */
+  /** Number of slots held. */
   inFlight: number;
-  /** When it was last given one, counted in places given. */
+  /** When a slot was last assigned, counted in assigned slots. */
   lastGiven: number;
-  /** The order of its earliest request since it began to wait; infinite while it does not. */
+  /** The order of the earliest request since waiting began; infinite if none waits. */
   firstOrder: number;
-  /** Requests that wait. */
+  /** Number of waiting requests. */
   readonly waiting: number;
 }
 
@@ -32,7 +32,7 @@ class Party<W> implements Share {
   inFlight = 0;
   lastGiven: number;
   firstOrder = Number.POSITIVE_INFINITY;
-  /** By `order`; undefined: nobody did yet. */
+  /** Waiting requests by `order`; undefined if there never were any. */
   line: W[] | undefined;
 
   constructor(id: string, account: Account<W>, lastGiven: number) {
@@ -52,7 +52,7 @@ class Account<W> implements Share {
   lastGiven: number;
   firstOrder = Number.POSITIVE_INFINITY;
   waiting = 0;
-  /** Those of its people and keys that wait; undefined: none did yet. */
+  /** Waiting people and keys; undefined if there never were any. */
   lined: Set<Party<W>> | undefined;
 
   constructor(id: string, lastGiven: number) {
@@ -61,19 +61,19 @@ class Account<W> implements Share {
   }
 }
 
-/** All that have one priority. */
+/** All parties of one priority. */
 class Rank<W> {
   readonly priority: Priority;
   readonly share: number;
   readonly accounts = new Map<string, Account<W>>();
   readonly parties = new Map<string, Party<W>>();
-  /** Accounts that wait. */
+  /** Waiting accounts. */
   readonly lined = new Set<Account<W>>();
-  /** Parties that neither wait nor hold a place: they are kept for the next request, as long as they are few. */
+  /** Number of parties that neither wait nor hold a slot. A few are kept for their next request. */
   idle = 0;
   inFlight = 0;
   waiting = 0;
-  /** Turns that it had while somebody waited, divided by its share. */
+  /** Turns taken while others waited, divided by the priority's share. */
   used = 0;
 
   constructor(priority: Priority) {
@@ -81,27 +81,30 @@ class Rank<W> {
     this.share = priorityShares[priority];
   }
 
-  /** What it will have used once it had so many turns more, where it waits since `now` at the earliest. */
+  /** Returns `used` after this many more turns, if the priority waits since `now` at the earliest. */
   usedAfter(turns: number, now: number): number {
     return (this.waiting > 0 ? this.used : Math.max(this.used, now)) + turns / this.share;
   }
 }
 
 /**
- * Weighted fairness between priorities: while all of them wait, each has turns by its share, so that the lowest is served as
- * well. Within one, max-min fairness between accounts, and within an account between its people and keys: whatever one asks
- * for, another gets its turn before that one holds one place more. Between those that hold as many, the one that was served
- * longer ago is next; a newcomer counts as served just before the last one, so that neither a crowd of newcomers nor a long
- * queue can starve anybody.
+ * Shares slots fairly. Between priorities by weight: while all of them wait, each has turns by its share, so that the
+ * lowest is served as well. Within a priority, max-min fairness between accounts, and within an account between its
+ * people and keys: whoever holds fewer slots is next. Between equal holders, the one served longer ago is next; a
+ * newcomer counts as served just before the last one, so that neither many newcomers nor a long queue can starve
+ * others.
  */
 export class FairQueue<W extends Waiter> {
-  /** The highest priority first: it is next where two would have used as much. */
+  /** The highest priority first: it is next if two would have used the same. */
   readonly #ranks: readonly Rank<W>[] = [...priorities].reverse().map((priority) => new Rank<W>(priority));
   #waiting = 0;
   #given = 0;
-  /** What whoever was served last had used before: who begins to wait has used as much, and can claim no time of before. */
+  /**
+   * The `used` value of the party that was last served. A party that begins to wait starts at this value, so that it
+   * cannot claim earlier turns.
+   */
   #now = 0;
-  /** Ends when nobody waits any more, and with it what was owed. */
+  /** Number of the current round. A round ends when nobody waits, and owed turns expire with it. */
   #round = 1;
 
   get waiting(): number {
@@ -112,12 +115,12 @@ export class FairQueue<W extends Waiter> {
     return this.#rank(priority).waiting;
   }
 
-  /** Places held. */
+  /** Returns the number of held slots. */
   inFlightOf(priority: Priority): number {
     return this.#rank(priority).inFlight;
   }
 
-  /** Requests that wait, by account. */
+  /** Waiting requests by account. */
   get waitingByAccount(): ReadonlyMap<string, number> {
     const counts = new Map<string, number>();
     for (const { lined } of this.#ranks)
@@ -125,17 +128,17 @@ export class FairQueue<W extends Waiter> {
     return counts;
   }
 
-  /** People and keys that wait or hold places, each for every priority. */
+  /** Number of people and keys that wait or hold slots, counted once for each priority. */
   get busy(): number {
     return this.#ranks.reduce((sum, { parties, idle }) => sum + parties.size - idle, 0);
   }
 
-  /** The same, and those that did a moment ago. */
+  /** The same number, including those that became idle a moment ago. */
   get known(): number {
     return this.#ranks.reduce((sum, { parties }) => sum + parties.size, 0);
   }
 
-  /** They were given places, waiting or not. The round in which these count as turns; 0: nobody waits, so that they are none. */
+  /** Records assigned slots. Returns the round in which they count as turns; 0 if nobody waits, so that they do not count. */
   took(sharer: Sharer, slots: number): number {
     const rank = this.#rank(sharer.priority);
     const party = this.#party(rank, sharer);
@@ -153,8 +156,8 @@ export class FairQueue<W extends Waiter> {
   }
 
   /**
-   * `moreTurns`: where places were held longer than usual, or shorter: what that was beyond the turns that were counted in
-   * `round`. It counts in that one alone: what was not charged in this one is not given back in it.
+   * Releases slots. `moreTurns` is the difference to the usual holding time, in turns beyond those counted in
+   * `round`. It applies only to that round.
    */
   gaveBack(sharer: Sharer, slots: number, round = 0, moreTurns = 0): void {
     const rank = this.#rank(sharer.priority);
@@ -184,7 +187,7 @@ export class FairQueue<W extends Waiter> {
     this.#waiting++;
   }
 
-  /** Whether it was there. */
+  /** Removes a waiting request. Returns whether it was in the queue. */
   remove(waiter: W): boolean {
     const rank = this.#rank(waiter.priority);
     const party = rank.parties.get(waiter.partyId);
@@ -229,8 +232,8 @@ export class FairQueue<W extends Waiter> {
   }
 
   /**
-   * How many are served before one that this sharer would add, or before `waiter`, which it has: of each person or key, and of
-   * each account, as many as of its own, and of other priorities as many as they have turns meanwhile.
+   * Returns how many requests are served before a new one of this sharer, or before its `waiter`: of each other
+   * person, key and account as many as of its own, and of other priorities as many as they have turns meanwhile.
    */
   ahead(sharer: Sharer, waiter?: W): number {
     const rank = this.#rank(sharer.priority);
@@ -245,7 +248,7 @@ export class FairQueue<W extends Waiter> {
     for (const other of this.#ranks) {
       if (other === rank || other.waiting === 0) continue;
       const turns = (until - other.used) * other.share;
-      // The higher one is first where both would have used as much.
+      // The higher priority is first if both would have used the same.
       const before = other.share > rank.share ? Math.floor(turns) : Math.ceil(turns) - 1;
       ahead += Math.min(other.waiting, Math.max(0, before));
     }
@@ -253,9 +256,9 @@ export class FairQueue<W extends Waiter> {
   }
 
   /**
-   * Whose place in a full queue goes to this sharer: the last request of whoever waits with the most, by share of the
-   * priorities, by accounts within one and by people and keys within an account, provided that it still has more than this one
-   * afterwards or as many. Undefined: this one has its share, and is refused.
+   * Returns the request whose place in a full queue goes to this sharer: the last request of the party with the most
+   * waiting ones, by priority shares, then accounts, then people and keys. It must keep at least as many as this
+   * sharer. Undefined if this sharer already has its part and is refused.
    */
   yielding(sharer: Sharer): W | undefined {
     const rank = this.#rank(sharer.priority);
@@ -304,7 +307,7 @@ export class FairQueue<W extends Waiter> {
     return party;
   }
 
-  /** Nobody waits: whoever does next owes nothing, and is owed nothing. */
+  /** Resets turns when nobody waits, so that later requests neither owe nor claim any. */
   #forgetTurns(): void {
     this.#round++;
     this.#now = 0;
@@ -312,14 +315,14 @@ export class FairQueue<W extends Waiter> {
   }
 }
 
-/** So many that are idle are kept of each priority, or as many as are not: then none is made for each request. */
+/** Number of idle parties that are kept for each priority, or as many as are busy, so that parties are not created for each request. */
 const maxIdle = 64;
 
 function isIdle({ inFlight, waiting }: Share): boolean {
   return inFlight === 0 && waiting === 0;
 }
 
-/** To be called when a party may have become idle by that. */
+/** Call when a party may have become idle. */
 function forgetIdle<W extends Waiter>(rank: Rank<W>, party: Party<W>): void {
   if (!isIdle(party)) return;
   const { accounts, parties } = rank;
@@ -348,7 +351,7 @@ function longestOf<Each extends Share>(some: ReadonlySet<Each> | undefined): Eac
   return longest;
 }
 
-/** Requests of the others that are served before the one that has `before` of its own in front of it. */
+/** Returns the requests of the others that are served before the one with `before` own requests in front of it. */
 function amongOthers(others: ReadonlySet<Share> | undefined, own: Share, before: number): number {
   let ahead = 0;
   for (const other of others ?? []) {
@@ -363,7 +366,7 @@ function isBefore(a: Share, b: Share): boolean {
   return a.firstOrder < b.firstOrder;
 }
 
-/** Where `order` stands, or belongs, in a list that is sorted by it. */
+/** Returns the index of `order`, or where it belongs, in a list sorted by `order`. */
 function indexOf(waiting: readonly Waiter[], order: number): number {
   let low = 0;
   let high = waiting.length;

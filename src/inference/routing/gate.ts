@@ -1,4 +1,4 @@
-// Counts what is in flight at one engine, or at one model of an engine that says how much each takes.
+// Counts requests in flight at one engine, or at one model of an engine that states the capacity of each.
 
 import type { Clock } from "../../base/clock.ts";
 import type { IndexedItem } from "../../base/indexed-set.ts";
@@ -12,36 +12,36 @@ import { ConcurrencyLimit } from "./concurrency-limit.ts";
 import { FairQueue, type Sharer, type Waiter } from "./fair-queue.ts";
 import { Headroom } from "./headroom.ts";
 
-/** A request as far as its place is concerned. */
+/** The facts of a request that its slot depends on. */
 export interface SlotRequest extends Sharer {
   operation: Operation;
   stream: boolean;
-  /** Generations side by side. */
+  /** Number of parallel generations. */
   width: number;
   /** The model's public id, for messages. */
   model: string;
   /**
-   * Only for a request of the idle lane, which takes places that nobody else wants: called where somebody else wants the one
-   * that it has, which it is to give back at once.
+   * For requests of the idle lane, which use slots that nobody else wants: called when another request wants the
+   * slot, which must be released immediately.
    */
   readonly onWanted?: (() => void) | undefined;
 }
 
-/** A request that waits, perhaps at several gates. */
+/** A waiting request, perhaps at several gates. */
 export interface Waiting extends Waiter, IndexedItem {
   readonly request: SlotRequest;
   readonly options: Map<Gate, Deployment>;
   grant(slot: Slot): void;
-  /** All of its gates gave its place in the queue to others. */
+  /** Called when all of its gates gave its place in the queue to others. */
   refuse(): void;
-  /** The engines changed. */
+  /** Called when the engines changed. */
   regroup(): void;
 }
 
-/** An answer of the engine ended, or the engine has nothing more to do and answered nobody. */
+/** An answer of the engine ended, or the engine is idle and answered nobody. */
 export type RoomFound = "answered" | "idle";
 
-/** A request that the engine refused for want of room. */
+/** A request that the engine refused for lack of capacity. */
 export interface RoomWaiter {
   /** Called once. */
   room(found: RoomFound): void;
@@ -49,41 +49,41 @@ export interface RoomWaiter {
 
 export interface GateOptions {
   clock: Clock;
-  /** What the engine says it takes, asked each time; undefined: measured. */
+  /** Returns the capacity that the engine states, each time; undefined if it is measured. */
   declared: (() => number | undefined) | undefined;
-  /** The operator's bound where it is measured. */
+  /** The operator's limit for a measured capacity. */
   bound: number | undefined;
-  /** Told of what is in flight and waits, where the engine's server is started for that. */
+  /** Notified of running and waiting requests, if the engine's server is started on demand. */
   onDemand: OnDemand | undefined;
-  /** Called when a place may be free while requests wait. */
+  /** Called when a slot may be free while requests wait. */
   onFree(gate: Gate): void;
-  /** Most requests of the idle lane where nobody says how many the engine takes; asked each time. Left out: as many as are measured. */
+  /** Returns the maximum requests of the idle lane if the engine states no capacity. Default: as many as are measured. */
   maxIdle?: (() => number) | undefined;
 }
 
-/** A place that is held much longer than others counts as so many of them at most: what a priority owes is paid within sight. */
+/** Maximum turns that one held slot counts as, so that the debt of a priority is repaid soon. */
 const maxTurns = 8;
 
-/** How soon it is noticed that fewer places are held ready, while requests wait for that. */
+/** Milliseconds between checks whether fewer slots are reserved, while requests wait for that. */
 const headroomCheckMs = 1_000;
 
-/** Weight of the last time in the mean of how long places are held. */
+/** Weight of the newest value in the mean holding time. */
 const holdWeight = 1 / 16;
 
 /**
- * How long the idle lane takes nothing once it was asked for a place: where live requests come and go, it would begin again and
- * again what it has to give up.
+ * Milliseconds without new requests of the idle lane after it released a slot: otherwise it would start work
+ * repeatedly that it has to abandon.
  */
 const calmMs = 250;
 
-/** Index of whole answers of an operation; that of streamed ones is the next. */
+/** Index of the whole answers of an operation; streamed answers have the next index. */
 const kindIndex = Object.fromEntries(operations.map((name, index) => [name, 2 * index])) as Readonly<
   Record<Operation, number>
 >;
 
 export class Gate {
   readonly queue = new FairQueue<Waiting>();
-  /** Those of the idle lane, which have their turn when nobody else waits. */
+  /** Queue of the idle lane, which is served when nobody else waits. */
   readonly idleQueue = new FairQueue<Waiting>();
   readonly #headroom: Headroom;
   readonly #measured: ConcurrencyLimit;
@@ -94,19 +94,19 @@ export class Gate {
   /** Kinds of answers by the engine's own id of the model, in the order of `kindIndex`. */
   readonly #kinds = new Map<string, readonly AnswerKind[]>();
   #inFlight = 0;
-  /** Places of the idle lane that were not asked for yet, oldest first. */
+  /** Slots of the idle lane that were not asked for yet, oldest first. */
   readonly #idle: Slot[] = [];
-  /** Places that the idle lane has, and those of them that it was asked for. */
+  /** Number of slots of the idle lane, and of those that it was asked to release. */
   #idleInFlight = 0;
   #askedFor = 0;
-  /** Monotonic milliseconds until which the idle lane takes nothing. */
+  /** Monotonic time until which the idle lane takes no slot. */
   #calmUntilMs = 0;
   readonly #maxIdle: () => number;
   #holdMs: number | undefined;
   readonly #refused = new Set<RoomWaiter>();
   #patience: ReturnType<typeof setTimeout> | undefined;
   #later: ReturnType<typeof setTimeout> | undefined;
-  /** When that is, in monotonic milliseconds. */
+  /** The monotonic time of the timer. */
   #laterAtMs = 0;
 
   constructor({ clock, declared, bound, onDemand, onFree, maxIdle }: GateOptions) {
@@ -128,18 +128,18 @@ export class Gate {
     return this.#inFlight;
   }
 
-  /** Requests of the idle lane that have places. */
+  /** Requests of the idle lane that hold slots. */
   get idleInFlight(): number {
     return this.#idleInFlight;
   }
 
-  /** Mean time between two places that become free for this priority while all are taken; undefined before the first answer. */
+  /** Returns the mean time between two slots that become free for this priority while all are taken; undefined before the first answer. */
   turnMsOf(priority: Priority): number | undefined {
     if (this.#holdMs === undefined) return undefined;
     return this.#holdMs / Math.max(1, this.limit - (priority === "high" ? 0 : this.#heldReady));
   }
 
-  /** False where a server has to be started first. */
+  /** False if a server has to be started first. */
   get isOpen(): boolean {
     return this.#onDemand?.open !== false;
   }
@@ -148,32 +148,32 @@ export class Gate {
     return this.isOpen && this.#inFlight + this.#weightOf(width) <= this.limit;
   }
 
-  /** Whether a request may have a place at once: it is free, and nobody waits whose turn it would be. */
+  /** Reports whether a request may have a slot immediately: one is free, and no waiting request comes first. */
   mayTake({ priority, width, onWanted }: Pick<SlotRequest, "priority" | "width" | "onWanted">): boolean {
     if (onWanted) return this.fitsIdle(width);
     if (!this.fits(width) || this.#isHeldBack(priority, width)) return false;
     return this.queue.waiting === 0 || (priority === "high" && this.next() === undefined);
   }
 
-  /** Whether a request of the idle lane may have a place. */
+  /** Reports whether a request of the idle lane may have a slot. */
   fitsIdle(width: number): boolean {
     if (this.queue.waiting > 0 || this.#isCalm || this.#idleInFlight >= this.#maxIdle()) return false;
     return this.fits(width) && !this.#isHeldBack("low", width);
   }
 
-  /** The one that waits whose turn it is; undefined as well where the places that are free are held ready for others. */
+  /** Returns the next waiting request; undefined also if the free slots are reserved for other priorities. */
   next(): Waiting | undefined {
     return this.queue.next(this.#heldReady === 0 ? undefined : this.#isWaitingHeldBack);
   }
 
-  /** Places that are free, and that lower priorities may not take. */
+  /** Number of free slots that lower priorities may not take. */
   get #heldReady(): number {
     return Math.max(0, this.#headroom.placesOf(this.limit) - this.queue.inFlightOf("high"));
   }
 
   /**
-   * Whether a place would be one that is held ready for a higher priority. What all others hold is within what that leaves; but
-   * a wide request may have more, where it is the only one.
+   * Reports whether a slot would be one reserved for a higher priority. Lower priorities together stay within the
+   * rest; a wide request may exceed it if it is the only one.
    */
   #isHeldBack(priority: Priority, width: number): boolean {
     if (priority === "high") return false;
@@ -190,8 +190,8 @@ export class Gate {
   }
 
   /**
-   * How many requests of the idle lane would get a place now. Where a server has to be started first, one may wait for it, as
-   * long as nobody else does.
+   * Returns how many requests of the idle lane would get a slot now. If a server has to be started first, one may
+   * wait for it as long as nobody else does.
    */
   get idleSlots(): number {
     if (this.queue.waiting > 0 || this.#isCalm) return 0;
@@ -200,7 +200,7 @@ export class Gate {
     return Math.max(0, Math.floor(free) - this.idleQueue.waiting);
   }
 
-  /** Asks the idle lane for a place for each request that waits, where it has so many. Whether it was asked for one. */
+  /** Asks the idle lane to release a slot for each waiting request, if it holds as many. Returns whether it was asked. */
   makeWay(): boolean {
     let asked = false;
     while (this.#askedFor < this.queue.waiting) {
@@ -217,7 +217,7 @@ export class Gate {
     return asked;
   }
 
-  /** The request waits until there is room for it, as the engine refused it for want of that; see `RoomWaiter`. */
+  /** Waits after the engine refused the request for lack of capacity; see `RoomWaiter`. */
   waitForRoom(waiter: RoomWaiter): void {
     if (this.#inFlight === 0) waiter.room("idle");
     else this.#refused.add(waiter);
@@ -237,7 +237,7 @@ export class Gate {
     }
   }
 
-  /** Takes places, whether they are free or not. */
+  /** Takes slots, whether they are free or not. */
   take(deployment: Deployment, request: SlotRequest): Slot {
     const { operation, stream, onWanted } = request;
     const weight = this.#weightOf(request.width);
@@ -256,7 +256,7 @@ export class Gate {
     return slot;
   }
 
-  /** `heldMs`: how long, where an answer came. */
+  /** Releases a slot. `heldMs` is the holding time if an answer came. */
   giveBack(slot: Slot, weight: number, heldMs: number | undefined): void {
     this.#inFlight -= weight;
     if (slot.onWanted) this.#idleGaveBack(slot, weight);
@@ -268,12 +268,12 @@ export class Gate {
   }
 
   answered(answer: Answer): void {
-    // What is held ready is as good as taken: else nothing would be learned of a server while it is.
+    // Reserved slots count as taken: otherwise nothing would be learned about the server meanwhile.
     if (this.#declared?.() === undefined) this.#measured.answered(answer, !this.fits(1) || this.#isHeldBack("low", 1));
     this.wake();
   }
 
-  /** After its places were given back. */
+  /** Called after the slots were released. */
   refused(sent: number): void {
     this.#measured.refused(sent, this.#inFlight);
     this.wake();
@@ -296,19 +296,19 @@ export class Gate {
     this.#reportDemand();
   }
 
-  /** Lets those go on who wait for what became free. */
+  /** Lets waiting requests use slots that became free. */
   wake(): void {
     if (this.queue.waiting + this.idleQueue.waiting > 0) this.#onFree(this);
   }
 
-  /** Those that wait are held back: the idle lane makes way for them, and fewer places may be held ready soon. */
+  /** Waiting requests are held back: the idle lane releases slots for them, and fewer slots may be reserved soon. */
   waitForHeadroom(): void {
     if (this.queue.waiting === 0) return;
     this.makeWay();
     this.wakeLater(headroomCheckMs);
   }
 
-  /** For what frees a place without anybody telling. */
+  /** Checks again later, for slots that become free without a notification. */
   wakeLater(ms: number): void {
     const atMs = this.nowMs() + ms;
     if (this.#later !== undefined) {
@@ -331,7 +331,7 @@ export class Gate {
     return this.queue.inFlightOf("high") + this.queue.waitingOf("high");
   }
 
-  /** How much longer it was held than usual, in turns. */
+  /** Returns how much longer than usual the slot was held, in turns. */
   #moreTurns({ sinceMs }: Slot, weight: number): number {
     if (!this.#holdMs) return 0;
     return weight * (Math.min((this.nowMs() - sinceMs) / this.#holdMs, maxTurns) - 1);
@@ -356,7 +356,7 @@ export class Gate {
     const timer = setTimeout(() => {
       this.#patience = undefined;
       if (this.queue.waiting === 0) return;
-      // Nothing is learned of a server that is not there yet.
+      // Nothing is learned about a server that is not open yet.
       if (this.isOpen && !this.#measured.waitedASecond()) return;
       this.wake();
       if (this.queue.waiting > 0) this.#beImpatient();
@@ -365,7 +365,7 @@ export class Gate {
     this.#patience = timer;
   }
 
-  /** Engines that do not say what they take count requests, whatever is in them. */
+  /** Engines without a stated capacity count requests, whatever their width. */
   #weightOf(width: number): number {
     return this.#declared?.() === undefined ? 1 : Math.min(width, this.limit);
   }
@@ -374,29 +374,29 @@ export class Gate {
 /** A request's part in an engine's capacity, from before it is sent until its answer ended. */
 export class Slot implements Answer, Sharer {
   readonly gate: Gate;
-  /** The candidate that it is at. */
+  /** The deployment that the slot belongs to. */
   readonly deployment: Deployment;
-  /** Whether its request is the one that tries the deployment after a rest; a verdict is owed then. */
+  /** True if the request tests the deployment after a suspension; it then owes a verdict. */
   isTrial = false;
-  /** The round of the queue in which it counts among the turns of its priority; 0: it counts in none. */
+  /** The round of the queue in which the slot counts as a turn of its priority; 0 if it does not count. */
   round = 0;
   readonly priority: Priority;
   readonly accountId: string;
   readonly partyId: string;
-  /** The same as its request has. */
+  /** The callback of its request. */
   onWanted: SlotRequest["onWanted"];
   readonly kind: AnswerKind;
   readonly sent: number;
   readonly inFlight: number;
   /** Monotonic milliseconds. */
   readonly sinceMs: number;
-  /** Until the answer began; 0 before. */
+  /** Milliseconds until the answer began; 0 before. */
   durationMs = 0;
   readonly #weight: number;
   #answered = false;
   #held = true;
 
-  /** `sent`: its number among the gate's requests; `inFlight`: with the engine now, itself included. */
+  /** `sent` is its number among the gate's requests. `inFlight` is the number now at the engine, including this one. */
   constructor(
     gate: Gate,
     deployment: Deployment,
@@ -418,12 +418,12 @@ export class Slot implements Answer, Sharer {
     this.#weight = weight;
   }
 
-  /** Somebody else wants it. */
+  /** Called when another request wants the slot. */
   wanted(): void {
     this.onWanted?.();
   }
 
-  /** The first byte of the answer is here. Only the first call counts, and returns true. */
+  /** Called when the first byte of the answer arrived. Returns true for the first call; others do nothing. */
   answered(): boolean {
     if (this.#answered || !this.#held) return false;
     this.#answered = true;
@@ -432,14 +432,14 @@ export class Slot implements Answer, Sharer {
     return true;
   }
 
-  /** Gives the place back: the engine had no capacity for the request after all. */
+  /** Releases the slot because the engine had no capacity for the request. */
   refused(): void {
     if (!this.#held) return;
     this.#giveBack(undefined);
     this.gate.refused(this.sent);
   }
 
-  /** Gives the place back. Only the first call counts, so it is safe after `refused`. */
+  /** Releases the slot. Only the first call counts, so it is safe after `refused`. */
   release(): void {
     if (!this.#held) return;
     this.#giveBack(this.#answered ? this.gate.nowMs() - this.sinceMs : undefined);

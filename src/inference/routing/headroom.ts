@@ -1,19 +1,19 @@
-// Places that are held ready for requests of high priority, where some came lately: as many as they wanted at once.
+// Reserves slots for requests of high priority if some came lately: as many as were wanted at once.
 import type { Clock } from "../../base/clock.ts";
 import { priorities, priorityShares } from "../../domain/models/policies/priority.ts";
 
-/** What was wanted counts for this long at least, and for twice as long at most. */
+/** Milliseconds for which demand counts: at least this long, at most twice as long. */
 const spanMs = 30_000;
 
 const allShares = priorities.reduce((sum, priority) => sum + priorityShares[priority], 0);
-/** The part of all places that lower priorities keep, whatever was wanted. */
+/** The part of all slots that lower priorities keep, whatever the demand. */
 const lowerPart = (allShares - priorityShares.high) / allShares;
 
 /**
- * A place that becomes free next may take a whole answer to do so: who is not to wait has to find one. So the most that was
- * in flight and waited at once, in this span and the one before, is kept free of lower priorities, and one place more, as what
- * comes by chance comes in greater numbers sometimes. It is within the share of high priorities, so that what others
- * have of their own is never taken; where nothing of high priority came for a while, it is nothing.
+ * A request of high priority that must not wait has to find a free slot, because the next one becomes free only after
+ * a whole answer. So the maximum of running and waiting requests in this and the previous period is kept free of
+ * lower priorities, plus one for chance. The number stays within the share of high priorities, so that others keep
+ * their own share. If no request of high priority came for a while, nothing is reserved.
  */
 export class Headroom {
   readonly #clock: Pick<Clock, "monotonicMs">;
@@ -25,13 +25,13 @@ export class Headroom {
     this.#clock = clock;
   }
 
-  /** So many places are wanted at this moment, those that are held included. */
+  /** Notes that this many slots are wanted now, including the ones held. */
   wanted(slots: number): void {
     this.#turn();
     this.#peak = Math.max(this.#peak, slots);
   }
 
-  /** How many of `limit` places lower priorities leave. No clock is read where there was nothing to hold any ready for. */
+  /** Returns how many of `limit` slots lower priorities must leave. Reads no clock if there was nothing to reserve for. */
   placesOf(limit: number): number {
     if (this.#peak === 0 && this.#peakBefore === 0) return 0;
     this.#turn();

@@ -1,24 +1,21 @@
-// Whether an engine, or one model on it, is to be asked: it rests after a failure, and then one request tries it.
+// Decides whether an engine, or one of its models, may be asked: it is suspended after a failure, and then one request tests it.
 import type { HealthState } from "../../wire/upstreams.ts";
 
-/**
- * `ready`: its rest is over, and the next who asks tries it; `trying`: somebody does, and the others wait for what comes
- * of it.
- */
+/** `ready`: the suspension is over and the next request tests it; `trying`: a request tests it, and others wait for the result. */
 export type { HealthState };
 
 const firstRestMs = 2_000;
 const maxRestMs = 60_000;
-/** Rests differ by up to this part either way, so that what failed together is not tried together. */
+/** Suspensions vary by up to this part in either direction, so that what failed together is not tested together. */
 const jitter = 0.1;
-/** Without a verdict for so long, another may try: whoever tried may be held up by something else. */
+/** Milliseconds without a verdict after which another request may test: the first one may be delayed by something else. */
 const maxTrialMs = 60_000;
 
 export class Health {
-  /** Monotonic milliseconds; 0: it is well. */
+  /** End of the suspension in monotonic milliseconds; 0 if healthy. */
   #restUntilMs = 0;
   #trialUntilMs = 0;
-  /** Length of the last rest, before its jitter; 0: none that matters any more. */
+  /** Length of the last suspension without jitter; 0 if it no longer matters. */
   #restMs = 0;
   #recoveredMs = Number.NEGATIVE_INFINITY;
 
@@ -26,7 +23,7 @@ export class Health {
     return this.#restUntilMs === 0;
   }
 
-  /** When it was last found well after a rest. */
+  /** Time of the last recovery after a suspension. */
   get recoveredMs(): number {
     return this.#recoveredMs;
   }
@@ -37,26 +34,29 @@ export class Health {
     return nowMs < this.#trialUntilMs ? "trying" : "ready";
   }
 
-  /** Until its rest is over; 0 where it is. */
+  /** Returns the milliseconds until the suspension is over; 0 if it is. */
   restLeftMs(nowMs: number): number {
     return Math.max(0, this.#restUntilMs - nowMs);
   }
 
-  /** Whoever asks for it when it is ready is the one that tries it; give `release` or a verdict later. */
+  /**
+   * Returns true for the first request that asks in the state `ready`: this request tests and must later call
+   * `release` or give a verdict.
+   */
   claim(nowMs: number): boolean {
     if (this.state(nowMs) !== "ready") return false;
     this.#trialUntilMs = nowMs + maxTrialMs;
     return true;
   }
 
-  /** The trial came to no verdict, as when its client left. */
+  /** Called if the test had no verdict, for example because the client left. */
   release(): void {
     this.#trialUntilMs = 0;
   }
 
   succeeded(nowMs: number): void {
     if (this.#restUntilMs === 0) return;
-    // An answer to what was sent before the failure tells that it was no outage: the next rest begins small.
+    // An answer to an earlier request shows that there was no outage, so the next suspension is short.
     if (nowMs < this.#restUntilMs) this.#restMs = 0;
     this.#restUntilMs = 0;
     this.#trialUntilMs = 0;
@@ -64,8 +64,9 @@ export class Health {
   }
 
   /**
-   * Rests double, up to a minute, while it fails again before it was well for as long as it rested. Of those that fail
-   * during a rest nothing is learned: they were sent before. Gives whether a rest begins.
+   * Suspends after a failure. Suspensions double, up to a minute, if it fails again before it was healthy for as long
+   * as it was suspended. Failures during a suspension do not count, because their requests were sent earlier. Returns
+   * whether a suspension begins.
    */
   failed(nowMs: number, random: () => number): boolean {
     if (nowMs < this.#restUntilMs) return false;

@@ -1,4 +1,4 @@
-// Asks servers that requests go to how busy they are: others may send to them as well.
+// Asks busy servers for their load, because other senders may use them as well.
 import type { Clock } from "../../base/clock.ts";
 import type { Engine } from "../../domain/models/engine.ts";
 import type { Router } from "./route.ts";
@@ -7,21 +7,21 @@ export interface LoadReaderOptions {
   engines(): readonly Engine[];
   router: Pick<Router, "said" | "lastUsedMs">;
   clock: Clock;
-  /** How often. Default 2 s. */
+  /** Milliseconds between two polls. Default 2 s. */
   everyMs?: number | undefined;
 }
 
 const everyMs = 2_000;
-/** Nobody asks one that had no request for this long. */
+/** A server without a request in this time is not asked. */
 const usedWithinMs = 10_000;
 const timeoutMs = 1_000;
-/** One that could not say is left alone for this long. */
+/** Milliseconds without a poll for a server that could not answer. */
 const pauseMs = 30_000;
 
 export class LoadReader {
   readonly #options: LoadReaderOptions;
   readonly #timer: ReturnType<typeof setInterval>;
-  /** Monotonic milliseconds until which an engine is left alone. */
+  /** Monotonic time until which an engine is not asked. */
   readonly #quietUntilMs = new WeakMap<Engine, number>();
   readonly #asked = new WeakSet<Engine>();
 

@@ -1,27 +1,27 @@
-// Finds requests whose deployment takes far longer to begin an answer than it ever did, so that another one can be asked.
+// Finds requests whose deployment takes far longer to begin an answer than ever before, so that another one can be asked.
 import { type IndexedItem, IndexedSet } from "../../base/indexed-set.ts";
 
-/** Answers of a kind that have to be known before any request of that kind is overdue. */
+/** Minimum known answers of a kind before a request of that kind can be overdue. */
 const fewestAnswers = 16;
-/** A request is overdue after this many times the slowest answer that is known. */
+/** A request is overdue after this multiple of the slowest known answer. */
 const patience = 5;
-/** No stream is overdue sooner: some servers send nothing while a model thinks, and load a model without notice. */
+/** Minimum milliseconds before a stream is overdue: some servers send nothing while a model thinks, and load models silently. */
 const minMs = 120_000;
-/** Weight of a new answer against the slowest one that is known. */
+/** Weight of a new answer against the slowest known one. */
 const newest = 1 / 256;
-/** The bound doubles with each overdue request in a row, this often at most. */
+/** The limit doubles with each consecutive overdue request, at most this often. */
 const maxMisses = 4;
 const pollMs = 5_000;
 
-/** Times from a request to the begin of its stream, for one deployment and one kind of request. */
+/** Times from a request to the beginning of its stream, for one deployment and one kind of request. */
 export class BeginTimes {
-  /** Milliseconds and tokens: maxima that later answers outweigh slowly. */
+  /** Milliseconds and tokens: maxima that decay slowly with later answers. */
   #slowestMs = 0;
   #largest = 0;
   #answers = 0;
   #misses = 0;
 
-  /** `tokens`: those of the prompt. */
+  /** `tokens` are those of the prompt. */
   add(durationMs: number, tokens: number): void {
     this.#slowestMs = Math.max(durationMs, this.#slowestMs * (1 - newest));
     this.#largest = Math.max(tokens, this.#largest * (1 - newest));
@@ -29,12 +29,12 @@ export class BeginTimes {
     this.#misses = 0;
   }
 
-  /** A request was overdue. A server that needs longer by now, as to load its model, gets more time with each trial. */
+  /** Called for an overdue request. A server that is slower now, for example because it loads its model, gets more time with each test. */
   missed(): void {
     this.#misses = Math.min(this.#misses + 1, maxMisses);
   }
 
-  /** Milliseconds after which a request is overdue; undefined where too little is known. */
+  /** Returns the milliseconds after which a request is overdue; undefined if too little is known. */
   limitMs(tokens: number): number | undefined {
     if (this.#answers < fewestAnswers) return undefined;
     const size = Math.max(1, tokens / Math.max(1, this.#largest));
@@ -43,15 +43,15 @@ export class BeginTimes {
   }
 }
 
-/** A request that waits for the begin of its answer. */
+/** A request that waits for the beginning of its answer. */
 export interface AwaitedAnswer extends IndexedItem {
-  /** Called every few seconds. `waitedMs`: without the time in which this process did not run. */
+  /** Called every few seconds. `waitedMs` excludes time in which this process did not run. */
   checked(waitedMs: number): void;
-  /** Looks so far. Only the watch writes it. */
+  /** Number of checks so far. Only the watch writes it. */
   checks: number;
 }
 
-/** Looks at all that wait, with one timer, which runs only while there are any. */
+/** Checks all waiting requests, with one timer that runs only while there are any. */
 export class OverdueWatch {
   readonly #awaited = new IndexedSet<AwaitedAnswer>();
   #timer: ReturnType<typeof setInterval> | undefined;
@@ -68,7 +68,7 @@ export class OverdueWatch {
   }
 
   check(): void {
-    // A process that was frozen has answers in its sockets that it has not read: a look is counted, and no clock is asked.
+    // Checks are counted instead of reading a clock: a process that was frozen has unread answers in its sockets.
     for (const answer of [...this.#awaited]) answer.checked(pollMs * answer.checks++);
     if (this.#awaited.size > 0) return;
     clearInterval(this.#timer);

@@ -1,32 +1,32 @@
-// Remembers which deployments of a model were sent which beginnings of prompts lately, and so may still hold them.
+// Remembers which prompt beginnings each deployment of a model was sent lately and may still have cached.
 import type { PromptPrefix } from "./prompt-prefix.ts";
 
-/** Deployments in one word of bits. */
+/** Deployments per word of bits. */
 const wordBits = 31;
 const maxWords = 4;
 
 interface Word {
-  /** Deployments by hash, as bits: what was sent since the last turn, and before it. */
+  /** Deployments by hash, as bits: those sent since the last change of generation, and before it. */
   young: Map<number, number>;
   old: Map<number, number>;
 }
 
 /**
- * Bounded: once as many hashes are known as allowed, those that were not met since the last such turn are forgotten.
- * That is about what the deployments' own caches do, which nobody tells us of.
+ * Bounded: when the maximum of hashes is known, those not used since the last change of generation are forgotten. The
+ * caches of deployments behave roughly like this, and do not report their content.
  */
 export class PrefixTable<D extends object> {
   readonly #words: Word[] = [];
   #columns = new Map<D, number>();
 
-  /** Hashes remembered, at most twice what `record` was last allowed for each 31 deployments. */
+  /** Number of remembered hashes, at most twice the last maximum of `record` for each 31 deployments. */
   get size(): number {
     let size = 0;
     for (const { young, old } of this.#words) size += young.size + old.size;
     return size;
   }
 
-  /** Sets how many characters of the prompt each was sent before. */
+  /** Sets for each candidate how many characters of the prompt it was sent before. */
   read(prefix: PromptPrefix, candidates: readonly { state: D; warm: number }[]): void {
     const known = this.#words.map((word) => lengthsIn(word, prefix));
     for (const candidate of candidates) {
@@ -35,14 +35,14 @@ export class PrefixTable<D extends object> {
     }
   }
 
-  /** Characters of the prompt that it was sent before. */
+  /** Returns how many characters of the prompt the deployment was sent before. */
   warm(prefix: PromptPrefix, deployment: D): number {
     const candidate = { state: deployment, warm: 0 };
     this.read(prefix, [candidate]);
     return candidate.warm;
   }
 
-  /** The deployment is being sent the prompt. `most`: hashes to remember from one turn to the next. */
+  /** Records that the deployment is sent the prompt. `most` is the maximum of hashes per generation. */
   record(prefix: PromptPrefix, deployment: D, most: number): void {
     const column = this.#columnOf(deployment);
     const word = this.#words[Math.floor(column / wordBits)];
@@ -69,7 +69,7 @@ export class PrefixTable<D extends object> {
   }
 }
 
-/** By bit. Whoever has a hash has those before it, or had them: the first that is missing ends it. */
+/** Returns lengths by bit. A deployment with a hash has or had all hashes before it, so the first missing one ends its length. */
 function lengthsIn({ young, old }: Word, { hashes, ends }: PromptPrefix): number[] {
   const lengths: number[] = [];
   let holders = -1;

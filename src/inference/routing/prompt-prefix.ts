@@ -1,34 +1,34 @@
-// What a prompt begins with, as a chain of hashes: two prompts have as many in common as they are alike from the start.
+// Represents the beginning of a prompt as a chain of hashes: two prompts share as many hashes as they are equal from the start.
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
 
-/** Characters from one hash to the next: fine where prompts are short, coarse where they are long. */
+/** Characters between two hashes: few where prompts are short, many where they are long. */
 const steps = [
   { until: 8 * 1024, size: 512 },
   { until: 64 * 1024, size: 2 * 1024 },
   { until: Number.POSITIVE_INFINITY, size: 8 * 1024 },
 ] as const;
-/** Bounds the work for one request; the chain is then some 1.7 million characters long. */
+/** Limits the work for one request; the chain then covers about 1.7 million characters. */
 const maxHashes = 256;
 
 export class PromptPrefix {
-  /** Each stands for everything up to its end. */
+  /** Each hash stands for everything up to its end. */
   readonly hashes: number[] = [];
-  /** Where each ends, in characters. */
+  /** The end of each hash, in characters. */
   readonly ends: number[] = [];
   /** Characters of the whole prompt. */
   length = 0;
-  /** What all turns of a conversation have in common: everything up to the first thing that the user said. */
+  /** Hash of what all requests of a conversation share: everything up to the first user message. */
   origin = 0;
-  /** Where that ends. */
+  /** The end of that part, in characters. */
   originEnd = 0;
-  /** Whether there is more than that: then somebody was asked before, if not here. */
+  /** True if the prompt continues after that part: the conversation has had an answer before, perhaps elsewhere. */
   continues = false;
 }
 
 /**
- * The chain of a request's prompt: tools first, as models are shown them before the messages, then role and content of
- * each message. Chains of different accounts have nothing in common, whatever they say. Undefined for embeddings, of
- * which nothing is kept.
+ * Returns the chain of a request's prompt: tools first, because models read them before the messages, then role and
+ * content of each message. Chains of different accounts share nothing, whatever their content. Undefined for
+ * embeddings, which nothing is cached of.
  */
 export function promptPrefixOf(request: DecodedRequest, accountId: string): PromptPrefix | undefined {
   const { dialect, body } = request;
@@ -47,7 +47,7 @@ export function promptPrefixOf(request: DecodedRequest, accountId: string): Prom
 class Chain {
   readonly #prefix = new PromptPrefix();
   #hash: number;
-  /** Characters since the last entry of the chain, and those that the next one still needs. */
+  /** Characters since the last entry of the chain, and those that the next entry still needs. */
   #missing: number = steps[0].size;
   #userSpoke = false;
 
@@ -82,12 +82,12 @@ class Chain {
 
   addMessage(message: { role?: unknown; content?: unknown; tool_calls?: unknown }): void {
     const { role, content, tool_calls: calls } = message;
-    // An item that is no message, such as a call of a tool.
+    // An item that is no message, such as a tool call.
     if (role === undefined && content === undefined) {
       this.addValue(message);
       return;
     }
-    // One letter tells the roles apart: a hash of each would take longer than one of a short message.
+    // One letter distinguishes the roles: hashing the whole role would take longer than a short message.
     if (typeof role === "string") this.#hash = Math.imul(this.#hash ^ role.charCodeAt(0), 0x9e3779b1) >>> 0;
     this.addValue(content);
     if (calls !== undefined && calls !== null) this.add(JSON.stringify(calls));
@@ -98,7 +98,7 @@ class Chain {
     this.#prefix.originEnd = this.#prefix.length;
   }
 
-  /** A text, a list of texts or of token ids, or parts of a message, with the address or the data of media. */
+  /** Adds a text, a list of texts or token ids, or parts of a message, with the URL or data of media. */
   addValue(value: unknown): void {
     if (typeof value === "string") this.add(value);
     else if (Array.isArray(value)) {
@@ -110,7 +110,7 @@ class Chain {
   }
 }
 
-/** Characters from a hash that ends at `length` to the next one. */
+/** Returns the characters from a hash that ends at `length` to the next one. */
 export function stepAt(length: number): number {
   for (const { until, size } of steps) if (length < until) return size;
   return steps[2].size;

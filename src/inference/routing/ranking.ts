@@ -1,13 +1,13 @@
-// Ranks the deployments of a model for one request: by what each has to do, and how much of the prompt is warm there.
+// Ranks the deployments of a model for one request, by the work of each and by how much of the prompt is warm there.
 import type { Deployment } from "../../domain/models/model.ts";
 import { answerWork, type DeploymentState, type RequestSize } from "./deployment-state.ts";
 import type { PromptPrefix } from "./prompt-prefix.ts";
 
-/** A deployment as it stands for one request. */
+/** A deployment and its state for one request. */
 export interface Candidate {
   deployment: Deployment;
   state: DeploymentState;
-  /** At rest: it comes last, whatever else speaks for it. */
+  /** True if suspended: it comes last in any case. */
   isAway: boolean;
   /** Characters of the prompt that it was sent before. */
   warm: number;
@@ -17,11 +17,11 @@ interface Rank {
   readonly deployment: Deployment;
   readonly state: DeploymentState;
   readonly warm: number;
-  /** 0: well; 1: well, but loaded beyond the bound; 2: at rest. */
+  /** 0: healthy; 1: healthy, but loaded beyond the bound; 2: suspended. */
   class: number;
-  /** Part of the work that it is to have, relative to the others. */
+  /** The part of the work that it should have, relative to the others. */
   readonly share: number;
-  /** Work that it has. */
+  /** Its open work. */
   readonly work: number;
   /** Tokens of the prompt that it would have to read. */
   cold: number;
@@ -29,37 +29,37 @@ interface Rank {
   readonly lot: number;
 }
 
-/** What the choice is made for. */
+/** The request and the state that the choice depends on. */
 export interface Question {
   size: RequestSize;
-  /** Undefined where nothing of the prompt is kept anywhere, or there is no choice. */
+  /** Undefined if no deployment caches prompts, or if there is no choice. */
   prefix: PromptPrefix | undefined;
   /** Monotonic milliseconds. */
   nowMs: number;
-  /** Processes that send to these deployments, this one included. */
+  /** Processes that send to these deployments, including this one. */
   gateways: number;
 }
 
-/** Load, as a multiple of the mean, beyond which it does not matter what is warm there. */
+/** Load, as a multiple of the mean, above which a warm prompt no longer matters. */
 const maxAboveMean = 1.25;
-/** Requests of usual size that it may have beyond that: few requests are never even. */
+/** Requests of usual size that are allowed beyond that bound, because few requests are never evenly spread. */
 const spare = 1;
 /**
- * A prompt token that is not warm counts as so many, within that bound: what is computed twice is lost to all, while a
- * load that is a little uneven costs hardly anything. By simulation (docs/routing.md).
+ * Cost of a cold prompt token within that bound: repeated computation is lost for everyone, and a slightly uneven
+ * load costs hardly anything. Found by simulation (docs/routing.md).
  */
 const coldTokenCost = 16;
-/** Costs that differ by less than this part of a usual request count as equal, so that a conversation has its place. */
+/** Costs that differ by less than this part of a usual request count as equal, so that a conversation stays at its deployment. */
 const sameCost = 0.1;
-/** Requests of usual size by which the place of a new conversation may be the worse one, where others have to find it. */
+/** Requests of usual size by which the deployment of a new conversation may be worse, so that other gateways can find it. */
 const worthFinding = 8;
-/** Paces that differ by less count as equal: the rest is chance, and the mix of requests. */
+/** Paces whose ratio is above this count as equal: the difference is chance and the mix of requests. */
 const leastPart = 0.75;
-/** After a rest it is to have this part of its work, then more and more. */
+/** Part of its work that a deployment gets after a suspension; the part then grows. */
 const slowStart = 0.1;
 const slowStartMs = 30_000;
 
-/** Best first. `random`: from 0 up to, and without, 1. */
+/** Returns the candidates, best first. `random` returns numbers from 0 up to, but not including, 1. */
 export function ranked(candidates: readonly Candidate[], question: Question, random: () => number): Deployment[] {
   const { size, prefix, nowMs, gateways } = question;
   const isWeighted = candidates.some(({ deployment }) => deployment.weight !== candidates[0]?.deployment.weight);
@@ -79,18 +79,18 @@ export function ranked(candidates: readonly Candidate[], question: Question, ran
   });
   bound(ranks, size.promptTokens + answer, usual);
   if (isKeyed && gateways > 1) settle(ranks, prefix, usual);
-  // By the operator's weights the work is spread as they say; by measured pace, so that it ends soonest.
+  // With the operator's weights, work is spread by weight; otherwise by measured pace, so that it ends soonest.
   const own = isWeighted ? -Math.min(...ranks.map(({ cold }) => cold)) * coldTokenCost : answer;
   for (const rank of ranks) {
     const cost = (rank.work + own + rank.cold * coldTokenCost) / rank.share;
     rank.cost = isKeyed ? Math.floor(cost / (sameCost * usual)) : cost;
   }
-  // Among equals the share decides by lot (Efraimidis and Spirakis), or, as rendezvous hashing, by the conversation.
+  // Among equals, the share decides by lot (Efraimidis and Spirakis), or by conversation, as in rendezvous hashing.
   ranks.sort((a, b) => a.class - b.class || a.cost - b.cost || a.lot - b.lot);
   return ranks.map(({ deployment }) => deployment);
 }
 
-/** `usual`: work of the usual request; `answer`: of the answer to this one; `others`: requests that others have sent. */
+/** `usual` is the work of a usual request, `answer` that of this request's answer, and `others` the requests of other senders. */
 function loadOf(candidates: readonly Candidate[], size: RequestSize, nowMs: number) {
   let [requests, work, others, answer] = [0, 0, 0, 0];
   for (const { state } of candidates) {
@@ -102,7 +102,7 @@ function loadOf(candidates: readonly Candidate[], size: RequestSize, nowMs: numb
   return { usual: requests > 0 ? work / requests : size.promptTokens + answer, answer, others };
 }
 
-/** Consistent hashing with bounded loads has the idea: what would be loaded too far beyond the mean gets no more. */
+/** Follows consistent hashing with bounded loads: a deployment that would be loaded too far above the mean gets no more. */
 function bound(ranks: readonly Rank[], own: number, usual: number): void {
   let [work, shares] = [own, 0];
   for (const rank of ranks) {
@@ -117,8 +117,8 @@ function bound(ranks: readonly Rank[], own: number, usual: number): void {
 }
 
 /**
- * A conversation that began at another gateway is known to nobody here, nor will one that begins here be known to others:
- * each chooses the same place for it, among those that hold the beginning that it shares with other conversations.
+ * Settles the choice for a conversation. Gateways do not know of conversations that began at others, so each chooses
+ * the same deployment for one, among those that hold the beginning that it shares with other conversations.
  */
 function settle(ranks: readonly Rank[], prefix: PromptPrefix, usual: number): void {
   const open = ranks.filter((rank) => rank.class === 0);
@@ -136,7 +136,7 @@ function settle(ranks: readonly Rank[], prefix: PromptPrefix, usual: number): vo
   if (best) best.cold = prefix.continues ? 0 : Math.max(0, best.cold - (worthFinding * usual) / coldTokenCost);
 }
 
-/** Part of the prompt's tokens that is not warm: tokens are not known, but they are spread about evenly. */
+/** Returns the part of the prompt's tokens that is not warm. Tokens are unknown, but spread about evenly. */
 export function coldPart({ length }: PromptPrefix, warm: number): number {
   return length === 0 ? 1 : Math.max(0, 1 - warm / length);
 }
@@ -151,7 +151,7 @@ function fastestOf(candidates: readonly Candidate[]): number {
   return fastest;
 }
 
-/** One that is not known yet is taken for as fast as any. */
+/** A deployment with unknown pace counts as the fastest. */
 function paceShare({ pace }: DeploymentState, fastest: number): number {
   const part = pace === 0 ? 1 : pace / fastest;
   return part > leastPart ? 1 : part;
@@ -162,12 +162,12 @@ function rampOf({ engine, health }: DeploymentState, nowMs: number): number {
   return wellMs >= slowStartMs ? 1 : Math.max(slowStart, wellMs / slowStartMs);
 }
 
-/** The least of all wins, each as often as its share says. */
+/** The lowest value wins, each as often as its share. */
 function lotOf(part: number, share: number): number {
   return -Math.log(1 - part) / share;
 }
 
-/** From 0 up to, and without, 1; without a pattern in either. */
+/** Returns a mixed number from 0 up to, but not including, 1, without a pattern in either argument. */
 function mixed(one: number, other: number): number {
   let bits = Math.imul(one ^ other, 0x9e3779b1);
   bits = Math.imul(bits ^ (bits >>> 15), 0x85ebca6b);

@@ -1,11 +1,11 @@
-// Asks engines at rest whether they are back, so that no request of a client has to find out.
+// Asks suspended engines whether they are back, so that no client request has to test them.
 import type { Engine } from "../../domain/models/engine.ts";
 import type { Catalog } from "../models/catalog.ts";
 import type { Router } from "./route.ts";
 
 export interface RestProbesOptions {
   router: Pick<Router, "onRest" | "claimEngine" | "releaseEngine">;
-  /** Looks at one engine, and tells the router what came of it. */
+  /** Asks one engine, and reports the result to the router. */
   catalog: Pick<Catalog, "refreshSource">;
 }
 
@@ -36,10 +36,10 @@ export class RestProbes {
 
   async #probe(engine: Engine): Promise<void> {
     const { router, catalog } = this.#options;
-    // A request was quicker, or it is well again.
+    // A request was faster, or the engine is healthy again.
     if (!router.claimEngine(engine)) return;
     await catalog.refreshSource(engine);
-    // One that lists no models, or is slow to, proves nothing either way: a request has to try it.
+    // An engine that lists no models, or lists them slowly, proves nothing, so a request has to test it.
     router.releaseEngine(engine);
   }
 }

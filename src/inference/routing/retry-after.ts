@@ -1,16 +1,16 @@
-// When a model server says that it may be asked again.
+// Reads when a model server may be asked again.
 
 interface Fields {
   get(name: string): string | null;
 }
 
-/** SDKs wait no longer: openai's ignores what is over a minute. */
+/** Maximum seconds: SDKs wait no longer, and OpenAI's ignores more than a minute. */
 const maxSeconds = 60;
 const defaultSeconds = 5;
 
 /**
- * Whole seconds, 1 to 60: of `retry-after-ms`, as OpenAI and Azure send it, or of `Retry-After` (RFC 9110, 10.2.3), seconds
- * or a date, which counts from the server's own. 5 where it says nothing of use.
+ * Returns whole seconds from 1 to 60: from `retry-after-ms`, as OpenAI and Azure send it, or from `Retry-After` (RFC
+ * 9110, 10.2.3), in seconds or as a date by the server's clock. Returns 5 if neither is useful.
  */
 export function retryAfterOf(headers: Fields): number {
   const said = [inMs(headers), inSeconds(headers), untilDate(headers)].find((seconds) => seconds > 0);
@@ -29,7 +29,7 @@ function untilDate(headers: Fields): number {
   return (Date.parse(headers.get("retry-after") ?? "") - Date.parse(headers.get("date") ?? "")) / 1000;
 }
 
-/** NaN for what is none. */
+/** Returns NaN for a text that is no number. */
 function numberOf(text: string | null): number {
   return /^\d+(?:\.\d+)?$/.test(text ?? "") ? Number(text) : Number.NaN;
 }

@@ -1,7 +1,10 @@
-// How many requests of a model may be sent once more after a failure, so that an outage is not multiplied.
+// Limits how many requests of a model are sent again after a failure, so that an outage is not multiplied.
 import type { Clock } from "../../base/clock.ts";
 
-/** Retries allowed as a share of the requests of the last ten seconds or so, and as many more as help where hardly any come. */
+/**
+ * Allowed retries as a share of the requests of about the last ten seconds, and the number that is always allowed for
+ * models with few requests.
+ */
 const share = 0.2;
 const always = 10;
 const halfMs = 5_000;
@@ -16,7 +19,10 @@ export class RetryBudget {
   #retriesBefore = 0;
   #halfEndsMs = 0;
 
-  /** `gateways`: how many processes send to the same servers; each has its part of what is always allowed, one at least. */
+  /**
+   * `gateways` returns the number of processes that send to the same servers; each has its part of the retries that
+   * are always allowed, at least one.
+   */
   constructor(clock: Clock, gateways: () => number = () => 1) {
     this.#clock = clock;
     this.#gateways = gateways;
@@ -27,7 +33,7 @@ export class RetryBudget {
     this.#requests++;
   }
 
-  /** Whether one more is allowed; it counts if so. */
+  /** Returns whether another retry is allowed, and counts it if so. */
   take(): boolean {
     if (!this.hasMore) return false;
     this.#retries++;

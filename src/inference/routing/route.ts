@@ -10,33 +10,33 @@ import type { PromptPrefix } from "./prompt-prefix.ts";
 import { type Candidate, coldPart, ranked } from "./ranking.ts";
 import { RetryBudget } from "./retry-budget.ts";
 
-/** A request as its way is chosen by. */
+/** The facts of a request that its routing depends on. */
 export interface Workload extends RequestSize {
-  /** Asked for only where there is a choice; the same one each time. */
+  /** Called only if there is a choice; returns the same prefix each time. */
   prefix(): PromptPrefix | undefined;
 }
 
-/** Where a failure lies: with the server, or with one model that it has. */
+/** Where a failure lies: at the server, or at one of its models. */
 export type FailureScope = "engine" | "deployment";
 
-/** What a server said of its load is no longer believed after this. */
+/** Milliseconds for which a server's reported load is valid. */
 const saidMs = 10_000;
-/** Work of a prompt token that is warm, as far as is known: it may be gone by now. By simulation. */
+/** Work of a prompt token that is expected to be warm; it may no longer be cached. Found by simulation. */
 const warmTokenWork = 0.25;
-/** Models with a table of their own; that of whichever has had it longest makes room. */
+/** Maximum models with a table; the oldest table is dropped. */
 const maxTables = 32;
-/** Hashes of prompts that are remembered for each deployment, and for all, from one turn to the next: some 25 MB. */
+/** Maximum hashes of prompts for each deployment and for all, per generation: about 25 MB. */
 const hashesEach = 2_048;
 const hashesInAll = 262_144;
 
 export class Router {
-  /** Names of engines that finish what they have and get nothing new. */
+  /** Names of draining engines, which finish their requests and get no new ones. */
   drained: ReadonlySet<string> = new Set();
-  /** Told when an engine begins to rest: somebody may ask it after `restMs` whether it is back. */
+  /** Called when an engine is suspended: it may be asked after `restMs` whether it is back. */
   onRest: ((engine: Engine, restMs: number) => void) | undefined;
   /** Requests that another deployment could answer as well. */
   readonly overdue = new OverdueWatch();
-  /** Processes that send to the same engines, this one included. */
+  /** Returns the number of processes that send to the same engines, including this one. */
   gateways: () => number = () => 1;
   readonly #clock: Clock;
   readonly #random: () => number;
@@ -45,13 +45,13 @@ export class Router {
   readonly #tables = new Map<string, PrefixTable<DeploymentState>>();
   readonly #budgets = new Map<string, RetryBudget>();
 
-  /** `random`: from 0 up to, and without, 1. */
+  /** `random` returns numbers from 0 up to, but not including, 1. */
   constructor(clock: Clock, random: () => number = Math.random) {
     this.#clock = clock;
     this.#random = random;
   }
 
-  /** Without what is drained, so it may be empty. */
+  /** Returns the deployments in order, without draining ones; may be empty. */
   order(model: Model, workload: Workload): readonly Deployment[] {
     const open = this.#open(model);
     return open.length < 2 ? open : this.#rank(open, model, workload);
@@ -71,18 +71,18 @@ export class Router {
     return ranked(candidates, { size: workload, prefix, nowMs, gateways: this.gateways() }, this.#random);
   }
 
-  /** The state of the engine or of this model on it, whichever is worse. */
+  /** Returns the state of the engine or of this model on it, whichever is worse. */
   state(deployment: Deployment): HealthState {
     return stateOf(this.#state(deployment), this.#clock.monotonicMs());
   }
 
-  /** Whether it failed a moment ago, or somebody tries it again already. */
+  /** Reports whether the deployment failed a moment ago, or is already being tested. */
   resting(deployment: Deployment): boolean {
     const state = this.#state(deployment);
     return isAway(state, this.#clock.monotonicMs());
   }
 
-  /** Whether it has a deployment that takes new requests and is not at rest. */
+  /** Reports whether the model has a deployment that takes new requests and is not suspended. */
   works(model: Model): boolean {
     return this.#open(model).some((deployment) => !this.resting(deployment));
   }
@@ -91,15 +91,15 @@ export class Router {
     return this.#engine(engine).health.state(this.#clock.monotonicMs());
   }
 
-  /** Reports whether the engine, or one of its models, failed and was not found well since. */
+  /** Reports whether the engine or one of its models failed and has not recovered. */
   rests(engine: Engine): boolean {
     const { health, models } = this.#engine(engine);
     return !health.isWell || [...models.values()].some((model) => !model.health.isWell);
   }
 
   /**
-   * For whoever takes a place: true where its request is the one that tries the deployment after a rest, while the others
-   * wait. Then it owes a verdict, or a call of `release`.
+   * Call when taking a slot: returns true if the request tests the deployment after a suspension while others wait.
+   * The request then owes a verdict or a call of `release`.
    */
   claim(deployment: Deployment): boolean {
     const state = this.#state(deployment);
@@ -109,14 +109,14 @@ export class Router {
     return state.health.claim(nowMs) || triesEngine;
   }
 
-  /** What was claimed came to no verdict. */
+  /** Called if the test had no verdict. */
   release(deployment: Deployment): void {
     const { engine, health } = this.#state(deployment);
     engine.health.release();
     health.release();
   }
 
-  /** Counts the request's work as outstanding until its assignment ends; the deployment is warm for its prompt from now on. */
+  /** Counts the request's work as open until its assignment ends; the deployment is warm for its prompt from now on. */
   begin(
     deployment: Deployment,
     model: Model,
@@ -125,7 +125,7 @@ export class Router {
   ): Assignment {
     const state = this.#state(deployment);
     let { promptTokens } = workload;
-    // Nothing has to be known of the pace of one that there is no other beside.
+    // The pace of a model's only deployment is not needed.
     const isAlone = model.deployments.length < 2;
     const prefix = !isAlone && this.#isChoice(model) ? workload.prefix() : undefined;
     if (prefix) {
@@ -150,18 +150,21 @@ export class Router {
       this.unreachable(deployment.engine);
     } else {
       const nowMs = this.#clock.monotonicMs();
-      // It answered, so the server is there.
+      // The model answered, so the server works too.
       engine.health.succeeded(nowMs);
       health.failed(nowMs, this.#random);
     }
   }
 
-  /** The engine answered something that was no request. */
+  /** Called when the engine answered something that was no request. */
   reached(engine: Engine): void {
     this.#engine(engine).health.succeeded(this.#clock.monotonicMs());
   }
 
-  /** The engine did not list its models in time, asked at `sinceMs`. One that is only busy is in the middle of an answer, or began one. */
+  /**
+   * Called when the engine did not list its models in time; the poll began at `sinceMs`. An engine that is only busy
+   * is in the middle of an answer, or began one since.
+   */
   silent(engine: Engine, sinceMs: number): void {
     const { answeredMs, answering } = this.#engine(engine);
     if (answering === 0 && answeredMs < sinceMs) this.unreachable(engine);
@@ -172,7 +175,7 @@ export class Router {
     return this.#engine(engine).answeredMs > sinceMs;
   }
 
-  /** Reports whether any answer of the engine has begun and not ended. */
+  /** Reports whether an answer of the engine has begun and not ended. */
   isAnswering(engine: Engine): boolean {
     return this.#engine(engine).answering > 0;
   }
@@ -183,7 +186,7 @@ export class Router {
     if (health.failed(nowMs, this.#random)) this.onRest?.(engine, health.restLeftMs(nowMs));
   }
 
-  /** What the engine says of its load: what is beyond ours was sent by others. */
+  /** Notes the load that the engine reports: the part beyond this gateway's requests comes from other senders. */
   said(engine: Engine, load: EngineLoad): void {
     const state = this.#engine(engine);
     state.said = load;
@@ -191,13 +194,13 @@ export class Router {
     state.saidUntilMs = this.#clock.monotonicMs() + saidMs;
   }
 
-  /** Undefined where it said nothing lately. */
+  /** Returns the reported load; undefined if there is no recent report. */
   loadOf(engine: Engine): EngineLoad | undefined {
     const { said, saidUntilMs } = this.#engine(engine);
     return saidUntilMs > this.#clock.monotonicMs() ? said : undefined;
   }
 
-  /** Like `claim` and `release`, for whoever asks the engine something that is no request. */
+  /** Like `claim` and `release`, for a check of the engine that is no request. */
   claimEngine(engine: Engine): boolean {
     return this.#engine(engine).health.claim(this.#clock.monotonicMs());
   }
@@ -206,17 +209,17 @@ export class Router {
     this.#engine(engine).health.release();
   }
 
-  /** Monotonic milliseconds of the last request to it. */
+  /** Returns the monotonic time of the last request to the engine. */
   lastUsedMs(engine: Engine): number {
     return this.#engine(engine).lastUsedMs;
   }
 
-  /** Requests that the engine has from this gateway. */
+  /** Returns the number of this gateway's requests at the engine. */
   requestsAt(engine: Engine): number {
     return this.#engine(engine).requests;
   }
 
-  /** For requests for this model. */
+  /** Returns the retry budget of this model. */
   retryBudget(modelId: string): RetryBudget {
     let budget = this.#budgets.get(modelId);
     if (!budget) {
@@ -235,12 +238,12 @@ export class Router {
     return deployments.filter(({ engine }) => this.isOpen(engine));
   }
 
-  /** Whether it takes new requests: it is neither away nor drained. */
+  /** Reports whether the engine takes new requests: it is neither away nor draining. */
   isOpen({ name, accepts }: Engine): boolean {
     return accepts !== false && !this.drained.has(name);
   }
 
-  /** Whether another could have been asked as well: for one alone nothing has to be remembered. */
+  /** Reports whether there was a choice: for a single deployment nothing has to be remembered. */
   #isChoice(model: Model): boolean {
     const nowMs = this.#clock.monotonicMs();
     let well = 0;
@@ -248,7 +251,7 @@ export class Router {
     return well > 1;
   }
 
-  /** Characters of the prompt that it was sent before. */
+  /** Returns how many characters of the prompt the deployment was sent before, and records the prompt. */
   #remember({ id, deployments }: Model, state: DeploymentState, prefix: PromptPrefix): number {
     if (prefix.hashes.length === 0) return 0;
     let table = this.#tables.get(id);
@@ -270,7 +273,7 @@ export class Router {
     if (!state) {
       const { model } = deployment;
       const engine = this.#engine(deployment.engine);
-      // The catalog makes its deployments anew at each look: what is known is known of the model on the engine.
+      // The catalog creates new deployments at each poll, so the state belongs to the model on the engine.
       state = engine.models.get(model);
       if (!state) {
         state = new DeploymentState(engine, Bun.hash.xxHash32(`${deployment.engine.name} ${model}`));

@@ -1,4 +1,4 @@
-// Learns that upstreams, nodes or MCP servers were changed by another process, and has what this one knows of them read anew.
+// Notices that another process changed upstreams, nodes or MCP servers, and reloads what this process knows of them.
 
 import type { Log } from "../../base/log.ts";
 import type { ChangeFeed } from "../../domain/change-feed.ts";
@@ -8,7 +8,7 @@ import { withDeadline } from "../../policy/deadline.ts";
 export interface RoutingWatcherOptions {
   store: Pick<UpstreamStore, "routingRevision">;
   feed: Pick<ChangeFeed, "onChange">;
-  /** Takes over what is stored now. Where it rejects, it is called again at the next look. */
+  /** Loads the stored state. If it rejects, it is called again at the next poll. */
   reload(): Promise<void>;
   log: Log;
   pollMs?: number;
@@ -30,7 +30,7 @@ export class RoutingWatcher {
     this.#options = options;
   }
 
-  /** The first look reads everything anew: something may have changed since this process read it. */
+  /** The first poll reloads everything: something may have changed since this process read it. */
   start(): void {
     const { feed, pollMs = defaultPollMs } = this.#options;
     this.#timer = setInterval(() => void this.poll(), pollMs);
@@ -39,19 +39,19 @@ export class RoutingWatcher {
     void this.poll();
   }
 
-  /** Something else that hangs on the same revision, from the next look on. */
+  /** Adds another callback for the same revision, from the next poll on. */
   also(reload: () => Promise<void>): void {
     this.#others.push(reload);
   }
 
-  /** Resolves when it no longer uses the store. */
+  /** Resolves when the store is no longer used. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     this.#timer = undefined;
     await this.#polling;
   }
 
-  /** Resolves when what was changed before the call is known here, or cannot be found out now. Never rejects. */
+  /** Resolves when changes before the call are known here, or cannot be read now. Never rejects. */
   poll(): Promise<void> {
     this.#again = true;
     this.#polling ??= this.#pollUntilQuiet().finally(() => {
@@ -60,7 +60,7 @@ export class RoutingWatcher {
     return this.#polling;
   }
 
-  /** What is told during a look may be newer than what that look sees. */
+  /** A change that is reported during a poll may be newer than the poll's result. */
   async #pollUntilQuiet(): Promise<void> {
     const { log } = this.#options;
     while (this.#again && this.#timer !== undefined) {

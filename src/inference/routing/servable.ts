@@ -1,10 +1,10 @@
-// Whether a model can serve a request, by what is known of it before anybody is asked.
+// Checks whether a model can serve a request, by what is known before any engine is asked.
 import { fieldError } from "../../base/errors.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
 import { requireContext } from "../../requests/facts.ts";
 
-/** Throws `invalid_request` where it cannot. */
+/** Throws `invalid_request` if the model cannot serve the request. */
 export function requireServable(model: Model, request: DecodedRequest): void {
   requireCapability(model, request);
   requireContext(model, request);
@@ -20,7 +20,7 @@ export function isServable(model: Model, request: DecodedRequest): boolean {
   }
 }
 
-/** Only a capability that somebody states as absent refuses; where nobody says, the engine decides. */
+/** Only a capability that is declared absent refuses. If nothing is declared, the engine decides. */
 function requireCapability(model: Model, { dialect }: DecodedRequest): void {
   if (model.capabilities?.[dialect.capability] === false) {
     throw fieldError(
@@ -30,7 +30,7 @@ function requireCapability(model: Model, { dialect }: DecodedRequest): void {
   }
 }
 
-/** It may not run anywhere at the moment: then that is what its client is told. */
+/** If the model currently runs nowhere, the client gets that error instead. */
 function requireFormsTaken({ id, deployments }: Model): void {
   if (deployments.length === 0 || deployments.some(takesForms)) return;
   throw fieldError(

@@ -1,4 +1,5 @@
-// A share of a model's requests goes to a second model as well: beside the client's own, unseen, and on idle places alone.
+// Sends a share of a model's requests to a second model as well: in parallel to the client's request, invisible to
+// the client, and only with idle slots.
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -13,8 +14,8 @@ import type { OwnCalls } from "../own-calls.ts";
 import { isServable } from "../routing/servable.ts";
 
 /**
- * `gave_way`: a live request wanted its place; `dropped`: there was no idle place or no room for it; `skipped`: the second
- * model cannot serve it, or may not have it.
+ * `gave_way`: a live request wanted its slot; `dropped`: there was no idle slot or no memory; `skipped`: the second
+ * model cannot serve the request, or may not get it.
  */
 export const shadowResults = ["answered", "failed", "gave_way", "dropped", "skipped"] as const;
 export type ShadowResult = (typeof shadowResults)[number];
@@ -31,7 +32,7 @@ export interface ShadowsOptions {
   catalog: Pick<InferenceDeps["catalog"], "get">;
   capacity: Pick<InferenceDeps["capacity"], "idleSlots">;
   guardrails: Guardrails | undefined;
-  /** On whose account their bytes are held: nobody's of the clients. */
+  /** The account for buffered bytes, which is that of no client. */
   memoryAccount: MemoryAccount;
 }
 
@@ -42,14 +43,14 @@ interface Shadowed {
   readonly request: DecodedRequest;
   readonly requestId: string;
   readonly neverLeaves: boolean;
-  /** Those of its guardrails that have not looked at the request yet, and look at it before; and those that have. */
+  /** Names of the second model's guardrails that have not checked the request yet and must do so first; and of those that have. */
   readonly names: readonly string[];
   readonly checkedBy: readonly string[] | undefined;
 }
 
-/** Under way at once in this process. */
+/** Maximum concurrent shadow requests in this process. */
 const maxAtOnce = 64;
-/** An answer that takes longer is given up: its place may never become free else. */
+/** Milliseconds after which a shadow answer is given up; otherwise its slot might never become free. */
 const maxMs = 10 * 60_000;
 
 export class Shadows implements ShadowSender {
@@ -65,10 +66,10 @@ export class Shadows implements ShadowSender {
     return this.#counts.values();
   }
 
-  /** A client's request is being sent to its engine: nothing of this is done before it is. Never throws. */
+  /** Called when a client's request is being sent to its engine; the shadow starts only after that. Never throws. */
   sent(policy: ShadowPolicy, model: string, call: ShadowedCall): void {
     const { request, requestId, onWanted } = call;
-    // A line of a batch is itself of the idle lane; what is sealed for its client can be opened for that one alone.
+    // A batch line is itself in the idle lane, and sealed content can be opened only for its own request.
     if (onWanted || request.form || request.background || request.maySeal || !request.dialect.generates) return;
     if (!isSampled(requestId, policy.percent)) return;
     setImmediate(() => this.#begin(policy, model, call));
@@ -141,7 +142,7 @@ export class Shadows implements ShadowSender {
   }
 }
 
-/** By its id alone, which is random: a request that is tried again here is the same. */
+/** Decides by the random request id alone, so that a retried request gets the same decision. */
 export function isSampled(requestId: string, percent: number): boolean {
   return (Bun.hash.xxHash32(requestId) / 2 ** 32) * 100 < percent;
 }
@@ -150,7 +151,7 @@ function isLocal({ deployments }: Model): boolean {
   return deployments.length > 0 && deployments.every(({ local }) => local);
 }
 
-/** What was asked, as a whole answer that is kept by nobody. */
+/** Returns the request for a whole answer that is not stored. */
 function bodyOf({ body, dialect }: DecodedRequest, model: string): string {
   const { stream: _stream, stream_options: _options, store: _store, ...asked } = body;
   return JSON.stringify({ ...asked, model, ...(dialect.kept && { store: false }) });

@@ -1,4 +1,4 @@
-// Which of the models that share a model's requests gets one: always the same for one conversation, wherever it is asked.
+// Decides which of the models that share a model's requests gets one: the same for all requests of a conversation, in every process.
 import type { Model } from "../../domain/models/model.ts";
 import type { SplitPart } from "../../domain/models/policies/traffic.ts";
 import { withinReach } from "../../policy/authorize.ts";
@@ -8,8 +8,8 @@ import { promptPrefixOf } from "../routing/prompt-prefix.ts";
 import { isServable } from "../routing/servable.ts";
 
 /**
- * The model that answers: the one that was asked for where no other is chosen, where the chosen one could not serve the request
- * or may not, and for what generates nothing: vectors of two models have nothing in common.
+ * Returns the model that answers. It is the requested one if no other is chosen, if the chosen one cannot or may not
+ * serve the request, and if nothing is generated: vectors of two models are not comparable.
  */
 export function splitOf(
   asked: Model,
@@ -26,9 +26,9 @@ export function splitOf(
 }
 
 /**
- * The part with the lowest score, which is a random number for this conversation and part, the lower the more percent it has:
- * weighted rendezvous hashing. Whoever is given a greater share keeps all that it had. Of one other model, exactly the
- * difference moves.
+ * Returns the part with the lowest score, by weighted rendezvous hashing: a random number for this conversation and
+ * part, which is lower the more percent the part has. A part that gets a greater share keeps all of its
+ * conversations; exactly the difference moves.
  */
 export function partOf(asked: string, parts: readonly SplitPart[], conversation: string): string {
   const own = parts.reduce((remaining, { percent }) => remaining - percent, 100);
@@ -43,13 +43,13 @@ export function partOf(asked: string, parts: readonly SplitPart[], conversation:
 
 function scoreOf(asked: string, part: string, percent: number, conversation: string): number {
   if (percent <= 0) return Number.POSITIVE_INFINITY;
-  // The same in every process and after every start: no key of the installation is in it, which may be replaced.
+  // The hash is the same in every process and after every start: it contains no key of the installation, which may be replaced.
   const hash = Bun.hash.xxHash64(`${asked}\n${part}\n${conversation}`);
   const uniform = (Number(hash >> 11n) + 0.5) / 2 ** 53;
   return -Math.log(uniform) / percent;
 }
 
-/** What all turns of a conversation have in common, and those of other accounts have not. */
+/** Returns what all requests of a conversation share, and requests of other accounts do not. */
 export function conversationOf(request: DecodedRequest, accountId: string): string {
   const { goesOn, endUser } = request;
   if (goesOn?.conversationId) return `${accountId} conversation ${goesOn.conversationId}`;
