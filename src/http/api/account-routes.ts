@@ -1,4 +1,4 @@
-// What the caller's account may use, how much of it is left, and which tiers there are.
+// The limits of the caller's account, the remaining amounts, and the available tiers.
 
 import { z } from "zod";
 import { calendarMonthOf } from "../../base/calendar-month.ts";
@@ -101,7 +101,7 @@ const tierShape = z
 const tierList = wholeListOf(tierShape, "TierOverviewList");
 
 const endpoint = scopedEndpoints<AccountRouteDeps>("usage:read", { tag: "Usage" });
-/** Whoever may use models is refused by these limits, and told of them then: it can be known before. */
+/** Users of models are refused by these limits and see them in the refusal, so they may read them beforehand. */
 const userEndpoint = scopedEndpoints<AccountRouteDeps>("chat:write", { tag: "Usage" });
 
 export function accountRoutes(deps: AccountRouteDeps): ScopedRoute[] {
@@ -141,7 +141,7 @@ const listTiers = endpoint("GET", "/v1/tiers", {
   response: { description: "The tiers.", json: tierList },
   answer({ deps: { tiers }, principal }) {
     const current = tiers.find(principal.account.tier).name;
-    // Those that an operator added at run time may be made for one customer.
+    // Tiers that an operator added at run time may be made for one customer, so only the caller's own is shown.
     const shown = tiers.list().filter(({ name, source }) => source !== "database" || name === current);
     return { object: "list", data: shown.map((tier) => tierToWire(tier, current)) };
   },
@@ -185,7 +185,7 @@ export async function accountToWire(
   };
 }
 
-/** What is counted of a caller who sees no usage but the own; undefined for who sees the account's. */
+/** Returns the usage of a caller who sees only own usage; undefined for one who sees the account's. */
 async function ownUse(principal: Principal, limits: Pick<LimitStore, "used">): Promise<UsageTotals | undefined> {
   if (seesUsageOf(principal) === null) return undefined;
   const { keys, appId } = principal;
@@ -194,7 +194,7 @@ async function ownUse(principal: Principal, limits: Pick<LimitStore, "used">): P
   return quota ? limits.used(quota) : { tokens: 0, nanoUsd: 0 };
 }
 
-/** It is there with and without limits, as its usage is counted all the same. */
+/** Returns the account's quota, which exists with and without limits, because usage is always counted. */
 function accountQuota({ limits, account }: Principal): Quota {
   const quota = limits.quotas.find(({ owner }) => owner === "account");
   if (!quota) throw new Error(`No quota counts for the account ${account.id}.`);

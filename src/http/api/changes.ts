@@ -1,11 +1,11 @@
-// What endpoints that change something have in common: where a change comes from, and how a body and a secret are dealt with.
+// Shared parts of endpoints that change something: the origin of a change, request bodies, and secrets in answers.
 import type { Clock } from "../../base/clock.ts";
 import type { Origin } from "../../policy/records/audit.ts";
 import type { Exchange } from "../exchange/route.ts";
 
 export const bodyErrors = ["invalid_request", "request_too_large", "unsupported_media_type"] as const;
 
-/** An answer that shows a secret is kept by nobody on the way. */
+/** An answer with a secret must not be cached. */
 export const noStore = { "cache-control": "no-store" };
 
 export function originOf({ clientAddress, requestId }: Exchange, { clock }: { clock: Clock }) {

@@ -1,4 +1,4 @@
-// Stored chat completions: list, read, label and delete them, as OpenAI's API has it.
+// Stored chat completions: list, read, label and delete them, as in OpenAI's API.
 
 import { z } from "zod";
 import type { Clock } from "../../base/clock.ts";
@@ -30,14 +30,17 @@ export interface ChatRouteDeps {
   chatWriter: Pick<ChatWriter, "flush">;
   clock: Clock;
   throttle: Pick<Throttle, "require">;
-  /** Read for every request: a reload may change them. */
+  /** Called for every request, because a reload may change the limits. */
   requestLimits(): BodyLimits;
 }
 
-/** Each search reads megabytes in the thread that serves all requests, so they run one at a time. */
+/** Maximum waiting searches. Each reads megabytes in the thread that serves all requests, so they run one at a time. */
 const maxSearches = 8;
 
-/** A client finds what it just stored; but it does not wait longer than this for a database that is slow. */
+/**
+ * Maximum milliseconds to wait for pending writes, so that a client finds what it has just stored; a slow database
+ * must not delay it longer.
+ */
 const maxFlushMs = 1_000;
 
 const order = z.enum(["asc", "desc"]).default("asc").meta({ description: "asc (oldest first) or desc (newest first)" });
@@ -212,7 +215,7 @@ export function chatOwnerOf(principal: Principal): ChatOwner {
   return { accountId: account.id, environment, appId, personId: ownOnly(principal) };
 }
 
-/** The same answer for one that never was, that is gone, and that is somebody else's. */
+/** Returns the same error for a chat that never existed, was deleted, or belongs to another account. */
 function notFound(id: string): GatewayError {
   return new GatewayError(
     "not_found",

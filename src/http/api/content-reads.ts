@@ -1,17 +1,17 @@
-// Reads of stored content: megabytes that are unsealed, parsed and written anew in the thread that serves all requests.
+// Schedules reads of stored content: megabytes are unsealed, parsed and serialised in the thread that serves all requests.
 import type { Principal } from "../../domain/principal.ts";
 import { AccountTurns } from "../../policy/account-turns.ts";
 import type { Answer, Exchange, ScopedRoute } from "../exchange/route.ts";
 
-/** Two at a time leave room between them for everybody else's requests. One key may have 1,000 requests open. */
+/** Two reads at a time leave time for other requests. One key may have 1,000 open requests. */
 const contentReads = new AccountTurns({ maxRunning: 2, maxOfAccount: 4_000, what: "reads of stored content" });
 
-/** Returns the handler that waits for the turn of its account. */
+/** Returns a handler that waits for its account's turn. */
 export function inTurn(handle: ScopedRoute["handle"]): ScopedRoute["handle"] {
   return (exchange, principal) => answerInTurn(exchange, principal, async () => await handle(exchange, principal));
 }
 
-/** Reads content for a request in the turn of its account. */
+/** Reads content for a request when its account has a turn. */
 export function readInTurn<Value>(
   { req }: { req: Pick<Exchange["req"], "clientGone"> },
   principal: Principal,
@@ -20,7 +20,7 @@ export function readInTurn<Value>(
   return contentReads.run(principal.account.id, read, req.clientGone);
 }
 
-/** Waits for the turn of the account. */
+/** Waits for the account's turn. */
 export function answerInTurn(
   { req }: { req: Pick<Exchange["req"], "clientGone"> },
   principal: Principal,

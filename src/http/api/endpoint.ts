@@ -1,4 +1,5 @@
-// Endpoints as declarations: the path, what is read of a request, what is answered, and what does it. The route and its description follow.
+// Declares endpoints: the path, the query and body, the answer, and the handler. The route and its description are
+// derived from the declaration.
 import type { z } from "zod";
 import type { Clock } from "../../base/clock.ts";
 import type { ErrorCode } from "../../base/errors.ts";
@@ -13,7 +14,7 @@ import { bodyErrors, noStore, originOf } from "./changes.ts";
 
 export interface EndpointDeps {
   clock: Clock;
-  /** Read for every request: a reload may change them. */
+  /** Called for every request, because a reload may change the limits. */
   requestLimits(): BodyLimits;
 }
 
@@ -21,18 +22,18 @@ export interface EndpointDeps {
 export interface Request<Deps, Asker> {
   readonly deps: Deps;
   readonly exchange: Exchange;
-  /** Who asks. */
+  /** The authenticated caller. */
   readonly principal: Asker;
-  /** What the path names by its first parameter; empty where it has none. */
+  /** Value of the first path parameter; empty if the path has none. */
   readonly id: string;
 }
 
-/** The part of a request by which what it names is looked for. */
+/** The parts of a request that identify the named object. */
 export type Named<Deps, Asker = Principal> = Pick<Request<Deps, Asker>, "deps" | "principal" | "id">;
 
-/** A request as its endpoint gets it, read and checked. */
+/** A request with its validated query and body, as its handler gets it. */
 export interface Asked<Deps, Asker, Found, Query, Body> extends Request<Deps, Asker> {
-  /** What `first` gave. */
+  /** The result of `first`. */
   readonly found: Found;
   readonly query: Query;
   readonly body: Body;
@@ -43,21 +44,24 @@ interface Endpoint<Deps, Asker, Found, Query extends z.ZodObject, Body extends z
   extends Omit<RouteDoc, "tag"> {
   query?: Query;
   requestBody?: Body;
-  /** True if the first key of a development server may use the endpoint from this machine, without the scope. */
+  /** True if the first key of a development server may use the endpoint from this machine without the scope. */
   ownMachine?: true;
   response: { description: string; json: z.ZodType<Shape> };
-  /** Whether the answer has a secret: it is kept by nobody on the way. */
+  /** True if the answer contains a secret and must not be cached. */
   showsSecret?: true;
-  /** Comes before anything more of the request is read: whether this is for who asks, or what the path names. */
+  /** Runs before the query and body are read: checks the caller, or finds the object that the path names. */
   first?(request: Request<Deps, Asker>): Found | Promise<Found>;
   answer(asked: Asked<Deps, Asker, Found, z.output<Query>, z.output<Body>>): Answer | Promise<Answer>;
 }
 
-/** What the endpoints of one kind have in common. */
+/** The shared parts of one kind of endpoints. */
 interface Kind<Granted extends Principal, Asker, Route> {
   tag: RouteDoc["tag"];
   errors: readonly ErrorCode[];
-  /** Gives who asks, or throws for whom it is not. `isOwner`: the endpoint is open to the owner of this machine, who asks. */
+  /**
+   * Returns the caller, or throws if the caller is not permitted. `isOwner` is true if the endpoint is open to the
+   * owner of this machine, who is the caller.
+   */
   admit(principal: Granted, isOwner: boolean): Asker;
   route(parts: RouteParts<Granted>): Route;
 }
@@ -70,7 +74,7 @@ interface RouteParts<Granted> {
   handle(exchange: Exchange, principal: Granted): Promise<Response>;
 }
 
-/** Endpoints for whoever has the scope. `admit`, where there is one, is given the principal and throws where that is not enough. */
+/** Endpoints for callers with the scope. `admit`, if given, gets the principal and throws if the scope is not enough. */
 export function scopedEndpoints<Deps extends EndpointDeps>(
   access: Scope,
   {
@@ -89,7 +93,7 @@ export function scopedEndpoints<Deps extends EndpointDeps>(
   });
 }
 
-/** Endpoints for people alone. */
+/** Endpoints for people only. */
 export function personEndpoints<Deps extends EndpointDeps, Asker = PersonPrincipal>(
   kind: Pick<Kind<PersonPrincipal, Asker, never>, "tag" | "errors" | "admit">,
 ) {
@@ -99,7 +103,7 @@ export function personEndpoints<Deps extends EndpointDeps, Asker = PersonPrincip
   });
 }
 
-/** Gives what declares one endpoint; a declaration becomes a route once it is given what the endpoint works with. */
+/** Returns a function that declares one endpoint. A declaration becomes a route when it gets its dependencies. */
 function endpointsOf<Deps extends EndpointDeps, Granted extends Principal, Asker, Route>(
   kind: Kind<Granted, Asker, Route>,
 ) {
@@ -141,7 +145,7 @@ function endpointsOf<Deps extends EndpointDeps, Granted extends Principal, Asker
   };
 }
 
-/** Whoever names something may name what is not there; what is not there yet is what PUT makes. */
+/** Returns the errors of an endpoint. Every named object may be missing, except for PUT, which creates it. */
 function errorsOf(method: ScopedRoute["method"], { requestBody, parameters, errors = [] }: Omit<RouteDoc, "tag">) {
   return [
     ...(requestBody ? bodyErrors : []),

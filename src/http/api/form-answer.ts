@@ -1,4 +1,4 @@
-// How a request with files is answered: its form is read as it comes, kept on disk where it is large, and sent on from there.
+// Answers a request with files: its form is read while it arrives, written to disk if large, and forwarded from there.
 import { invalidRequest } from "../../base/errors.ts";
 import type { Operation } from "../../domain/models/operation.ts";
 import type { Principal } from "../../domain/principal.ts";
@@ -13,7 +13,7 @@ import { HandedOver } from "../exchange/handed-over.ts";
 import type { Answer, Exchange } from "../exchange/route.ts";
 import { addLimitHeaders, type InferenceRouteDeps, runFor } from "./inference-answer.ts";
 
-/** Rejects with a GatewayError, with nothing kept. */
+/** Rejects with a GatewayError, with nothing stored. */
 export async function answerForm(
   operation: Operation,
   form: TaskForm,
@@ -21,7 +21,7 @@ export async function answerForm(
   principal: Principal,
   deps: InferenceRouteDeps,
 ): Promise<Answer> {
-  // Where forms are kept on disk by another process, it gets all of this one as it comes.
+  // If another process stores forms on disk, it gets the whole form while it arrives.
   if (!deps.forms) throw new HandedOver();
   const spent = deps.admitter.refuseSpent(principal, {
     onLimits: (status) => addLimitHeaders(operation, status, exchange, deps),
@@ -46,7 +46,7 @@ async function formOf({ req }: Exchange, { account }: Principal, { space, limits
     const options = {
       ...{ space, accountId: account.id, memoryBytes: formMemoryBytes, boundary },
       hold: (bytes: number) => req.hold(bytes),
-      // One that is longer than it may be is refused as that, and takes no room.
+      // A form above the limit is refused as too long, and reserves no space.
       declaredBytes: declared <= formBytes ? declared : undefined,
     };
     return await readForm(source, options, faultOf);

@@ -1,10 +1,10 @@
-// The members of a request that its model's server was not given, as the value of a header.
+// The value of the header that lists request members which the model server did not get.
 
-/** A member's name or path; what else a client made up does not fit into a header. */
+/** Matches a member's name or path. Other names that a client invents are not safe in a header. */
 const fitting = /^[\w.[\]-]{1,64}$/;
 const maxNames = 32;
 
-/** Names with commas between them; `...` at the end where there are more, or some that cannot be told in a header. */
+/** Joins names with commas; ends with `...` if there are more names, or names that do not fit into a header. */
 export function ignoredMembers(members: readonly string[]): string {
   const names = new Set<string>();
   for (const member of members) {

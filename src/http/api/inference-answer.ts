@@ -1,4 +1,4 @@
-// How a request for a model is answered by HTTP: its body is checked once, handed over to `run`, and answered with text or a stream.
+// Answers a request for a model over HTTP: checks its body once, passes it to `run`, and answers with text or a stream.
 
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
@@ -48,13 +48,13 @@ import type { RefusedInferenceDeps } from "./usage/refused-inference.ts";
 
 export interface InferenceRouteDeps extends InferenceDeps, KeptDeps, Pick<RefusedInferenceDeps, "refusedRequests"> {
   admitter: Pick<Admitter, "admit" | "admitDearer" | "learn" | "learnCached" | "refuseSpent">;
-  /** Read for every request: a reload may change them. */
+  /** Called for every request, because a reload may change the limits. */
   requestLimits(): RequestLimits;
-  /** Whether another process has to answer it; left out: this one answers everything. */
+  /** Reports whether another process must answer the request. Absent if this process answers everything. */
   isElsewhere?: ((request: DecodedRequest, principal: Principal) => boolean) | undefined;
-  /** The longest body that this process reads: another one answers longer ones. Left out: this one reads all. */
+  /** Returns the maximum body that this process reads; another process answers longer ones. Absent if this process reads all. */
   maxReadBytes?: (() => number) | undefined;
-  /** How forms with files are kept; left out: another process reads them. */
+  /** Storage of forms with files; absent if another process reads them. */
   forms?: FormSettings | undefined;
 }
 
@@ -62,11 +62,11 @@ const jsonType = { "content-type": "application/json" } as const;
 export const streamHeaders = {
   "content-type": "text/event-stream; charset=utf-8",
   "cache-control": "no-cache",
-  // Tells nginx and its kind not to hold events back.
+  // Tells nginx and similar proxies not to buffer events.
   "x-accel-buffering": "no",
 } as const;
 
-/** What becomes of a request once it is decoded, with all that it goes on from. */
+/** Runs a decoded request with everything that it continues from. */
 export type Runs<Deps> = (
   exchange: Exchange,
   principal: Principal,
@@ -92,7 +92,7 @@ export function answerInference<Deps extends InferenceRouteDeps>(
   return runs(exchange, principal, request, deps);
 }
 
-/** Reports whether a body may have more bytes than these, once it is unpacked. */
+/** Reports whether a body may have more than this many bytes after decompression. */
 function mayBeLonger({ headers, bodyIsHere }: IncomingRequest, bytes: number): boolean {
   if (codingOf(headers.get("content-encoding"))) return true;
   const length = headers.get("content-length");
@@ -100,8 +100,8 @@ function mayBeLonger({ headers, bodyIsHere }: IncomingRequest, bytes: number): b
 }
 
 /**
- * What it goes on from is read before anything is decided about it: limits, the prompt and the route are of all of it. For
- * who has used up its requests nothing is read.
+ * Reads stored items that the request continues from before any decision, because limits, prompt and route depend on
+ * all of them. For a caller with used-up requests nothing is read.
  */
 async function runWithKept<Deps extends InferenceRouteDeps>(
   exchange: Exchange,
@@ -119,7 +119,7 @@ async function runWithKept<Deps extends InferenceRouteDeps>(
   return await runs(exchange, principal, await withKeptInput(request, deps, options), deps);
 }
 
-/** A body that is still on its way is not waited for in vain. */
+/** Avoids waiting for the rest of a body that another process must answer. */
 async function answerOnceHere<Deps extends InferenceRouteDeps>(
   operation: Operation,
   exchange: Exchange,
@@ -174,7 +174,7 @@ export async function countFor(
   const { requestId, req } = exchange;
   if (sent.dialect.maker === "anthropic") sent.messageHeaders = readMessageHeaders(req.headers, sent);
   const kept = { owner: responseOwnerOf(principal), limits, hold: (bytes: number) => req.hold(bytes) };
-  // No limit bounds how often a key counts, and a short request may name a long conversation.
+  // No limit covers the counts of a key, and a short request may refer to a long conversation, so reads take turns.
   const request = sent.namesKept ? await readInTurn(exchange, principal, () => withKeptInput(sent, deps, kept)) : sent;
   const mayAsk = () => deps.throttle.allows("count", principal);
   return countTokens(
@@ -183,7 +183,7 @@ export async function countFor(
   );
 }
 
-/** Anthropic's clients read them in its own form as well. */
+/** Adds limit headers, for Anthropic's clients also in Anthropic's form. */
 export function addLimitHeaders(
   operation: Operation,
   status: LimitStatus,
@@ -195,7 +195,7 @@ export function addLimitHeaders(
     anthropicLimitHeaders(status, clock.nowSeconds() * 1000, answerHeaders);
 }
 
-/** Runs a request that is decoded, and answers as the exchange is asked. */
+/** Runs a decoded request and answers its exchange. */
 export function runFor(
   exchange: Exchange,
   principal: Principal,
@@ -213,11 +213,11 @@ export function logAsked({ line }: Exchange, request: DecodedRequest): void {
   line["stream"] = request.stream;
 }
 
-/** The largest integer of a structured field (RFC 9651, 3.3.1); a larger amount is written as this one. */
+/** The largest integer of a structured field (RFC 9651, 3.3.1). A larger amount is written as this one. */
 const largestInteger = 999_999_999_999_999;
 const integer = (amount: number) => Math.min(amount, largestInteger);
 
-/** What was booked for an answer, as a dictionary of RFC 9651; parts and cost where there are some. */
+/** Returns the settled usage of an answer as a dictionary (RFC 9651), with parts and cost if there are any. */
 export function usageHeader({ promptTokens, completionTokens, parts, nanoUsd }: UsageEnd): string {
   let text = `prompt_tokens=${integer(promptTokens)}`;
   if (parts && parts.cachedTokens > 0) text += `, cached_tokens=${integer(parts.cachedTokens)}`;
@@ -229,7 +229,7 @@ export function usageHeader({ promptTokens, completionTokens, parts, nanoUsd }: 
 
 const findingWords = { mask: "masked", block: "blocked", note: "noted" } as const;
 
-/** How often guardrails have masked, blocked and noted something so far, as a dictionary of RFC 9651; "" where they have not. */
+/** Returns how often guardrails have masked, blocked and noted something so far, as a dictionary (RFC 9651); "" if never. */
 export function guardrailHeader(findings: Guarding["findings"]): string {
   const counts = Object.entries(findingWords).map(([action, word]) => {
     const count = findings.reduce((sum, one) => sum + (one.action === action ? one.count : 0), 0);
@@ -238,7 +238,7 @@ export function guardrailHeader(findings: Guarding["findings"]): string {
   return counts.filter((text) => text !== "").join(", ");
 }
 
-/** How long it waited for a place; of a stream that begins before it has one, where it stands at that moment as well. */
+/** Returns the time that the request waited for a slot. For a stream that begins while it waits, also its current position. */
 function queueHeaders(waitedMs: number, standing: QueuePosition | undefined): Record<string, string> {
   const headers: Record<string, string> = { "x-headrace-queue-ms": String(waitedMs) };
   if (!standing) return headers;
@@ -247,7 +247,7 @@ function queueHeaders(waitedMs: number, standing: QueuePosition | undefined): Re
   return headers;
 }
 
-/** An inference request as it came by HTTP. */
+/** An inference request over HTTP. */
 class HttpCall implements InferenceCall<Answer> {
   request: DecodedRequest;
   readonly principal: Principal;
@@ -344,7 +344,7 @@ class HttpCall implements InferenceCall<Answer> {
 
   onEnd(outcome: UsageOutcome, usage: UsageEnd, error: unknown): void {
     logEnd(this.#exchange.line, outcome, usage);
-    // The head of a stream has gone by now.
+    // The head of a stream was already sent.
     if (outcome === "completed" && !this.#log) this.#exchange.answerHeaders["x-headrace-usage"] = usageHeader(usage);
     this.#log?.finish(outcome === "failed" ? toGatewayError(error) : undefined);
   }

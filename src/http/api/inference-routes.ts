@@ -1,4 +1,4 @@
-// The endpoints that run models and keep nothing by themselves: chat completions, completions, embeddings, and the tasks.
+// The endpoints that run models without storing objects: chat completions, completions, embeddings, and tasks.
 
 import type { Operation } from "../../domain/models/operation.ts";
 import { isForm } from "../../multipart/boundary.ts";
@@ -64,7 +64,7 @@ export function inferenceRoutes(deps: InferenceRouteDeps): ScopedRoute[] {
   ];
 }
 
-/** Where a task is sent as a form, it is that, or JSON where that will do as well. */
+/** Returns the handler: if a task is sent as a form, a form, or JSON if the task accepts that too. */
 function handlerOf(operation: Operation, deps: InferenceRouteDeps): ScopedRoute["handle"] {
   const form = dialects[operation].task?.form;
   if (!form) return (exchange, principal) => answerInference(operation, exchange, principal, deps);
@@ -74,12 +74,12 @@ function handlerOf(operation: Operation, deps: InferenceRouteDeps): ScopedRoute[
       : answerForm(operation, form, exchange, principal, deps);
 }
 
-/** A further path of the same task has a name of its own in the OpenAPI document. */
+/** Returns the description. Further paths of the same task have their own names in the OpenAPI document. */
 function docOf({ paths, doc, answer, form, events, answersBytes }: Task, path: string) {
   const { operationId, answerDescription, ...others } = doc;
   const version = /^\/v(\d)/.exec(path)?.[1];
   const name = path === paths[0] ? operationId : `${operationId}V${version}`;
-  // Bytes are sound; a page or a script in their place goes out as application/octet-stream.
+  // The bytes are sound. A page or script in their place is sent as application/octet-stream.
   const isBytes = answersBytes({}) && { contentTypes: ["audio/*", "application/octet-stream"] };
   const response = {
     description: answerDescription,

@@ -1,11 +1,11 @@
-// Routes of what is kept for clients, such as files and batches: whoever may ask models may read it, and change it.
+// Routes for objects that are stored for clients, such as files and batches. Callers with access to models may read and change them.
 import type { ErrorForm, RouteDoc, ScopedRoute } from "../exchange/route.ts";
 
 export interface KeptKind {
-  /** What all of their paths begin with. */
+  /** Prefix of all paths. */
   base: string;
   tag: RouteDoc["tag"];
-  /** What `:id` in a path is the id of. */
+  /** The kind of object that `:id` in a path identifies. */
   noun: string;
   errorForm?: ErrorForm;
 }
@@ -17,7 +17,7 @@ type KeptRoute = (
   handle: ScopedRoute["handle"],
 ) => ScopedRoute;
 
-/** Gives what makes a route of this kind; `path` follows `base`. */
+/** Returns a function that creates a route of this kind; `path` follows `base`. */
 export function keptRoutes({ base, tag, noun, errorForm }: KeptKind): KeptRoute {
   const parameters = [{ name: "id", in: "path" as const, description: `Id of the ${noun}.` }];
   return (method, rest, doc, handle) => {

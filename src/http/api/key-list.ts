@@ -1,4 +1,4 @@
-// The list of API keys: all of them, or those with a status or a name that are asked for.
+// The list of API keys: all keys, or those with a requested status or name.
 import { z } from "zod";
 import type { Clock } from "../../base/clock.ts";
 import { invalidRequest } from "../../base/errors.ts";
@@ -7,12 +7,12 @@ import { isHere, toWire } from "../../policy/manage/manage-keys.ts";
 import { type KeyWire, keyShape, keyStatuses } from "../../wire/keys.ts";
 import { type ListPage, listOf, pageOf, pageQuery } from "./list.ts";
 
-/** Keys of one query, and those that one page looks at for what is asked for. SQLite works in the thread that serves requests. */
+/** Keys of one query, and keys that one page examines for a filter: SQLite runs in the thread that serves requests. */
 const batch = 250;
 const maxInspected = 5_000;
-/** Keys that made others, each read with those above it, between which other work has room. */
+/** Keys with makers that are read before other work gets time; each is read with its makers. */
 const makersAtOnce = 20;
-/** Shorter beginnings of ids are those of all keys. */
+/** Minimum length of a search in ids: shorter prefixes match all keys. */
 const minIdStartLength = "key_".length + 1;
 
 export const keyQuery = z.object({
@@ -30,7 +30,7 @@ export const keyList = listOf(keyShape, "ApiKeyList");
 
 type Keys = Pick<KeyStore, "findChainById" | "listKeys">;
 
-/** Throws `invalid_request`. A page of what is sought may be short, and `last_id` is then the last key that was looked at. */
+/** Throws `invalid_request`. A filtered page may be short; `last_id` is then the last examined key. */
 export async function keysPage(
   { limit, after, search, status }: z.output<typeof keyQuery>,
   principal: Principal,
@@ -67,7 +67,7 @@ function cursorOf(principal: Principal) {
   return { accountId: account.id, environment, ...(own === null ? {} : { personId: own }) };
 }
 
-/** A cursor that names nothing would silently begin again, or in the middle. */
+/** Throws for an unknown cursor, which would silently restart the list or continue in the middle. */
 async function requireCursor(after: string, principal: Principal, keys: Keys): Promise<void> {
   const key = (await keys.findChainById(after))?.keys[0];
   if (key?.kind === "key" && isHere(principal, key)) return;
@@ -82,7 +82,7 @@ function isNamed(search: string): (key: ApiKeyRecord) => boolean {
     (text.length >= minIdStartLength && id.startsWith(text));
 }
 
-/** What made the keys is read once for all of the page. */
+/** Converts keys to wire form. Their makers are read once for the whole page. */
 function wireOf(keys: Keys, nowSeconds: number): (record: ApiKeyRecord) => Promise<KeyWire> {
   const makers = new Map<string, readonly ApiKeyRecord[]>();
   return async (record) => {

@@ -1,9 +1,9 @@
-// Reports and lists that read many rows of an account take turns: SQLite works in the thread that serves all requests.
+// Schedules reports and lists that read many rows of an account: SQLite runs in the thread that serves all requests.
 import type { Principal } from "../../domain/principal.ts";
 import { AccountTurns } from "../../policy/account-turns.ts";
 import type { Exchange } from "../exchange/route.ts";
 
-/** Runs one at a time, with as much time for other requests between two. One key may have 1,000 requests open. */
+/** Runs one at a time, with as much time for other requests in between. One key may have 1,000 open requests. */
 export const listTurns = new AccountTurns({
   maxRunning: 1,
   maxOfAccount: 4_000,
@@ -11,7 +11,7 @@ export const listTurns = new AccountTurns({
   rests: true,
 });
 
-/** Waits for the turn of the account. A report in pieces takes a turn for each piece. */
+/** Waits for the account's turn. A report in pieces takes a turn for each piece. */
 export function listInTurn<Value>(
   { req }: { req: Pick<Exchange["req"], "clientGone"> },
   principal: Principal,

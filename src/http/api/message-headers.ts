@@ -1,4 +1,4 @@
-// The headers of a client of Messages: which version of the API it means, and what it wants of it beyond that.
+// The headers of a Messages client: the version of the API, and its beta features.
 import { fieldError } from "../../base/errors.ts";
 import {
   areBetas,
@@ -12,8 +12,8 @@ import type { DecodedRequest } from "../../requests/decoded-request.ts";
 import { requireVersion } from "../../requests/dialects/message/version.ts";
 
 /**
- * Checks the request against the version that it names. Throws `invalid_request` for a version that is none, as Anthropic
- * does; one has to be named there, which is no reason to refuse a request here.
+ * Checks the request against the version that it names. Throws `invalid_request` for an unknown version, as Anthropic
+ * does. A missing version, which Anthropic refuses, is accepted here.
  */
 export function readMessageHeaders(headers: IncomingRequest["headers"], request: DecodedRequest): MessageHeaders {
   const named = headers.get("anthropic-version") ?? defaultMessageVersion;
@@ -25,7 +25,7 @@ export function readMessageHeaders(headers: IncomingRequest["headers"], request:
   if (betas !== undefined && !areBetas(betas)) {
     throw fieldError("anthropic-beta", `must be names of at most ${maxBetasLength} characters in all, in ASCII.`);
   }
-  // Only another version makes it worth while to parse the body for that.
+  // The body is parsed for this check only for other versions than the default.
   if (version !== defaultMessageVersion) requireVersion(request.body, version);
   return { version, betas };
 }

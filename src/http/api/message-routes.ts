@@ -1,4 +1,4 @@
-// Anthropic's Messages: a model is asked, and the tokens of a prompt are counted.
+// Anthropic's Messages: model requests, and token counts of prompts.
 import { z } from "zod";
 import { dialects } from "../../requests/dialects/dialects.ts";
 import { messageCountRequest, messageEvent, messageObject } from "../../wire/messages.ts";

@@ -1,4 +1,4 @@
-// What Prometheus reads, for whoever may operate the server and for its own machine while it is developed on.
+// The endpoint that Prometheus reads: for operators, and for the development server's own machine.
 import { invalidApiKey } from "../../base/invalid-api-key.ts";
 import { keyOf } from "../../domain/principal.ts";
 import type { IncomingRequest } from "../../http1/message.ts";
@@ -11,11 +11,11 @@ import type { Answer, Exchange, MachineRoute } from "../exchange/route.ts";
 export interface MetricsRouteDeps {
   authenticator: Pick<Authenticator, "authenticate">;
   metrics: {
-    /** Undefined: there is none. */
+    /** Undefined if there is no token. */
     token: string | undefined;
-    /** Whether requests of this machine need no credential. */
+    /** True if requests from this machine need no credential. */
     isOpenLocally: boolean;
-    /** `accept` as the client sent it. Never asks a store. */
+    /** Returns the metrics. `accept` is the client's header. Never asks a store. */
     read(accept: string): Promise<{ contentType: string; text: string }>;
   };
 }
@@ -38,14 +38,14 @@ async function answer(exchange: Exchange, deps: MetricsRouteDeps): Promise<Answe
   return { status: 200, headers: { "content-type": contentType, "cache-control": "no-store" }, body: text };
 }
 
-/** With a credential, that alone counts; throws or rejects where it may not read. */
+/** If a credential is presented, only that counts. Throws or rejects if it may not read the metrics. */
 async function requireReader(exchange: Exchange, { authenticator, metrics }: MetricsRouteDeps): Promise<void> {
   const { req, clientAddress, requestId } = exchange;
   const authorization = req.headers.get("authorization");
   const apiKey = apiKeyOf(req.headers);
   if (authorization === null && apiKey === null) {
     if (metrics.isOpenLocally && exchange.isLocal() && !isOfPage(req)) return;
-    // Nobody tried anything: an attempt for the audit log is one with a credential.
+    // Without a credential, this is no attempt for the audit log.
     throw invalidApiKey("missing");
   }
   const bearer = /^Bearer +(\S+) *$/i.exec(authorization ?? "")?.[1];
@@ -56,7 +56,7 @@ async function requireReader(exchange: Exchange, { authenticator, metrics }: Met
   requireOperator(principal);
 }
 
-/** A web page is on this machine as well, wherever it comes from. */
+/** Reports whether a web page sent the request: any page can send requests from this machine. */
 function isOfPage({ headers }: IncomingRequest): boolean {
   return headers.has("origin") || (headers.get("sec-fetch-site") ?? "none") !== "none";
 }

@@ -1,4 +1,4 @@
-// Which models a key may use, for clients of OpenAI's API, of Anthropic's, and for Codex.
+// The models that a key may use, for clients of OpenAI's API, of Anthropic's, and for Codex.
 import { z } from "zod";
 import { fieldError } from "../../base/errors.ts";
 import { shown } from "../../base/text/shown.ts";
@@ -108,26 +108,26 @@ function retrieveRoute(catalog: ModelCatalog): ScopedRoute {
       if (isAnthropicClient(exchange.req)) Object.assign(exchange.answerHeaders, requestIdHeader(exchange.requestId));
       if (!catalog.find(name)) await catalog.whenComplete();
       const found = catalog.find(name);
-      // What is not listed is not there, for whatever reason.
+      // A model that is not listed is reported as missing, whatever the reason.
       const model = requireModel(principal, found && usableModel(principal, found), name);
       return Response.json(modelEntry({ name, model }));
     },
   };
 }
 
-/** Each model, and after it its aliases but for beginnings of names, which are no names. */
+/** Lists each model, followed by its aliases. Aliases that are prefixes are left out, because they are no names. */
 function listed(catalog: ModelCatalog, principal: Principal): ListedModel[] {
   return catalog
     .list()
     .filter((model) => usableModel(principal, model))
     .flatMap((model) => {
-      // An alias may be the id of another model, or be another's.
+      // An alias may be the id of another model, or belong to another model.
       const aliases = (model.aliases ?? []).filter((name) => !name.endsWith("*") && catalog.find(name) === model);
       return [model.id, ...aliases].map((name) => ({ name, model }));
     });
 }
 
-/** Who asks for no pages gets everything, and nothing is said against what else stands in the query. */
+/** Returns the paging parameters. A client without them gets everything, and other parameters are ignored. */
 function queryOf(exchange: Exchange): Partial<z.infer<typeof pageQuery>> {
   const { req, requestId, answerHeaders } = exchange;
   if (!isAnthropicClient(req)) return readKnownQuery(pageQuery.pick({ client_version: true }), req.target);

@@ -1,4 +1,4 @@
-// Where the models run that a key may use, and how they do there at the moment.
+// Where the models run that a key may use, and their current state.
 import { z } from "zod";
 import { environments } from "../../domain/api-key.ts";
 import type { Model } from "../../domain/models/model.ts";

@@ -1,4 +1,4 @@
-// What machines ask: to join as a node, to connect as one, and, among replicas, to pass a request on to a node.
+// The endpoints for machines: join as a node, connect as one, and, among replicas, forward a request to a node.
 import type { Clock } from "../../base/clock.ts";
 import type { NodeAcceptor } from "../../nodes/accept.ts";
 import type { Enrolment } from "../../nodes/enrol.ts";
@@ -17,7 +17,7 @@ export interface NodeRouteDeps extends ForwardedRequestDeps {
   clock: Clock;
 }
 
-/** Whoever has not joined yet may send only little. */
+/** Machines that have not joined may send only small bodies. */
 const bodyLimits: BodyLimits = { bodyBytes: 16_384, depth: 4 };
 
 export function nodeRoutes(deps: NodeRouteDeps): (PublicRoute | MachineRoute)[] {

@@ -1,4 +1,4 @@
-// The endpoints that OAuth clients ask without a browser: tokens, devices, revocation, introspection and metadata.
+// The OAuth endpoints that clients call without a browser: tokens, devices, revocation, introspection and metadata.
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { appScopes } from "../../domain/people/app.ts";
@@ -30,23 +30,23 @@ import {
 } from "../reference/oauth-docs.ts";
 import { originOf } from "./changes.ts";
 
-/** `tokens` and `changed` are for all of them. */
+/** `tokens` and `changed` are for all endpoints. */
 export interface OAuthRouteDeps extends Omit<TokenDeps, "tokens">, ClientAuthenticationDeps {
   tokens: TokenDeps["tokens"] & RevocationDeps["tokens"];
   keys: RevocationDeps["keys"];
-  /** The public URL, without a slash at the end. */
+  /** Returns the public URL, without a slash at the end. */
   issuer: IntrospectionDeps["issuer"];
-  /** The base URL of the API, with `/v1`. */
+  /** Returns the base URL of the API, with `/v1`. */
   audience(): string;
   clock: Clock;
   outsideClients: RegistrationDeps["outsideClients"];
-  /** Whether clients may register by themselves. */
+  /** True if clients may register themselves. */
   mayRegister: boolean;
-  /** Left out where clients are not known by documents. */
+  /** Absent if clients cannot be identified by documents. */
   clientDocuments?: object | undefined;
 }
 
-/** Several times what clients send. */
+/** Limits of a registration: several times what clients send. */
 const registrationLimits = { bodyBytes: 65_536, depth: 8 };
 
 type Handler = (request: ClientRequest) => Promise<object>;
@@ -57,7 +57,7 @@ export function oauthRoutes(deps: OAuthRouteDeps): PublicRoute[] {
   const api = () => protectedResourceMetadata(deps.audience(), appScopes, deps.issuer());
   const tools = (exchange: Exchange) => {
     const { server: name } = exchange.params;
-    // Whether there is a server by that name is not looked at: nobody who asks here is known.
+    // Whether the server exists is not checked, because callers are not authenticated here.
     if (name !== undefined && !mcpServerName.test(name)) throw unknownResource();
     const root = rootAsAsked(deps.issuer(), exchange.req.headers.get("host"));
     const resource = `${root}${toolsResource}${name === undefined ? "" : `/${name}`}`;
@@ -68,13 +68,13 @@ export function oauthRoutes(deps: OAuthRouteDeps): PublicRoute[] {
     clientRoute("/oauth/device_authorization", deviceDoc, deps, (request) => authorizeDevice(request, deps)),
     clientRoute("/oauth/revoke", revocationDoc, deps, async (request) => {
       await revokeToken(request, deps);
-      // RFC 7009, 2.2, lets clients ignore the body; simple-oauth2 parses it as JSON.
+      // RFC 7009, 2.2, lets clients ignore the body, but simple-oauth2 parses it as JSON.
       return {};
     }),
     clientRoute("/oauth/introspect", introspectionDoc, deps, (request) => introspectToken(request, deps)),
     registrationRoute(deps),
     metadataRoute("/.well-known/oauth-authorization-server", serverMetadataDoc, server),
-    // RFC 9728, 3.1 and 3.3: the path of the resource comes after the well-known one, and nothing else may be told of there.
+    // RFC 9728, 3.1 and 3.3: the path of the resource follows the well-known path, and only that resource may be described there.
     metadataRoute(resourceMetadataUrl(apiResource, ""), resourceMetadataDoc, api),
     metadataRoute(resourceMetadataUrl(toolsResource, ""), toolsMetadataDoc, tools),
     metadataRoute(resourceMetadataUrl(`${toolsResource}/:server`, ""), mcpServerMetadataDoc, tools),
@@ -121,7 +121,7 @@ async function answerClient(exchange: Exchange, handle: () => Promise<object>, s
   }
 }
 
-/** Throws what is no refusal. */
+/** Answers an OAuth error. Rethrows errors that are no refusals. */
 function refuseClient(exchange: Exchange, error: unknown): PlainAnswer {
   doNotKeep(exchange);
   const { answer, code, reason } = oauthErrorAnswer(error);
@@ -130,13 +130,13 @@ function refuseClient(exchange: Exchange, error: unknown): PlainAnswer {
   return answer;
 }
 
-/** RFC 6749, 5.1, asks for both. */
+/** RFC 6749, 5.1, requires both headers. */
 function doNotKeep({ answerHeaders }: Exchange): void {
   answerHeaders["cache-control"] = "no-store";
   answerHeaders["pragma"] = "no-cache";
 }
 
-/** In this order: what costs least first, and nothing of the request counts before it is clear whose it is. */
+/** Reads a client request in this order: the cheapest checks come first, and nothing counts before the client is known. */
 async function clientRequest(exchange: Exchange, deps: OAuthRouteDeps): Promise<ClientRequest> {
   const { req, clientAddress } = exchange;
   await deps.clientThrottle.requireAddress(clientAddress);
@@ -149,7 +149,7 @@ async function clientRequest(exchange: Exchange, deps: OAuthRouteDeps): Promise<
   return { parameters, resources, client, origin };
 }
 
-/** Public by its nature: any page may read it. */
+/** Metadata is public, so any page may read it. */
 function metadataRoute(path: string, doc: RouteDoc, metadata: (exchange: Exchange) => object): PublicRoute {
   return {
     method: "GET",

@@ -1,4 +1,4 @@
-// Whose kept responses and conversations a credential sees.
+// Decides whose stored responses and conversations a credential sees.
 import type { ResponseOwner } from "../../domain/models/stored-response.ts";
 import { keyOf, makerOf, type Principal } from "../../domain/principal.ts";
 import { chatOwnerOf } from "./chat-routes.ts";

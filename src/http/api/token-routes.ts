@@ -1,4 +1,4 @@
-// Exchanges an API key for a short-lived access token, and publishes the keys with which tokens can be verified.
+// Exchanges an API key for a short-lived access token, and publishes the keys that verify tokens.
 import { z } from "zod";
 import type { Clock } from "../../base/clock.ts";
 import { keyOf } from "../../domain/principal.ts";
@@ -19,12 +19,12 @@ export interface TokenRouteDeps {
   clock: Clock;
 }
 
-/** Whoever has no key yet may send only little. */
+/** Callers without a key may send only small bodies. */
 const bodyLimits: BodyLimits = { bodyBytes: 16_384, depth: 4 };
 
 const tokenRequest = z
   .object({
-    // Its form is for the authentication to judge, with the answer that every wrong key gets.
+    // Authentication judges the form, with the same answer for every wrong key.
     api_key: z.string().describe("The API key to exchange."),
     expires_in: z
       .int()
@@ -118,7 +118,7 @@ async function exchangeKey(exchange: Exchange, deps: TokenRouteDeps): Promise<Re
   const { api_key, expires_in, scope } = await readStrictBody(tokenRequest, req, bodyLimits);
   const principal = await deps.authenticator.authenticate({
     authorization: null,
-    // An empty one is a wrong key, not a missing header.
+    // An empty key is a wrong key and not a missing header.
     apiKey: api_key === "" ? " " : api_key,
     clientAddress,
     requestId,

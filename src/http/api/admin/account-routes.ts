@@ -27,7 +27,7 @@ export interface AdminAccountDeps extends EndpointDeps {
   accounts: Pick<AccountStore, "findAccount" | "listAccounts" | "insertAccount" | "updateAccount">;
   tiers: Pick<Tiers, "get" | "find" | "list">;
   limits: Pick<LimitStore, "used" | "usedInWindow">;
-  /** Called after each committed change, so that whoever remembers accounts forgets them. */
+  /** Called after each committed change, so that caches of accounts are cleared. */
   changed(ids?: readonly string[]): void;
   keptAnswers: Pick<KeptAnswers, "forgetAccounts">;
 }
@@ -43,7 +43,7 @@ export function adminAccountRoutes(deps: AdminAccountDeps): ScopedRoute[] {
   return [list(deps), create(deps), retrieve(deps), update(deps)];
 }
 
-/** The account that the path names, or `not_found`. */
+/** Returns the account that the path names. Throws `not_found`. */
 export async function findAccount({
   id,
   deps: { accounts },
@@ -93,7 +93,7 @@ const retrieve = endpoint("GET", "/v1/admin/accounts/:id", {
     const quotaOf = async (environment: Environment) => {
       const { quotas, windows = [] } = limitsOf({ keys: [], account, environment, tier });
       const [quota] = quotas;
-      // Counted with and without a limit.
+      // Usage is counted with and without a limit.
       if (!quota) throw new Error(`No quota counts for the account ${account.id}.`);
       const used = await deps.limits.used(quota);
       const spendLimit = quota.nanoUsd === null ? null : usdOf(quota.nanoUsd);

@@ -1,4 +1,4 @@
-// What the operators' endpoints have in common: their scope, and who may ask.
+// Shared parts of the operators' endpoints: their scope, and who may call them.
 import { requireOperator } from "../../../policy/manage/operator.ts";
 import { type EndpointDeps, scopedEndpoints } from "../endpoint.ts";
 

@@ -1,4 +1,4 @@
-// The operators' endpoint for answers that are kept to be given again.
+// The operators' endpoint for the response cache.
 import { z } from "zod";
 import type { KeptAnswers } from "../../../inference/cache/kept-answers.ts";
 import type { ScopedRoute } from "../../exchange/route.ts";

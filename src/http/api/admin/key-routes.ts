@@ -20,7 +20,7 @@ export interface AdminKeyDeps extends EndpointDeps {
   accounts: Pick<AccountStore, "findAccount">;
   keys: Pick<KeyStore, "findChainById" | "insertKey" | "listKeys" | "updateKey">;
   pepper: Uint8Array;
-  /** Called after each committed change, so that whoever remembers keys forgets them. */
+  /** Called after each committed change, so that caches of keys are cleared. */
   changed(ids?: readonly string[]): void;
 }
 
@@ -82,7 +82,7 @@ const list = endpoint("GET", "/v1/admin/accounts/:id/keys", {
     const page = { after, limit: limit + 1 };
     const wanted = environment === undefined ? environments : [environment];
     const found = await Promise.all(wanted.map((one) => deps.keys.listKeys({ accountId, environment: one }, page)));
-    // Each list has all that could be on this page, in the order of the ids, which begin with the time.
+    // Each list has everything that could be on this page, in the order of the ids, which begin with the time.
     const newest = found
       .flat()
       .sort((a, b) => (a.id < b.id ? 1 : -1))
@@ -102,7 +102,7 @@ const revoke = endpoint("DELETE", "/v1/admin/keys/:id", {
   response: { description: "The key's record.", json: keyShape },
   async answer({ deps, principal, id, origin }) {
     const chain = await deps.keys.findChainById(id);
-    // A member's and an app's credential end with what they are of, by the endpoints for these.
+    // Credentials of members and apps end with the membership or grant, by their own endpoints.
     if (chain?.keys[0].kind !== "key") throw unknownKey(id);
     const [key, ...makers] = chain.keys;
     requireOtherKey(principal, key);

@@ -1,4 +1,4 @@
-// The operators' endpoints for models: declare one, change its price and the like, take that back.
+// The operators' endpoints for models: declare a model, change its price and other settings, and delete the declaration.
 import type { ManagedModels } from "../../../inference/models/manage-models.ts";
 import { createModelRequest, managedModelShape, updateModelRequest } from "../../../wire/models.ts";
 import { deletedShape } from "../../../wire/parts.ts";

@@ -41,7 +41,7 @@ export interface AdminPeopleDeps extends EndpointDeps, InvitationRouteDeps {
     Pick<PersonStore, "listMembers">;
   links: Pick<OneTimeLinks, "invite" | "createReset">;
   accounts: Pick<AccountStore, "findAccount">;
-  /** Called after a person was deleted: what their memberships bound is remembered with them. */
+  /** Called after a person was deleted, so that caches of the memberships' credentials are cleared. */
   changed(ids?: readonly string[]): void;
   keptAnswers: Pick<KeptAnswers, "forgetAccounts">;
   connectFlow: Pick<ConnectFlow, "farewell">;
@@ -140,7 +140,7 @@ const remove = endpoint("DELETE", "/v1/admin/people/:id", {
     }
     deps.changed([person.id]);
     revoke();
-    // Which of them were made for this person is not known: keys of an account share them.
+    // It is unknown which cached answers were made for this person, because keys of an account share them.
     await deps.keptAnswers.forgetAccounts(memberships.map(({ accountId }) => accountId));
     return { object: "person", id: person.id, deleted: true };
   },

@@ -1,4 +1,4 @@
-// The operators' endpoints for the keys that sign access tokens; their private parts are shown to nobody.
+// The operators' endpoints for the keys that sign access tokens. Private parts are never shown.
 import { z } from "zod";
 import type { SigningKeyInfo, SigningKeys } from "../../../policy/credentials/signing-keys.ts";
 import { unixSeconds } from "../../../wire/parts.ts";
@@ -9,7 +9,7 @@ import { adminEndpoints } from "./admin-endpoint.ts";
 
 export interface AdminSigningKeyDeps extends EndpointDeps {
   signingKeys: Pick<SigningKeys, "list" | "rotate" | "replace">;
-  /** After a change of credentials: it holds at once here, soon elsewhere. */
+  /** Called after a change of credentials, which is effective here immediately and elsewhere soon. */
   changed(ids?: readonly string[]): void;
 }
 

@@ -1,4 +1,4 @@
-// How the server does, for its operators.
+// The state of the server, for its operators.
 import { z } from "zod";
 import { unixSeconds } from "../../../wire/parts.ts";
 import type { ScopedRoute } from "../../exchange/route.ts";

@@ -1,4 +1,4 @@
-// The operators' endpoints for MCP servers: which there are, what they say of their tools, and what of it is approved.
+// The operators' endpoints for MCP servers: the servers, the definitions of their tools, and the approvals.
 import { z } from "zod";
 import { invalidRequest } from "../../../base/errors.ts";
 import { definitionKinds, type ToolDefinition } from "../../../domain/tools/tool-definition.ts";

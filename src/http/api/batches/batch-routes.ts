@@ -1,4 +1,4 @@
-// Batches: made of a file of requests, listed, read and cancelled, as OpenAI's API has it.
+// Batches: created from a file of requests, listed, read and cancelled, as in OpenAI's API.
 
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
@@ -31,7 +31,7 @@ export interface BatchRouteDeps {
   batchRunner: Pick<BatchRunner, "poll">;
   files: FileStore;
   throttle: Pick<Throttle, "require">;
-  /** Most batches of an account that have not ended; a reload may change it. */
+  /** Returns the maximum open batches of an account; a reload may change it. */
   openBatches(): number;
   clock: Clock;
   requestLimits(): BodyLimits;
@@ -150,7 +150,7 @@ export function newBatch(
   };
 }
 
-/** Keeps it, and has somebody look at it. Rejects with `rate_limit_exceeded` where its account has too many. */
+/** Stores a batch and starts its processing. Rejects with `rate_limit_exceeded` if the account has too many batches. */
 export async function begin(
   batch: Batch,
   principal: Principal,
@@ -185,7 +185,7 @@ export async function findBatch(
   return found;
 }
 
-/** The same answer for one that never was, that is gone, and that is somebody else's. */
+/** Returns the same error for a batch that never existed, was deleted, or belongs to another account. */
 export function batchNotFound(id: string): GatewayError {
   return new GatewayError("not_found", `There is no batch \`${shown(id)}\`. GET /v1/batches lists them.`, {
     param: "batch_id",

@@ -1,4 +1,4 @@
-// Batches of Messages: made of requests in one body, and read as lines of results, as Anthropic's API has it.
+// Batches of Messages: created from requests in one body, and read as result lines, as in Anthropic's API.
 import { z } from "zod";
 import { fieldError, GatewayError } from "../../../base/errors.ts";
 import { isKeepable } from "../../../batches/input-lines.ts";
@@ -30,9 +30,9 @@ const route = keptRoutes({
 
 export interface MessageBatchRouteDeps extends BatchRouteDeps {
   storedFiles: StoredFiles;
-  /** The most requests of a batch; a reload may change it. */
+  /** Returns the maximum requests of a batch; a reload may change it. */
   mostRequests(): number;
-  /** The address that clients use, without `/v1`. */
+  /** The URL that clients use, without `/v1`. */
   installationUrl(): string;
 }
 
@@ -82,7 +82,7 @@ function createRoute(deps: MessageBatchRouteDeps): ScopedRoute {
         const begun = await begin({ ...batch, total: requests.length }, principal, deps);
         return Response.json(toWire(begun, deps));
       } catch (error) {
-        // Nobody else knows of it, and it counts towards what the files of the account may have.
+        // The file is known to nobody else and counts towards the account's storage, so it is deleted.
         await deps.files.hide(responseOwnerOf(principal), inputFileId, deps.clock.nowSeconds());
         throw error;
       }
@@ -158,7 +158,7 @@ function oneRoutes(deps: MessageBatchRouteDeps): ScopedRoute[] {
         const { id, endedAt, outputFileId, inputFileId } = await find(exchange, principal, deps);
         const owner = responseOwnerOf(principal);
         if (endedAt === null) throw notEnded();
-        // The batch goes last: while its record names the files, a deletion that failed can be repeated.
+        // The batch is deleted last: while its record names the files, a failed deletion can be repeated.
         for (const file of [outputFileId, inputFileId]) {
           if (file !== null) await deps.files.hide(owner, file, clock.nowSeconds());
         }
@@ -194,7 +194,7 @@ function notEnded(): GatewayError {
   return new GatewayError("invalid_request", "The batch has not ended. Cancel it first, and wait for its end.");
 }
 
-/** What two requests share would leave their results to be told apart by nobody. */
+/** Requires unique ids: results of two requests with one id could not be told apart. */
 function requireOwnIds(requests: readonly { custom_id: string }[]): void {
   const seen = new Map<string, number>();
   for (const [index, { custom_id: id }] of requests.entries()) {
@@ -209,7 +209,7 @@ function requireOwnIds(requests: readonly { custom_id: string }[]): void {
   }
 }
 
-/** A batch of this form has no fault of its own to tell later: what is wrong with all of it is refused here. */
+/** A batch of this form cannot report errors of the whole batch later, so they are refused here. */
 function requireFew(requests: z.infer<typeof messageBatchRequest>["requests"], mostRequests: number): void {
   if (requests.length > mostRequests) {
     throw fieldError("requests", `must be at most ${mostRequests} (batches.max_requests; got ${requests.length}).`);
@@ -220,7 +220,7 @@ function requireFew(requests: z.infer<typeof messageBatchRequest>["requests"], m
   }
 }
 
-/** Gives the id of a file, which nobody lists, with their lines: as other batches have theirs. */
+/** Stores the lines in a hidden file, as for other batches, and returns its id. */
 async function keepLines(
   requests: z.infer<typeof messageBatchRequest>["requests"],
   principal: Principal,

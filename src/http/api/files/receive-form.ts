@@ -1,4 +1,4 @@
-// Reads a form with a file in it from a request as it comes: the fields are held, the file goes where it is kept, at the pace of that.
+// Reads a form with a file while it arrives: fields are buffered, and the file is written to its store at the store's pace.
 import type { BodySource } from "../../../base/bytes/body-source.ts";
 import { GatewayError, invalidRequest } from "../../../base/errors.ts";
 import type { IncomingRequest } from "../../../http1/message.ts";
@@ -8,44 +8,44 @@ import type { PartHead } from "../../../multipart/part-head.ts";
 import { bodyFault } from "../../content/body.ts";
 import { codingOf } from "../../content/content-encoding.ts";
 
-/** Takes the bytes of a file in their order: one call at a time. */
+/** Receives the bytes of a file in order: one call at a time. */
 export interface FileTaker {
   write(bytes: Uint8Array): Promise<void>;
 }
 
 export interface ReceivedForm {
-  /** By their names; the last of those that come several times. */
+  /** Fields by name. If a name is repeated, the last field counts. */
   fields: ReadonlyMap<string, string>;
-  /** The file's own head; undefined where there was none. */
+  /** Head of the file's part; undefined if there was no file. */
   file: PartHead | undefined;
 }
 
 export interface FormReceipt {
-  /** The field that has the file. */
+  /** Name of the field with the file. */
   fileField: string;
-  /** Bytes of the file at most. */
+  /** Maximum bytes of the file. */
   maxBytes: number;
-  /** Called when the file begins; fields may come before it and behind it. */
+  /** Called when the file begins. Fields may precede and follow it. */
   open(head: PartHead): Promise<FileTaker>;
 }
 
 const maxFieldLength = 64 * 1024;
 const [maxFieldBytes, maxParts] = [256 * 1024, 256];
-/** What is written at once: of what comes in small pieces, the fewer calls. */
+/** Bytes of one write, so that small pieces need few calls. */
 const blockBytes = 256 * 1024;
-/** With more that is not written yet, the client waits; it goes on below the other. */
+/** The client is paused above the first number of unwritten bytes, and resumed below the second. */
 const [maxWaiting, fewWaiting] = [4 * blockBytes, 2 * blockBytes];
 
-/** Rejects with a GatewayError; whoever opened a file has to give it up then. */
+/** Rejects with a GatewayError; a file that was opened must then be abandoned by the caller. */
 export async function receiveForm(request: IncomingRequest, receipt: FormReceipt): Promise<ReceivedForm> {
   const boundary = boundaryOf(request.headers.get("content-type"));
   if (codingOf(request.headers.get("content-encoding"))) {
     throw new GatewayError("unsupported_media_type", "Send the form as it is, without the header Content-Encoding.");
   }
-  // What waits is this long at most, and what was on its way.
+  // The maximum of waiting bytes, and of bytes that were already on their way.
   const refusal = request.hold(2 * maxWaiting);
   if (refusal) throw refusal;
-  // Around the file are the fields, and what stands between the parts.
+  // Besides the file, the form has fields and separators.
   const formBytes = receipt.maxBytes + 2 * maxFieldBytes;
   try {
     return await new FormReceiver(request.flowBody(formBytes), receipt, boundary).read();
@@ -60,7 +60,7 @@ class FormReceiver implements PartTaker {
   readonly #source: BodySource;
   readonly #fields = new Map<string, string>();
   readonly #result = Promise.withResolvers<ReceivedForm>();
-  /** The part that comes. */
+  /** Head of the current part. */
   #head: PartHead | undefined;
   #file: PartHead | undefined;
   #taker: FileTaker | undefined;
@@ -68,9 +68,9 @@ class FormReceiver implements PartTaker {
   #fieldBytes = 0;
   #allFieldBytes = 0;
   #parts = 0;
-  /** What has to be done with the file, in its order. */
+  /** Operations on the file, in order. */
   #work: Promise<void> = Promise.resolve();
-  /** What is filled now, how far, and those that were written and may be filled again. */
+  /** The block being filled, its used length, and written blocks for reuse. */
   #block: Buffer | undefined;
   #filled = 0;
   readonly #blocks: Buffer[] = [];
@@ -171,7 +171,7 @@ class FormReceiver implements PartTaker {
     }
   }
 
-  /** What is being written is waited for: whoever gives the file up must not be written to any more. */
+  /** Waits for the current write: a file that is abandoned must not be written to any more. */
   #fail(error: unknown): void {
     if (this.#isOver) return;
     this.#isOver = true;

@@ -1,10 +1,10 @@
-// Sends bytes that come from a store, at the pace of the client.
+// Sends bytes from a store at the client's pace.
 import type { ClientStream } from "../../../base/bytes/client-stream.ts";
 import { freeBytes } from "../../../base/bytes/free-bytes.ts";
 import type { Cancellation } from "../../../base/cancellation.ts";
 import type { Answer } from "../../exchange/route.ts";
 
-/** Resolves once the first of them are here, so that a store which cannot give them is an error and no cut answer. */
+/** Resolves when the first bytes have arrived, so that a store without them causes an error and not a truncated answer. */
 export async function sendBytes(
   bytes: AsyncIterable<Uint8Array>,
   contentType: string,
@@ -19,9 +19,9 @@ export async function sendBytes(
   };
 }
 
-/** Bytes that are copied to where they leave from, without being made a text first. */
+/** Number of bytes that are copied to the output buffer directly, without conversion to text. */
 const sentAtOnce = 16 * 1024;
-/** Longest that a client which takes nothing keeps the store waiting; its connection is cut sooner. */
+/** Maximum milliseconds that a client without reading keeps the store waiting; its connection is normally cut earlier. */
 const behindMs = 120_000;
 
 async function pump(

@@ -1,4 +1,4 @@
-// Uploads: files that come in parts, as OpenAI's API has it.
+// Uploads: files that arrive in parts, as in OpenAI's API.
 
 import { createHash, randomUUID } from "node:crypto";
 import { fieldError, GatewayError } from "../../../base/errors.ts";
@@ -31,7 +31,7 @@ const route = keptRoutes({ base: "/v1/uploads", tag: "Files", noun: "upload" });
 export interface UploadRouteDeps extends FileRouteDeps {
   uploads: UploadStore;
   objects: ObjectStore;
-  /** Read for every request: a reload may change them. */
+  /** Called for every request, because a reload may change the limits. */
   requestLimits(): BodyLimits;
 }
 
@@ -167,7 +167,7 @@ async function receivePart({ req }: Exchange, upload: Upload, deps: UploadRouteD
       },
     });
     if (!writer) throw fieldError("data", "is required: send the part as the file field `data` of the form.");
-    // Its record comes first: an object without one would be found by nobody.
+    // The record is written first: an object without one could never be found.
     const added = await uploads.addPart({ ...part, bytes }, clock.nowSeconds());
     if (!added) throw notPending(upload);
     await writer.finish();
@@ -209,7 +209,7 @@ async function complete(
     await file.abandon();
     throw error;
   }
-  // Another request completed or cancelled it meanwhile.
+  // Another request completed or cancelled the upload meanwhile.
   await file.abandon();
   throw notPending(upload);
 }

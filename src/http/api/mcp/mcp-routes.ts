@@ -1,4 +1,4 @@
-// The endpoints of the Model Context Protocol: all MCP servers behind one address, and each behind one of its own.
+// The endpoints of the Model Context Protocol: one address for all MCP servers, and one for each server.
 import { z } from "zod";
 import { Cancellation } from "../../../base/cancellation.ts";
 import { forbidden, invalidRequest } from "../../../base/errors.ts";
@@ -11,10 +11,10 @@ import { answerOf, webRequest } from "./web-request.ts";
 
 export interface McpRouteDeps {
   mcp: {
-    /** Answers a request of a client; what it takes is loaded with the first one. */
+    /** Answers a client's request. The required modules load with the first request. */
     answer(request: Request, from: ClientRequest, body: unknown): Promise<Response>;
   };
-  /** Whether pages of an origin may ask here. */
+  /** Reports whether pages of an origin may call these endpoints. */
   isAllowedOrigin(origin: string, exchange: Exchange): boolean;
   installationUrl(): string;
 }
@@ -24,7 +24,7 @@ const limits = { bodyBytes: 4 * 1024 * 1024, depth: 64 };
 
 const message = z.looseObject({ jsonrpc: z.literal("2.0") }).meta({ id: "JsonRpcMessage" });
 
-/** Errors of the protocol, and of the gateway before it comes to that: each says in words what is wrong. */
+/** Errors of the protocol, and of the gateway before the protocol begins. Each has a message. */
 const fault = z.looseObject({ error: z.looseObject({ message: z.string() }) }).meta({ id: "McpError" });
 const faults = Object.fromEntries(
   [
@@ -85,7 +85,7 @@ async function answer(exchange: Exchange, principal: Principal, deps: McpRouteDe
     throw forbidden("Pages of this origin may not use tools. An operator names origins in `cors.origins`.");
   }
   const read = req.method === "POST" ? await readJsonBody(req, limits) : undefined;
-  // A stream may be ended from here as well.
+  // The stream may also be ended by the gateway.
   const clientGone = new Cancellation();
   req.clientGone.onCancel(() => clientGone.cancel(req.clientGone.reason));
   const from: ClientRequest = {

@@ -1,10 +1,10 @@
-// The web's own requests and answers, as packages of protocols take and give them, at the connection of a client.
+// Converts between a client's connection and the web's Request and Response objects, which protocol packages use.
 import type { ClientStream } from "../../../base/bytes/client-stream.ts";
 import type { Cancellation } from "../../../base/cancellation.ts";
 import type { IncomingRequest } from "../../../http1/message.ts";
 import type { Answer } from "../../exchange/route.ts";
 
-/** `body`: its text, which is read already; undefined: it has none. `signal`: nobody wants its answer any more. */
+/** `body` is the text, already read; undefined if there is none. `signal` is aborted when nobody wants the answer any more. */
 export function webRequest(
   req: IncomingRequest,
   origin: string,
@@ -18,7 +18,7 @@ export function webRequest(
   });
 }
 
-/** One that is no stream of events is sent whole. */
+/** A response that is no event stream is sent whole. */
 export function answerOf(response: Response, clientGone: Cancellation): Answer {
   const { body, headers, status } = response;
   if (!body || !headers.get("content-type")?.startsWith("text/event-stream")) return response;
@@ -26,10 +26,10 @@ export function answerOf(response: Response, clientGone: Cancellation): Answer {
   return { status, headers: fields, begin: (client) => void send(body, client, clientGone) };
 }
 
-/** Whoever makes the events does not wait for the client: what it has not taken waits at its connection, where it counts. */
+/** Sends events. The producer does not wait for the client: unread events wait at the connection, where they are counted. */
 async function send(body: ReadableStream<Uint8Array>, client: ClientStream, clientGone: Cancellation): Promise<void> {
   const reader = body.getReader();
-  // The client has left: nobody is there to be told.
+  // The client has left, so an error is ignored.
   const leave = () => void reader.cancel().catch(() => {});
   clientGone.onCancel(leave);
   try {

@@ -1,6 +1,6 @@
-// What a model is told of its work by Codex, whose own prompt is written for the models of its maker alone.
+// Instructions for models in Codex. Codex's own prompt is written only for its vendor's models.
 
-/** It stands in place of Codex's prompt; what it may do, and the rules of the project, Codex adds in messages of its own. */
+/** Replaces Codex's prompt. Codex adds permissions and the rules of the project in separate messages. */
 export const codexInstructions = `You are a coding agent. You work in a user's repository on the user's machine, through a terminal program named Codex CLI. You read code, change it, run commands, and tell what you did. Be precise, careful and helpful.
 
 # How a task goes

@@ -1,11 +1,11 @@
-// The list of models as Codex reads it, which takes a whole list or none: one entry that lacks a member makes it go by its own.
+// The list of models as Codex reads it. Codex accepts only a complete list: if one entry lacks a member, it uses its built-in list.
 import { z } from "zod";
 import type { Model } from "../../../domain/models/model.ts";
 import { codexInstructions } from "./codex-instructions.ts";
 
 /**
- * `ModelInfo` of codex-rs/protocol/src/openai_models.rs, as Codex 0.144 and later read it. Later ones know fewer members,
- * and pass over the others.
+ * `ModelInfo` of codex-rs/protocol/src/openai_models.rs, as Codex 0.144 and later read it. Later versions know fewer
+ * members and ignore the others.
  */
 export const codexModelShape = z
   .object({
@@ -46,7 +46,7 @@ export const codexModelShape = z
   .meta({ id: "CodexModel" });
 type CodexModel = z.infer<typeof codexModelShape>;
 
-/** Which of them a model knows nobody tells; the first is what Codex sends where it must send one. */
+/** Models do not declare their levels. The first one is what Codex sends if it must send one. */
 const reasoningLevels = [
   { effort: "none", description: "No reasoning, where the model can do without" },
   { effort: "low", description: "Short reasoning, fast answers" },
@@ -54,15 +54,15 @@ const reasoningLevels = [
   { effort: "high", description: "Long reasoning, for hard problems" },
 ];
 
-/** Codex's own for its maker's models. */
+/** Codex's default for its vendor's models. */
 const defaultOutputTokens = 10_000;
-/** So that the output of one tool leaves room for the conversation. */
+/** Leaves space in the context besides one tool's output. */
 const outputShare = 0.1;
 
-/** Each entry has all instructions, 7 KB. */
+/** Maximum entries: each contains all instructions, 7 KB. */
 const maxEntries = 500;
 
-/** `names`: under which the models are listed, in the order of the list. */
+/** `names` are the listed names, in the order of the list. */
 export function codexModels(names: readonly { name: string; model: Model }[]): CodexModel[] {
   return names
     .filter(({ model }) => model.capabilities?.chat !== false)

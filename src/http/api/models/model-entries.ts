@@ -1,4 +1,4 @@
-// A model as clients read it: one entry has what OpenAI's clients look for, what Anthropic's do, and what is ours.
+// A model as clients read it: one entry has the members for OpenAI's clients, for Anthropic's, and the gateway's own.
 
 import { z } from "zod";
 import { byCapability } from "../../../domain/models/capabilities.ts";
@@ -34,7 +34,7 @@ export const modelShape = z
   })
   .meta({ id: "Model" });
 
-/** A name under which a model is listed: its id, or an alias. */
+/** A listed name of a model: its id, or an alias. */
 export interface ListedModel {
   name: string;
   model: Model;
@@ -54,7 +54,7 @@ export function modelEntry({ name, model }: ListedModel): z.infer<typeof modelSh
   };
 }
 
-/** The last second that four digits of a year can say: upstreams may name any number. */
+/** The last second of the year 9999: upstreams may report any number. */
 const lastSecond = 253_402_300_799;
 
 function rfc3339(seconds: number): string {

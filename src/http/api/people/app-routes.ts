@@ -1,4 +1,4 @@
-// The endpoints with which an account registers and manages its apps.
+// The endpoints by which an account registers and manages its apps.
 import { z } from "zod";
 import {
   appToWire,
@@ -32,7 +32,7 @@ export interface AppRouteDeps extends EndpointDeps, Pick<UsageRouteDeps, "report
   apps: AppStore;
   pepper: Uint8Array;
   throttle: Pick<Throttle, "require">;
-  /** Called after each committed change of what is there already: with an app, what it was granted ends. */
+  /** Called after each committed change of an existing app: the app's grants end with it. */
   changed(ids?: readonly string[]): void;
 }
 
@@ -87,7 +87,7 @@ const list = endpoint("GET", "/v1/apps", {
   },
 });
 
-/** A cursor that names nothing would silently begin again, or in the middle. */
+/** Throws for an unknown cursor, which would silently restart the list or continue in the middle. */
 async function requireCursor(after: string, principal: Principal, apps: AppStore): Promise<void> {
   try {
     requireApp(principal, await apps.findApp(after), after);
@@ -135,7 +135,7 @@ const remove = endpoint("DELETE", "/v1/apps/:id", {
   response: { description: "The app is deleted.", json: deletedAppShape },
   async answer({ deps, principal, id, origin }) {
     const app = await find({ deps, principal, id });
-    // Never throttled: it is what ends an app that does harm.
+    // Deletion is never throttled, because it stops a harmful app.
     const isDeleted = await deps.apps.deleteApp(id, deleteApp(principal, app, origin));
     if (!isDeleted) requireApp(principal, undefined, id);
     deps.changed([id]);
@@ -166,7 +166,7 @@ const rotate = endpoint("POST", "/v1/apps/:id/rotate-secret", {
   },
 });
 
-/** Its answer may be a stream, and so it is a route of its own. */
+/** A separate route, because its answer may be a stream. */
 function usage(deps: AppRouteDeps): ScopedRoute {
   return {
     method: "GET",

@@ -1,4 +1,4 @@
-// The audit log on the wire: events, and the filters and pages of the lists of them.
+// The audit log in wire form: events, and the filters and pages of its lists.
 import { z } from "zod";
 import { invalidRequest } from "../../../base/errors.ts";
 import { type AuditEvent, type AuditFilter, type AuditLog, auditActions } from "../../../domain/audit.ts";
@@ -8,7 +8,7 @@ import { time, timeText } from "../usage/usage-query.ts";
 
 export const auditId = z.string().min(1).max(200).optional();
 
-/** Query parameters of every list of events; spread into an endpoint's own. */
+/** Query parameters of every list of events, to spread into an endpoint's own. */
 export const auditQuery = {
   ...pageQuery,
   action: z
@@ -58,13 +58,13 @@ interface AuditPageQuery {
   end?: number | undefined;
 }
 
-/** What an endpoint says of such a page, in its description. */
+/** Text about short pages for endpoint descriptions. */
 export const shortPages =
   "With several filters, or with `start` or `end`, a page may have fewer entries than `limit`, or none, if many events were read without a match. `has_more` says whether more remain, and `last_id` where to continue.";
 
 /**
- * Events of that account alone, or, where it is undefined, of all. A page of what is sought may be short, and `last_id` is then
- * the last event that was looked at. Throws `invalid_request` for a span that is empty.
+ * Returns events of this account or, if undefined, of all. A filtered page may be short; `last_id` is then the last
+ * examined event. Throws `invalid_request` for an empty period.
  */
 export async function eventsPage(
   audit: Pick<AuditLog, "list" | "reach">,

@@ -1,4 +1,4 @@
-// What an account's owners and admins see of the audit log: all that concerns the account.
+// The part of the audit log that an account's owners and admins see: everything about the account.
 import { z } from "zod";
 import { requireSeesAudit } from "../../../accounts/members.ts";
 import type { AuditLog } from "../../../domain/audit.ts";

@@ -1,4 +1,4 @@
-// What credentials and apps are called, for who may list them: a member sees the names of the member's own keys alone.
+// Names of credentials and apps, for callers who may list them: a member sees only the names of own keys.
 import { type AppStore, commandLineAppId, commandLineName } from "../../../domain/people/app.ts";
 import type { PersonStore } from "../../../domain/people/person.ts";
 import { type KeyStore, ownOnly, type Principal } from "../../../domain/principal.ts";
@@ -10,10 +10,10 @@ export interface NameSources {
   apps: Pick<AppStore, "findApp">;
 }
 
-/** Names read between which other work has room: SQLite works in the thread that serves requests. */
+/** Names that are read before other work gets time: SQLite runs in the thread that serves requests. */
 const atOnce = 20;
 
-/** By id; what has no name, or none for this principal, is left out. */
+/** Returns names by id, without ids that have no name or none for this principal. */
 export async function namesOf(
   ids: Iterable<string>,
   principal: Principal,
@@ -36,7 +36,7 @@ async function nameOf(
 ): Promise<string | undefined> {
   if (id === commandLineAppId) return commandLineName;
   if (id.startsWith("app_")) return (await apps.findApp(id))?.name;
-  // The credential of a membership is its id and the environment.
+  // The credential id of a membership consists of its id and the environment.
   const [, membershipId] = /^(mbr_.+)_(?:live|test|dev)$/.exec(id) ?? [];
   if (membershipId !== undefined) return memberName(membershipId, principal, people);
   const mayListKeys = principal.appId === null && principal.scopes.has("keys:manage");
@@ -53,7 +53,7 @@ async function memberName(
 ): Promise<string | undefined> {
   const membership = await people.findMembership(membershipId);
   if (membership?.accountId !== principal.account.id) return undefined;
-  // Who is a member is for owners and admins to see; everybody knows their own name.
+  // Only owners and admins may see the members; every person may see the own name.
   const isOwn = membership.personId === principal.person?.id;
   if (!isOwn && (!principal.person || ownOnly(principal) !== null)) return undefined;
   const person = await people.findPerson(membership.personId);

@@ -26,7 +26,7 @@ export interface InvitationRouteDeps extends EndpointDeps {
   people: Pick<PersonStore, "listInvitations" | "deleteInvitation">;
 }
 
-/** By a person for the account looked at, or by an operator for any. */
+/** A request by a person for the current account, or by an operator for any. */
 type Asking<Body = unknown> = Asked<InvitationRouteDeps, Principal, unknown, unknown, Body>;
 
 const idParameter = [{ name: "id", in: "path", description: "Id of the invitation, `lnk_…`." }] as const;
@@ -49,14 +49,14 @@ const list = endpoint("GET", "/v1/invitations", {
   answer: ({ deps, principal, query }) => invitationsPage(principal.account.id, query, deps),
 });
 
-/** One page of an account's open invitations. */
+/** Returns one page of an account's open invitations. */
 export async function invitationsPage(
   accountId: string,
   { limit, after }: z.output<typeof invitationQuery>,
   { people, clock }: InvitationRouteDeps,
 ): Promise<z.infer<typeof invitationList>> {
   const found = await people.listInvitations(accountId, clock.nowSeconds());
-  // They are bounded: so many a hour may be made, and each ends within a week.
+  // The list is short: the rate of invitations is limited, and each ends within a week.
   const rest = after === undefined ? found : found.filter(({ id }) => id < after);
   return pageOf(rest.map(invitationToWire), limit);
 }
@@ -73,7 +73,7 @@ const create = endpoint("POST", "/v1/invitations", {
   answer: (asked) => invite(asked.principal.account, asked),
 });
 
-/** Into that account. */
+/** Invites an address into the account. */
 export async function invite(
   account: Pick<Account, "id" | "name">,
   { deps, exchange, principal, body: { email, role = "member" } }: Asking<z.output<typeof createInvitationRequest>>,
@@ -90,7 +90,7 @@ function madeToWire(
   { url }: MadeInvitation,
   invitation: OneTimeLink | undefined,
 ): z.infer<typeof createdInvitationShape> {
-  // Made a moment ago: only the same address invited once more, right then, takes it away.
+  // The invitation was just created. Only another invitation of the same address at the same moment removes it.
   if (!invitation) throw unknown("made just now");
   return { ...invitationToWire(invitation), link: url ?? null, mailed: url === undefined };
 }
@@ -104,7 +104,7 @@ const remove = endpoint("DELETE", "/v1/invitations/:id", {
   answer: (asked) => withdraw(asked.principal.account.id, asked.id, asked),
 });
 
-/** Takes one into that account back. */
+/** Withdraws an invitation into the account. */
 export async function withdraw(
   accountId: string,
   id: string,

@@ -50,7 +50,7 @@ export interface MemberRouteDeps extends EndpointDeps {
   keys: Pick<KeyStore, "findChainById">;
   limits: Pick<LimitStore, "usedInWindow">;
   throttle: Pick<Throttle, "require">;
-  /** Called after each committed change: what members bound is remembered with their roles. */
+  /** Called after each committed change, so that caches of the members' credentials are cleared. */
   changed(ids?: readonly string[]): void;
 }
 
@@ -74,7 +74,7 @@ const list = endpoint("GET", "/v1/members", {
   answer: ({ deps, principal, query }) => membersPage(principal.account.id, query, deps),
 });
 
-/** One page of an account's members. */
+/** Returns one page of an account's members. */
 export async function membersPage(
   accountId: string,
   { limit, after }: z.output<typeof memberQuery>,
@@ -116,7 +116,7 @@ const update = endpoint("PATCH", "/v1/members/:id", {
     const ofQuotas = body.quotas === undefined ? undefined : changeMemberQuotas(principal, target, quotas, origin);
     const tools = body.tools === undefined ? (target.tools ?? null) : keyTools(body.tools);
     const ofTools = body.tools === undefined ? undefined : changeMemberTools(principal, target, tools, origin);
-    // A new role begins with a member's own sight.
+    // With a new role, a member first sees only own usage.
     const sightBefore = ofRole === undefined && target.seesAllUsage;
     const { sees_all_usage: seesAllUsage = sightBefore } = body;
     const inRole = { ...target, seesAllUsage: sightBefore };
@@ -124,7 +124,7 @@ const update = endpoint("PATCH", "/v1/members/:id", {
       body.sees_all_usage === undefined ? undefined : changeSight(principal, inRole, seesAllUsage, origin);
     if (ofRole || ofQuotas || ofTools || ofSight) {
       await deps.throttle.require("change", principal);
-      // The role first: it is the one that may be refused, and it ends what the member saw.
+      // The role is changed first: only this change may be refused, and it resets what the member sees.
       if (ofRole) requireChanged(await people.setRole(target.id, role, ofRole.event));
       if (ofQuotas) requireChanged(await people.setQuotas(target.id, quotas, ofQuotas.event));
       if (ofTools) requireChanged(await people.setTools(target.id, tools, ofTools.event));
@@ -153,7 +153,7 @@ const remove = endpoint("DELETE", "/v1/members/:id", {
   },
 });
 
-/** One of another account is not there; nor, to those who see no members, is any but the own. */
+/** A member of another account is not found. A caller who may not see members finds only themselves. */
 async function find({ deps, principal, id }: Named<MemberRouteDeps, PersonPrincipal>): Promise<Membership> {
   const found = await deps.people.findMembership(id);
   const isHere = found?.accountId === principal.account.id;

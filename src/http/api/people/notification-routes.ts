@@ -1,4 +1,4 @@
-// Whether a person is told by mail what the accounts and the installation have to tell.
+// Whether a person gets notifications of accounts and of the installation by mail.
 import type { NotificationMutes } from "../../../domain/notifications/mutes.ts";
 import { noticeSettingsShape, updateNoticeSettingsRequest } from "../../../wire/webhooks.ts";
 import type { PersonRoute } from "../../exchange/route.ts";
@@ -7,7 +7,7 @@ import { managingEndpoints, peopleEndpoints } from "./people-endpoint.ts";
 
 export interface NotificationRouteDeps extends EndpointDeps {
   notificationMutes: NotificationMutes;
-  /** Whether this server sends mail. */
+  /** True if this server sends mail. */
   areNotificationsMailed: boolean;
 }
 

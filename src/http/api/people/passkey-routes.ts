@@ -1,4 +1,4 @@
-// The endpoints of passkeys: one's own, and, for whoever is not signed in yet, signing in with one.
+// The endpoints of passkeys: a person's own, and signing in with one.
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simplewebauthn/server";
 import type { z } from "zod";
 import { type AttemptLimit, Attempts } from "../../../accounts/attempts.ts";
@@ -37,11 +37,11 @@ export interface PasskeyRouteDeps extends EndpointDeps {
   isOwnOrigin(origin: string, req: IncomingRequest): boolean;
 }
 
-/** Each page for signing in asks once as it is shown, and a whole office may have one address. */
+/** Maximum requests per minute: each sign-in page requests options once, and a whole office may have one address. */
 const optionsPerMinute = 120;
-/** For so long after a sign-in a passkey can be added. */
+/** Minutes after a sign-in during which a passkey can be added. */
 const freshMinutes = 15;
-/** Failures in ten minutes, as with passwords. */
+/** Failed sign-ins in ten minutes, as for passwords. */
 const failures = { limit: 30, windowSeconds: 600 };
 const idParameter = [{ name: "id", in: "path", description: "Id of the passkey." }] as const;
 const passkeyList = listOf(passkeyShape, "PasskeyList");
@@ -74,7 +74,7 @@ interface BrowserPerson {
   sessionId: string;
 }
 
-/** A passkey is a browser's: a token on a command line could add one that nobody holds. */
+/** Requires a browser session: a token on a command line could add a passkey that nobody holds. */
 function requireBrowser({ person: { id, sessionId } }: PersonPrincipal): BrowserPerson {
   if (sessionId !== null) return { id, sessionId };
   throw forbidden("Passkeys are managed at a browser: sign in there and open /settings.");
@@ -107,7 +107,7 @@ const additionOptions = endpoint("POST", "/v1/passkeys/options", {
     if (!person) throw gone();
     const nowSeconds = clock.nowSeconds();
     const session = (await sessionStore.list(id, nowSeconds)).find((one) => one.id === sessionId);
-    // Whoever finds a browser unlocked must not make themselves a way in that lasts.
+    // A stranger at an unlocked browser must not be able to add permanent access.
     if (!session || session.createdAt + freshMinutes * 60 < nowSeconds) throw stale();
     return { ...(await passkeys.additionOptions(person, sessionId, originIn(req))) };
   },
@@ -201,7 +201,10 @@ async function signIn(exchange: Exchange, deps: PasskeyRouteDeps, attempts: Atte
   return Response.json(body, { headers: { ...noStore, "set-cookie": cookie } });
 }
 
-/** Another site's page must not sign its visitors in here as somebody else. Gives the page's origin. */
+/**
+ * Requires a request from one of the gateway's own pages: another site must not sign its visitors in here as somebody
+ * else. Returns the page's origin.
+ */
 function requireOwnPage({ req }: Exchange, { isOwnOrigin }: PasskeyRouteDeps): string {
   const origin = req.headers.get("origin");
   if (origin !== null && isOwnOrigin(origin, req)) return origin;
@@ -210,7 +213,7 @@ function requireOwnPage({ req }: Exchange, { isOwnOrigin }: PasskeyRouteDeps): s
   });
 }
 
-/** A session's request was let in only with an origin of ours. */
+/** Returns the origin. A session's request was accepted only with one of the gateway's own. */
 function originIn({ headers }: IncomingRequest): string {
   const origin = headers.get("origin");
   if (origin !== null) return origin;
@@ -238,7 +241,7 @@ function stale(): GatewayError {
   );
 }
 
-/** Removed between authentication and here. */
+/** Returns the error for a person who was deleted after authentication. */
 function gone(): GatewayError {
   return new GatewayError("not_found", "This is not there any more. Load the page again.");
 }

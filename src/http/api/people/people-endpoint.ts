@@ -1,13 +1,13 @@
-// What the endpoints for people have in common: who may ask.
+// Shared parts of the endpoints for people: who may call them.
 import { requireScope } from "../../../policy/authorize.ts";
 import { type EndpointDeps, personEndpoints } from "../endpoint.ts";
 
-/** Endpoints for everybody who is signed in. */
+/** Returns endpoints for every signed-in person. */
 export function peopleEndpoints<Deps extends EndpointDeps>() {
   return personEndpoints<Deps>({ tag: "People", errors: [], admit: (principal) => principal });
 }
 
-/** Endpoints for what a login that was allowed less than the person must not do: they need `keys:manage`, as all sessions have it. */
+/** Returns endpoints that a restricted login must not use: they need `keys:manage`, which all sessions have. */
 export function managingEndpoints<Deps extends EndpointDeps>() {
   return personEndpoints<Deps>({
     tag: "People",

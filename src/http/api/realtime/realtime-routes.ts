@@ -1,4 +1,4 @@
-// OpenAI's realtime API: a WebSocket to a server of the model that has it, governed and counted response by response.
+// OpenAI's realtime API: a WebSocket to a server of the model, with limits and usage for each response.
 
 import { z } from "zod";
 import { fieldError, GatewayError, invalidRequest } from "../../../base/errors.ts";
@@ -32,7 +32,7 @@ export interface RealtimeRouteDeps extends InferenceRouteDeps {
   longConnections: Pick<LongConnections, "open">;
 }
 
-/** The subprotocol of OpenAI's clients in browsers, which have their key in another one beside it. */
+/** The subprotocol of OpenAI's clients in browsers, which put their key into a second one. */
 const protocol = "realtime";
 const query = z.object({ model: modelId });
 
@@ -66,7 +66,7 @@ export function realtimeRoutes(deps: RealtimeRouteDeps): ScopedRoute[] {
 async function connect(exchange: Exchange, deps: RealtimeRouteDeps): Promise<PlainAnswer | UpgradeAnswer> {
   const { req } = exchange;
   if (!asksForWebSocket(req)) return upgradeRequired("/v1/realtime", "as the clients of OpenAI's SDKs do");
-  // A browser sends its cookie whatever page asks it to connect: the key itself counts, now and later.
+  // A browser sends its cookie for any page, so the key itself is checked, now and later.
   const asks = credentialOf(exchange, deps);
   const holds = credentialOf(exchange, deps, true);
   const principal = await asks();
@@ -85,9 +85,9 @@ async function connect(exchange: Exchange, deps: RealtimeRouteDeps): Promise<Pla
     throw fieldError("model", `\`${shown(name)}\` does not support realtime. GET /v1/models shows capabilities.`);
   }
   requireUnguarded(model);
-  // For who has used up its requests nothing is opened.
+  // If the caller's requests are used up, no connection is opened.
   await deps.admitter.refuseSpent(principal, { onLimits: () => {} });
-  // The request ends as the session begins, which has a connection to a server for as long as it lasts.
+  // The HTTP request ends when the session begins. The session holds a connection to a server, so it takes its own slot.
   let slot: OpenSlot | undefined = deps.openRequests.enter(principal);
   let connection: OpenLongConnection | undefined;
   const over = () => {
@@ -133,7 +133,7 @@ interface Asked {
   over(): void;
 }
 
-/** Returns the principal of the key as it is when it is called. `isCheck`: as in `PresentedCredentials`. */
+/** Returns the current principal of the key. `isCheck` is that of `PresentedCredentials`. */
 function credentialOf(
   exchange: Exchange,
   { authenticator }: RealtimeRouteDeps,
@@ -153,7 +153,7 @@ function credentialOf(
   };
 }
 
-/** At the first deployment that takes it. Rejects with the refusal of the last one. */
+/** Connects to the first deployment that accepts. Rejects with the refusal of the last one. */
 async function opened(exchange: Exchange, asked: Asked, deps: RealtimeRouteDeps): Promise<RealtimeSession> {
   const { name, model } = asked;
   const own = ownDeployments(model);
@@ -211,7 +211,7 @@ function sessionAt(
   });
 }
 
-/** A conversation as it is spoken begins with nothing. */
+/** A spoken conversation begins without a prompt. */
 const workload = { promptTokens: 0, maxCompletionTokens: undefined, width: 1, prefix: () => undefined };
 
 /** Throws `invalid_request`. */

@@ -1,4 +1,4 @@
-// What is answered where a WebSocket begins, and the request asks for none.
+// The answer for a WebSocket endpoint if the request does not ask for one.
 import { z } from "zod";
 import { invalidRequest } from "../../../base/errors.ts";
 import { renderError } from "../../../wire/errors.ts";
@@ -12,7 +12,7 @@ export const noWebSocket: NonNullable<RouteDoc["otherResponses"]> = {
   },
 };
 
-/** `instead`: what else can be sent, as the end of a sentence. */
+/** `instead` describes another way, as the end of a sentence. */
 export function upgradeRequired(path: string, instead: string): PlainAnswer {
   const error = invalidRequest(
     `GET ${path} is a WebSocket: send \`Connection: Upgrade\` and \`Upgrade: websocket\`, ${instead}.`,

@@ -1,4 +1,4 @@
-// How responses in the background are begun, followed and stopped by HTTP.
+// Starts, follows and stops background responses over HTTP.
 import { fieldError, type GatewayError, invalidRequest } from "../../../base/errors.ts";
 import type { BackgroundStore, StoredResponse } from "../../../domain/models/stored-response.ts";
 import type { Principal } from "../../../domain/principal.ts";
@@ -20,11 +20,11 @@ export interface FollowDeps extends Pick<InferenceRouteDeps, "clock" | "stopping
   backgroundRuns: BackgroundRuns;
 }
 
-/** How long a client waits to hear that it was stopped: by another replica, or with a store that has just gone away. */
+/** Milliseconds that a client waits for a stop, which another replica may have to make, or a store that has just become unavailable. */
 const stoppedMs = 5_000;
 const pollMs = 100;
 
-/** Answers with the response as it waits, or with its events; either way it goes on when its client leaves. */
+/** Answers with the waiting response, or with its events. In both cases the response continues when its client leaves. */
 export async function beginInBackground(
   exchange: Exchange,
   principal: Principal,
@@ -48,7 +48,7 @@ export async function beginInBackground(
   return Response.json(run.queued);
 }
 
-/** The events of a response from the one after `after` on, and those that come. Throws where they are not kept (any more). */
+/** Sends the events of a response after number `after`, and later ones. Throws if they are not stored (any more). */
 export async function followStored(
   exchange: Exchange,
   principal: Principal,
@@ -63,8 +63,8 @@ export async function followStored(
 }
 
 /**
- * Asks for the end of a response and waits for it; a response that had ended before stays as it was. Reports whether there is
- * such a response. Reads no content, which has to wait for a turn.
+ * Asks a response to stop and waits for its end; a response that has already ended stays as it is. Returns whether
+ * the response exists. Reads no content, which would have to wait for a turn.
  */
 export async function cancelStored(
   principal: Principal,

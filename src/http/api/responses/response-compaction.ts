@@ -1,4 +1,4 @@
-// Makes a long conversation short: a model sums it up, and the client keeps the summary sealed.
+// Shortens a long conversation: a model summarises it, and the client keeps the sealed summary.
 import { fieldError, GatewayError } from "../../../base/errors.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import { dialects } from "../../../requests/dialects/dialects.ts";
@@ -10,7 +10,7 @@ import type { Answer, Exchange } from "../../exchange/route.ts";
 import { type InferenceRouteDeps, runFor } from "../inference-answer.ts";
 import { responseOwnerOf } from "../response-owner.ts";
 
-/** Answers POST /v1/responses/compact: what the user said stays as it was said, and a sealed summary stands for the rest. */
+/** Answers POST /v1/responses/compact: the user's messages stay unchanged, and a sealed summary replaces the rest. */
 export async function compact(exchange: Exchange, principal: Principal, deps: InferenceRouteDeps): Promise<Answer> {
   const limits = deps.requestLimits();
   const { body } = await readJsonBody(exchange.req, limits);
@@ -45,7 +45,7 @@ export async function compact(exchange: Exchange, principal: Principal, deps: In
   return { ...answer, body: JSON.stringify(compaction) };
 }
 
-/** The client drops what was said once it has the summary: half of one would lose the other half for good. */
+/** Requires a complete summary: the client drops the conversation, so a partial one would lose the rest for good. */
 function requireWhole({ status, headrace }: Json): void {
   if (status === undefined || status === "completed") return;
   if (headrace !== undefined) {
@@ -55,13 +55,13 @@ function requireWhole({ status, headrace }: Json): void {
   throw new GatewayError("upstream_error", message);
 }
 
-/** A message as items of a response are, where the client left out what is usual of it. */
+/** Returns a message as a response item, with defaults for members that the client left out. */
 function messageItem({ content, ...item }: Json, id: string): Json {
   const parts = typeof content === "string" ? [{ type: "input_text", text: content }] : content;
   return { id, status: "completed", ...item, type: "message", content: parts };
 }
 
-/** With those of the response that it goes on from. */
+/** Returns the items of the request, including those of the response that it continues. */
 async function itemsOf(
   { previous_response_id, input }: Json,
   { req }: Exchange,
@@ -80,7 +80,7 @@ async function itemsOf(
   return { items: whole, heldBytes };
 }
 
-/** What else the request has is asked of the model, and checked as that. */
+/** Checks only these members; the model request validates the rest. */
 function requireUnderstood({ previous_response_id: previous, conversation }: Json): void {
   const isGiven = (value: unknown) => value !== undefined && value !== null;
   if (isGiven(previous) && typeof previous !== "string") {

@@ -1,4 +1,4 @@
-// OpenAI's Responses: a model is asked.
+// OpenAI's Responses: model requests.
 import { z } from "zod";
 import { encodeByteText } from "../../../base/bytes/byte-text.ts";
 import type { MaybePromise } from "../../../base/deferred.ts";
@@ -117,7 +117,7 @@ function countRoute(deps: CountRouteDeps): ScopedRoute {
   };
 }
 
-/** `runs`: as in `answerInference`. */
+/** `runs` is that of `answerInference`. */
 export function createRoute<Deps extends InferenceRouteDeps>(deps: Deps, runs: Runs<Deps>): ScopedRoute {
   return {
     method: "POST",
@@ -143,7 +143,7 @@ export function createRoute<Deps extends InferenceRouteDeps>(deps: Deps, runs: R
   };
 }
 
-/** A stream that is asked for may begin with its end. */
+/** If a stream was requested, an early error may be its only event. */
 async function orFailedStream(
   answered: MaybePromise<Answer>,
   exchange: Exchange,
@@ -157,7 +157,7 @@ async function orFailedStream(
   }
 }
 
-/** One in the background is begun, and goes on by itself. */
+/** Runs the request, or starts it in the background. */
 function runOrBegin(
   exchange: Exchange,
   principal: Principal,
@@ -177,7 +177,7 @@ function connect(exchange: Exchange, opener: Principal, deps: ResponseRouteDeps)
     ...{ clientAddress, requestId },
     whyNotLocal: () => exchange.whyNotLocal(),
   };
-  // A browser sends its cookie whatever page asks it to connect.
+  // A browser sends its cookie for any page, so a cookie does not authenticate here.
   if (presented.authorization === null && presented.apiKey === null) throw invalidApiKey("missing");
   if (deps.stopping.begun) throw stoppingError();
   return upgradeToResponses(exchange, {
@@ -188,7 +188,7 @@ function connect(exchange: Exchange, opener: Principal, deps: ResponseRouteDeps)
     tagHeader: req.headers.get(tagHeader),
     priorityHeader: req.headers.get(priorityHeader),
     cacheHeader: req.headers.get(cacheHeader),
-    // What has ended since the last message, ends here as well.
+    // If the credential has ended since the last message, the connection ends too.
     async principal() {
       const principal = await deps.authenticator.authenticate(presented);
       requireScope(principal, "chat:write");
@@ -205,8 +205,8 @@ function isOverflow(error: unknown): error is GatewayError {
 }
 
 /**
- * A stream that says that the conversation is too long: Codex makes it shorter where it reads that in an event, and gives up
- * where the status of the answer says so.
+ * Returns a stream that reports a conversation as too long. Codex shortens the conversation if an event says so, and
+ * gives up if the status does.
  */
 function failedStream({ requestId, line }: Exchange, error: GatewayError, deps: InferenceRouteDeps): Answer {
   const writer = responseFormat.writer({

@@ -1,4 +1,4 @@
-// The WebSocket of Responses: each message asks for a response, whose events come back as messages.
+// The WebSocket of Responses: each message requests a response, whose events are sent as messages.
 
 import type { MemoryAccount } from "../../../base/bytes/buffered-bytes.ts";
 import type { MessageLinkListener } from "../../../base/bytes/message-link.ts";
@@ -21,12 +21,12 @@ import { noteRefused } from "../usage/refused-inference.ts";
 import { parseMessage, readMessage, streamIdOf } from "./socket-message.ts";
 import { answerMessage, maxUnsentBytes, type SocketStream } from "./socket-request.ts";
 
-/** Messages that wait for the response before theirs. */
+/** Maximum messages that wait for an earlier response. */
 const maxWaiting = 8;
-/** Refusals that a client does not read, which sends on. */
+/** Maximum unread bytes of refusals for a client that keeps sending. */
 const maxUnreadBytes = 1024 * 1024;
 
-/** Errors after which the connection has no credential any more. */
+/** Errors after which the connection has no valid credential. */
 const endsConnection: ReadonlySet<string> = new Set<ErrorCode>(["invalid_api_key", "token_expired"]);
 
 export interface ResponseSocketDeps extends InferenceRouteDeps {
@@ -36,13 +36,13 @@ export interface ResponseSocketDeps extends InferenceRouteDeps {
 
 export interface ResponseSocketOptions {
   deps: ResponseSocketDeps;
-  /** Makes a request of its own for each message, at the connection's place. */
+  /** Creates a request for each message, in the connection's slot. */
   message(lender: SlotLender): MessageRequest;
   /** The principal that opened the connection. */
   opener: Principal;
-  /** Returns the principal that the credential of the connection gives now; throws where the credential has ended. */
+  /** Returns the current principal of the connection's credential. Throws if the credential has ended. */
   principal(): Principal | Promise<Principal>;
-  /** Resolves where the credential still permits the connection; rejects where it does not. */
+  /** Resolves if the credential still permits the connection; rejects otherwise. */
   holds(): Promise<void>;
   memoryAccount: MemoryAccount;
   /** `x-headrace-tags` of the request that opened the connection. */
@@ -52,8 +52,8 @@ export interface ResponseSocketOptions {
 }
 
 /**
- * Throws `invalid_request` where the request is none for a WebSocket, and `rate_limit_exceeded` or `service_unavailable`
- * where no further connection may be opened.
+ * Throws `invalid_request` if the request is no WebSocket request, and `rate_limit_exceeded` or `service_unavailable`
+ * if no further connection may be opened.
  */
 export function upgradeToResponses(exchange: Exchange, options: ResponseSocketOptions): UpgradeAnswer {
   const checked = checkUpgradeRequest(exchange.req, undefined);
@@ -79,18 +79,18 @@ export function upgradeToResponses(exchange: Exchange, options: ResponseSocketOp
   };
 }
 
-/** One response after the other, in the order in which they are asked for. */
+/** Runs responses one after the other, in the order of their messages. */
 class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
   setIndex = noIndex;
   #link!: WebSocketLink;
   readonly #options: ResponseSocketOptions;
   readonly #clientGone = new Cancellation();
   readonly #connection: OpenLongConnection;
-  /** Among the open requests of the key, for as long as the connection lasts; its messages use it one after the other. */
+  /** The slot of the connection among the key's open requests; its messages use the slot one after the other. */
   readonly #slot: OpenSlot;
   #isSlotLent = false;
   readonly #held: HeldResponses;
-  /** On the account of the connection, as is the one that is answered. */
+  /** Waiting messages, counted on the connection's account like the one that is being answered. */
   readonly #waiting: Buffer[] = [];
   #stream: SocketStream | undefined;
   #busy = false;
@@ -132,7 +132,7 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
     slot.release();
   }
 
-  /** An answer that is under way ends by itself, with the reason. */
+  /** A running answer ends by itself, with the reason. */
   stop(): void {
     if (!this.#busy) this.#link.close(closeCodes.goingAway, "the server is being stopped");
   }
@@ -160,7 +160,7 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
     this.#options.deps.stopping.remove(this);
     for (const { length } of this.#waiting.splice(0)) this.#options.memoryAccount.release("requests", length);
     this.#clientGone.cancel();
-    // The relay says nothing to a client that has left.
+    // The relay sends nothing to a client that has left.
     this.#stream?.over();
     this.#held.release();
     if (!this.#isSlotLent) this.#slot.release();
@@ -185,7 +185,7 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
 
   #next(): void {
     if (this.#busy || this.#clientGone.cancelled) return;
-    // Whoever does not read what was answered is answered nothing more.
+    // A client that does not read its answers gets no more.
     if (this.#link.unsentBytes > maxUnsentBytes) return;
     const bytes = this.#waiting.shift();
     if (!bytes) return;
@@ -237,7 +237,7 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
       this.#fail(error, streamId);
       if (endsConnection.has(error.code)) this.#link.close(closeCodes.policyViolation, "the credential has ended");
     } finally {
-      // One that ended after its connection holds nothing for it.
+      // If the connection has ended, its bytes are released here.
       if (this.#clientGone.cancelled) this.#held.release();
     }
   }

@@ -1,4 +1,4 @@
-// What a message over the WebSocket of Responses asks for.
+// Reads a message of the Responses WebSocket.
 import { ByteSpan } from "../../../base/bytes/byte-span.ts";
 import { fieldError, invalidRequest } from "../../../base/errors.ts";
 import { parseOnceRead } from "../../../base/text/json-object.ts";
@@ -6,18 +6,18 @@ import { bodyMass, JsonTextError } from "../../../base/text/json-text.ts";
 import { isObject, type Json } from "../../../requests/dialects/response/json.ts";
 
 export interface SocketMessage {
-  /** The body of the request for a response. */
+  /** Body of the request for a response. */
   body: ByteSpan;
-  /** Whether a model is asked; else what it would be asked with is only made ready to be gone on from. */
+  /** True if a model is asked. If false, the input is only stored, so that later responses can continue from it. */
   generates: boolean;
 }
 
-/** The client's name for a line of conversation, which its events repeat; undefined where it names none. */
+/** Returns the client's name for a conversation thread, which its events repeat; undefined if it names none. */
 export function streamIdOf({ stream_id: id }: Json): string | undefined {
   return typeof id === "string" && streamIdPattern.test(id) ? id : undefined;
 }
 
-/** The most that `limits.depth` can be. */
+/** Maximum value of `limits.depth`. */
 const maxDepth = 1_000;
 const streamIdPattern = /^[\x21-\x7e]{1,128}$/;
 
@@ -26,7 +26,7 @@ export function parseMessage(bytes: Buffer): Json {
   let message: unknown;
   try {
     const text = bytes.toString();
-    // The body that is written of the message is checked as the body of any request.
+    // The body that is written from the message is checked like any request body.
     message = parseOnceRead(text, { depth: maxDepth, ...bodyMass }).value;
   } catch (error) {
     const why = error instanceof JsonTextError ? ` This one cannot be used: ${error.message}.` : "";
@@ -35,7 +35,7 @@ export function parseMessage(bytes: Buffer): Json {
   return isObject(message) ? message : {};
 }
 
-/** What belongs to the connection is no part of the body. Throws `invalid_request`. */
+/** Separates members of the connection from the body. Throws `invalid_request`. */
 export function readMessage({ type, stream_id: streamId, generate, ...body }: Json): SocketMessage {
   if (type !== "response.create") {
     throw invalidRequest("type: must be response.create, the one message that is understood here.");

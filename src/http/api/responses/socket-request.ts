@@ -1,4 +1,4 @@
-// One response that is asked for over a WebSocket: its call of a model, and its events as messages.
+// A response that is requested over a WebSocket: its model call, and its events as messages.
 
 import type { MemoryAccount } from "../../../base/bytes/buffered-bytes.ts";
 import { decodeByteText, encodeByteText } from "../../../base/bytes/byte-text.ts";
@@ -33,7 +33,7 @@ import type { InferenceRouteDeps } from "../inference-answer.ts";
 import { responseOwnerOf } from "../response-owner.ts";
 import type { SocketMessage } from "./socket-message.ts";
 
-/** With more unsent than this the client is behind, and its engine is not read. */
+/** Unsent bytes above which the client is behind, so that its engine is not read. */
 export const maxUnsentBytes = 256 * 1024;
 
 export interface SocketRequestOptions {
@@ -46,20 +46,21 @@ export interface SocketRequestOptions {
   streamId: string | undefined;
   /** `x-headrace-tags` of the request that opened the connection. */
   tagHeader: string | null;
-  /** `x-headrace-priority` of it. */
+  /** `x-headrace-priority` of the same request. */
   priorityHeader: string | null;
-  /** `x-headrace-cache` of it. */
+  /** `x-headrace-cache` of the same request. */
   cacheHeader: string | null;
-  /** Told of the stream, once there is one. */
+  /** Called with the stream, once there is one. */
   begun(stream: SocketStream): void;
 }
 
-/** Refusals before anything of a turn was done: the client sends the same turn again. */
+/** Refusals before any processing: the client sends the same message again. */
 const sentAgain = new Set<ErrorCode>(["rate_limit_exceeded", "service_unavailable"]);
 
 /**
- * Resolves with the error of an answer that ended with one, once all of the answer is told; rejects where there was none. A
- * turn that fails evicts the response that it went on from (OpenAI, "WebSocket mode"): the client begins anew with whole input.
+ * Resolves with the error of an answer that ended with one, after the whole answer was sent; rejects if there was no
+ * answer. A failed message evicts the response that it continued from (OpenAI, "WebSocket mode"), so the client
+ * restarts with the whole input.
  */
 export async function answerMessage(
   { body, generates }: SocketMessage,
@@ -96,7 +97,7 @@ async function answerTurn(
     hold: (bytes: number) => exchange.hold(bytes),
     heldItems: (id: string) => held.find(id),
   };
-  // For who has used up its requests nothing is read.
+  // If the caller's requests are used up, nothing is read.
   if (sent.namesKept) await deps.admitter.refuseSpent(principal, { onLimits: () => {} });
   const request = sent.namesKept ? await withKeptInput(sent, deps, kept) : sent;
   exchange.trace?.asked(request);
@@ -113,8 +114,8 @@ async function answerTurn(
 }
 
 /**
- * Answers with a response without output, which later ones can go on from: no model is asked, and nothing is charged. The
- * connection alone holds it, and its members say so.
+ * Answers with a response without output that later ones can continue from: no model is asked, and nothing is
+ * charged. Only the connection holds the response, which its members say.
  */
 async function makeReady(
   request: DecodedRequest,
@@ -137,10 +138,10 @@ async function makeReady(
   held.add(id, ownItems(request.body["input"]));
 }
 
-/** A request for a response as it came by a message. */
+/** A request for a response that arrived as a message. */
 class SocketCall implements InferenceCall<void> {
   ended: () => void = () => {};
-  /** Why an answer that had begun broke off. */
+  /** Reason why an answer that had begun broke off. */
   fault: GatewayError | undefined;
   readonly request: DecodedRequest;
   readonly priority: Priority | undefined;
@@ -218,7 +219,7 @@ class SocketCall implements InferenceCall<void> {
     answer(stream);
   }
 
-  /** What is not kept can be gone on from over this connection alone. */
+  /** A response that is not stored can be continued only over this connection. */
   #hold(response: Json): void {
     const { id, store, status, output } = response;
     const isWhole = status === "completed" || status === "incomplete";
@@ -232,18 +233,18 @@ class SocketCall implements InferenceCall<void> {
 export class SocketStream implements ClientStream {
   onDrain: (() => void) | undefined;
   readonly #link: WebSocketLink;
-  /** What each event begins with: the name of the client's line of conversation, where it gave one. */
+  /** Beginning of each event: the client's name of the conversation thread, if it gave one. */
   readonly #begin: string;
   readonly #ended: (response: Json | undefined) => void;
 
-  /** `ended` is given the response of the last event, where it has one. */
+  /** `ended` gets the response of the last event, if there is one. */
   constructor(link: WebSocketLink, streamId: string | undefined, ended: (response: Json | undefined) => void) {
     this.#link = link;
     this.#begin = streamId === undefined ? "" : `{"stream_id":${JSON.stringify(streamId)},`;
     this.#ended = ended;
   }
 
-  /** Events come whole. */
+  /** Each write contains complete events. */
   write(bytes: string): boolean {
     for (const event of bytes.split("\n\n")) {
       const start = event.indexOf("data: ");

@@ -1,4 +1,4 @@
-// Stored responses: read, with the items that they were asked with, stopped and deleted, as OpenAI's API has it.
+// Stored responses: read with their input items, stopped and deleted, as in OpenAI's API.
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import type { Clock } from "../../../base/clock.ts";
@@ -22,12 +22,12 @@ const route = keptRoutes({ base: "/v1/responses/:id", tag: "Stored responses", n
 export interface StoredResponseRouteDeps extends FollowDeps {
   responses: Pick<ResponseStore, "find" | "chain" | "delete">;
   clock: Clock;
-  /** Read for every request: a reload may change them. */
+  /** Called for every request, because a reload may change the limits. */
   requestLimits(): RequestLimits;
 }
 
 const asked = z.string().max(128).optional();
-/** What a response has is what it was answered with: nothing more is added to it later, so this changes nothing. */
+/** A stored response has only what it was answered with, so this parameter has no effect. */
 const include = asked.meta({ description: "accepted, without effect: a response is returned as it was answered" });
 const responseQuery = z.object({
   include,
@@ -147,8 +147,8 @@ async function listItems(exchange: Exchange, principal: Principal, deps: StoredR
 }
 
 /**
- * Each once: an item that was named again stands where it came first. Some servers repeat their ids; a list goes on behind an
- * id, so what is another item gets one of its own there.
+ * Returns each input item once: a repeated item stays at its first position. Some servers repeat ids, but a list
+ * continues after an id, so a different item with the same id gets its own.
  */
 async function inputOf(
   { id, input, response }: StoredResponse,
@@ -157,7 +157,7 @@ async function inputOf(
   { responses, clock, requestLimits }: StoredResponseRouteDeps,
 ): Promise<(StoredItem & { id: string })[]> {
   const { bodyBytes } = requestLimits();
-  // Its answer, which is no part of what it was asked with, may have come to more than a request has.
+  // The stored answer, which is no input, may be longer than a request is allowed to be.
   const chain = await responses.chain(responseOwnerOf(principal), id, clock.nowSeconds(), 2 * bodyBytes, mayRead);
   const output = objectsOf(response["output"]).length;
   const all = "items" in chain ? chain.items.slice(0, chain.items.length - output) : input;
@@ -186,7 +186,7 @@ function idOf({ params }: Exchange): string {
   return params["id"] ?? "";
 }
 
-/** The same answer for one that never was, that is gone, and that is somebody else's. */
+/** Returns the same error for a response that never existed, was deleted, or belongs to another account. */
 function notFound(id: string): GatewayError {
   return new GatewayError(
     "not_found",

@@ -1,4 +1,4 @@
-// The way back from the authorization server of an MCP server, where a person allowed us their account.
+// The callback of an MCP server's authorization server, where a person connected an account.
 import type { BrowserSessions } from "../../../accounts/browser-sessions.ts";
 import type { Clock } from "../../../base/clock.ts";
 import { GatewayError } from "../../../base/errors.ts";
@@ -16,7 +16,7 @@ export interface ToolCallbackDeps {
   clock: Clock;
 }
 
-/** The page of the dashboard on which one's accounts are. */
+/** The dashboard page with a person's connected accounts. */
 const accountsPage = "/tools";
 
 export function toolCallbackRoutes(deps: ToolCallbackDeps): PageRoute[] {

@@ -1,4 +1,4 @@
-// The endpoints of one's own accounts at MCP servers, and the list by which operators see who has connected one.
+// The endpoints for a person's accounts at MCP servers, and the list of connected people for operators.
 import { z } from "zod";
 import { Attempts } from "../../../accounts/attempts.ts";
 import { forbidden } from "../../../base/errors.ts";
@@ -33,7 +33,7 @@ export interface ToolConnectionRouteDeps extends EndpointDeps {
   pageOrigin(req: IncomingRequest): string | undefined;
 }
 
-/** Each asks the server and its authorization server several things. */
+/** Maximum starts per minute, because each sends several requests to the server and its authorization server. */
 const startsPerMinute = 20;
 
 const endpoint = personEndpoints<ToolConnectionRouteDeps>({
@@ -141,7 +141,7 @@ const listPeople = adminEndpoint("GET", "/v1/admin/tools/connections", {
   },
 });
 
-/** Authorization servers fetch it, from anywhere. */
+/** Public, because authorization servers fetch the document from anywhere. */
 function document({ connectFlow }: ToolConnectionRouteDeps): ApiRoute {
   return {
     method: "GET",

@@ -1,11 +1,11 @@
-// Answers as CSV, sent piece by piece as fast as the client takes them.
+// Sends answers as CSV, piece by piece, at the client's pace.
 import type { ClientStream } from "../../../base/bytes/client-stream.ts";
 import type { Cancellation } from "../../../base/cancellation.ts";
 import { toGatewayError } from "../../../wire/errors.ts";
 import { csvType } from "../../content/csv.ts";
 import type { Exchange, StreamedAnswer } from "../../exchange/route.ts";
 
-/** The first piece is made before the answer begins, so that what fails at once is still an error answer. */
+/** The first piece is computed before the answer begins, so that an early failure is an error response. */
 export async function csvAnswer(exchange: Exchange, pieces: AsyncGenerator<string>): Promise<StreamedAnswer> {
   const first = await pieces.next();
   const log = exchange.defer();
@@ -19,9 +19,9 @@ export async function csvAnswer(exchange: Exchange, pieces: AsyncGenerator<strin
       client.end();
       log.finish();
     } catch (error) {
-      // The connection breaks off: an answer that ends in order would look complete.
+      // The connection is broken off, because an answer with a regular end would look complete.
       client.abort();
-      // A client that left while a piece waited for its turn had no fault.
+      // If the client left while a piece waited for its turn, there was no fault.
       log.finish(clientGone.cancelled ? undefined : toGatewayError(error));
     }
   };

@@ -1,4 +1,4 @@
-// Figures of an account by step and group, summed from the rows of a usage report as they are read.
+// Figures of an account by step and group, summed from the rows of a usage report while they are read.
 
 import { z } from "zod";
 import { usdOf } from "../../../base/money.ts";
@@ -6,12 +6,12 @@ import type { UsageGroup, UsagePosition, UsageQuery, UsageReports, UsageSums } f
 import { firstTokenMs, rounded, shownSpeed, speed } from "./speed-wire.ts";
 
 const pageRows = 1_000;
-/** More are not read for one answer; what they have is in the sums of all, and so among the others of each chart. */
+/** Maximum rows for one answer. Further rows count only in the total, and so in the "others" of each chart. */
 const maxRows = 100_000;
-/** Groups that one chart has room for, and one more, so that a chart never says "1 other". */
+/** Groups in one chart, plus one, so that a chart never shows "1 other". */
 const ofOneChart = 8;
 
-/** Unix seconds of the first step, seconds of each, and how many there are. */
+/** Start of the first step in Unix seconds, the length of a step in seconds, and the number of steps. */
 export interface Steps {
   start: number;
   step: number;
@@ -44,7 +44,7 @@ export const rankingShape = z.object({
   ...{ first_token_ms: ranks, tokens_per_second: ranks },
 });
 
-/** A mean counts for as much as was measured of it: who streamed one short answer is not the slowest of all. */
+/** Weights of means, by the amount measured: one short streamed answer must not make a group the slowest. */
 const weights: Readonly<Record<(typeof charts)[number], (sums: UsageSums) => number>> = {
   requests: ({ requests }) => requests,
   total_tokens: ({ promptTokens, completionTokens }) => promptTokens + completionTokens,
@@ -60,7 +60,7 @@ const nothing: Readonly<UsageSums> = {
   ...{ timed: 0, firstTokenMs: 0, generatedTokens: 0, generationMs: 0 },
 };
 
-/** Adds a part of `more`, all of it unless said. */
+/** Adds a part of `more`, by default all of it. */
 function add(sums: UsageSums, more: UsageSums, part = 1): void {
   sums.requests += more.requests * part;
   sums.promptTokens += more.promptTokens * part;
@@ -77,7 +77,7 @@ function add(sums: UsageSums, more: UsageSums, part = 1): void {
   sums.generationMs += more.generationMs * part;
 }
 
-/** The sums of a span of which the last bucket may be taken in part. */
+/** Returns the sums of a period whose last bucket may count in part. */
 export async function sumsUntil(reports: UsageReports, query: UsageQuery, until: number): Promise<UsageSums> {
   const sums = { ...nothing };
   for await (const row of rowsOf(reports, { ...query, groupBy: [] })) {
@@ -86,7 +86,7 @@ export async function sumsUntil(reports: UsageReports, query: UsageQuery, until:
   return sums;
 }
 
-/** The sums of one group, or of all. */
+/** The sums of one group, or of all groups. */
 class StepSums {
   readonly all: UsageSums = { ...nothing };
   readonly #steps: Steps;
@@ -125,11 +125,11 @@ export async function stepSums(reports: UsageReports, query: UsageQuery, steps: 
 }
 
 export interface RankedGroups {
-  /** Those that a chart shows, the one with the most requests first. */
+  /** Groups that a chart shows, the one with the most requests first. */
   groups: { id: string | null; sums: StepSums }[];
-  /** For each chart, places in `groups`. */
+  /** For each chart, indexes into `groups`. */
   ranking: z.infer<typeof rankingShape>;
-  /** Those that no chart shows included. */
+  /** Number of groups, including those that no chart shows. */
   count: number;
 }
 

@@ -1,4 +1,4 @@
-// All that a page needs to show how an account does, in one answer that may be asked for every few seconds.
+// Everything that the overview page shows about an account, in one answer that clients may request every few seconds.
 
 import { z } from "zod";
 import { GatewayError, refusalReasons } from "../../../base/errors.ts";
@@ -40,7 +40,7 @@ export interface OverviewRouteDeps
 
 const hour = 3_600;
 const day = 24 * hour;
-/** `bucket`: as reports count; `step`: as it is shown. */
+/** `bucket`: the unit of reports; `step`: the unit of the charts. */
 const ranges = {
   "24h": { bucket: "hour", step: hour, count: 24 },
   "7d": { bucket: "hour", step: 6 * hour, count: 28 },
@@ -49,7 +49,7 @@ const ranges = {
 const rangeNames = ["24h", "7d", "30d"] as const;
 const groups = ["model", "key", "app"] as const satisfies readonly UsageGroup[];
 const shownErrors = 6;
-/** The time before ends within a bucket, which is taken in part: in so many parts, or the answer would never be the same. */
+/** The previous period ends within a bucket, which counts in part. The part is rounded to this fraction, so that answers can be cached. */
 const partsOfBucket = 60;
 const keptAnswers = 64;
 const endOfTime = 253_402_300_800;
@@ -135,7 +135,7 @@ type Slow = Omit<Overview, "object" | "range" | "group_by" | "account">;
 
 export function overviewRoutes(deps: OverviewRouteDeps): ScopedRoute[] {
   const kept = new KeptBriefly<Slow>(deps.clock, keptAnswers);
-  // However many views are asked for: SQLite sums in the thread that serves requests.
+  // Views are computed one at a time: SQLite sums in the thread that serves requests.
   const turns = new Turns(1, keptAnswers);
   return [
     {
@@ -176,7 +176,7 @@ function tooMany(): Promise<never> {
   return Promise.reject(error);
 }
 
-/** What two principals have to have in common to see the same. */
+/** Returns what two principals must have in common to see the same figures. */
 function viewOf(principal: Principal, { range, group_by }: Asked): string {
   const { account, environment, appId, person, scopes } = principal;
   const names = [seesUsageOf(principal), ownOnly(principal), person?.id, person?.role, scopes.has("keys:manage")];

@@ -1,4 +1,4 @@
-// Which requests limits refused, by hour.
+// Requests that limits refused, by hour.
 import { z } from "zod";
 import { invalidRequest, refusalReasons } from "../../../base/errors.ts";
 import type { RefusalCount, RefusalQuery, RefusalStore } from "../../../domain/limits/refusal.ts";
@@ -108,7 +108,7 @@ function toWire(count: RefusalCount): z.infer<typeof refusalShape> {
   };
 }
 
-/** One line a reason, that of the most requests first, with the key and model of which the most were refused. */
+/** Returns one line for each reason, the most frequent first, with the key and model that were refused most often. */
 export function refusalsByReason(counts: readonly RefusalCount[]) {
   return [...Map.groupBy(counts, ({ reason }) => reason)]
     .map(([reason, all]) => {

@@ -1,4 +1,4 @@
-// What is noted of an inference request that was answered with an error before it was on the ledger.
+// Records an inference request that was answered with an error before it was in the ledger.
 import { z } from "zod";
 import type { Clock } from "../../../base/clock.ts";
 import type { ErrorCode, GatewayError } from "../../../base/errors.ts";
@@ -18,7 +18,7 @@ export interface RefusedInferenceDeps {
 const maxMessageLength = 500;
 const maxModelLength = 256;
 
-/** `durationMs`: from its head to its answer. */
+/** `durationMs` is the time from its head to its answer. */
 export function noteRefused(
   operation: BookedOperation,
   { requestId, line }: Pick<Exchange, "requestId" | "line">,
@@ -47,12 +47,12 @@ export function noteRefused(
   });
 }
 
-/** Codes whose messages may quote what a client made up. */
+/** Codes of errors whose messages may quote text of the client. */
 const quotingCodes: ReadonlySet<ErrorCode> = new Set(["invalid_request", "not_found", "previous_response_not_found"]);
 
 /**
- * What is wrong with a body is said by the names in it, and a client may have made those up: a prompt that got into the
- * place of a name would be kept. So the names of our own shapes stay, and a mark takes the place of the others.
+ * Returns the message without names that a client may have invented: a prompt in place of a name would be stored.
+ * Known names stay, and a mark replaces the others.
  */
 function keptMessage({ code, message }: GatewayError, model: string | null): string {
   if (!quotingCodes.has(code)) return message;
@@ -62,7 +62,7 @@ function keptMessage({ code, message }: GatewayError, model: string | null): str
       .replace(/^.*(?=: (?:must|is|its|some model servers) )/s, (path) =>
         path.replace(/[^.[\]]+/g, (name) => (isOurs(name) ? name : "…")),
       )
-      // From the first to the last: a name may hold such a mark itself.
+      // From the first to the last backtick, because a name may contain one.
       .replace(/`.*`/s, (quoted) =>
         quoted.split("`").every((part, i) => i % 2 === 0 || isKept(part)) ? quoted : "`…`",
       )
@@ -71,7 +71,7 @@ function keptMessage({ code, message }: GatewayError, model: string | null): str
 
 let names: ReadonlySet<string> | undefined;
 
-/** Whether it is a name of a member that some request has, however it is written, or the number of an item. */
+/** Reports whether the text is a known member name, however it is written, or the number of an item. */
 function isOurs(name: string): boolean {
   names ??= new Set([
     "body",
@@ -86,7 +86,7 @@ function namesIn({ $defs = {}, properties = {}, items, anyOf = [], oneOf = [], a
   return [...Object.keys(properties), ...[...inner, ...others].flatMap(namesIn)];
 }
 
-/** PostgreSQL keeps neither U+0000 nor half a character. */
+/** Removes what PostgreSQL cannot store: U+0000 and lone surrogates. */
 function storable(text: string, longest: number): string {
   const whole = text.length <= longest ? text : `${text.slice(0, longest - 1)}…`;
   return whole.toWellFormed().replaceAll("\0", "\ufffd");

@@ -1,4 +1,4 @@
-// What may be asked of the list of requests, and the cursor that leads to its next page.
+// Filters of the list of requests, and the cursor of its next page.
 import { z } from "zod";
 import { invalidRequest } from "../../../base/errors.ts";
 import type { Principal } from "../../../domain/principal.ts";
@@ -11,7 +11,7 @@ import { time, timeText } from "./usage-query.ts";
 
 const defaultLimit = 50;
 const maxLimit = 200;
-/** The year 10000: nothing is later. */
+/** The year 10000, after every possible time. */
 const endOfTime = 253_402_300_800;
 
 const id = (what: string) => z.string().min(1).max(256).optional().meta({ description: what });
@@ -47,7 +47,7 @@ export const requestParameters = z.object({
   end: time.optional().meta({ description: `${timeText}; only requests that began earlier are listed` }),
 });
 
-/** Undefined where an app asks for the requests of another: it has its own alone, so there are none. */
+/** Returns undefined if an app asks for requests of another app: it sees only its own, so there are none. */
 export function requestFilter(
   asked: z.output<typeof requestParameters>,
   principal: Principal,
@@ -71,12 +71,12 @@ export function requestFilter(
 
 const position = z.tuple([z.int().min(0).max(endOfTime), z.string().max(256)]);
 
-/** Opaque to clients: a place in time, whatever the filter. */
+/** Encodes a position in time, whatever the filter. Opaque to clients. */
 export function encodePosition({ at, requestId }: RequestPosition): string {
   return Buffer.from(JSON.stringify([at, requestId])).toString("base64url");
 }
 
-/** Throws `invalid_request` for anything that is no cursor of a list of requests. */
+/** Throws `invalid_request` for a text that is no cursor of a list of requests. */
 export function decodePosition(cursor: string): RequestPosition {
   const { success, data } = position.safeParse(parsed(cursor));
   if (success) return { at: data[0], requestId: data[1] };

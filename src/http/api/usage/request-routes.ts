@@ -1,4 +1,4 @@
-// Single requests, those that were refused among them: who, what, how it ended, what it cost and how long it took; never their content.
+// Single requests, including refused ones: sender, model, outcome, cost and duration, never their content.
 
 import { z } from "zod";
 import { GatewayError } from "../../../base/errors.ts";
@@ -31,7 +31,7 @@ export interface RequestRouteDeps extends EndpointDeps {
   chatWriter: Pick<ChatWriter, "flush">;
   toolContents: Pick<ToolContentStore, "find">;
   toolContentWriter: { flush(): Promise<void> };
-  /** From when on requests are kept. */
+  /** Knows since when requests are kept. */
   retention?: Pick<Retention, "keptSince">;
 }
 
@@ -104,7 +104,7 @@ async function page(
   await allWrittenSoon(deps);
   const keptSince = deps.retention?.keptSince("requests") ?? null;
   const isCut = keptSince !== null && filter.start < keptSince;
-  // What was deleted is not looked for, hour by hour, through all the sums that are still there.
+  // Deleted requests are not searched hour by hour in the sums that are still stored.
   const start = isCut ? Math.min(keptSince, filter.end) : filter.start;
   const { requests, next } = await listInTurn(exchange, principal, () =>
     deps.requestHistory.list({ ...filter, start }, { after, limit: query.limit }),
@@ -122,7 +122,7 @@ async function allWrittenSoon({ ledger, refusedRequests }: RequestRouteDeps): Pr
   await Promise.all([writtenSoon(ledger), writtenSoon(refusedRequests)]);
 }
 
-/** Only one that the caller could read as well: a member sees no chat of another, a key for usage alone none at all. */
+/** Returns the chat only if the caller may read it: a member sees no chat of others, a key for usage sees none. */
 async function chatOf(request: PastRequest, principal: Principal, deps: RequestRouteDeps): Promise<string | null> {
   const { operation } = request;
   const asked = modelOperation(operation);
@@ -134,7 +134,7 @@ async function chatOf(request: PastRequest, principal: Principal, deps: RequestR
   return (await deps.chats.has(chatOwnerOf(principal), id, deps.clock.nowSeconds())) ? id : null;
 }
 
-/** What was said in a call of a tool, where it is kept; for whom stored chats are for. */
+/** Returns the stored content of a tool call, for callers who may read stored chats. */
 async function saidIn(
   request: PastRequest,
   principal: Principal,

@@ -1,4 +1,4 @@
-// A request as the API shows it: one that ended, with its trail, or one that was refused before it began.
+// A request in wire form: one that ended, with its trail, or one that was refused before it began.
 
 import { z } from "zod";
 import { errorCodes } from "../../../base/errors.ts";
@@ -12,7 +12,7 @@ import { errorTable } from "../../../wire/errors.ts";
 import { unixSeconds } from "../../../wire/parts.ts";
 import { firstTokenMs, shownSpeed, speed } from "./speed-wire.ts";
 
-/** `refused` is no outcome of the ledger: it has no record of what never began. */
+/** `refused` is no outcome of the ledger, which has no record of a request that never began. */
 export const requestOutcomes = [...usageOutcomes, "refused"] as const;
 
 const milliseconds = z.int().describe("Milliseconds.");
@@ -237,7 +237,7 @@ function attemptsIn(trail: Trail): number {
   return trail.reduce((sum, step) => sum + Number(wasAsked(step)) + (step.leftOut ?? 0), 0);
 }
 
-/** `forOperator`: with what the vendor charges. */
+/** With `forOperator`, includes the vendor's charge. */
 export function detailsToWire(request: PastRequest, forOperator: boolean): z.infer<typeof usageDetails> | null {
   const details = isRefused(request) ? undefined : request.parts?.details;
   if (!details) return null;
@@ -268,7 +268,7 @@ function statusOf(code: string | null): number | null {
   return known === undefined ? null : errorTable[known].status;
 }
 
-/** Where the record says nothing of it, the one that was asked answered. */
+/** Returns the trail. If the record has none, the requested model answered at the first attempt. */
 function trailOf({ trail, upstream, model, outcome, queueMs, durationMs }: UsageRecord): Trail {
   if (trail !== undefined) return trail;
   if (upstream === null) return [];
@@ -277,7 +277,7 @@ function trailOf({ trail, upstream, model, outcome, queueMs, durationMs }: Usage
   return [{ upstream, upstreamModel: null, model, result, status: null, reason: null, ...times }];
 }
 
-/** `forOperator`: with names, and what was said. */
+/** With `forOperator`, includes names and the engines' messages. */
 export function trailToWire(request: PastRequest, forOperator: boolean): WireStep[] {
   const numbers = new Map<string, number>();
   const numberOf = ({ upstream }: TrailStep) => {

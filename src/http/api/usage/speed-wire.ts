@@ -1,4 +1,4 @@
-// How fast answers came, as the API shows it.
+// Speeds of answers in wire form.
 import { z } from "zod";
 import { tokensPerSecond } from "../../../domain/usage/usage.ts";
 
@@ -16,7 +16,7 @@ export const speed = z
   .nullable()
   .describe("Tokens per second of generation, after the first token. null if too little was streamed.");
 
-/** Two digits behind the point: more would only seem exact. */
+/** Rounds to two decimals; more would suggest false precision. */
 export function rounded(value: number): number {
   return Math.round(value * digits) / digits;
 }

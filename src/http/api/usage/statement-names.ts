@@ -1,4 +1,4 @@
-// Names of what a statement has lines for, as far as whoever asks may know them.
+// Names for the lines of a statement, as far as the caller may know them.
 import { type AppStore, commandLineAppId, commandLineName } from "../../../domain/people/app.ts";
 import { ownOnly, type Principal } from "../../../domain/principal.ts";
 import type { StatementLine, StatementQuery, UsageParties, UsageParty } from "../../../domain/usage/statement.ts";
@@ -8,7 +8,7 @@ export interface StatementNameSources {
   apps: Pick<AppStore, "findApp">;
 }
 
-/** Who may be told what keys and people are called. */
+/** Decides who may see names of keys and people. */
 export interface Sight {
   key(party: UsageParty): boolean;
   person(id: string): boolean;
@@ -16,7 +16,10 @@ export interface Sight {
 
 export const seesAllNames: Sight = { key: () => true, person: () => true };
 
-/** The rule of lists: who manages keys knows theirs, who else is a member is for owners and admins, and everybody knows themselves. */
+/**
+ * Follows the rules of lists: callers who manage keys see their names, owners and admins see the members, and
+ * everybody sees their own name.
+ */
 export function sightOf(principal: Principal): Sight {
   const { person, appId, scopes } = principal;
   const own = ownOnly(principal);
@@ -33,7 +36,7 @@ export interface StatementNames {
   app(id: string): string | null;
 }
 
-/** Apps between which other work has room. */
+/** Apps that are read before other work gets time. */
 const atOnce = 20;
 
 export async function statementNames(

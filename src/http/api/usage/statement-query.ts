@@ -1,4 +1,4 @@
-// What may be asked of a statement: the month, what has a line of its own, and of which part.
+// Parameters of a statement: the month, the groups with their own lines, and the filter.
 import { z } from "zod";
 import { type CalendarMonth, calendarMonthOf } from "../../../base/calendar-month.ts";
 import { invalidRequest } from "../../../base/errors.ts";
@@ -10,10 +10,10 @@ import { usageOwnerOf } from "./usage-owner.ts";
 
 const monthText = "such as 2026-09, in UTC; by default the current month";
 
-/** From 1970 to 9999: what a time in seconds and four digits of a year can say. */
+/** A month from 1970 to 9999: the range of Unix seconds and four-digit years. */
 export const month = z.string().transform((text, context): CalendarMonth => {
   const [, year, number] = /^(\d{4})-(0[1-9]|1[0-2])$/.exec(text) ?? [];
-  // Years of two digits would be taken for those of the last century.
+  // Years of two digits would be read as those of the last century.
   const start = year === undefined || Number(year) < 1970 ? -1 : Date.UTC(Number(year), Number(number) - 1, 1) / 1000;
   if (start >= 0) return calendarMonthOf(start);
   context.addIssue({ code: "custom", message: "not a month" });
@@ -46,13 +46,13 @@ const environment = z
   .optional()
   .meta({ description: `one of ${environments.join(", ")}; by default that of the credential` });
 
-/** An operator looks at any account, and so says of which environment. */
+/** An operator reads any account, and so must name the environment. */
 export const operatorParameters = statementParameters.extend({ environment });
 export const allAccountsParameters = z.object({ month: statementParameters.shape.month, environment });
 
 type Asked = z.output<typeof statementParameters>;
 
-/** A statement of the caller's account, or of what the caller sees of it. Throws `invalid_request`. */
+/** Returns the query for the caller's account, or for the part that the caller sees. Throws `invalid_request`. */
 export function ownQuery(asked: Asked, principal: Principal, nowSeconds: number): StatementQuery {
   const owner = usageOwnerOf(principal);
   if (owner.personId !== undefined && asked.person !== undefined && asked.person !== owner.personId) {
@@ -64,7 +64,7 @@ export function ownQuery(asked: Asked, principal: Principal, nowSeconds: number)
   return { ...partOf(asked), ...owner, ...timeOf(asked, nowSeconds), groupBy: asked.group_by ?? [] };
 }
 
-/** A statement of any account, for operators. */
+/** Returns the query for any account, for operators. */
 export function operatorQuery(
   asked: z.output<typeof operatorParameters>,
   accountId: string,

@@ -1,4 +1,4 @@
-// Statements: what a month's usage cost, in lines that add up to the ledger; for an account, and for operators of any.
+// Statements: the cost of a month's usage, in lines that add up to the ledger; for an account, and for operators of any account.
 import type { z } from "zod";
 import type { CalendarMonth } from "../../../base/calendar-month.ts";
 import type { Clock } from "../../../base/clock.ts";
@@ -50,18 +50,18 @@ import { writtenSoon } from "./written-soon.ts";
 export interface StatementRouteDeps extends StatementNameSources {
   statements: Pick<Statements, "read">;
   accounts: Pick<AccountStore, "findAccount" | "listAccounts">;
-  /** That of all processes of this server. */
+  /** The ledger of all processes of this server. */
   summedLedger: Pick<Ledger, "flush">;
   clock: Clock;
   /** The address of this server. */
   installationUrl(): string;
-  /** Unix seconds from which on requests without a price are counted; 0: always. */
+  /** Unix seconds from which on requests without a price are counted; 0 for always. */
   unpricedSince: number;
 }
 
 type Deps = StatementRouteDeps & { turns: AccountTurns };
 
-/** Statements of one account that run or wait. */
+/** Maximum running and waiting statements of one account. */
 const maxOfAccount = 64;
 const accountsAtOnce = 100;
 const linesAtOnce = 500;
@@ -79,7 +79,7 @@ const ownDoc: RouteDoc = {
 };
 
 export function statementRoutes(given: StatementRouteDeps): ScopedRoute[] {
-  // SQLite sums in the thread that serves all requests, so one month is summed at a time, and the accounts take turns.
+  // SQLite sums in the thread that serves all requests, so one month is summed at a time and accounts take turns.
   const turns = new AccountTurns({ maxRunning: 1, maxOfAccount, what: "statements", rests: true });
   const deps: Deps = { ...given, turns };
   return [
@@ -179,7 +179,7 @@ async function statementAnswer(
   return Response.json(wire);
 }
 
-/** Names of what has lines, and of what the statement is of. */
+/** Returns names for the lines and for the filter of the statement. */
 async function namesIn(
   deps: Deps,
   query: StatementQuery,
@@ -193,7 +193,7 @@ async function namesIn(
     ...(appId === undefined ? {} : { app: appId }),
     ...(tag === undefined ? {} : { tag }),
   };
-  // An id that somebody asks for and that used nothing here may be anybody's: it has no name.
+  // A requested id without usage here may belong to another account, so it gets no name.
   const named = total.requests === 0 ? lines : [{ groups: of }, ...lines];
   return { names: await statementNames(query, named, sight, deps), of };
 }
@@ -238,7 +238,7 @@ async function linesOfAccounts(
   }
 }
 
-/** A month that is over is final: it is told whole or not at all. */
+/** Requires that all usage of a past month is written: its statement is final, so it is complete or refused. */
 async function allWritten({ clock, summedLedger }: Deps, { end }: Pick<CalendarMonth, "end">): Promise<void> {
   if ((await writtenSoon(summedLedger)) || end > clock.nowSeconds()) return;
   const message = "What was used last is not in the database yet, so that this statement would lack it. Retry in 1 s.";

@@ -1,4 +1,4 @@
-// The shapes of statements: as JSON with the most expensive lines, as CSV with all of them.
+// The wire form of statements: JSON with the most expensive lines, CSV with all lines.
 import { z } from "zod";
 import { usdText } from "../../../base/money.ts";
 import { environments } from "../../../domain/api-key.ts";
@@ -14,7 +14,7 @@ import { unixSeconds } from "../../../wire/parts.ts";
 import { csvLine } from "../../content/csv.ts";
 import type { StatementNames } from "./statement-names.ts";
 
-/** Lines of an answer as JSON: as many as a page shows. */
+/** Maximum lines in JSON: as many as a page shows. */
 export const maxLines = 1_000;
 const digits = 9;
 
@@ -125,10 +125,10 @@ export function sumsToWire(sums: StatementSums): z.infer<typeof figuresShape> {
   };
 }
 
-/** What has a name of its own beside its id. */
+/** Groups whose objects have names besides ids. */
 const named = ["key", "person", "app"] as const satisfies readonly StatementGroup[];
 
-/** Groups with their names, where there are any. */
+/** Returns groups with names, as far as there are any. */
 export function groupsToWire(groups: StatementLine["groups"], names: StatementNames) {
   const wire: Pick<LineWire, StatementGroup | `${(typeof named)[number]}_name`> = {};
   for (const group of statementGroups) {
@@ -141,7 +141,7 @@ export function groupsToWire(groups: StatementLine["groups"], names: StatementNa
   return wire;
 }
 
-/** Lines that fit into an answer, and all others as one. */
+/** Returns the lines that fit into an answer, and the sum of all others as one line. */
 export function linesToWire(
   { lines, others }: Statement,
   names: StatementNames,
@@ -160,7 +160,7 @@ export function linesToWire(
 type Head = Pick<StatementWire, "installation" | "environment" | "month" | "is_over" | "time_zone" | "currency">;
 
 const headColumns = ["row", "installation", "environment", "month", "is_over", "time_zone"] as const;
-/** What a statement of a part of the account's usage is of: without it the part would look like the whole. */
+/** Columns for the filter of a statement: without them, a part of the usage would look like the whole. */
 const partColumns = ["key", "person", "app", "tag"] as const;
 const figureColumns = [...(Object.keys(figures) as (keyof typeof figures)[]), "currency"] as const;
 

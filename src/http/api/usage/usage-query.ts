@@ -1,4 +1,4 @@
-// What may be asked of the usage report, and the cursor that leads to its next page.
+// Parameters of the usage report, and the cursor of its next page.
 import { z } from "zod";
 import { type GatewayError, invalidRequest } from "../../../base/errors.ts";
 import type { Principal } from "../../../domain/principal.ts";
@@ -26,7 +26,7 @@ export const time = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** What an app's publisher may know: tags are the accounts' own. */
+/** Groups that an app's publisher may use: tags belong to the accounts. */
 const publicGroups = usageGroups.filter((group) => group !== "tag");
 
 function groupList(known: readonly UsageGroup[]) {
@@ -69,13 +69,13 @@ export const usageParameters = z.object({
     .meta({ description: "the `next` of the previous page, to get the next page" }),
 });
 
-/** What may be asked of an account's own usage. */
+/** Parameters of an account's own usage. */
 export const keyUsageParameters = usageParameters.extend({
   group_by: groupList(usageGroups),
   tag: tag.optional().meta({ description: "a tag; only requests with it count" }),
 });
 
-/** A part can be asked for of an account's whole usage; the reports of one key or app are such parts already. */
+/** Only the report of a whole account can be filtered; the reports of one key or app are already a part. */
 export const accountUsageParameters = keyUsageParameters.extend({
   key: z
     .string()
@@ -91,13 +91,13 @@ export const accountUsageParameters = keyUsageParameters.extend({
     .meta({ description: "the id of an OAuth app; only usage through it counts" }),
 });
 
-/** One key's part of the usage, or all of an app's, whoever used it: that is for its publisher, over all accounts. */
+/** The usage of one key, or all usage of an app by all accounts, for its publisher. */
 export interface UsageScope {
   keyId?: string;
   publishedAppId?: string;
 }
 
-/** What the parameters ask of this principal's usage, or of a part of it. An app has its own alone. */
+/** Returns the query for this principal's usage, or for a part of it. An app sees only its own usage. */
 export function usageQuery(
   asked: z.output<typeof usageParameters> &
     Partial<Pick<z.output<typeof accountUsageParameters>, "key" | "app" | "tag">>,
@@ -106,7 +106,7 @@ export function usageQuery(
   only: UsageScope = {},
 ): UsageQuery {
   const { bucket } = asked;
-  // Before `end`, so that what happened in this very second is part of it.
+  // The period ends before `end`, so one second is added to include the current one.
   const end = asked.end ?? nowSeconds + 1;
   const start = asked.start ?? Math.max(0, end - defaultDays * daySeconds);
   if (start >= end) {
@@ -138,13 +138,13 @@ export function usageQuery(
   };
 }
 
-/** Opaque to clients: where a page ended, and of which kind of report. */
+/** Encodes where a page ended, and the kind of report. Opaque to clients. */
 export function encodeCursor({ bucket, groupBy }: UsageQuery, { start, groups }: UsagePosition): string {
   const values = groupBy.map((group) => groups[group] ?? null);
   return Buffer.from(JSON.stringify([reportKind(bucket, groupBy), start, ...values])).toString("base64url");
 }
 
-/** Throws `invalid_request` for anything that is no cursor of such a report. */
+/** Throws `invalid_request` for a text that is no cursor of such a report. */
 export function decodeCursor({ bucket, groupBy }: UsageQuery, cursor: string): UsagePosition {
   const [kind, at, ...values] = parseCursor(cursor);
   const start = z.int().min(0).max(lastSecond).safeParse(at).data;
@@ -178,7 +178,7 @@ function reportKind(bucket: UsageBucket, groupBy: readonly UsageGroup[]): string
   return [bucket, ...groupBy].join(" ");
 }
 
-/** The last that ISO 8601 can write with four digits of a year. */
+/** The last second that ISO 8601 can write with a four-digit year. */
 const lastSecond = Date.UTC(9999, 11, 31, 23, 59, 59) / 1000;
 const isoTime = z.iso.datetime({ offset: true, local: true });
 

@@ -1,8 +1,11 @@
-// A report waits for what just ended to be in the database, but not for a database that is slow.
+// Lets a report wait until requests that just ended are in the database, but not for a slow database.
 
 const maxMs = 1_000;
 
-/** Whether what was settled before is written; false also where it cannot be: what the database has is still worth showing. */
+/**
+ * Resolves to whether everything that was settled before is written. Also false if writing fails: the stored data is
+ * still worth showing.
+ */
 export async function writtenSoon(writer: { flush(): Promise<void> }): Promise<boolean> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const deadline = new Promise<boolean>((resolve) => {

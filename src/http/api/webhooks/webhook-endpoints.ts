@@ -1,4 +1,4 @@
-// The endpoints of webhooks, once for those of an account and once for the operators'.
+// The endpoints of webhooks, used for those of an account and for those of operators.
 import { z } from "zod";
 import type { DeliveryStore, WebhookOwner } from "../../../domain/notifications/webhook.ts";
 import type { Principal } from "../../../domain/principal.ts";
@@ -28,11 +28,11 @@ export interface WebhookRouteDeps extends EndpointDeps {
 export interface WebhookKind {
   endpoint: ReturnType<typeof scopedEndpoints<WebhookRouteDeps>>;
   base: "/v1/webhooks" | "/v1/admin/webhooks";
-  /** Between the verb of an operation's id and its noun. */
+  /** Text between the verb and the noun of an operation's id. */
   infix: "" | "Operator";
-  /** Whose they are, as summaries name it. */
+  /** The owner of the webhooks, as summaries name it. */
   whose: string;
-  /** Throws where they are not for who asks. */
+  /** Returns the owner. Throws if the caller may not use these webhooks. */
   ownerOf(principal: Principal): WebhookOwner;
 }
 
@@ -124,7 +124,7 @@ function remove({ endpoint, base, infix, whose, ownerOf }: WebhookKind) {
   });
 }
 
-/** What is done with one, beside changing it. */
+/** Operations on one webhook besides changing it. */
 function working({ endpoint, base, infix, whose, ownerOf }: WebhookKind) {
   const rotate = endpoint("POST", `${base}/:id/rotate-secret`, {
     operationId: `rotate${infix}WebhookSecret`,
