@@ -1,4 +1,4 @@
-// Files of clients: written, read and deleted, within the bounds of one file and of an account, and swept once they have expired.
+// Files of clients: written, read and deleted, limited in size and by account, and deleted once they have expired.
 import { randomUUID } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
 import { GatewayError } from "../base/errors.ts";
@@ -6,11 +6,11 @@ import type { ObjectStore, ObjectWriter } from "../domain/files/object-store.ts"
 import type { FilePurpose, FileStore, MadeBy, StoredFile, UploadStore } from "../domain/files/stored-file.ts";
 
 export interface FileBounds {
-  /** The most of one file. */
+  /** Maximum bytes of one file. */
   maxBytes: number;
-  /** The most of all files of an account together. */
+  /** Maximum bytes of all files of an account. */
   accountBytes: number;
-  /** Days for which a file is kept that says nothing of it, and the most that one may say. */
+  /** Days for which a file is kept by default, and the maximum that a client may request. */
   retentionDays: number;
 }
 
@@ -22,31 +22,31 @@ export interface StoredFilesOptions {
   clock: Clock;
 }
 
-/** What is known of a file before it is written. */
+/** Facts of a file before it is written. */
 export interface FileBegin {
   filename: string;
   purpose: FilePurpose;
-  /** How many are announced; 0 where nobody knows. */
+  /** Announced bytes; 0 if unknown. */
   bytes: number;
 }
 
 export interface FileEnd {
   filename: string;
   purpose: FilePurpose;
-  /** Seconds; null: as usual. */
+  /** Seconds; null for the default. */
   keepSeconds: number | null;
 }
 
 const secondsPerDay = 86_400;
-/** A file that is on its way for so long is given up. */
+/** Seconds after which an unfinished upload is given up. */
 const givenUpSeconds = secondsPerDay;
-/** Objects that stay behind before the sweep begins with the first of them again. */
+/** Maximum objects that could not be deleted before the sweep restarts with the first of them. */
 const maxUndeleted = 1_000;
 
 export class StoredFiles {
   readonly bounds: FileBounds;
   readonly #options: StoredFilesOptions;
-  /** Objects that the store did not delete, with its faults: tried again once all others were tried. */
+  /** Objects that the store failed to delete, with the errors. They are tried again after all others. */
   readonly #undeleted = new Map<string, unknown>();
 
   constructor(options: StoredFilesOptions) {
@@ -54,7 +54,7 @@ export class StoredFiles {
     this.bounds = options.bounds;
   }
 
-  /** Rejects with `request_too_large` where there is no room for it. */
+  /** Reserves space for a new file. Rejects with `request_too_large` if there is too little. */
   async begin(by: MadeBy, { filename, purpose, bytes }: FileBegin): Promise<NewFile> {
     const { files, objects, clock } = this.#options;
     const bounds = boundsFor(purpose, this.bounds);
@@ -70,13 +70,13 @@ export class StoredFiles {
     try {
       return new NewFile(file, await objects.create(id), { ...this.#options, bounds });
     } catch (error) {
-      // What is set aside for it would be for a day.
+      // Without this, the reserved space would be blocked for a day.
       await files.forget([id]).catch(() => {});
       throw error;
     }
   }
 
-  /** Rejects with `not_found` where its content is not there, and as the store does where it has not `bytes` of it. */
+  /** Rejects with `not_found` if the content is missing, and with the store's error if it has fewer than `bytes`. */
   read({ id, bytes }: Pick<StoredFile, "id" | "bytes">): AsyncIterable<Uint8Array> {
     return this.#options.objects.read(id, { start: 0, end: bytes });
   }
@@ -89,9 +89,9 @@ export class StoredFiles {
   }
 
   /**
-   * Deletes files that expired, were deleted or were given up, and parts of uploads, `limit` of each at most. An object that the
-   * store does not delete keeps its row. `fault` ends a sweep early where the store deleted none of several objects; the next
-   * sweep begins behind these, so that up to 1,000 such objects hold up no other.
+   * Deletes files that expired, were deleted or were given up, and parts of uploads, at most `limit` of each. If the
+   * store fails to delete an object, its row stays. If it deleted none of several objects, the sweep ends early with
+   * `fault`, and the next sweep begins after these, so that up to 1,000 such objects block no others.
    */
   async deleteExpired(
     nowSeconds: number,
@@ -146,14 +146,14 @@ export class NewFile {
     return this.#bytes;
   }
 
-  /** Resolves once more may be written. Rejects with `request_too_large` beyond the bound of a file. */
+  /** Resolves when more may be written. Rejects with `request_too_large` if the file exceeds the limit. */
   async write(bytes: Uint8Array): Promise<void> {
     this.#bytes += bytes.byteLength;
     if (this.#bytes > this.#options.bounds.maxBytes) throw tooLarge(this.#options.bounds);
     await this.#writer.write(bytes);
   }
 
-  /** Resolves with the file once it is there for its readers. */
+  /** Resolves with the file when it can be read. */
   async finish({ filename, purpose, keepSeconds }: FileEnd): Promise<StoredFile> {
     const { files, bounds, clock } = this.#options;
     await this.#writer.finish();
@@ -164,23 +164,23 @@ export class NewFile {
     return file;
   }
 
-  /** Nothing of it stays. Never rejects: what cannot be deleted now is swept later. */
+  /** Deletes everything that was written. Never rejects: what cannot be deleted now is deleted by a sweep. */
   async abandon(): Promise<void> {
     const { files, objects } = this.#options;
     const { id } = this.#file;
     if (!this.#isWritten) await this.#writer.abandon();
     try {
-      // The record first: its owner may find the file until then, and bytes that are gone would be missing.
+      // The record is deleted first: otherwise the owner could find a file without its bytes.
       await files.giveUp(id);
       await objects.delete(id);
       await files.forget([id]);
     } catch {
-      // The sweep deletes a file that was given up or has expired. A finished one stays whole.
+      // The sweep deletes a file that was given up or has expired. A finished file stays complete.
     }
   }
 }
 
-/** Answers that were given are not lost for want of room: their number is bounded by that of the requests. */
+/** Results of batches have no limit, because their number is limited by that of the requests. */
 function boundsFor(purpose: FilePurpose, bounds: FileBounds): FileBounds {
   if (purpose !== "batch_output") return bounds;
   return { ...bounds, maxBytes: Number.MAX_SAFE_INTEGER, accountBytes: Number.MAX_SAFE_INTEGER };

@@ -1,13 +1,13 @@
-// Has the system end this process together with the one that started it, where the system is Linux.
+// Makes the system end this process together with its parent, on Linux.
 import { dlopen } from "bun:ffi";
 
-/** The number by which prctl(2) is asked for a signal at the death of the parent. */
+/** Number of the prctl(2) operation that requests a signal at the death of the parent. */
 const setParentDeathSignal = 1;
 const sigkill = 9;
 
 /**
- * A worker sees its link end, but only once it comes to look: one that is busy, or stopped, would hold the port and write to a
- * spool that the next start has taken over. Where the C library is another one it is left at that.
+ * A worker notices the end of its link only when it reads it: a busy or stopped worker would keep the port and write
+ * to a spool that the next start has taken over. Does nothing if the C library is another one.
  */
 export function endWithParent(): void {
   try {

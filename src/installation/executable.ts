@@ -1,4 +1,4 @@
-// The entry of the single file: unpacks the package that it carries, once, and becomes Bun with the program in it.
+// The entry of the single-file executable: unpacks its package once, and becomes Bun with the program in it.
 import { spawn } from "node:child_process";
 import {
   closeSync,
@@ -18,14 +18,14 @@ import { bunEnvironment } from "../../bin/bun-environment.mjs";
 import { homeDirectory } from "./home.ts";
 import archive from "./package.tar.zst" with { type: "file" };
 
-/** `scripts/release/executables.ts` sets it: the SHA-256 of the package, by which its folder is named. */
+/** Set by `scripts/release/executables.ts`: the SHA-256 of the package, which names its folder. */
 declare const HEADRACE_DIGEST: string;
-/** It sets this as well: how many files and folders are in the package. */
+/** Also set there: the number of files and folders in the package. */
 declare const HEADRACE_ENTRIES: number;
 
 const cache = join(userCache(), "headrace");
 const draftPrefix = ".unpacking-";
-/** Unpacking takes seconds; a start that was killed leaves its draft. */
+/** Milliseconds after which a draft folder is removed. Unpacking takes seconds; a killed start leaves its draft. */
 const draftLifetimeMs = 3_600_000;
 const directory = join(cache, HEADRACE_DIGEST);
 
@@ -49,7 +49,7 @@ function userCache(): string {
   return process.platform === "darwin" ? join(home, "Library", "Caches") : join(home, ".cache");
 }
 
-/** What unpacks says of a full disk only that it could not. */
+/** The unpacker reports a full disk only as a failure. */
 function freeThere(): string {
   try {
     const { bavail, bsize } = statfsSync(cache);
@@ -65,11 +65,11 @@ async function unpack(): Promise<void> {
   requireSafe(cache);
   if (existsSync(directory)) requireSafe(directory);
   if (isWhole()) {
-    // What was used last is kept; root's folder may be used by others as well.
+    // The last used folder is kept. A folder of root may also be used by other users.
     if (process.getuid?.() === statSync(directory).uid) utimesSync(directory, now, now);
     return;
   }
-  // Starts in several containers may share this cache and have the same process id.
+  // Starts in several containers may share this cache and have equal process ids.
   const draft = join(cache, `${draftPrefix}${crypto.randomUUID()}`);
   try {
     const packed = await Bun.file(archive).bytes();
@@ -83,7 +83,7 @@ async function unpack(): Promise<void> {
   removeOlder();
 }
 
-/** Replaces a folder of which files are missing; leaves a whole one, which another start was faster to make. */
+/** Replaces an incomplete folder; keeps a complete one that another start created first. */
 function moveIntoPlace(draft: string): void {
   try {
     renameSync(draft, directory);
@@ -97,12 +97,12 @@ function moveIntoPlace(draft: string): void {
   }
 }
 
-/** Those who clean caches take out of them what was not used for long. */
+/** Programs that clean caches may remove files that were not used for long. */
 function isWhole(): boolean {
   return existsSync(directory) && readdirSync(directory, { recursive: true }).length >= HEADRACE_ENTRIES;
 }
 
-/** What is in the folder is run: whoever else may write there would be running as this user. */
+/** The content of the folder is executed, so other users must not be able to write to it. */
 function requireSafe(folder: string): void {
   const own = process.getuid?.();
   if (own === undefined) return;
@@ -111,7 +111,7 @@ function requireSafe(folder: string): void {
   if ((mode & 0o022) !== 0) throw new Error(`others may write into ${folder} (chmod go-w)`);
 }
 
-/** A folder that has its name is whole, also after a loss of power. */
+/** Written through to the disk: a folder with the final name is complete, also after a power cut. */
 function writeThrough(folder: string): void {
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
     if (!entry.isFile()) continue;
@@ -121,7 +121,7 @@ function writeThrough(folder: string): void {
   }
 }
 
-/** Keeps the one that was used before: a server of that version may still run, and start its processes from there. */
+/** Keeps the previously used folder: a server of that version may still run and start processes from it. */
 function removeOlder(): void {
   const names = readdirSync(cache);
   const others = names.filter((name) => /^[0-9a-f]{64}$/.test(name) && name !== HEADRACE_DIGEST);
@@ -132,7 +132,7 @@ function removeOlder(): void {
   for (const name of [...older, ...abandoned]) rmSync(join(cache, name), { recursive: true, force: true });
 }
 
-/** Bun reads its settings at its start, so it is started again: in this process where the system can do that. */
+/** Bun reads its settings at its start, so it is started again, in this process if the system allows that. */
 function become(args: readonly string[]): void {
   const env = bunEnvironment({ BUN_BE_BUN: "1" });
   if (process.platform !== "win32" && process.execve) {

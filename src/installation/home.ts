@@ -1,9 +1,9 @@
-// The home directory of who runs the program.
+// The home directory of the user who runs the program.
 import { homedir } from "node:os";
 
 /**
- * HOME, else what the users of the system say. A number that is no user of it, as in a container, has none: then it is the
- * root, as container runtimes give it.
+ * Returns HOME, or the directory in the system's user list. A user id without an entry, as in a container, has none;
+ * the result is then the root, as in container runtimes.
  */
 export function homeDirectory(env: Readonly<Record<string, string | undefined>>): string {
   if (env["HOME"]) return env["HOME"];

@@ -1,4 +1,4 @@
-// Gives the pages of the program's own files back to the system, where the system is Linux.
+// Returns memory pages of the program's own files to the system, on Linux.
 import { dlopen } from "bun:ffi";
 import { readFileSync } from "node:fs";
 
@@ -6,9 +6,9 @@ import { readFileSync } from "node:fs";
 const dontNeed = 4;
 
 /**
- * A start runs through most of Bun's code, which stays mapped: some 40 MB that count as this process's memory. What is used
- * again comes back from the system's cache of the file by itself. Only what cannot be written to, and of which this process
- * has no copy of its own, is given back, so nothing can be lost.
+ * A start runs most of Bun's code, which stays mapped: about 40 MB that count as memory of this process. The system
+ * loads pages that are used again from its file cache. Only read-only pages of which this process has no own copy are
+ * returned, so nothing can be lost.
  */
 export function releaseProgramPages(): void {
   if (process.platform !== "linux") return;
@@ -18,7 +18,7 @@ export function releaseProgramPages(): void {
   libc?.close();
 }
 
-/** Empty where the system hides them, as some sandboxes do. */
+/** Empty if the system hides the mappings, as some sandboxes do. */
 function ownMappings(): string {
   try {
     return readFileSync("/proc/self/smaps", "utf8");
@@ -27,7 +27,7 @@ function ownMappings(): string {
   }
 }
 
-/** The mappings of files, as proc_pid_smaps(5) has them, that are read-only and without a page of this process's own. */
+/** Returns the mappings of files (proc_pid_smaps(5)) that are read-only and have no page of this process's own. */
 export function unchangedFileMappings(smaps: string): { start: bigint; end: bigint }[] {
   const found: { start: bigint; end: bigint }[] = [];
   let last: { start: bigint; end: bigint } | undefined;
@@ -44,7 +44,7 @@ export function unchangedFileMappings(smaps: string): { start: bigint; end: bigi
   return found;
 }
 
-/** Undefined where the C library is another one. */
+/** Returns undefined if the C library is another one. */
 function openLibc() {
   try {
     return dlopen("libc.so.6", { madvise: { args: ["u64", "u64", "i32"], returns: "i32" } });

@@ -1,12 +1,12 @@
-// Bounds how often one warning is written: a fault that repeats itself must not fill a disk.
+// Limits how often one warning is logged: a fault that repeats must not fill a disk.
 
 export interface FloodOptions {
-  /** Lines of one event within a window. */
+  /** Maximum lines of one event in a window. */
   most: number;
   windowMs: number;
-  /** Milliseconds that never go back. */
+  /** Returns milliseconds that never go back. */
   nowMs(): number;
-  /** Told once at the end of a window: how often an event was held back. */
+  /** Called once at the end of a window with the number of suppressed lines of an event. */
   suppressed(event: string, times: number, seconds: number): void;
 }
 
@@ -16,7 +16,7 @@ interface Window {
   heldBack: number;
 }
 
-/** Events are words of the program, so there are not many of them. */
+/** Event names are fixed words of the program, so their number is small. */
 export class FloodControl {
   readonly #options: FloodOptions;
   readonly #windows = new Map<string, Window>();
@@ -26,7 +26,7 @@ export class FloodControl {
     this.#options = options;
   }
 
-  /** Whether this one may be written; it is counted either way. */
+  /** Reports whether the line may be written. Counts the line in either case. */
   admits(event: string): boolean {
     const { most, windowMs } = this.#options;
     const now = this.#options.nowMs();
@@ -45,7 +45,7 @@ export class FloodControl {
     return false;
   }
 
-  /** Tells of what was held back so far. */
+  /** Reports everything that was suppressed so far. */
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;

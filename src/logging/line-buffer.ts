@@ -1,9 +1,9 @@
-// Gathers lines of the log as bytes, in a buffer that is used again.
+// Collects log lines as bytes, in a buffer that is reused.
 import type { LogFields, LogLevel } from "../base/log.ts";
 
-/** Some hundred lines of requests. */
+/** Enough for several hundred lines of requests. */
 const defaultBytes = 64 * 1024;
-/** Bytes of UTF-8 for each unit of a string, at most. */
+/** Maximum bytes of UTF-8 for one unit of a string. */
 const maxBytesPerUnit = 3;
 const [comma, lineFeed] = [0x2c, 0x0a];
 
@@ -12,19 +12,19 @@ export class LineBuffer {
   readonly #size: number;
   #bytes: Buffer | undefined;
   #length = 0;
-  /** The beginning of the last line, and the time in it. */
+  /** The beginning of the last line, which contains its time. */
   #begin = "";
   #time = "";
   #level: LogLevel | undefined;
   #event = "";
 
-  /** `write` is done with the bytes, or has copied them, when it returns. */
+  /** `write` must have used or copied the bytes when it returns. */
   constructor(write: (bytes: Uint8Array) => void, size = defaultBytes) {
     this.#write = write;
     this.#size = size;
   }
 
-  /** Text that ends with its line. */
+  /** Adds text that ends with a line end. */
   put(text: string): void {
     const most = maxBytesPerUnit * text.length;
     const bytes = this.#bytesFor(most);
@@ -32,14 +32,11 @@ export class LineBuffer {
     else this.#write(Buffer.from(text));
   }
 
-  /**
-   * Writes a line as JSON.stringify would write `{ time, level, event, ...fields }`; for most lines that object is not
-   * made.
-   */
+  /** Writes a line as JSON.stringify would write `{ time, level, event, ...fields }`, in most cases without creating that object. */
   putJson(time: string, level: LogLevel, event: string, fields: LogFields): void {
     const begin = this.#beginOf(time, level, event);
     const text = JSON.stringify(fields);
-    // Such a field takes the place of the line's own.
+    // A field of this name replaces the member of the line.
     const isOwn = "time" in fields || "level" in fields || "event" in fields;
     const isPlain = !isOwn && text !== "{}";
     const bytes = isPlain ? this.#bytesFor(maxBytesPerUnit * (begin.length + text.length) + 1) : undefined;
@@ -49,13 +46,13 @@ export class LineBuffer {
     }
     const at = this.#length + bytes.write(begin, this.#length);
     const end = at + bytes.write(text, at);
-    // A comma in place of the opening brace.
+    // Replaces the opening brace by a comma.
     bytes[at] = comma;
     bytes[end] = lineFeed;
     this.#length = end + 1;
   }
 
-  /** Whole lines as they are. */
+  /** Writes complete lines unchanged. */
   pass(lines: Uint8Array): void {
     const bytes = this.#bytesFor(lines.length);
     if (!bytes) {
@@ -72,10 +69,7 @@ export class LineBuffer {
     if (this.#bytes && length > 0) this.#write(this.#bytes.subarray(0, length));
   }
 
-  /**
-   * The beginning of a line, without its closing brace. Where lines are many it is that of the line before, of the same
-   * millisecond.
-   */
+  /** Returns the beginning of a line without its closing brace. Lines of the same millisecond share it. */
   #beginOf(time: string, level: LogLevel, event: string): string {
     if (time !== this.#time || level !== this.#level || event !== this.#event) {
       this.#time = time;
@@ -86,7 +80,7 @@ export class LineBuffer {
     return this.#begin;
   }
 
-  /** The buffer with room for `most` bytes, after a flush where there was none; undefined where there never is. */
+  /** Returns the buffer with space for `most` bytes, after a flush if necessary; undefined if they never fit. */
   #bytesFor(most: number): Buffer | undefined {
     if (this.#length + most > this.#size) this.flush();
     if (most > this.#size) return undefined;

@@ -1,22 +1,22 @@
-// Writes the log to standard output: lines for people, or one JSON object a line for programs; without credentials.
+// Writes the log to standard output without credentials: readable lines, or one JSON object per line.
 import { exactMs, wallMs } from "../base/clock.ts";
 import type { Log, LogFields, LogLevel } from "../base/log.ts";
 import { mayHoldCredentials, redactCredentials } from "../domain/redaction.ts";
 import { FloodControl } from "./flood.ts";
 import { LineBuffer } from "./line-buffer.ts";
 
-/** Lines gather this long before they are written, as a write for each request would cost as much as the request. */
+/** Milliseconds for which lines are collected, because one write for each request would cost as much as the request. */
 const flushAfterMs = 20;
-/** Lines of one warning, or one error, a minute; the rest is counted. A request's own line is none of them. */
+/** Maximum lines of one warning or error per minute; further ones are only counted. Lines of requests have no limit. */
 const maxRepetitions = 60;
 const floodWindowMs = 60_000;
 const requestEvent = "request";
 const ranks: Readonly<Record<LogLevel, number>> = { info: 0, warn: 1, error: 2 };
 
 export interface LogSettings {
-  /** The least level that is written. Default `info`. */
+  /** Minimum level of written lines. Default `info`. */
   level?: LogLevel;
-  /** Takes secrets out of a text. Default: what looks like one. */
+  /** Removes secrets from a text. Default: everything that looks like a secret. */
   redact?: (text: string) => string;
 }
 
@@ -28,17 +28,17 @@ export class StreamLog implements Log {
   readonly #flood: FloodControl;
   #rank = ranks.info;
   #redact: (text: string) => string = redactCredentials;
-  /** Time of the last line and its text; the start of its second, and the text up to there. */
+  /** Time of the last line and its text; the start of its second, and the text up to the second. */
   #lastMs = Number.NaN;
   #last = "";
   #secondMs = Number.NaN;
   #second = "";
-  /** Fields of the last request's line that had no secret in them: mostly they come again. */
+  /** Fields of the last request line that contained no secret, because most of them repeat. */
   #cleanMethod: LogFields[string];
   #cleanModel: LogFields[string];
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** `write` is done with the bytes, or has copied them, when it returns: as standard output has where it must wait. */
+  /** `write` must have used or copied the bytes when it returns, as standard output does. */
   constructor(format: "text" | "json", write: (lines: Uint8Array) => void = writeOut, nowMs: () => number = wallMs) {
     this.#json = format === "json";
     this.#nowMs = nowMs;
@@ -51,7 +51,7 @@ export class StreamLog implements Log {
     });
   }
 
-  /** May be called again, as a reload does. */
+  /** May be called again, for example after a reload. */
   configure({ level = "info", redact = redactCredentials }: LogSettings): void {
     this.#rank = ranks[level];
     this.#redact = redact;
@@ -59,7 +59,7 @@ export class StreamLog implements Log {
 
   info(event: string, fields: LogFields = {}): void {
     if (this.#rank > ranks.info) return;
-    // The one that is written all the time: what of it may be any text is known.
+    // The most frequent line, whose free-text fields are known.
     const isSafe = event === requestEvent && !this.#hasFreeText(fields);
     this.#line("info", event, isSafe ? fields : this.#safe(fields));
   }
@@ -73,20 +73,20 @@ export class StreamLog implements Log {
     if (this.#admits(event)) this.#line("error", event, this.#safe(fields));
   }
 
-  /** Text for people as it is; nothing in JSON format, where every line is a log line. */
+  /** Writes readable text unchanged; nothing in JSON format, where every line is a log line. */
   plain(text: string): void {
     if (this.#json) return;
     this.#lines.put(text);
     this.#flushSoon();
   }
 
-  /** Whole lines of another process of this server, which it has made as this one would. */
+  /** Writes complete lines of another process of this server, which have the same format. */
   pass(lines: Uint8Array): void {
     this.#lines.pass(lines);
     this.#flushSoon();
   }
 
-  /** Writes what is there, and tells of what was held back. */
+  /** Writes buffered lines, and reports what was suppressed. */
   close(): void {
     this.#flood.flush();
     this.flush();
@@ -102,7 +102,7 @@ export class StreamLog implements Log {
     return event === requestEvent || this.#flood.admits(event);
   }
 
-  /** Whether a request's line has anything that a client or server wrote, and that may hold a secret. */
+  /** Reports whether a request line contains text of a client or server that may hold a secret. */
   #hasFreeText({ detail, model, method }: LogFields): boolean {
     if (detail !== undefined || looksSecret(method, this.#cleanMethod) || looksSecret(model, this.#cleanModel))
       return true;
@@ -128,7 +128,7 @@ export class StreamLog implements Log {
     else this.#flushSoon();
   }
 
-  /** Now, written as `Date.toISOString` does it; all but the milliseconds is the same for a whole second of lines. */
+  /** Returns the current time as `Date.toISOString` does. Everything but the milliseconds is cached for a second. */
   #time(): string {
     const nowMs = this.#nowMs();
     if (nowMs === this.#lastMs) return this.#last;
@@ -157,7 +157,7 @@ function looksSecret(value: LogFields[string], clean: LogFields[string]): boolea
 
 const plainInText = /^[\w./:@*-]+$/;
 
-/** `name=value` pairs; a value with spaces or control characters is quoted, so that it cannot forge a line. */
+/** Writes `name=value` pairs. A value with spaces or control characters is quoted, so that it cannot forge a line. */
 function textFields(fields: LogFields): string {
   let text = "";
   for (const name in fields) {
@@ -168,7 +168,7 @@ function textFields(fields: LogFields): string {
   return text;
 }
 
-/** JSON leaves some characters as they are that end a line, or command a terminal. */
+/** Also escapes characters that JSON leaves unescaped and that end a line or control a terminal. */
 function quoted(value: string): string {
   return JSON.stringify(value).replace(/[\u007f-\u009f\u2028\u2029]/g, (character) => {
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;

@@ -8,14 +8,14 @@ export interface SmtpMailerOptions {
   url: string;
   /** An address, or a name and an address in angle brackets. */
   from: string;
-  /** The deadline of the connection, of the greeting, and of each silence after it. */
+  /** Milliseconds for the connection, for the greeting, and for each silence after it. */
   timeoutMs?: number;
 }
 
-/** A page waits for each of them: more at once only means that the server of the mail does not keep up. */
+/** Maximum concurrent mails. A page waits for each, and more would only show that the mail server is too slow. */
 const maxAtOnce = 8;
 const defaultTimeoutMs = 10_000;
-/** However often a slow server still says something. */
+/** Maximum time of a mail as a multiple of the timeout, for a slow server that keeps answering. */
 const maxSilences = 3;
 const addressPattern = /^[^\s@<>,;:"()]{1,64}@[^\s@<>,;:"()]{1,253}$/;
 const longest = { subject: 200, text: 20_000 } as const;
@@ -41,7 +41,7 @@ export class SmtpMailer implements MailSender {
     }
   }
 
-  /** Connects, greets and signs in, and sends nothing. Rejects as `send` does. */
+  /** Connects, greets and authenticates without sending a mail. Rejects as `send` does. */
   async reach(): Promise<void> {
     try {
       await this.#connected((transport) => transport.verify());
@@ -52,7 +52,7 @@ export class SmtpMailer implements MailSender {
 
   async #deliver({ to, subject, text }: MailMessage): Promise<void> {
     const { from } = this.#options;
-    // An address in an object is taken as it is, and not parsed as a list.
+    // An address in an object is used as it is, and not parsed as a list.
     await this.#connected((transport) => transport.sendMail({ from, to: { name: "", address: to }, subject, text }));
   }
 
@@ -65,7 +65,7 @@ export class SmtpMailer implements MailSender {
       greetingTimeout: timeoutMs,
       socketTimeout: timeoutMs,
       dnsTimeout: timeoutMs,
-      // A message is what we made it: no part of it is read from a file or fetched from somewhere.
+      // Messages contain only generated text: no part is read from a file or a URL.
       disableFileAccess: true,
       disableUrlAccess: true,
     });
@@ -80,7 +80,7 @@ export class SmtpMailer implements MailSender {
   }
 }
 
-/** Allows no encryption to this machine alone: elsewhere the server has to offer STARTTLS, and prove its name. */
+/** Permits unencrypted connections only to this machine. Any other server must offer STARTTLS with a valid certificate. */
 function connectionOf(text: string) {
   const url = new URL(text);
   const secure = url.protocol === "smtps:";
@@ -96,7 +96,7 @@ function connectionOf(text: string) {
   };
 }
 
-/** A line break in an address or a subject would begin a header, or a recipient, of somebody else's making. */
+/** Throws for a line break in an address or subject, which would inject a header or a recipient. */
 function requireSendable({ to, subject, text }: MailMessage): void {
   if (!addressPattern.test(to) || /\p{Cc}/u.test(to)) {
     throw invalidRequest("The e-mail address cannot be written to; check it for blanks and signs.");
@@ -106,7 +106,7 @@ function requireSendable({ to, subject, text }: MailMessage): void {
   }
 }
 
-/** The code alone: what the server says may quote the address, or what was sent to sign in. */
+/** Returns only the code: the server's text may quote the address or the credentials. */
 function reasonOf(error: unknown): string {
   if (typeof error !== "object" || error === null) return "unknown";
   const code = "code" in error ? String(error.code) : "unknown";

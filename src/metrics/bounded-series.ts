@@ -1,23 +1,23 @@
-// Series by the value of a label, never more than so many: what is beyond is counted together.
+// Keeps a limited number of series by the value of a label; all further values are counted together.
 
 export interface BoundedSeriesOptions<Series> {
   most: number;
-  /** `label`: what stands in the metrics. */
+  /** Creates a series. `label` is its label in the metrics. */
   make(label: string): Series;
-  /** Whether its place may be given to another: nobody has heard of it for long. */
+  /** Reports whether the series may be replaced, because its value has not occurred for long. */
   isGone(value: string): boolean;
 }
 
 const looksApart = 1_000;
 
-/** Label of all that have no series of their own. */
+/** Label of all values without their own series. */
 export const otherLabel = "other";
 
 export class BoundedSeries<Series> {
   readonly #options: BoundedSeriesOptions<Series>;
   readonly #series = new Map<string, Series>();
   #other: Series | undefined;
-  /** Number of values still to be counted together before a place is looked for again. */
+  /** Number of values that are still counted together before another search for a free series. */
   #patience = 0;
 
   constructor(options: BoundedSeriesOptions<Series>) {
@@ -28,7 +28,7 @@ export class BoundedSeries<Series> {
     return this.#series.get(value) ?? this.#add(value);
   }
 
-  /** The series of `value` alone, where it has one. */
+  /** Returns the series of `value`, if it has its own. */
   find(value: string): Series | undefined {
     return this.#series.get(value);
   }
@@ -40,7 +40,7 @@ export class BoundedSeries<Series> {
 
   #add(value: string): Series {
     const { most, make } = this.#options;
-    // A value with the name of the rest is counted with it: no series may stand there twice.
+    // A value with the name of the common label is counted there, because no series may occur twice.
     if (value === otherLabel || (this.#series.size >= most && !this.#makeRoom())) {
       this.#other ??= make(otherLabel);
       return this.#other;

@@ -3,7 +3,7 @@ import type { HttpEnd } from "../domain/usage/observer.ts";
 import { type Exposition, labelText } from "./exposition.ts";
 import { Buckets, Histogram } from "./histogram.ts";
 
-/** A client may send any other, and they must not make series without end. */
+/** Clients may send any other method, which must not create unlimited series. */
 const knownMethods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 const exchangeTimes = new Buckets([0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120]);
 

@@ -1,4 +1,4 @@
-// Writes metrics as Prometheus reads them: its text format 0.0.4, or OpenMetrics 1.0 for who asks for it.
+// Writes metrics for Prometheus: in its text format 0.0.4, or in OpenMetrics 1.0 if requested.
 
 export type ExpositionFormat = "prometheus" | "openmetrics";
 
@@ -7,7 +7,7 @@ export const contentTypes: Readonly<Record<ExpositionFormat, string>> = {
   openmetrics: "application/openmetrics-text; version=1.0.0; charset=utf-8",
 };
 
-/** The one that a client wants, by its `Accept`. */
+/** Returns the format that the client's `Accept` header requests. */
 export function formatFor(accept: string): ExpositionFormat {
   return /\bapplication\/openmetrics-text\b/i.test(accept) ? "openmetrics" : "prometheus";
 }
@@ -23,7 +23,7 @@ export class Exposition {
     this.#format = format;
   }
 
-  /** Begins a metric; its samples follow. The name of a counter ends in `_total`. */
+  /** Begins a metric, followed by its samples. The name of a counter ends in `_total`. */
   family(name: string, type: MetricType, help: string): this {
     this.#name = name;
     const shown = this.#format === "openmetrics" && type === "counter" ? name.slice(0, -"_total".length) : name;
@@ -31,14 +31,14 @@ export class Exposition {
     return this;
   }
 
-  /** `labels` as of `labelText`; empty for none. */
+  /** `labels` is from `labelText`, or empty. */
   sample(labels: string, value: number): this {
     this.#text +=
       labels === "" ? `${this.#name} ${numberText(value)}\n` : `${this.#name}{${labels}} ${numberText(value)}\n`;
     return this;
   }
 
-  /** A metric of one value. */
+  /** Writes a metric with one value. */
   gauge(name: string, help: string, value: number): this {
     return this.family(name, "gauge", help).sample("", value);
   }
@@ -47,7 +47,7 @@ export class Exposition {
     return this.family(name, "counter", help).sample("", value);
   }
 
-  /** Whole lines, as `Histogram` makes them. */
+  /** Writes complete lines, as `Histogram` creates them. */
   lines(text: string): void {
     this.#text += text;
   }

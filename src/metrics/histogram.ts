@@ -1,14 +1,14 @@
-// Counts times in buckets. Plain numbers: it is told of each request, and of each sample of the event loop.
+// Counts times in buckets with plain numbers, because every request and every sample of the event loop is counted.
 
-/** Upper bounds that several histograms share. */
+/** Upper bounds, shared by several histograms. */
 export class Buckets {
   readonly boundsMs: Float64Array;
-  /** `le` of each, the infinite one included, in seconds. */
+  /** The label `le` of each bound in seconds, including infinity. */
   readonly texts: readonly string[];
 
   constructor(seconds: readonly number[]) {
     this.boundsMs = Float64Array.from(seconds, (bound) => bound * 1000);
-    // Bounds are written as floats, as in OpenMetrics: the same series, whichever format was asked for.
+    // Bounds are written as floats, as in OpenMetrics, so that series are the same in both formats.
     const texts = seconds.map((bound) => (Number.isInteger(bound) ? `${bound}.0` : String(bound)));
     this.texts = [...texts, "+Inf"].map((bound) => `le="${bound}"} `);
   }
@@ -38,7 +38,7 @@ export class Histogram {
     this.#count++;
   }
 
-  /** Its samples, in seconds. `labels` as `labelText` gives them. */
+  /** Returns the samples in seconds. `labels` is from `labelText`. */
   lines(name: string, labels: string): string {
     const start = labels === "" ? `${name}_bucket{` : `${name}_bucket{${labels},`;
     const { texts } = this.#buckets;

@@ -1,4 +1,4 @@
-// Adds up what several processes of one server count, each in Prometheus' text format.
+// Adds up the metrics of several processes of one server, each in Prometheus' text format.
 
 /** A metric: its HELP and TYPE lines, and its samples by name and labels, in their order. */
 interface Family {
@@ -9,8 +9,9 @@ interface Family {
 const endLine = "# EOF\n";
 
 /**
- * The text `of` a server with what its processes counted added to samples of the same name and labels; series that they alone
- * have follow those of their metric, and metrics that they alone have follow all others.
+ * Returns the text `of` a server, in which samples with the same name and labels include the counts of its other
+ * processes. Series that only these have follow those of their metric, and metrics that only these have follow all
+ * others.
  */
 export function summed(of: string, others: readonly string[]): string {
   if (others.length === 0) return of;
@@ -33,7 +34,7 @@ export function summed(of: string, others: readonly string[]): string {
   return of.endsWith(endLine) ? text + endLine : text;
 }
 
-/** Only what counts up, gauges left out: what stays true of a process that is gone. */
+/** Returns only counters, without gauges: what stays true after a process has ended. */
 export function countersOf(text: string): string {
   let counters = "";
   for (const { head, samples } of familiesOf(text).values()) {
@@ -44,13 +45,13 @@ export function countersOf(text: string): string {
   return counters;
 }
 
-/** The value of a sample without labels; 0 where there is none. */
+/** Returns the value of a sample without labels; 0 if there is none. */
 export function sampleIn(text: string, name: string): number {
   const line = text.split("\n").find((one) => one.startsWith(`${name} `));
   return line === undefined ? 0 : Number(line.slice(name.length));
 }
 
-/** By the name of their TYPE line, without the `_total` that OpenMetrics leaves out there. */
+/** Returns metrics by the name in their TYPE line, without the `_total` that OpenMetrics leaves out there. */
 function familiesOf(text: string): Map<string, Family> {
   const families = new Map<string, Family>();
   let head = "";

@@ -1,23 +1,23 @@
-// The prices of public models as their vendors publish them: read from a list that is a part of the program, where it is asked for.
+// Prices of public models as their vendors publish them, from a list in the program that is read on first use.
 import { readFileSync } from "node:fs";
 import { nearest } from "../base/text/nearest.ts";
 import type { Price } from "../domain/models/price.ts";
 import { type PriceWire, priceFromWire } from "../domain/models/price-text.ts";
 import { vendorPricesFile } from "../installation/places.ts";
 
-/** A model at one of those who sell its use; the same model may have another price elsewhere. */
+/** A model at one vendor; the same model may have another price at another vendor. */
 export interface ListedPrice {
-  /** `vendor/model`, by which configuration names it. */
+  /** Name `vendor/model`, as the configuration refers to it. */
   name: string;
-  /** Tokens; undefined where the list does not say. */
+  /** Context in tokens; undefined if the list has none. */
   context: number | undefined;
   price: PriceWire;
 }
 
 export interface PriceList {
-  /** Whence it is, with its version. */
+  /** Source of the list, with its version. */
   source: string;
-  /** The day of which its prices are. */
+  /** Date of the prices. */
   date: string;
   vendors: readonly { id: string; name: string; models: number }[];
   prices: readonly ListedPrice[];
@@ -36,7 +36,7 @@ export function priceList(): PriceList {
   return opened().list;
 }
 
-/** The price of `vendor/model`; undefined where the list has none. The same object each time. */
+/** Returns the price of `vendor/model`, the same object each time; undefined if the list has none. */
 export function listedPrice(name: string): Price | undefined {
   const known = resolved.get(name);
   if (known) return known;
@@ -47,7 +47,7 @@ export function listedPrice(name: string): Price | undefined {
   return price;
 }
 
-/** What is wrong with a name, and the remedy; undefined where the list has it. */
+/** Returns the fault of a name and its remedy; undefined if the list has the name. */
 export function listedPriceFault(name: string): { message: string; fix: string } | undefined {
   const { list, byName } = opened();
   if (byName.has(name)) return undefined;
@@ -58,7 +58,7 @@ export function listedPriceFault(name: string): { message: string; fix: string }
   };
 }
 
-/** Those of which each word is a part, in the order of the list; a whole name alone gives that one. */
+/** Returns the prices whose names contain all words, in the order of the list. A complete name returns only that price. */
 export function matchingPrices(words: readonly string[]): readonly ListedPrice[] {
   const { list, byName } = opened();
   const exact = words.length === 1 ? byName.get(words[0] ?? "") : undefined;

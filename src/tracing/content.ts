@@ -1,18 +1,18 @@
-// Prompts and answers for a trace, where the operator wants them: shortened, as text alone, without credentials.
+// Prompts and answers for a trace, if the operator enables them: shortened, only text, without credentials.
 
 import type { TracedRequest } from "../domain/usage/trace.ts";
 import type { Dialect } from "../requests/dialects/dialect.ts";
 import { dialects } from "../requests/dialects/dialects.ts";
 import { maxSaid, type Said, type SaidCall, type SaidPiece } from "../requests/dialects/said.ts";
 
-/** Characters of all prompts, and of all answers, of one request. */
+/** Maximum characters of all prompts, and of all answers, of one request. */
 export const maxContent = 8_192;
 const maxWordLength = 64;
 const maxSecretLength = 4_096;
-/** The most that is kept of a stream, before secrets are taken out of it. */
+/** Maximum characters that are kept of a stream, before secrets are removed. */
 const maxKept = maxContent + maxSecretLength;
 
-/** Takes secrets out of a text. */
+/** Removes secrets from a text. */
 export type Redact = (text: string) => string;
 
 interface Part {
@@ -26,7 +26,7 @@ interface Message {
   finish_reason?: string;
 }
 
-/** The room for text, less what was used of it. */
+/** The number of characters that are left for text. */
 class Room {
   readonly #redact: Redact;
   #remaining = maxContent;
@@ -39,7 +39,7 @@ class Room {
     return this.#remaining <= 0;
   }
 
-  /** A short word, which takes no room; empty where it is no text. */
+  /** Returns a short word, which does not count; empty for other values. */
   word(value: unknown): string {
     return typeof value === "string" ? this.#redact(value.slice(0, maxSecretLength)).slice(0, maxWordLength) : "";
   }
@@ -47,13 +47,13 @@ class Room {
   clip(text: string): string {
     const remaining = Math.max(0, this.#remaining);
     this.#remaining -= text.length;
-    // A secret that is cut in two would not be known any more.
+    // A secret that is cut in two could not be recognised, so the text is redacted before it is cut.
     const safe = this.#redact(text.slice(0, remaining + maxSecretLength));
     return safe.length <= remaining && text.length <= remaining ? safe : `${safe.slice(0, remaining)}…`;
   }
 }
 
-/** JSON in the form of `gen_ai.input.messages`: the last messages, as far as there is room. */
+/** Returns JSON in the form of `gen_ai.input.messages`: the last messages that fit. */
 export function inputMessages({ operation, body }: TracedRequest, redact: Redact): string {
   const room = new Room(redact);
   const { asked, promptMember } = dialects[operation];
@@ -65,13 +65,13 @@ export function inputMessages({ operation, body }: TracedRequest, redact: Redact
   return JSON.stringify(messages.toReversed());
 }
 
-/** JSON in the form of `gen_ai.output.messages`, of a whole answer. */
+/** Returns JSON in the form of `gen_ai.output.messages` for a whole answer. */
 export function outputMessages(said: readonly Said[], redact: Redact): string {
   const room = new Room(redact);
   return JSON.stringify(said.map((one) => messageOf(one, room)));
 }
 
-/** A message with its parts. Pictures, sounds and files are told by their kind alone. */
+/** Returns a message with its parts. Images, sounds and files appear only by kind. */
 function messageOf({ role: said, parts: given, calls, resultOf, reason }: Said, room: Room): Message {
   const role = room.word(said);
   const parts = given.map(({ text, type }) => (text === undefined ? { type: room.word(type) } : textPart(text, room)));
@@ -106,13 +106,13 @@ interface StreamedAnswer {
   reason: unknown;
 }
 
-/** The same, of the pieces of a stream; what goes beyond the room is not kept in the first place. */
+/** Collects the content of a stream; text beyond the limit is not kept. */
 export class StreamedContent {
   readonly #answers = new Map<unknown, StreamedAnswer>();
   readonly #piecesOf: Dialect["streamed"];
   #kept = 0;
 
-  /** `piecesOf`: the pieces in a chunk. */
+  /** `piecesOf` returns the pieces in a chunk. */
   constructor(piecesOf: Dialect["streamed"]) {
     this.#piecesOf = piecesOf;
   }

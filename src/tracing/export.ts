@@ -1,19 +1,19 @@
-// Sends spans to the collector in the background: in batches, one at a time, and never more waiting than there is room for.
+// Sends spans to the collector in the background: in batches, one at a time, with a limited number of waiting spans.
 
 import type { ReadableSpan, SpanExporter, SpanProcessor } from "@opentelemetry/sdk-trace";
 import { exactMs } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 
 export interface ExportBounds {
-  /** Spans that wait; what comes when there are so many is dropped. */
+  /** Maximum waiting spans. Further spans are dropped. */
   maxWaiting: number;
-  /** Making JSON of a batch holds up every request, so it is small. */
+  /** Spans in a batch. Serialising a batch delays all requests, so it is small. */
   batchSize: number;
-  /** The time for which a span waits for others. */
+  /** Milliseconds for which a span waits for others. */
   delayMs: number;
-  /** The time that the collector has for one batch. */
+  /** Milliseconds that the collector has for one batch. */
   deadlineMs: number;
-  /** The time that it has for what is left at the end of the server. */
+  /** Milliseconds for sending the remaining spans when the server stops. */
   farewellMs: number;
   /** The interval at which dropped spans are reported. */
   reportEveryMs: number;
@@ -40,7 +40,7 @@ export class SpanExport implements SpanProcessor {
   #waiting: ReadableSpan[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
   #sending: Promise<void> | undefined;
-  /** Spans of the batch that is on its way. */
+  /** Spans in the batch that is being sent. */
   #underWay = 0;
   #dropped = 0;
   #unreported = 0;
@@ -80,7 +80,7 @@ export class SpanExport implements SpanProcessor {
     }
   }
 
-  /** Sends what is there, but does not wait for ever. */
+  /** Sends waiting spans, for a limited time. */
   async shutdown(): Promise<void> {
     this.#closed = true;
     const { promise: over, resolve } = Promise.withResolvers<void>();
@@ -113,7 +113,7 @@ export class SpanExport implements SpanProcessor {
     return setTimeout(() => this.#send(), this.#bounds.delayMs).unref();
   }
 
-  /** Gives what went wrong. Never rejects, and never takes longer than the deadline. */
+  /** Resolves to the fault, if any. Never rejects, and never takes longer than the deadline. */
   #deliver(batch: ReadableSpan[]): Promise<string | undefined> {
     return new Promise((resolve) => {
       const { deadlineMs } = this.#bounds;
