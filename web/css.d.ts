@@ -1,2 +1,2 @@
-// Style sheets are imported for their effect: the build puts them together.
+// Style sheets are imported for their side effect: the build bundles them.
 declare module "*.css";

@@ -1,4 +1,4 @@
-// Starts the dashboard in parts: each is compiled and run as a task of its own, between which the browser answers.
+// Starts the dashboard in parts, each compiled and run as its own task, so that the browser stays responsive.
 import "./parts/page/came-back.ts";
 import "./components.css";
 import "@mantine/notifications/styles.css";

@@ -1,4 +1,4 @@
-// The look: the colours of the sign-in pages, with enough contrast in light and dark (WCAG 2.2 AA).
+// The theme: the colors of the sign-in pages, with enough contrast in light and dark (WCAG 2.2 AA).
 import {
   type CSSVariablesResolver,
   createTheme,
@@ -19,7 +19,7 @@ const water: MantineColorsTuple = [
   "#08465b",
 ];
 
-/** From text to ground, with the tint of the plain pages in dark. */
+/** From text to background, tinted like the plain pages in dark mode. */
 const dark: MantineColorsTuple = [
   "#d5dde4",
   "#bcc6ce",
@@ -44,7 +44,7 @@ export const theme = createTheme({
   defaultRadius: "md",
   cursorType: "pointer",
   respectReducedMotion: true,
-  // Mantine judges the contrast of text on a filled button by the light scheme's shade alone.
+  // Mantine picks the text color of filled buttons by the light scheme's shade alone.
   variantColorResolver(input) {
     const colors = defaultVariantColorsResolver(input);
     return input.variant === "filled" ? { ...colors, color: `light-dark(${colors.color}, var(--on-filled))` } : colors;
@@ -52,7 +52,7 @@ export const theme = createTheme({
   components: {
     Checkbox: { defaultProps: { iconColor: "var(--on-filled)" } },
     Radio: { defaultProps: { iconColor: "var(--on-filled)" } },
-    // A dialog's heading is no banner of the page, which it would be as the <header> that it is.
+    // Mantine renders a dialog's heading as <header>, which would count as a banner of the page.
     ModalHeader: { defaultProps: { role: "presentation" } },
     DrawerHeader: { defaultProps: { role: "presentation" } },
     Modal: { defaultProps: { closeButtonProps: { "aria-label": "Close" } } },
@@ -61,7 +61,7 @@ export const theme = createTheme({
   },
 });
 
-/** Mantine's own quiet colours have too little contrast for small text. */
+/** Mantine's dimmed colors have too little contrast for small text. */
 export const colorsOf: CSSVariablesResolver = () => ({
   variables: {},
   light: {
@@ -72,7 +72,7 @@ export const colorsOf: CSSVariablesResolver = () => ({
     "--on-filled": "#ffffff",
     "--good": "#1f6b3d",
     "--mantine-color-anchor": "#0b5a75",
-    // Mantine's grounds of alerts are loud.
+    // The backgrounds of alerts are softer than Mantine's.
     "--mantine-color-red-light": "#fdeceb",
     "--mantine-color-yellow-light": "#fdf4d9",
     "--mantine-color-green-light": "#e7f6eb",
@@ -100,8 +100,8 @@ export const colorsOf: CSSVariablesResolver = () => ({
 });
 
 /**
- * Colours of series in charts, in this order: with three times the contrast of their ground, and far enough apart, neighbours
- * above all, for people who see few colours.
+ * The colors of chart series, in order: each has a contrast of three to its background, and neighbors are
+ * distinguishable for people with color blindness.
  */
 const chartColors = {
   light: ["#1d83a6", "#c97a0a", "#1d4d33", "#7a3fcf", "#cf4a6a", "#6b3a10", "#2f2a86"],

@@ -6,18 +6,18 @@ export type Query = Readonly<Record<string, string | number | boolean | readonly
 
 interface CallOptions {
   query?: Query | undefined;
-  /** Sent as JSON. */
+  /** The request body, sent as JSON. */
   body?: unknown;
   headers?: Readonly<Record<string, string>>;
   signal?: AbortSignal | undefined;
-  /** Where the session has ended that is told, and nobody is asked to sign in. */
+  /** If true, an ended session is thrown as a failure, and the user is not asked to sign in again. */
   isOnce?: boolean;
 }
 
-/** What the server said instead of an answer, or why there was none (`status` 0). */
+/** An error answer of the server, or the reason why no answer came (`status` 0). */
 export class ApiFailure extends Error {
   readonly status: number;
-  /** A code of the table of errors; `network` where the server was not reached, `not_a_number` where it was not asked. */
+  /** An error code of the API; `network` if the server was not reached, `not_a_number` if nothing was sent. */
   readonly code: string;
   readonly requestId: string | null;
   readonly retryAfterSeconds: number | null;
@@ -40,23 +40,23 @@ export class ApiFailure extends Error {
 interface Bearing {
   csrfToken: string | null;
   environment: Environment | null;
-  /** Said with each call: another tab may have chosen another account for the session since. */
+  /** The account is sent with each call, because another tab may have switched the session to another account. */
   accountId: string | null;
 }
 
-/** Set once the session is known; every call bears them. */
+/** The headers of every call, set once the session is known. */
 const bearing: Bearing = { csrfToken: null, environment: null, accountId: null };
 
 export function bear(values: Partial<Bearing>): void {
   Object.assign(bearing, values);
 }
 
-/** What holds the page until the same person is signed in again; undefined where there is nothing on it to be lost. */
+/** Suspends the page until the same person signs in again; returns undefined if the page has nothing to lose. */
 type Hold = () => Promise<void> | undefined;
 
 let hold: Hold | undefined;
 
-/** While somebody is signed in; gives what ends that. */
+/** Registers what runs when a session ends; returns a function that unregisters `held`. */
 export function onSessionEnd(held: Hold): () => void {
   hold = held;
   return () => {
@@ -65,8 +65,8 @@ export function onSessionEnd(held: Hold): () => void {
 }
 
 /**
- * Rejects with ApiFailure. Where the session has ended, the page waits until the same person is signed in again, and then it is
- * asked once more; where nothing on the page would be lost, it goes to the sign-in page, which leads back here.
+ * Rejects with ApiFailure. If the session has ended, the page waits until the same person signs in again and then
+ * repeats the call. If nothing on the page would be lost, the browser goes to the sign-in page, which leads back here.
  */
 export async function call<Answer>(method: string, path: string, options: CallOptions = {}): Promise<Answer> {
   const response = await send(method, path, options);
@@ -79,7 +79,7 @@ export interface Tagged<Answer> {
   answer: Answer;
 }
 
-/** `before`, itself, where the server says that it is still the same. */
+/** Returns `before` itself if the server answers that nothing has changed. */
 export async function callAgain<Answer>(
   path: string,
   before: Tagged<Answer> | undefined,
@@ -91,7 +91,7 @@ export async function callAgain<Answer>(
   return { tag: response.headers.get("etag"), answer: (await response.json()) as Answer };
 }
 
-/** The answer as it comes, for streams and files. */
+/** Returns the answer unread, for streams and files. */
 export async function send(method: string, path: string, options: CallOptions = {}): Promise<Response> {
   try {
     return await sendOnce(method, path, options);
@@ -103,7 +103,7 @@ export async function send(method: string, path: string, options: CallOptions = 
       throw error;
     }
     await held;
-    // It was refused and so has done nothing; it goes with the token of the new session.
+    // The refused call had no effect, so it is safe to repeat with the new session's token.
     return await sendOnce(method, path, options);
   }
 }
@@ -132,12 +132,12 @@ async function sendOnce(method: string, path: string, options: CallOptions): Pro
     });
   });
   noteServerTime(response.headers.get("date"));
-  // What is the same as the caller has already, which is only told to who said what that is.
+  // Status 304 means unchanged, and only comes if the caller sent an entity tag.
   if (response.ok || response.status === 304) return response;
   throw await failureOf(response);
 }
 
-/** JSON would have null, which mostly means no limit, in place of what is no number. */
+/** Refuses NaN and infinite numbers: JSON would write null, which often means "no limit". */
 function jsonOf(body: unknown): string {
   return JSON.stringify(body, (field, value: unknown) => {
     if (typeof value !== "number" || Number.isFinite(value)) return value;
@@ -159,7 +159,7 @@ async function failureOf(response: Response): Promise<ApiFailure> {
   });
 }
 
-/** Whatever was thrown, as a failure that a page can show. `what`: "The playground failed". */
+/** Turns any thrown value into a failure that a page can show. `what` is a phrase such as "The playground failed". */
 export function asFailure(error: unknown, what: string): ApiFailure {
   if (error instanceof ApiFailure) return error;
   return new ApiFailure({ status: 0, code: "internal_error", message: `${what}: ${String(error)}` });
@@ -174,12 +174,12 @@ function leaveForSignIn(): void {
   window.location.assign(signInPath(pathname + search));
 }
 
-/** The sign-in page that leads on to `next`. */
+/** Returns the address of the sign-in page that leads on to `next`. */
 export function signInPath(next: string): string {
   return `/sign-in?next=${encodeURIComponent(next)}`;
 }
 
-/** Lists are joined by commas; what is null, undefined or empty is left out. */
+/** Joins lists with commas and leaves out values that are null, undefined or empty. */
 function withQuery(path: string, query: Query): string {
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {

@@ -2,7 +2,7 @@
 
 const maxEventLength = 4 * 1024 * 1024;
 
-/** Only `data` counts here; comments, which keep a connection open, and other fields are passed over. */
+/** Yields `data` only; skips other fields, and the comments that keep a connection open. */
 export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<string, void, undefined> {
   const reader = body.getReader();
   const decoder = new TextDecoder();
@@ -15,7 +15,7 @@ export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenera
       if (done) return;
       const text = decoder.decode(value, { stream: true });
       if (text === "") continue;
-      // The second half of a line's end whose first half was the last of what came before.
+      // Skips the LF of a CRLF whose CR ended the previous chunk.
       rest += endedInReturn && text.startsWith("\n") ? text.slice(1) : text;
       endedInReturn = text.endsWith("\r");
       if (rest.length > maxEventLength) throw new Error("an event is longer than 4 MiB");
@@ -31,7 +31,7 @@ export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenera
       }
     }
   } finally {
-    // Without waiting: what is cancelled may never say so.
+    // The cancellation is not awaited, because it may never settle.
     reader.cancel().catch(() => {});
   }
 }

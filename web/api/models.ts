@@ -1,9 +1,9 @@
-// Which models there are, what each can do, and how it does where it runs.
+// Reads the models, what each can do, and how healthy its deployments are.
 import { useMemo } from "react";
 import { useRead } from "./queries.ts";
 import type { ModelList, ModelStatus, ModelStatusList } from "./types.ts";
 
-/** `models`: undefined while they are being asked for. */
+/** `models` is undefined while loading. */
 export function useModels(everyMs?: number) {
   const read = useRead<ModelStatusList>("/v1/model-status", {}, everyMs === undefined ? {} : { everyMs });
   return { models: read.data?.data, error: read.error, refetch: read.refetch };
@@ -29,7 +29,10 @@ export function abilitiesOf({ capabilities }: ModelStatus): Ability[] {
   return abilities.filter((use) => capabilities?.[use] === true);
 }
 
-/** What it is tried with: chat where it may be able to, as the model server decides where nobody says. */
+/**
+ * Returns the ability to try a model with: chat if the model may chat, because the model server decides if nothing is
+ * declared.
+ */
 export function mainAbilityOf(model: ModelStatus): Ability | undefined {
   const known = abilitiesOf(model);
   const isUnknown = known.length === 0 && model.capabilities?.chat !== false;
@@ -37,8 +40,8 @@ export function mainAbilityOf(model: ModelStatus): Ability | undefined {
 }
 
 /**
- * Returns the model for an example, as the command line chooses: one that surely chats, then one that may; the demo model
- * only if no other is served. `of`: the ids and patterns of a key; null: all.
+ * Returns the model for an example, by the same order as the command line: one that certainly chats, then one that may.
+ * The demo model comes last. `of` holds the ids and patterns of a key; null means all.
  */
 export function chatModel({ data }: ModelList, of: readonly string[] | null = null) {
   const isNamed = (id: string) =>
@@ -52,25 +55,28 @@ export function chatModel({ data }: ModelList, of: readonly string[] | null = nu
 
 export type Health = "ok" | "partly" | "down";
 
-/** `partly`: at some of the places where it runs. */
+/** `partly` means that only some deployments are healthy. */
 export function healthOf({ deployments }: ModelStatus): Health {
   const working = deployments.filter(({ state }) => state === "ok").length;
   if (working === 0) return "down";
   return working === deployments.length ? "ok" : "partly";
 }
 
-/** What spend leaves out: requests to models without a price, which reports have as a cost of 0. */
+/**
+ * Tells which usage the reported spend leaves out: requests to models without a price, which reports count as a cost of
+ * 0.
+ */
 export interface Unpriced {
-  /** Whether a model is known to have no price; one that is not on offer any more had none if it cost nothing. */
+  /** Reports whether a model has no price; a removed model counts as unpriced if its usage cost nothing. */
   has(model: string): boolean;
   names: readonly string[];
-  /** False while it is being asked for: what it adds to a page would move what is below. */
+  /** False while loading: a notice that appears later would move the content below. */
   isSettled: boolean;
-  /** Whether a spend of 0 can come of nothing else, as no model is free by its price. */
+  /** Reports whether a spend of 0 always means a missing price, because no model has a price of zero. */
   isAllThatIsFree: boolean;
 }
 
-/** `enabled`: where there is something that cost nothing. */
+/** `enabled` should be true only if some usage cost nothing. */
 export function useUnpriced(enabled = true): Unpriced {
   const { data, error } = useRead<ModelList>("/v1/models", {}, { enabled });
   const isSettled = data !== undefined || error !== null;
@@ -87,7 +93,7 @@ export function useUnpriced(enabled = true): Unpriced {
   }, [data, isSettled]);
 }
 
-/** Whether something was used of which nothing was charged. */
+/** Reports whether tokens were used at no cost. */
 export function costsNothing({ cost, total_tokens }: { cost: number; total_tokens: number }): boolean {
   return cost === 0 && total_tokens > 0;
 }

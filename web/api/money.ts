@@ -1,13 +1,13 @@
-// Money is added in whole billionths of a USD, as the server does: fractions would not add up to what it says.
+// Adds money in whole billionths of a USD, as the server does; sums of fractions would differ from the server's totals.
 
 const billionths = 1e9;
 
-/** All of these USD together. */
+/** Adds amounts in USD. */
 export function addUsd(...amounts: readonly number[]): number {
   return amounts.reduce((all, usd) => all + wholeOf(usd), 0) / billionths;
 }
 
-/** What is left of `usd` without these, and never less than nothing. */
+/** Subtracts `parts` from `usd`; the result is never negative. */
 export function usdWithout(usd: number, parts: readonly number[]): number {
   return Math.max(0, wholeOf(usd) - parts.reduce((all, part) => all + wholeOf(part), 0)) / billionths;
 }

@@ -1,4 +1,5 @@
-// Names of what usage tells the ids of: keys, members who were signed in, apps. Bounded: an id without one is shown short.
+// Resolves the ids in usage reports to names: keys, members, apps. The lists are bounded, and an id without a name is
+// shown shortened.
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { pagesOf, useSliced } from "./queries.ts";
@@ -7,14 +8,14 @@ import type { ApiKeyList, AppList, AuthorizationList, MemberList } from "./types
 
 export interface Names {
   key(id: string): string;
-  /** Null stands for no app. */
+  /** Returns the name of an app; null stands for no app. */
   app(id: string | null): string;
-  /** `id`: of a person who is a member now. */
+  /** Returns the name of a current member by the person's id. */
   person(id: string): string;
-  /** In the order of their names, for a choice of one. */
+  /** The keys in the order of their names, for a select field. */
   keys: readonly { value: string; label: string }[];
   apps: readonly { value: string; label: string }[];
-  /** They are being asked for: ids are shown short so far. */
+  /** True while the names are loading; ids are shown shortened until then. */
   isPending: boolean;
 }
 
@@ -22,7 +23,7 @@ type Known = Awaited<ReturnType<typeof loadNames>>;
 
 const nothing: Known = { keys: new Map(), members: new Map(), people: new Map(), apps: new Map() };
 
-/** Asked for once, and again where keys or apps changed. `wanted`: whether anything of it is shown now. */
+/** Loads the names once, and again after keys or apps change. `wanted` tells whether a name is on screen now. */
 export function useNames(wanted: boolean): Names {
   const { environment, isManager } = useSession();
   const known = useQuery({
@@ -64,7 +65,7 @@ async function loadNames(isManager: boolean, signal: AbortSignal) {
   };
 }
 
-/** Up to a thousand. What one may not list has no names, which is no reason to show nothing. */
+/** Lists up to a thousand items. If the user may not list them, the result is empty rather than an error. */
 export async function listAll<Item>(path: string, signal: AbortSignal): Promise<Item[]> {
   const items: Item[] = [];
   try {
@@ -81,12 +82,12 @@ function keyName({ keys, members }: Known, id: string): string {
   return keys.get(id) ?? (member === undefined ? unnamed(id) : `${member} (signed in)`);
 }
 
-/** The name of a key, a member or an app; `names` has those that the server told of. */
+/** Returns the name of a key, a member or an app; `names` holds the names that the server sent. */
 export function credentialName(names: Readonly<Record<string, string>>, id: string): string {
   return names[id] ?? unnamed(id);
 }
 
-/** The credential of a membership is its id and the environment. */
+/** The credential id of a membership is the membership's id and the environment. */
 const membershipOf = /^(mbr_.+)_(?:live|test|dev)$/;
 
 function unnamed(id: string): string {
@@ -94,7 +95,7 @@ function unnamed(id: string): string {
   return id.startsWith("grt_") ? `App access ${shortened(id)}` : shortened(id);
 }
 
-/** An id without a name, as short as it can be told from others. */
+/** Shortens an id that has no name, but keeps it distinguishable. */
 export function shortened(id: string): string {
   return id.length > 16 ? `${id.slice(0, id.indexOf("_") + 1)}…${id.slice(-6)}` : id;
 }

@@ -1,10 +1,10 @@
-// The tools that a person may use of all MCP servers, fetched once for all parts of a page.
+// Loads the tools that a person may use at all MCP servers, once for all parts of a page.
 import { useQuery } from "@tanstack/react-query";
 import type { ApiFailure } from "./client.ts";
 import { useSliced } from "./queries.ts";
 import { type Offer, readOffer, toolsPath } from "./tools.ts";
 
-/** `enabled`: false: not yet. */
+/** If `enabled` is false, nothing is loaded yet. */
 export function useOffer({ enabled = true } = {}) {
   return useSliced(
     useQuery<Offer, ApiFailure>({

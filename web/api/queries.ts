@@ -1,4 +1,4 @@
-// How pages ask for data: cached, shared between the parts of a page, asked again while it is looked at, paged.
+// Hooks with which pages load data: cached, shared, polled while the page is visible, and paged.
 import {
   keepPreviousData,
   QueryClient,
@@ -13,30 +13,30 @@ import { ApiFailure, call, callAgain, type Query, type Tagged } from "./client.t
 export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {
-      // Asked whatever the browser thinks of its network: a server on this machine needs none, and one that is not
-      // reached says so, instead of an empty page that waits.
+      // Queries run even if the browser reports itself offline: a server on the same machine needs no network, and an
+      // error is better than a page that waits forever.
       networkMode: "always",
       refetchOnReconnect: true,
       staleTime: 5_000,
       gcTime: 60_000,
       retry: (count, error) => count < 2 && error instanceof ApiFailure && (error.status === 0 || error.status >= 502),
     },
-    // Nothing is kept to be sent later, when nobody expects it any more; and what was sent or answered, such as a
-    // password or a new key, is forgotten with the dialog that it was for.
+    // No change is queued for later. Variables and answers, such as a password or a new key, are forgotten when their
+    // dialog closes.
     mutations: { networkMode: "always", gcTime: 0 },
   },
 });
 
 interface ReadOptions {
-  /** Asks again as often, while the page is visible. */
+  /** The polling interval while the page is visible. */
   everyMs?: number;
-  /** False: not yet. */
+  /** If false, the query does not run yet. */
   enabled?: boolean;
-  /** While another query is loading, what the last one gave is shown on. */
+  /** If true, the last answer stays on screen while another query loads. */
   keep?: boolean;
 }
 
-/** One GET. The key begins with the path, so that a change can say what it made stale. */
+/** Reads one path by GET. The query key begins with the path, so that a change can invalidate it. */
 export function useRead<Answer>(path: string, query: Query = {}, { everyMs, enabled = true, keep }: ReadOptions = {}) {
   return useSliced(
     useQuery<Answer, ApiFailure>({
@@ -49,7 +49,7 @@ export function useRead<Answer>(path: string, query: Query = {}, { everyMs, enab
   );
 }
 
-/** One GET that is asked again and again: where the server says that nothing changed, nothing is read or drawn. */
+/** Polls one path by GET. If the server answers 304, nothing is parsed or rendered. */
 export function usePolled<Answer>(path: string, query: Query, everyMs: number | undefined) {
   return useSliced(
     useQuery<Tagged<Answer>, ApiFailure, Answer>({
@@ -64,8 +64,8 @@ export function usePolled<Answer>(path: string, query: Query, everyMs: number | 
 }
 
 /**
- * What came, drawn in slices: the library tells of it in a way that makes React draw all at once, which for a long list
- * holds the page up.
+ * Defers new data, so that React renders it in slices: the query library would otherwise force one synchronous render,
+ * which blocks the page for a long list.
  */
 export function useSliced<Read extends { data: unknown; isPending: boolean; error: unknown }>(read: Read): Read {
   const data = useDeferredValue(read.data);
@@ -74,7 +74,7 @@ export function useSliced<Read extends { data: unknown; isPending: boolean; erro
   return { ...read, data, isPending, error };
 }
 
-/** A page of a list: `after` the last id, or from the cursor `next`. */
+/** Selects a page of a list: `after` the last id, or from the cursor `next`. */
 interface ListPage<Item> {
   data: Item[];
   has_more?: boolean;
@@ -82,7 +82,7 @@ interface ListPage<Item> {
   next?: string | null;
 }
 
-/** The pages of a list one after the other, `most` of them. */
+/** Yields at most `most` pages of a list, one after the other. */
 export async function* pagesOf<Item>(path: string, query: Query, signal: AbortSignal, most = 10) {
   let next: Query | undefined = {};
   for (let count = 0; next && count < most; count++) {
@@ -97,7 +97,7 @@ function nextOf(page: ListPage<unknown>): Query | undefined {
   return page.has_more && page.last_id ? { after: page.last_id } : undefined;
 }
 
-/** A list that goes on when somebody scrolls: `items` of all pages so far. */
+/** A list that loads further pages on scrolling; `items` holds the items of all loaded pages. */
 export function useList<Item>(path: string, query: Query = {}, { everyMs, enabled = true }: ReadOptions = {}) {
   const result = useInfiniteQuery({
     queryKey: [path, query, "list"],
@@ -106,14 +106,14 @@ export function useList<Item>(path: string, query: Query = {}, { everyMs, enable
     initialPageParam: {} as Query,
     getNextPageParam: nextOf,
     enabled,
-    // All pages so far are asked for again, one after the other: of a long list not for each look at it.
+    // A refetch repeats all loaded pages one by one, so a long list is not refetched whenever the window gets focus.
     refetchOnWindowFocus: isShort,
     refetchOnMount: (query: ListQuery) => query.state.isInvalidated || isShort(query),
     ...(everyMs === undefined ? {} : { refetchInterval: (query: ListQuery) => isShort(query) && everyMs }),
   });
   const error = result.error as ApiFailure | null;
   const pages = result.data?.pages;
-  // The same array as long as nothing came, so that rows that are drawn stay as they are.
+  // The array keeps its identity until data arrives, so that rows are not rendered again.
   const items = useMemo(() => pages?.flatMap((page) => page.data) ?? [], [pages]);
   return { ...result, error, items };
 }
@@ -128,20 +128,20 @@ function isShort({ state }: ListQuery): boolean {
 
 export type Listing<Item> = ReturnType<typeof useList<Item>>;
 
-/** For what a change made stale to be there anew, so that a dialog closes over a list that has it. */
+/** How long a dialog waits for the refetch after a change, so that it closes over an up-to-date list. */
 const maxWaitMs = 1_500;
 
 export interface ChangeOptions<Given, Answer> {
-  /** Paths whose data are asked for again afterwards. */
+  /** Paths whose data the change makes stale. */
   stale?: readonly string[];
-  /** The path of what is no more: what is below it, which may be shown a moment longer, is not asked for again. */
+  /** The path of a deleted item: queries below this path may stay on screen for a moment and are not repeated. */
   gone?: string;
   done?: (answer: Answer, given: Given) => void;
-  /** Leads on, or closes what the address shows: not called where somebody went elsewhere meanwhile. */
+  /** Navigates away or closes the view; not called if the user has navigated elsewhere meanwhile. */
   leave?: (answer: Answer) => void;
 }
 
-/** Something that changes the server. */
+/** A request that changes something on the server. */
 export function useChange<Given, Answer = unknown>(
   change: (given: Given) => Promise<Answer>,
   { stale = [], gone, done, leave }: ChangeOptions<Given, Answer> = {},
@@ -155,7 +155,7 @@ export function useChange<Given, Answer = unknown>(
       const isStale = (key: unknown) =>
         typeof key === "string" && stale.some((path) => key.startsWith(path)) && !isGone(key);
       const shown = client.invalidateQueries({ predicate: ({ queryKey }) => isStale(queryKey[0]) });
-      // What was answered may be a secret that is told once: it does not wait for a server that went away meanwhile.
+      // The answer may hold a secret that is shown once, so it does not wait for a refetch from an unreachable server.
       await Promise.race([shown, new Promise((resolve) => setTimeout(resolve, maxWaitMs))]);
       done?.(answer, given);
       if (addressNow() === askedAt) leave?.(answer);
@@ -163,7 +163,7 @@ export function useChange<Given, Answer = unknown>(
   });
 }
 
-/** What `useChange` gives. */
+/** The value that `useChange` returns. */
 export type Change<Given, Answer> = ReturnType<typeof useChange<Given, Answer>>;
 
 function addressNow(): string {

@@ -1,18 +1,18 @@
-// What limits refused, and the words that people understand for why, with what to do about it.
+// Requests that limits refused, with the reason in plain words and what to do about it.
 import { useRead } from "./queries.ts";
 import { nowSeconds } from "./server-time.ts";
 import type { Refusal, RefusalList } from "./types.ts";
 
 export type RefusalReason = Refusal["reason"];
 
-/** The server gives no more of them at once. */
+/** The most refusals that the server returns in one answer. */
 export const maxRefusals = 1000;
 
 interface Words {
   title: string;
   why: string;
   todo: string;
-  /** Where that is done. */
+  /** The page where the user can act on the advice. */
   place: { title: string; path: string };
 }
 
@@ -78,7 +78,7 @@ export const refusalWords: Readonly<Record<RefusalReason, Words>> = {
 
 export const refusalReasons = Object.keys(refusalWords) as RefusalReason[];
 
-/** What was refused for one reason: `lines` by key and model, that of the most requests first, each with one of its kind. */
+/** All refusals for one reason. `lines` groups them by key and model, most requests first, each with one example. */
 export interface RefusalsOfReason {
   reason: RefusalReason;
   requests: number;
@@ -87,7 +87,7 @@ export interface RefusalsOfReason {
   lines: { id: string; first: Refusal; requests: number }[];
 }
 
-/** The reason for which most was refused first. */
+/** Groups refusals by reason, the most frequent reason first. */
 export function refusalsByReason(refusals: readonly Refusal[]): RefusalsOfReason[] {
   return [...Map.groupBy(refusals, ({ reason }) => reason)]
     .map(([reason, all]) => ({
@@ -106,14 +106,14 @@ function linesOf(refusals: readonly Refusal[]): RefusalsOfReason["lines"] {
     .sort((a, b) => b.requests - a.requests);
 }
 
-/** How many requests. */
+/** Counts the refused requests. */
 export function refusedIn(refusals: readonly Refusal[]): number {
   return refusals.reduce((sum, { requests }) => sum + requests, 0);
 }
 
 /** The refusals of the last `days` days, the newest first. */
 export function useRefusals(days: number, everyMs: number | undefined) {
-  // To whole hours: what is asked stays the same for a while, and is found again.
+  // The start is rounded to whole hours, so that the query stays the same and is found in the cache.
   const start = Math.floor(nowSeconds() / 3_600) * 3_600 - days * 86_400 + 3_600;
   return useRead<RefusalList>("/v1/refusals", { start }, { keep: true, ...(everyMs ? { everyMs } : {}) });
 }

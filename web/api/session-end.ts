@@ -1,4 +1,5 @@
-// Notices that another session, or none, has come in the place of that of the page, which then waits, hidden, for its person.
+// Notices that the page's session has ended or been replaced. The page is then hidden until the same person signs in
+// again.
 import { useEffect, useRef, useState } from "react";
 import { asFailure, call, isSessionOver, onSessionEnd } from "./client.ts";
 import { onSignOut } from "./tab-storage.ts";
@@ -7,25 +8,25 @@ import type { Session } from "./types.ts";
 /** A session that has ended with something on the page that would be lost. */
 export interface Over {
   session: Session;
-  /** Why it does not go on, as it was last tried. */
+  /** Why the last attempt to go on failed. */
   problem: string | undefined;
-  /** Looks whether its person is signed in again. */
+  /** Checks whether the same person is signed in again. */
   check(): void;
 }
 
-/** So long nobody asks again by coming back to the tab. */
+/** The shortest time between two checks that the tab's focus triggers. */
 const pauseMs = 5_000;
-/** What may hold something that somebody has written or chosen. */
+/** Elements that may hold unsaved input. */
 const holding = "form, textarea, [role=dialog]";
 
-/** `renew` takes the session of the same person that is there now. Undefined while there is one. */
+/** `renew` takes over the same person's new session. Returns undefined while the session is valid. */
 export function useSessionEnd(known: Session | undefined, renew: (now: Session) => void): Over | undefined {
   const [isOver, setOver] = useState(false);
   const [problem, setProblem] = useState<string>();
-  /** Those who asked for something meanwhile. */
+  /** Callers whose requests wait for a new session. */
   const waiting = useRef<PromiseWithResolvers<void>>(undefined);
   const found = (now: Session) => {
-    // Nothing of what was here is for somebody else.
+    // Another person signed in, who must not see this page's data.
     if (now.person.id !== known?.person.id) return window.location.reload();
     if (JSON.stringify(now) !== JSON.stringify(known)) renew(now);
     setOver(false);
@@ -34,10 +35,10 @@ export function useSessionEnd(known: Session | undefined, renew: (now: Session) 
     waiting.current = undefined;
   };
   const missed = (error: unknown) => {
-    // What cannot be asked now is said by what else is asked.
+    // A failed check needs no message here: the page's other requests report the failure.
     if (!waiting.current) return;
     const failure = asFailure(error, "Your session could not be checked");
-    // A member of the account no longer: the page begins anew with another one.
+    // The person has left the account, so the page reloads with another account.
     if (failure.status === 403) return window.location.reload();
     setProblem(isSessionOver(failure) ? "You are not signed in yet." : failure.message);
   };
@@ -64,7 +65,7 @@ export function useSessionEnd(known: Session | undefined, renew: (now: Session) 
       for (const end of ends) end();
     };
   }, [isKnown]);
-  // While this tab was out of sight somebody may have signed out and in again in another one.
+  // The user may have signed out and in again in another tab meanwhile.
   useEffect(() => {
     let askedMs = Date.now();
     const comeBack = () => {

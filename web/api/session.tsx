@@ -1,4 +1,4 @@
-// Who is signed in, and for which account and environment the pages speak.
+// The signed-in person, and the account and environment that the pages use.
 import { createContext, type ReactNode, startTransition, useContext, useEffect, useState } from "react";
 import { type ApiFailure, asFailure, bear, call, type Environment } from "./client.ts";
 import { queryClient } from "./queries.ts";
@@ -8,14 +8,14 @@ import type { Session } from "./types.ts";
 export interface CurrentSession {
   session: Session;
   environment: Environment;
-  /** Those that this server has. */
+  /** The environments of this server. */
   environments: readonly Environment[];
   isOperator: boolean;
-  /** Owners and admins manage what is the account's; members what is theirs. */
+  /** True for owners and admins, who manage the whole account; members manage only their own keys and apps. */
   isManager: boolean;
   chooseEnvironment(environment: Environment): void;
   chooseAccount(accountId: string): Promise<void>;
-  /** Asks again who is signed in, after a change of name or role. */
+  /** Loads the session again, after a change of name or role. */
   refresh(): Promise<void>;
 }
 
@@ -39,7 +39,7 @@ interface SessionProviderProps {
   /** Shown until the session is known. */
   waiting: ReactNode;
   failed(failure: ApiFailure, retry: () => void): ReactNode;
-  /** Shown over a page whose session has ended, and which waits for its person. */
+  /** Rendered over a page whose session has ended. */
   over(over: Over): ReactNode;
 }
 
@@ -48,7 +48,7 @@ export function SessionProvider({ children, waiting, failed, over }: SessionProv
   const [failure, setFailure] = useState<ApiFailure>();
   const load = () => {
     setFailure(undefined);
-    // All of the dashboard is drawn then: as a transition, in slices.
+    // The whole dashboard renders at this point, so a transition lets React do it in slices.
     loadSession().then(
       (loaded) => startTransition(() => setState(loaded)),
       (error: unknown) => setFailure(asFailure(error, "The dashboard could not start")),
@@ -75,7 +75,7 @@ export function SessionProvider({ children, waiting, failed, over }: SessionProv
       setState((before) => before && { ...before, environment: chosen });
     },
     async chooseAccount(accountId) {
-      // For the one that is chosen: what somebody may do is told as it is there.
+      // The server answers for the chosen account: the person's rights depend on it.
       const changed = await call<Session>("PATCH", "/v1/session", {
         body: { account_id: accountId },
         headers: { "headrace-account": accountId },
@@ -85,7 +85,7 @@ export function SessionProvider({ children, waiting, failed, over }: SessionProv
       setState((before) => before && { ...before, session: changed });
     },
     async refresh() {
-      // What it was for has been done; where this fails, only the old name is shown for a while.
+      // The change itself succeeded. If this read fails, only the old name stays on screen for a while.
       const now = await call<Session>("GET", "/v1/session").catch(() => undefined);
       if (now) setState((before) => before && { ...before, session: now });
     },

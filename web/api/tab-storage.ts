@@ -1,9 +1,9 @@
-// What a tab of the browser keeps over a reload, until somebody signs out in it or it is closed.
+// Stores data of a browser tab across reloads, until the user signs out or closes the tab.
 
 let isOver = false;
 const signOuts = new BroadcastChannel("headrace-sign-out");
 
-/** Undefined removes it. Where there is no room, or storage is switched off, it is kept until the page is left. */
+/** `text` undefined removes the entry. If storage is full or disabled, the entry lives only as long as the page. */
 export function keepInTab(name: string, text: string | undefined): void {
   if (isOver) return;
   try {
@@ -20,7 +20,7 @@ export function keptInTab(name: string): string | null {
   }
 }
 
-/** Before somebody signs out: what the page would still keep as it is left is nobody's any more. Other tabs hear of it. */
+/** Clears the tab's data before a sign-out and notifies other tabs. Later writes of the page are ignored. */
 export function forgetTab(): void {
   isOver = true;
   signOuts.postMessage("");
@@ -29,7 +29,7 @@ export function forgetTab(): void {
   } catch {}
 }
 
-/** Calls `listener` once somebody signs out in another tab; gives what ends that. */
+/** Calls `listener` when the user signs out in another tab; returns a function that unsubscribes. */
 export function onSignOut(listener: () => void): () => void {
   signOuts.addEventListener("message", listener);
   return () => signOuts.removeEventListener("message", listener);

@@ -1,15 +1,16 @@
-// Asks the endpoint of tools as any client of the protocol could: in its revision without sessions, where a request is one of its own.
+// Calls the MCP endpoint as any client could, in the protocol revision without sessions, where each request stands
+// alone.
 import { ApiFailure, send } from "./client.ts";
 import { readEvents } from "./event-stream.ts";
 
 const revision = "2026-07-28";
 const own = "io.modelcontextprotocol";
-/** Pages of one list: a server that goes on for ever is not followed. */
+/** The most pages of one list, in case a server never ends its list. */
 const maxPages = 20;
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** What is listed, as its server describes it: of others, so nothing of it is taken for granted. */
+/** A listed item as its MCP server describes it; its fields are untrusted. */
 export interface Listed {
   name: string;
   title?: unknown;
@@ -20,7 +21,7 @@ export interface Listed {
   uri?: unknown;
 }
 
-/** All that somebody may use. */
+/** All tools, prompts and resources that the user may use. */
 export interface Offer {
   tools: readonly Listed[];
   prompts: readonly Listed[];
@@ -30,14 +31,14 @@ export interface Offer {
 export interface ToolResult {
   content: readonly JsonObject[];
   structured: unknown;
-  /** Whether the tool says of it that it failed. */
+  /** Whether the tool itself reports a failure. */
   isError: boolean;
 }
 
-/** With all schemas, also where there are so many that other clients search among them. */
+/** `tools=all` lists every tool with its schema, even if there are so many that other clients get a search tool. */
 export const toolsPath = "/mcp?tools=all";
 
-/** Lists are asked for at once, and only those that there are; `path`: of one server alone, which lists them anew. */
+/** Loads the lists that the server supports, in parallel. `path` of one server lists that server anew. */
 export async function readOffer(signal: AbortSignal, path = toolsPath): Promise<Offer> {
   const { capabilities } = await ask("server/discover", {}, { signal, path });
   const has = (kind: string) => isObject(capabilities) && isObject(capabilities[kind]);
@@ -65,17 +66,17 @@ export function serverOf(name: string): string {
   return name.split("_", 1)[0] ?? name;
 }
 
-/** The name without that of its server. */
+/** Returns a tool's name without its server's prefix. */
 export function ownName(name: string): string {
   return name.slice(serverOf(name).length + 1) || name;
 }
 
-/** Whether clients may know it by another name than its server: one that was cut or changed ends with a piece of a hash. */
+/** Reports whether a tool's public name was cut or changed; such a name ends with a piece of a hash. */
 export function isCut(name: string): boolean {
   return /_[0-9a-f]{6}$/.test(name);
 }
 
-/** `name`: as it was listed. */
+/** `name` is the tool's name from the list. */
 export async function callTool(name: string, given: JsonObject, signal: AbortSignal): Promise<ToolResult> {
   const result = await ask("tools/call", { name, arguments: given }, { name, signal });
   if (result["resultType"] === "input_required") {
@@ -90,7 +91,7 @@ export async function callTool(name: string, given: JsonObject, signal: AbortSig
   return { content: Array.isArray(content) ? content.filter(isObject) : [], structured, isError: isError === true };
 }
 
-/** Rejects with ApiFailure, also for what the protocol has for an error. */
+/** Rejects with ApiFailure, also for JSON-RPC errors. */
 async function ask(
   method: string,
   params: JsonObject,
@@ -103,7 +104,7 @@ async function ask(
       "mcp-protocol-version": revision,
       "mcp-method": method,
       ...(name === undefined ? {} : { "mcp-name": name }),
-      // The server keeps lists for a minute. A later page belongs to the list that its first page began.
+      // The server caches lists for a minute. Later pages must belong to the same list as the first page.
       ...(path !== toolsPath && !("cursor" in params) ? { "cache-control": "no-cache" } : {}),
     },
     signal,
@@ -117,7 +118,7 @@ async function ask(
   throw new ApiFailure({ status: response.status, code: "tool_error", message: String(message).slice(0, maxOfError) });
 }
 
-/** Characters that are shown of what a server says of an error. */
+/** The most characters shown of a server's error text. */
 const maxOfError = 2_000;
 const unreadable =
   "The answer was cut off, is too large for this page, or does not follow MCP. Try again, or find the call in Logs.";
@@ -125,11 +126,11 @@ const unreadable =
 const envelope = {
   [`${own}/protocolVersion`]: revision,
   [`${own}/clientInfo`]: { name: "headrace-dashboard", version: "1" },
-  // Nothing is answered here that a tool would ask back.
+  // The client declares no capabilities, because it answers no server requests such as elicitation.
   [`${own}/clientCapabilities`]: {},
 };
 
-/** Whole, or as the last of events, where the tool told how it goes on before. */
+/** Returns the JSON body, or the last event if the tool sent progress before. */
 async function answerOf(response: Response): Promise<unknown> {
   const isStream = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
   if (!isStream || !response.body) return await response.json();

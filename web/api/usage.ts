@@ -1,4 +1,4 @@
-// Reads usage reports: whole, whatever number of pages they have, several at once, and no more than a page can show.
+// Loads usage reports completely, several pages at a time, up to what a page can show.
 
 import { call, type Environment } from "./client.ts";
 import { addUsd } from "./money.ts";
@@ -8,11 +8,11 @@ import type { UsageReport, UsageRow } from "./types.ts";
 export type { UsageRow } from "./types.ts";
 
 export type UsageBucket = "hour" | "day" | "month";
-/** By tag, a request that has several is in the row of each. */
+/** If usage is grouped by tag, a request with several tags counts in several rows. */
 export const usageGroups = ["model", "key", "app", "tag", "environment"] as const;
 export type UsageGroup = (typeof usageGroups)[number];
 
-/** What a row counts, and what several together do. */
+/** The figures of one row, or the sums of several. */
 export type Figures = Omit<UsageRow, "start" | "end" | UsageGroup>;
 
 export interface UsageAsk {
@@ -25,30 +25,30 @@ export interface UsageAsk {
   key?: string | undefined;
   app?: string | undefined;
   tag?: string | undefined;
-  /** Asks for each of these; otherwise for that of the session alone. */
+  /** Environments to query; by default that of the session alone. */
   environments?: readonly Environment[] | undefined;
 }
 
 interface UsageResult {
   rows: UsageRow[];
-  /** There was more than is here. */
+  /** True if rows were left out. */
   cut: boolean;
 }
 
 interface Bounds {
   signal?: AbortSignal | undefined;
-  /** Rows. */
+  /** The most rows to load. */
   atMost?: number;
-  /** Called as rows come. */
+  /** Called with the number of rows loaded so far. */
   progress?: (rows: number) => void;
 }
 
 export const daySeconds = 86_400;
 const pageRows = 1000;
-/** The server works on one at a time: more would only stand in its queue, before what others ask. */
+/** The server runs few reports at a time; more parallel requests would only delay other users. */
 const atOnce = 4;
 
-/** `ask` as the query of the endpoint. */
+/** Returns `ask` as the query parameters of the endpoint. */
 export function usageQuery({ start, end, bucket, groupBy, model, key, app, tag }: UsageAsk) {
   return { start, end, bucket, group_by: groupBy, model, key, app, tag };
 }
@@ -77,7 +77,7 @@ export async function loadUsage(
 
 type Read = (part: UsageAsk, cursor?: string) => Promise<{ data: UsageRow[]; next: string | null }>;
 
-/** What is left after the first page is read in several spans of time beside each other. */
+/** After the first page, splits the remaining time span and loads the parts in parallel. */
 async function loadParts(ask: UsageAsk, read: Read, atMost: number): Promise<UsageResult> {
   const first = await read(ask);
   if (first.next === null) return { rows: first.data, cut: false };
@@ -110,7 +110,7 @@ function spansOf(bucket: UsageBucket, start: number, end: number): { start: numb
   return spans;
 }
 
-/** Buckets are those of UTC, as the server's are. */
+/** Returns the start of a bucket, in UTC as the server's buckets are. */
 export function bucketStart(bucket: UsageBucket, seconds: number): number {
   if (bucket !== "month") return seconds - (seconds % (bucket === "hour" ? 3_600 : daySeconds));
   const date = new Date(seconds * 1000);
@@ -123,14 +123,14 @@ export function bucketEnd(bucket: UsageBucket, start: number): number {
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1) / 1000;
 }
 
-/** All buckets that have a part in the span, those without requests too. */
+/** Returns the starts of all buckets that overlap the span, including buckets without requests. */
 export function bucketStarts(bucket: UsageBucket, start: number, end: number): number[] {
   const starts: number[] = [];
   for (let at = bucketStart(bucket, start); at < end; at = bucketEnd(bucket, at)) starts.push(at);
   return starts;
 }
 
-/** Start of the first of so many days, of which today is the last; Unix seconds. */
+/** Returns the start of the first of `days` days that end today, in Unix seconds. */
 export function firstDay(days: number): number {
   return bucketStart("day", Math.floor(nowSeconds())) - (days - 1) * daySeconds;
 }
@@ -141,7 +141,7 @@ export const noFigures: Figures = {
   ...{ first_token_ms: null, tokens_per_second: null },
 };
 
-/** One row for each bucket, where those of several environments are together. */
+/** Merges the rows of several environments into one row per bucket. */
 export function byBucket(rows: readonly UsageRow[]): UsageRow[] {
   return [...Map.groupBy(rows, ({ start }) => start).values()].flatMap((same) => {
     const [row] = same;
@@ -151,8 +151,8 @@ export function byBucket(rows: readonly UsageRow[]): UsageRow[] {
 }
 
 /**
- * Several rows as one. Reports do not tell how many answers a mean is of: that to the first token is weighed by the
- * requests that succeeded, and speed by tokens.
+ * Adds rows. Reports do not say how many answers a mean covers, so the mean time to first token is weighted by
+ * successful requests, and speed by tokens.
  */
 export function sumOf(rows: Iterable<Figures>): Figures {
   const sum = { ...noFigures };

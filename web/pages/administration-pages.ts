@@ -1,4 +1,4 @@
-// What operators work on, loaded together: a chunk for each page would share dozens of small ones with the others.
+// The pages for operators, bundled together: a chunk per page would share dozens of small chunks.
 
 export { AccountsPage } from "./accounts/accounts-page.tsx";
 export { FullAuditPage } from "./audit/full-audit-page.tsx";

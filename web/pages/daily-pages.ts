@@ -1,4 +1,4 @@
-// What people open day by day, loaded together: a chunk for each page would share dozens of small ones with the others.
+// The pages for everyday use, bundled together: a chunk per page would share dozens of small chunks.
 
 export { AppsPage } from "./apps/apps-page.tsx";
 export { BatchesPage } from "./batches/batches-page.tsx";

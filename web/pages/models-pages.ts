@@ -1,4 +1,4 @@
-// What models there are and what they cost, loaded together: a chunk for each page would share dozens of small ones with the others.
+// The pages of models and prices, bundled together: a chunk per page would share dozens of small chunks.
 
 export { ModelFilesPage } from "./model-files/model-files-page.tsx";
 export { ModelsPage } from "./models/models-page.tsx";

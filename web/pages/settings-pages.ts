@@ -1,4 +1,4 @@
-// The settings, loaded together: a chunk for each page would share dozens of small ones with the others.
+// The settings pages, bundled together: a chunk per page would share dozens of small chunks.
 
 export { AccountAuditPage } from "./audit/account-audit-page.tsx";
 export { KeysPage } from "./keys/keys-page.tsx";

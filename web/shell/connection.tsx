@@ -1,4 +1,4 @@
-// Says above a page that what it shows may be old, for as long as the server does not answer.
+// Warns above a page that its data may be outdated while the server does not answer.
 import { Alert, Group, Text } from "@mantine/core";
 import type { Query } from "@tanstack/react-query";
 import { useCallback, useSyncExternalStore } from "react";
@@ -8,7 +8,7 @@ import { SmallButton } from "../parts/page/buttons.tsx";
 
 const cache = queryClient.getQueryCache();
 
-/** What has never come says so itself, in its own place. */
+/** A query without any data shows its own error. */
 function isOld(query: Query): boolean {
   const { data, error } = query.state;
   const isAbsent = error instanceof ApiFailure && (error.status === 0 || error.status >= 500);

@@ -1,4 +1,4 @@
-// Chooses the environment that all pages speak of: its keys, usage, limits and chats never mix with another's.
+// Chooses the environment of all pages: keys, usage, limits and chats of environments never mix.
 import type { Environment } from "../api/client.ts";
 import { useSession } from "../api/session.tsx";
 import { Choice } from "../parts/editing/choice.tsx";

@@ -5,7 +5,7 @@ import { type Load, useLater } from "../parts/page/later.ts";
 
 export type LoadPage = Load<ComponentType>;
 
-/** A file that cannot be loaded is an error of the page. */
+/** If the file cannot be loaded, the page shows an error. */
 export function LaterPage({ load }: { load: LoadPage }) {
   const { part: Page, failure } = useLater(load);
   if (failure) throw failure.error;

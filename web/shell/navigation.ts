@@ -1,4 +1,4 @@
-// The pages there are: where each is, who sees it, and the file that is loaded when it is opened.
+// The pages: the path of each, who sees it, and the file that is loaded when it is opened.
 import {
   AppsIcon,
   BeakerIcon,
@@ -31,21 +31,21 @@ import type { ComponentType } from "react";
 import type { LoadPage } from "./later-page.tsx";
 
 export interface PageEntry {
-  /** What is behind it in the path belongs to the same page. */
+  /** Longer paths below this path belong to the same page. */
   path: string;
   title: string;
   icon: Icon;
-  /** How its file is loaded. */
+  /** Loads the page's file. */
   load: LoadPage;
-  /** Who finds it in the menu, unless everybody does; the server decides who may. */
+  /** Who sees the page in the menu, by default everybody; the server enforces access. */
   who?: "manager";
-  /** It shows one of its list beside the list, which stays as it was scrolled and filtered. */
+  /** True if the page shows a record beside its list, which keeps its scroll position and filters. */
   keepsList?: boolean;
 }
 
 export interface Section {
   title: string | null;
-  /** Who finds its places in the menu, unless everybody does. */
+  /** Who sees the section in the menu, by default everybody. */
   who?: "operator";
   pages: readonly PageEntry[];
 }
@@ -56,14 +56,14 @@ const models = pagesOf(() => import("../pages/models-pages.ts"));
 const settings = pagesOf(() => import("../pages/settings-pages.ts"));
 const administration = pagesOf(() => import("../pages/administration-pages.ts"));
 
-/** How each page of one of these files is loaded, by its name there. */
+/** Returns the loader of each page in a bundled file, by the page's export name. */
 function pagesOf<Pages extends Record<string, ComponentType>>(file: () => Promise<Pages>) {
   return (name: keyof Pages): LoadPage =>
     async () =>
       (await file())[name] as ComponentType;
 }
 
-/** Whether an address is that of a place, or of something that it shows. */
+/** Reports whether an address belongs to a page or to a record that it shows. */
 export function isAt({ path }: Pick<PageEntry, "path">, location: string): boolean {
   return path === "/" ? location === "/" : location === path || location.startsWith(`${path}/`);
 }

@@ -1,8 +1,8 @@
-// After another page was opened: it begins at its top, and the keyboard is in it where it would be nowhere.
+// After a navigation: scrolls to the top, and moves the focus into the page if nothing has it.
 import { useEffect, useRef } from "react";
 import { cameBack } from "../parts/page/came-back.ts";
 
-/** Once what was removed has given the focus away. */
+/** The time in which a removed element has lost the focus. */
 const settledMs = 50;
 
 export function usePageChange(location: string): void {
@@ -10,7 +10,7 @@ export function usePageChange(location: string): void {
   useEffect(() => {
     if (shown.current === location) return;
     shown.current = location;
-    // Back and forward lead to where somebody was, which the browser does.
+    // After the back and forward buttons, the browser itself restores the scroll position.
     if (!cameBack()) window.scrollTo(0, 0);
     const timer = setTimeout(() => {
       const { activeElement } = document;

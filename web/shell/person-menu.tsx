@@ -1,4 +1,4 @@
-// Who is signed in, for which account; colours; and the way out.
+// The user menu: the person and account, the color scheme, and the sign-out.
 import { Avatar, Group, Menu, Text, UnstyledButton, useMantineColorScheme, VisuallyHidden } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { CheckIcon, DeviceDesktopIcon, MoonIcon, SignOutIcon, SunIcon } from "@primer/octicons-react";
@@ -89,7 +89,7 @@ export function PersonMenu() {
   );
 }
 
-/** By the form of the plain pages, whose answer leads to the sign-in page and clears the cookie. */
+/** Submits the form of the plain pages, whose answer clears the cookie and redirects to the sign-in page. */
 function signOut(csrfToken: string): void {
   forgetTab();
   const form = document.createElement("form");

@@ -1,4 +1,4 @@
-// What stands around every page: the menu, the account and environment, and whoever is signed in.
+// The frame of every page: the menu, the account, the environment and the user.
 import { AppShell, Burger, Group, Text } from "@mantine/core";
 import { useDisclosure, useMediaQuery } from "@mantine/hooks";
 import { useDeferredValue, useEffect } from "react";
@@ -20,7 +20,7 @@ import { PersonMenu } from "./person-menu.tsx";
 export function Shell() {
   const [opened, { toggle, close }] = useDisclosure();
   const [location] = useLocation();
-  // The frame first, and the page as a second step, so that neither holds the browser up for long.
+  // The frame renders first and the page in a second step, so that neither blocks the browser for long.
   const isFramed = useDeferredValue(true, false);
   const isNarrow = useMediaQuery("(max-width: 61.99em)", undefined, { getInitialValueInEffect: false });
   // biome-ignore lint/correctness/useExhaustiveDependencies: a page that was chosen shows itself, not the menu
@@ -59,7 +59,7 @@ export function Shell() {
           </Group>
         </Group>
       </AppShell.Header>
-      {/* Out of sight it is out of the keyboard's way, too. */}
+      {/* A hidden menu must not receive the keyboard focus. */}
       <AppShell.Navbar p="xs" aria-label="Pages" inert={isNarrow && !opened}>
         <AppShell.Section grow className="menu">
           <Menu location={location} chosen={close} />
@@ -83,7 +83,7 @@ export function Shell() {
   );
 }
 
-/** `chosen`: also the page that is open already. */
+/** `chosen` is also called for the page that is already open. */
 function Menu({ location, chosen }: { location: string; chosen(): void }) {
   const { isManager, isOperator } = useSession();
   const isShown = ({ who }: PageEntry) => who !== "manager" || isManager;
@@ -99,7 +99,7 @@ function Menu({ location, chosen }: { location: string; chosen(): void }) {
         {pages.filter(isShown).map((page) => {
           const active = isAt(page, location);
           const Icon = page.icon;
-          // Fetched as one points at it, so that it is there when one opens it.
+          // The file is fetched when the pointer enters the link, so that it is there on a click.
           const fetchAhead = () => page.load().catch(() => {});
           return (
             <Link
@@ -120,7 +120,7 @@ function Menu({ location, chosen }: { location: string; chosen(): void }) {
     ));
 }
 
-/** What begins anew with each of its values. */
+/** Returns a key; whenever it changes, the page is mounted anew. */
 function frameOf(location: string): string {
   const kept = sections.flatMap(({ pages }) => pages).find((page) => page.keepsList && isAt(page, location));
   return kept?.path ?? location;

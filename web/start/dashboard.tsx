@@ -1,4 +1,4 @@
-// The last part of the start: the session, then the pages.
+// The last part of the startup: the session, then the pages.
 import { QueryClientProvider } from "@tanstack/react-query";
 import { type ComponentType, type ReactNode, StrictMode, startTransition } from "react";
 import type { Root } from "react-dom/client";
@@ -9,9 +9,9 @@ import { SessionOver } from "../parts/page/session-over.tsx";
 import { isAt, sections } from "../shell/navigation.ts";
 import { Shell } from "../shell/shell.tsx";
 
-/** Starts it as a transition: React draws it in slices of some milliseconds, and the browser answers between them. */
+/** Renders as a transition: React works in slices of some milliseconds, and the browser stays responsive. */
 export function startIn(root: Root, Appearance: ComponentType<{ children: ReactNode }>): void {
-  // Beside the session, without which it is not shown; where it fails, the page says so.
+  // The page's file loads in parallel with the session. If it fails, the page itself shows the error.
   const page = sections.flatMap(({ pages }) => pages).find((one) => isAt(one, window.location.pathname));
   page?.load().catch(() => undefined);
   startTransition(() =>

@@ -1,4 +1,4 @@
-// The second part of the start: the component library with our look, and the notices that it shows.
+// The second part of the startup: the component library with our theme, and the notifications.
 import { MantineProvider } from "@mantine/core";
 import { Notifications } from "@mantine/notifications";
 import type { ReactNode } from "react";
@@ -6,7 +6,7 @@ import { colorsOf, theme } from "../theme.ts";
 
 export function Appearance({ children }: { children: ReactNode }) {
   const nonce = document.querySelector<HTMLScriptElement>("script[nonce]")?.nonce;
-  // Read by the library that keeps the page from scrolling under a dialog, for the style element that it adds.
+  // Read by the library that locks scrolling under a dialog, as the CSP nonce of its style element.
   if (nonce) Object.assign(globalThis, { __webpack_nonce__: nonce });
   return (
     <MantineProvider

@@ -1,4 +1,4 @@
-// The first part of the start: the library that draws.
+// The first part of the startup: React.
 import { createRoot, type Root } from "react-dom/client";
 
 export function rootIn(element: HTMLElement): Root {

@@ -1,4 +1,4 @@
-// What an account used this calendar month and in the windows of its quotas, of how much, by environment.
+// Shows what an account used this calendar month and in the windows of its quotas, by environment.
 import { Group, Paper, Progress, Stack, Text, Title } from "@mantine/core";
 import { useSession } from "../../api/session.tsx";
 import type { AccountDetails } from "../../api/types.ts";
@@ -55,7 +55,7 @@ interface PartProps {
 }
 
 function Part({ what, of, limit, used, format }: PartProps) {
-  // Nothing of a limit of zero is left.
+  // A limit of zero counts as fully used.
   const part = limit === null ? 0 : limit === 0 ? 1 : used / limit;
   return (
     <div>

@@ -1,10 +1,10 @@
-// The quotas per window of one account: as its tier says, or a list of its own in place of them.
+// The quotas per window of one account: the tier's, or the account's own in their place.
 import { NativeSelect, Stack } from "@mantine/core";
 import type { QuotaDraft } from "../../parts/quotas/quota-draft.ts";
 import { QuotaFields } from "../../parts/quotas/quota-fields.tsx";
 
 interface AccountQuotasProps {
-  /** null: as the tier says. */
+  /** null means the tier's quotas. */
   quotas: QuotaDraft[] | null;
   error: string | undefined;
   change(quotas: QuotaDraft[] | null): void;

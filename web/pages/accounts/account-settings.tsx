@@ -1,4 +1,4 @@
-// What holds for an account: name, tier, quotas of its own, stored chats; beside it what it used this month.
+// The settings of an account: name, tier, own quotas, stored chats; beside them this month's usage.
 import { Paper, SimpleGrid, Switch, TextInput, Title } from "@mantine/core";
 import { useState } from "react";
 import { call } from "../../api/client.ts";
@@ -23,7 +23,8 @@ const fields = ["name", "tier", ...accountAmounts.map(({ wire }) => wire), "quot
 export function AccountSettings({ account }: { account: AccountDetails }) {
   const [form, setForm] = useState<{ key: string; versions: readonly string[] }>();
   const version = versionOf(account);
-  // Somebody else's change begins the form anew; one of its own must not, as more may be typed before it is read again.
+  // Another user's change resets the form. The user's own save must not, because more may be typed before the account
+  // is read again.
   const key = form?.versions.includes(version) ? form.key : version;
   const keep = (changed: Account) => {
     const versions = form?.key === key ? form.versions : [key];
@@ -37,7 +38,7 @@ export function AccountSettings({ account }: { account: AccountDetails }) {
   );
 }
 
-/** What the form shows of an account. */
+/** Returns a string that changes with the settings that the form shows. */
 function versionOf(account: Account): string {
   return JSON.stringify(fields.map((field) => account[field]));
 }

@@ -1,4 +1,4 @@
-// One account as an operator sees it: what holds for it, who belongs to it, and its keys.
+// One account as an operator sees it: its settings, its members and its keys.
 import { Group, Skeleton, Stack, Tabs, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useSearchParams } from "wouter";

@@ -1,4 +1,4 @@
-// The page Accounts: all of them, or the one that the address names.
+// The page Accounts: the list, or the account that the address names.
 import { useRoute } from "wouter";
 import { operatorsOnly } from "../../parts/page/operators-only.tsx";
 import { AccountList } from "./account-list.tsx";

@@ -1,4 +1,4 @@
-// What a tier sets and an account has in its place, each in one line.
+// Describes what a tier sets and what an account overrides, each in one line.
 import { limitAmounts } from "../../api/limit-amounts.ts";
 import type { Account, Tier } from "../../api/types.ts";
 import { accountAmounts, amountInWords } from "../../parts/words/amounts.ts";
@@ -13,7 +13,7 @@ export function tierSummary(tier: Tier): string {
   return parts.length === 0 ? "No limits." : `${parts.join(", ")}; in ${environmentList(tier.environments)}.`;
 }
 
-/** Undefined where all is as the tier says. */
+/** Returns undefined if the account overrides nothing. */
 export function overrideText(account: Account): string | undefined {
   const quotas = account.quotas?.length === 0 ? ["no quotas"] : (account.quotas ?? []).map(quotaInWords);
   const parts = [...accountAmounts.flatMap((amount) => amountInWords(amount, account[amount.wire])), ...quotas];

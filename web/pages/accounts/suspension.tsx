@@ -17,7 +17,7 @@ export function Suspension({ account: { id, name, status } }: { account: Account
       said: (changed) => `${name} ${changed.status === "active" ? "works again" : "is suspended"}.`,
     },
   );
-  // Nobody shuts themselves out.
+  // Users cannot suspend their own account.
   if (own && isActive) return null;
   return (
     <>

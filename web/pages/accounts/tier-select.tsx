@@ -18,7 +18,7 @@ export function TierSelect({ value, error, change }: TierSelectProps) {
   return (
     <NativeSelect
       label="Tier"
-      // An account keeps the name of a tier that is gone.
+      // The account may have a tier that no longer exists; the select field must still show its name.
       data={names.includes(value) ? names : [value, ...names]}
       value={value}
       error={error ?? tiers.error?.message}

@@ -1,4 +1,4 @@
-// One app that somebody allowed: whose it is, what it may do, for which account, since when.
+// One app that the user authorized: its owner, its scopes, the account, and the date.
 import { Anchor, Group, List, Paper, Skeleton, Stack, Text } from "@mantine/core";
 import { TerminalIcon } from "@primer/octicons-react";
 import { useRead } from "../../api/queries.ts";
@@ -14,9 +14,9 @@ import { allowedWords } from "./app-scopes.ts";
 
 interface AllowedAppProps {
   allowed: Allowed;
-  /** Opens the form for how much it may use. */
+  /** Opens the form for the app's quotas. */
   limit(): void;
-  /** Opens the form for which tools it may use. */
+  /** Opens the form for the app's tools. */
   chooseTools(): void;
   takeBack(): void;
 }
@@ -109,7 +109,7 @@ function AppQuotas({ id }: { id: string }) {
   return data ? <UsedQuotas quotas={data.quotas_used} /> : <Skeleton height={44} />;
 }
 
-/** Somebody else wrote it: nothing but an address of the web is followed. */
+/** The app's developer wrote this address, so only http and https links are rendered. */
 function HomePage({ url }: { url: string | null }) {
   const parsed = url === null ? null : URL.parse(url);
   if (!parsed || (parsed.protocol !== "https:" && parsed.protocol !== "http:")) return null;

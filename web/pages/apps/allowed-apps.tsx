@@ -1,4 +1,4 @@
-// The apps and command line logins that somebody allowed to act in their name, and taking that back.
+// The apps and command line logins that the user authorized, and their revocation.
 import { Stack } from "@mantine/core";
 import { useState } from "react";
 import { call } from "../../api/client.ts";

@@ -1,11 +1,11 @@
-// What somebody allowed apps, one entry for each app and account: taking it back ends it in all environments.
+// The user's authorizations, one entry per app and account; revoking one ends it in all environments.
 import type { Authorization } from "../../api/types.ts";
 
 export interface Allowed extends Omit<Authorization, "environment"> {
   environments: Authorization["environment"][];
 }
 
-/** The id of the server's own command line tool, which every installation knows. */
+/** The client id of the server's own command line tool, the same on every installation. */
 export const commandLineId = "headrace-cli";
 
 export function joined(authorizations: readonly Authorization[]): Allowed[] {
@@ -24,7 +24,7 @@ export function joined(authorizations: readonly Authorization[]): Allowed[] {
   return [...byId.values()];
 }
 
-/** What either list names; null is all. */
+/** Returns the union of two lists; null means all. */
 function eitherOf(some: string[] | null, others: string[] | null): string[] | null {
   return some && others && [...new Set([...some, ...others])];
 }

@@ -1,4 +1,4 @@
-// An app's settings while somebody writes them: as fields hold them, what is wrong with them, and what is sent.
+// An app's settings while they are edited: the fields' values, their errors, and the request.
 import type { ApiFailure } from "../../api/client.ts";
 import type { App, UpdateAppRequest } from "../../api/types.ts";
 import { changedMembers } from "../../parts/editing/changed-members.ts";
@@ -9,7 +9,7 @@ import { type AppScope, appScopes, defaultScopes } from "./app-scopes.ts";
 export interface AppDraft {
   name: string;
   type: App["type"];
-  /** Empty: none. */
+  /** Empty means none. */
   homepage: string;
   redirectUris: string[];
   scopes: readonly AppScope[];
@@ -17,7 +17,7 @@ export interface AppDraft {
   requirePkce: boolean;
 }
 
-/** The names that the API gives them. */
+/** The API's names of the fields. */
 const fields = ["name", "homepage_url", "redirect_uris", "scopes", "tools", "require_pkce"] as const;
 export type Field = (typeof fields)[number];
 type DraftErrors = Partial<Record<Field, string>>;
@@ -44,7 +44,7 @@ export function draftOf(app: App): AppDraft {
   };
 }
 
-/** The server says the rest, in words for people. */
+/** The server reports all other errors. */
 function errorsOf(draft: AppDraft): DraftErrors {
   const errors: DraftErrors = {};
   if (draft.name.trim() === "") errors.name = "Enter a name. People see it when the app asks for access.";
@@ -66,12 +66,12 @@ export function createRequestOf(draft: AppDraft) {
   };
 }
 
-/** Only what is different from `before`: others may have changed the rest meanwhile. */
+/** Returns only what differs from `before`, because others may have changed the rest meanwhile. */
 export function changesOf(draft: AppDraft, before: AppDraft): UpdateAppRequest {
   return changedMembers(createRequestOf(draft), createRequestOf(before));
 }
 
-/** `redirect_uris[1]: must have no fragment.`, with the address in place of its number. */
+/** Turns `redirect_uris[1]: must have no fragment.` into a message that names the address instead of its index. */
 function serverProblem(error: ApiFailure | null, field: Field, { redirectUris }: AppDraft): string | undefined {
   const problem = problemOf(error, field);
   const [, index] = /^redirect_uris\[(\d+)\]/.exec(error?.message ?? "") ?? [];
@@ -80,7 +80,7 @@ function serverProblem(error: ApiFailure | null, field: Field, { redirectUris }:
   return `${uri} ${problem.charAt(0).toLowerCase()}${problem.slice(1)}`;
 }
 
-/** What `useDraft` has to know. */
+/** The description of this draft for `useDraft`. */
 export const appKind = { fields, errorsOf, serverProblem };
 
 function homepageOf({ homepage }: AppDraft): string | null {

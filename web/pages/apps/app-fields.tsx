@@ -9,7 +9,7 @@ interface AppFieldsProps {
   draft: AppDraft;
   change(part: Partial<AppDraft>): void;
   errorOf(field: Field): string | undefined;
-  /** What it is stays as it is once it is registered. */
+  /** If false, the app's type is read-only: it cannot change after registration. */
   isNew: boolean;
 }
 
@@ -81,7 +81,7 @@ export function AppFields({ draft, change, errorOf, isNew }: AppFieldsProps) {
   );
 }
 
-/** The most that people are asked to allow it. */
+/** The fields for the most that the app may ask users to allow. */
 function MostFields({ draft, change, errorOf }: Omit<AppFieldsProps, "isNew">) {
   return (
     <>
@@ -125,7 +125,7 @@ function RedirectUris({ draft, change, error }: RedirectUrisProps) {
         placeholder={draft.redirectUris.length === 0 ? "https://notes.example/callback" : ""}
         value={draft.redirectUris}
         onChange={(uris) => change({ redirectUris: uris.map((uri) => uri.trim()) })}
-        // A comma may be part of an address.
+        // A comma may be part of an address, so it does not separate entries.
         splitChars={[" ", "\n"]}
         maxTags={20}
         error={error}

@@ -1,10 +1,10 @@
-// What an app may be allowed, in the words of whoever registers it or allows it.
+// The scopes of an app, in the words of its developer and of its users.
 import type { Authorization } from "../../api/types.ts";
 
 export type Scope = Authorization["scopes"][number];
 export type AppScope = (typeof appScopes)[number]["scope"];
 
-/** Never more: no app manages keys, nor the installation. */
+/** The scopes that an app may ever have: none manages keys or the installation. */
 export const appScopes = [
   { scope: "chat:write", title: "Use models", meaning: "Send requests to models. Only this permission causes costs." },
   { scope: "models:read", title: "See models", meaning: "List the models that the person can use." },
@@ -13,10 +13,10 @@ export const appScopes = [
   { scope: "tools:use", title: "Use tools", meaning: "List and call tools of MCP servers, as the person." },
 ] as const satisfies readonly { scope: Scope; title: string; meaning: string }[];
 
-/** The scopes of an app that says nothing else. */
+/** The scopes of an app that requests none. */
 export const defaultScopes: readonly AppScope[] = ["chat:write", "models:read"];
 
-/** To whoever allowed it. */
+/** Scopes in the words of the user who authorized the app. */
 export const allowedWords: Record<Scope, string> = {
   "chat:write": "Use models on your behalf",
   "models:read": "See which models you can use",

@@ -1,4 +1,4 @@
-// All that is set for an app, as it holds now.
+// All settings of an app, read-only.
 import { Anchor, Code, Group, List, Paper, SimpleGrid, Stack, Text } from "@mantine/core";
 import type { ReactElement } from "react";
 import type { App } from "../../api/types.ts";

@@ -1,16 +1,16 @@
-// What an app does first, as code, each with a button that copies it.
+// Code examples for an app's first requests, each with a copy button.
 import { Tabs } from "@mantine/core";
 import type { App } from "../../api/types.ts";
 import { CopyBlock } from "../../parts/secrets/copy.tsx";
 import { SmallNote } from "../../parts/words/note.tsx";
 import { authorizeUrlName, oauthSnippetsOf } from "./oauth-snippets.ts";
 
-/** `secret`: where it is shown just now. */
+/** `secret` is known only right after its creation. */
 export function AppSnippets({ app, secret }: { app: App; secret?: string | undefined }) {
   const snippets = oauthSnippetsOf(app, window.location.origin, secret);
   return (
     <>
-      {/* By number: a value is part of an id, which takes no blank. */}
+      {/* Tabs are identified by number, because a tab's value becomes part of an id, which must not contain spaces. */}
       <Tabs defaultValue="0" keepMounted={false}>
         <Tabs.List mb="xs" aria-label="Examples">
           {snippets.map(({ name }, index) => (

@@ -1,4 +1,4 @@
-// The page Apps: those that the account registered, those that somebody allowed, or one of the former.
+// The page Apps: the account's own apps, the apps that the user authorized, or one of the account's apps.
 import { Tabs } from "@mantine/core";
 import { useRoute, useSearchParams } from "wouter";
 import { useSession } from "../../api/session.tsx";

@@ -18,7 +18,7 @@ export function CreateApp({ opened, close }: { opened: boolean; close(): void })
   const client = useQueryClient();
   const [, navigate] = useLocation();
   const creation = useChange((body: CreateAppRequest) => call<CreatedApp>("POST", "/v1/apps", { body }), {
-    // The new one comes first: of a long list only the beginning is asked for again.
+    // The new app is first in the list, so only the list's first page is loaded again.
     done: () => void client.resetQueries({ queryKey: ["/v1/apps"] }),
   });
   return (

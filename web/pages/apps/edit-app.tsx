@@ -13,7 +13,7 @@ import { AppFields } from "./app-fields.tsx";
 export function EditApp({ app, close }: { app: App; close(): void }) {
   const client = useQueryClient();
   const path = `/v1/apps/${app.id}`;
-  // What the fields began with, even where the app is read again meanwhile.
+  // The app as it was when editing began, even if it is read again meanwhile.
   const [before] = useState(() => draftOf(app));
   const edit = useNotifiedChange((body: UpdateAppRequest) => call<App>("PATCH", path, { body }), {
     stale: ["/v1/authorizations"],

@@ -1,4 +1,4 @@
-// An app that was just registered, or its new secret, the only time that it is shown, and what comes next.
+// Shows a new app or its new secret, which is visible only this once, and the next steps.
 import { Button, Group, Stack, Text, Title } from "@mantine/core";
 import type { ReactNode } from "react";
 import type { CreatedApp } from "../../api/types.ts";
@@ -9,14 +9,14 @@ import { AppSnippets } from "./app-snippets.tsx";
 
 interface NewAppProps {
   app: CreatedApp;
-  /** What else is to be known, such as what becomes of an old secret. */
+  /** Further hints, such as how long the old secret stays valid. */
   children?: ReactNode;
   done(): void;
 }
 
 export function NewApp({ app, children, done }: NewAppProps) {
   const { client_id: id, client_secret: secret } = app;
-  // What copies comes first; nobody ends this by one Enter too many.
+  // The copy button has the focus, so that a stray Enter does not close the dialog.
   const firstButton = useFirstButton();
   return (
     <Stack ref={firstButton}>

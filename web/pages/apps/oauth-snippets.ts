@@ -1,4 +1,4 @@
-// What an app does first, as code that can be copied: the authorize URL, a sign-in from a shell, a device's.
+// Code examples for an app: the authorize URL, a sign-in from a shell, and the device flow.
 import type { App } from "../../api/types.ts";
 import { shellWord } from "../../parts/secrets/snippet-text.ts";
 
@@ -11,7 +11,7 @@ export const authorizeUrlName = "Authorize URL";
 
 type Described = Pick<App, "client_id" | "type" | "redirect_uris" | "scopes">;
 
-/** `issuer`: the server's address, without a path. `secret`: where it is known, else a place for it. */
+/** `issuer` is the server's address without a path. `secret` defaults to a placeholder. */
 export function oauthSnippetsOf(app: Described, issuer: string, secret = "hrs_…"): OAuthSnippet[] {
   const [redirectUri] = app.redirect_uris;
   const device = { name: "Device", code: deviceFlow(app, issuer, secret) };

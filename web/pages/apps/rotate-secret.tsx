@@ -1,4 +1,4 @@
-// The dialog that gives an app a new secret, while the one before goes on for a while.
+// The dialog that gives an app a new secret while the old one stays valid for some time.
 import { Button, Group, Stack, Text } from "@mantine/core";
 import type { App, RotatedApp } from "../../api/types.ts";
 import { useFirstButton } from "../../parts/editing/use-first-button.ts";

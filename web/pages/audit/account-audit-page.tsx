@@ -1,4 +1,4 @@
-// The page Audit log: what concerns the account, for those who manage it.
+// The page Audit log: the events of the account, for its managers.
 import { useSession } from "../../api/session.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
 import { LinkButton } from "../../parts/page/links.tsx";

@@ -1,4 +1,4 @@
-// The actions that events are of, in words and in groups, for a choice of one.
+// The names of audit actions, in groups, for a select field.
 import type { AuditEvent } from "../../api/types.ts";
 
 export type AuditAction = AuditEvent["action"];
@@ -97,7 +97,7 @@ const groupsOfAll: typeof groups = {
   },
 };
 
-/** Those that can be of one account, or all. */
+/** `isOfAll` includes actions that concern no single account. */
 export function actionGroups(isOfAll: boolean): { group: string; items: { value: string; label: string }[] }[] {
   return Object.entries(isOfAll ? { ...groups, ...groupsOfAll } : groups).map(([group, names]) => ({
     group,
@@ -111,7 +111,7 @@ export function isAction(text: string): boolean {
   return all.has(text);
 }
 
-/** One that this dashboard does not know yet is shown as it is. */
+/** An action that this dashboard does not know yet is shown by its API name. */
 export function actionName(action: string): string {
   return all.get(action) ?? action;
 }

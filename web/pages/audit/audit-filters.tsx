@@ -1,4 +1,4 @@
-// Which events are listed.
+// The filters of the audit log.
 import { Paper, SimpleGrid } from "@mantine/core";
 import { ChoiceFilter } from "../../parts/filters/choice-filter.tsx";
 import { SearchField } from "../../parts/filters/search-field.tsx";
@@ -6,7 +6,7 @@ import { anyTime, TimeRange } from "../../parts/filters/time-range.tsx";
 import { actionGroups } from "./action-names.ts";
 import type { AuditNames } from "./audit-names.ts";
 
-/** The parameters of the address. */
+/** The filter parameters in the page's address. */
 export const noFilter = { action: "", target: "", account: "", ...anyTime };
 type AuditFilter = Readonly<Record<keyof typeof noFilter, string>>;
 

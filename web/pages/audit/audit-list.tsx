@@ -1,4 +1,4 @@
-// The list of events, newest first, filtered by what the address says.
+// The audit events, newest first, filtered by the page's address.
 import { Anchor, Skeleton, Stack, Text } from "@mantine/core";
 import { useMemo, useState } from "react";
 import type { Query } from "../../api/client.ts";
@@ -51,7 +51,7 @@ interface EventsProps {
   names: AuditNames;
   isOfAll: boolean;
   change(changes: Partial<typeof noFilter>): void;
-  /** Undefined where nothing is left out by filters. */
+  /** Undefined if no filter is active. */
   showAll: (() => void) | undefined;
 }
 
@@ -119,7 +119,7 @@ function columnsOf({ names, isOfAll, room, open }: ColumnOptions): Column<AuditE
     name: "event",
     head: "Event",
     cell: (event) => {
-      // A sentence that begins with an id would move as the name comes.
+      // Waits for names: a sentence that begins with an id would move when the name arrives.
       if (names.isPending) return <Skeleton height={16} />;
       const { who, did, more } = textOf(event, names);
       return (

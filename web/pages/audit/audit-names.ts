@@ -1,4 +1,4 @@
-// Names of those whose ids events tell: of the account, and for operators of all accounts and people.
+// Resolves the ids in audit events to names; for operators also those of accounts and people.
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { listAll, shortened, useNames } from "../../api/names.ts";
@@ -12,9 +12,9 @@ export interface AuditNames {
   person(id: string): string;
   account(id: string): string;
   node(id: string): string;
-  /** They are being asked for: ids are shown short so far. */
+  /** True while the names are loading; ids are shown shortened until then. */
   isPending: boolean;
-  /** In the order of their names, for a choice of one. */
+  /** The accounts in the order of their names, for a select field. */
   accounts: readonly { value: string; label: string }[];
 }
 

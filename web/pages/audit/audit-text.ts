@@ -1,4 +1,4 @@
-// Events as sentences: who did what to what, and what changed.
+// Turns audit events into sentences: the actor, the action, the target and the changes.
 import { shortened } from "../../api/names.ts";
 import type { AuditEvent } from "../../api/types.ts";
 import { environmentNames } from "../../parts/words/environments.ts";
@@ -7,11 +7,11 @@ import { type AuditAction, actionName } from "./action-names.ts";
 import type { AuditNames } from "./audit-names.ts";
 
 interface EventText {
-  /** Begins the sentence. */
+  /** The actor, which begins the sentence. */
   who: string;
-  /** Goes on with a verb. */
+  /** The predicate, which begins with a verb. */
   did: string;
-  /** What changed, or why; may be empty. */
+  /** The changes or the reason; may be empty. */
   more: string;
 }
 
@@ -19,7 +19,7 @@ type Detail = AuditEvent["detail"];
 
 interface EventFacts {
   names: AuditNames;
-  /** Empty where unknown. */
+  /** The target's name; empty if unknown. */
   target: string;
   detail: Detail;
   event: AuditEvent;
@@ -27,7 +27,7 @@ interface EventFacts {
 
 export function textOf(event: AuditEvent, names: AuditNames): EventText {
   const facts: EventFacts = { names, target: event.target_id ?? "", detail: event.detail, event };
-  // A server that is newer than this page may know others.
+  // A newer server may send actions that this page does not know.
   const phrase = (phrases as Partial<Record<string, Phrase>>)[event.action];
   const who = actorName(event.actor, names);
   if (!phrase) return { who, did: `did this: ${actionName(event.action)}`, more: "" };
@@ -47,18 +47,18 @@ type Phrase = (facts: EventFacts) => Omit<EventText, "who" | "more"> & Partial<E
 const text = (value: unknown) => (typeof value === "string" ? value : "");
 const listed = (value: unknown) => (Array.isArray(value) ? value.map(String).join(", ") : "");
 
-/** The name that it had then, or has now. */
+/** The key's name at the time of the event, else its current name. */
 const keyOf = ({ names, target, detail }: EventFacts) =>
   target === "" ? "a key" : `the key ${text(detail["name"]) || names.key(target)}`;
 const appOf = ({ names, target, detail }: EventFacts) =>
   `the app ${text(detail["app_name"]) || text(detail["name"]) || names.app(text(detail["app_id"]) || target)}`;
-/** The name where they are known now, else the address of then. */
+/** The member's current name, else the email address at the time of the event. */
 const memberOf = ({ names, detail }: EventFacts) => {
   const id = text(detail["person_id"]);
   const name = names.person(id);
   return id !== "" && name !== shortened(id) ? name : text(detail["email"]) || name;
 };
-/** Likewise. */
+/** The node's name at the time of the event, else its current name. */
 const nodeOf = ({ names, target, detail }: EventFacts) => text(detail["name"]) || names.node(target);
 const serves = ({ detail }: EventFacts) => {
   const models = listed(detail["approved_models"]);
@@ -75,7 +75,7 @@ const scopesOf = ({ detail }: EventFacts) => {
 };
 const reasonOf = ({ detail }: EventFacts) =>
   reasons[text(detail["reason"])] ?? text(detail["reason"]).replaceAll("_", " ");
-/** Many at once are counted instead of listed. */
+/** Events of many items carry a count instead of a list. */
 const unlisted = ({ detail }: EventFacts) => {
   const byReason = Object.entries((detail["reasons"] ?? {}) as Record<string, unknown>);
   return byReason
@@ -275,7 +275,7 @@ function connection(facts: EventFacts) {
   return { who: `The node ${nodeOf(facts)}`, did, more: endings[Number(detail["code"])] ?? "" };
 }
 
-/** Why a tunnel ended, by the code with which it closed. */
+/** Why a tunnel ended, by its WebSocket close code. */
 const endings: Record<number, string> = {
   1000: "The connection was closed normally",
   1001: "The server or the node was stopped",
@@ -332,7 +332,7 @@ const reasons: Record<string, string> = {
   by_app: "The app revoked its own access",
 };
 
-/** `name: before → after`, for members that were changed; others are told as they are. */
+/** Returns `name: before → after` for changed members, and other members as they are. */
 export function changesOf(detail: Detail): string {
   return Object.entries(detail)
     .flatMap(([name, value]) => {
@@ -346,7 +346,7 @@ function shown(name: string, value: unknown): string {
   if (value === null || value === undefined) return "none";
   if (Array.isArray(value)) return value.length === 0 ? "none" : value.map((one) => shown("", one)).join(", ");
   if (typeof value === "boolean") return value ? "yes" : "no";
-  // A price is shown to its last digit.
+  // A price is shown with all of its digits.
   if (typeof value === "number" && !Number.isInteger(value)) return String(value);
   if (typeof value === "number") return name.endsWith("_at") ? at(value) : count(value);
   if (typeof value !== "object") return String(value);

@@ -1,4 +1,4 @@
-// One event in full, and as the API has it.
+// One audit event in full, and as the API's JSON.
 import { Code, Stack, Text, UnstyledButton } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { ChevronDownIcon, ChevronRightIcon, FilterIcon } from "@primer/octicons-react";
@@ -15,7 +15,7 @@ import { textOf } from "./audit-text.ts";
 interface EventViewProps {
   event: AuditEvent;
   names: AuditNames;
-  /** Lists only what happened to this. */
+  /** Filters the list to events of this target. */
   only(target: string): void;
 }
 

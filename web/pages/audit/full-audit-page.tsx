@@ -1,4 +1,4 @@
-// The page Server audit log: what concerns any account or the installation, for operators.
+// The page Server audit log: the events of all accounts and of the installation, for operators.
 import { operatorsOnly } from "../../parts/page/operators-only.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import { AuditList } from "./audit-list.tsx";

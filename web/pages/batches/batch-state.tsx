@@ -1,4 +1,4 @@
-// The status of a batch as a word with an icon, and how far it is.
+// The status of a batch as a word with an icon, and its progress.
 import { Progress, Stack } from "@mantine/core";
 import type { Batch } from "../../api/types.ts";
 import { count } from "../../parts/words/figures.ts";
@@ -20,7 +20,7 @@ export function BatchState({ batch: { status } }: { batch: Batch }) {
   return <State kind={looks[status].kind}>{looks[status].name}</State>;
 }
 
-/** Whether it can be cancelled. */
+/** Reports whether a batch can still be cancelled. */
 export function isOpen({ status }: Batch): boolean {
   return status === "validating" || status === "in_progress";
 }

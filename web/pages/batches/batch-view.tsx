@@ -1,4 +1,4 @@
-// One batch: how far it is, what it used, its files, the lines that are wrong, and the button that cancels it.
+// One batch: its progress, usage, files and faulty lines, and the button that cancels it.
 import { Group, List, Stack } from "@mantine/core";
 import { call } from "../../api/client.ts";
 import type { Batch } from "../../api/types.ts";

@@ -1,4 +1,4 @@
-// The page Batches: those of the account with how far each is, and one of them beside the list.
+// The page Batches: the account's batches with their progress, and one batch beside the list.
 import { Stack } from "@mantine/core";
 import { useLocation, useRoute, useSearch } from "wouter";
 import { useList } from "../../api/queries.ts";
@@ -16,7 +16,7 @@ import { SmallNote } from "../../parts/words/note.tsx";
 import { BatchProgress, BatchState } from "./batch-state.tsx";
 import { BatchView } from "./batch-view.tsx";
 
-/** Often enough that progress is seen. */
+/** The polling interval, short enough to show progress. */
 const everyMs = 3_000;
 
 export function BatchesPage() {

@@ -1,4 +1,4 @@
-// What a row of the stored chats shows.
+// The columns of the list of stored chats.
 import { Anchor, Checkbox, Stack } from "@mantine/core";
 import { Link } from "wouter";
 import type { StoredChatCompletion } from "../../api/types.ts";

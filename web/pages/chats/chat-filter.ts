@@ -1,7 +1,7 @@
-// Which stored chats are listed: as the address says it, and as the server takes it.
+// The filter of stored chats, in the page's address and in the API's query.
 import type { Query } from "../../api/client.ts";
 
-/** The parameters of the address. `labels`: one a line, `name=value`. */
+/** The filter parameters in the page's address. `labels` holds one `name=value` per line. */
 export const noFilter = { search: "", model: "", labels: "" };
 export type ChatFilter = Readonly<Record<keyof typeof noFilter, string>>;
 
@@ -19,7 +19,7 @@ export function labelsOf(text: string): string[] {
   return text.split("\n").filter(isLabel);
 }
 
-/** `name=value`, both of them said: the server would take an empty value for one to be looked for. */
+/** Reports whether a text is `name=value` with both parts; the server would search for an empty value. */
 export function isLabel(text: string): boolean {
   const { name, value } = parted(text);
   return name !== "" && value !== "";

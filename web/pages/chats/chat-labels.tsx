@@ -1,8 +1,8 @@
-// The labels of a chat in a list, each of which leads to the chats that have it as well.
+// The labels of a chat in a list; each links to the chats with the same label.
 import { Anchor, Group } from "@mantine/core";
 import { Link } from "wouter";
 
-/** More would not be seen in a row. */
+/** The most labels that fit in a row. */
 const maxShown = 3;
 
 export function ChatLabels({ metadata }: { metadata: Readonly<Record<string, string>> }) {

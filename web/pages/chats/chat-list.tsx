@@ -1,4 +1,4 @@
-// The stored chats, newest first: searched, and deleted one by one or many together.
+// The stored chats, newest first, with search and deletion of one or many.
 import { Button, Group, Paper, Text } from "@mantine/core";
 import { TrashIcon } from "@primer/octicons-react";
 import { useMemo, useState } from "react";
@@ -41,7 +41,7 @@ export function ChatList() {
 
 interface ChatsProps {
   query: Query;
-  /** Undefined where nothing is left out by filters. */
+  /** Undefined if no filter is active. */
   showAll: (() => void) | undefined;
 }
 
@@ -104,7 +104,7 @@ function Chats({ query, showAll }: ChatsProps) {
   );
 }
 
-/** The selection among what is listed: what is gone is not selected any more. */
+/** The selected chats among the listed ones; a deleted chat is no longer selected. */
 function useSelection(items: readonly StoredChatCompletion[]): Selection {
   const [chosen, choose] = useState<ReadonlySet<string>>(new Set());
   return useMemo(() => {

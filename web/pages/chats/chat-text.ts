@@ -1,9 +1,9 @@
-// What a stored chat says, as text: first words for a list, and the parts of a message.
+// Extracts text from a stored chat: its first words for a list, and the parts of a message.
 import type { StoredChatCompletion, StoredChatMessage } from "../../api/types.ts";
 
 const maxWords = 240;
 
-/** How the answer begins; the list has no questions. */
+/** Returns the beginning of the answer, because the list has no questions. */
 export function firstWords({ choices }: StoredChatCompletion): string {
   const message = choices[0]?.message;
   if (!message) return "Empty";
@@ -13,7 +13,7 @@ export function firstWords({ choices }: StoredChatCompletion): string {
   return names.length > 0 ? `Calls ${names.join(", ")}` : "An empty answer";
 }
 
-/** The text of a message that a model or tool wrote: whatever is no text is none. */
+/** Returns the text of a message of a model or tool; a value that is not text yields an empty string. */
 export function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
@@ -24,7 +24,7 @@ export interface ToolCall {
   arguments: string;
 }
 
-/** Calls of functions and of custom tools, and the one call of requests of old. */
+/** Returns the calls of functions and custom tools, and the deprecated `function_call`. */
 export function callsOf(message: Readonly<Record<string, unknown>>): ToolCall[] {
   const calls: unknown[] = Array.isArray(message["tool_calls"]) ? message["tool_calls"] : [];
   const old = recordOf(message["function_call"]);
@@ -36,7 +36,7 @@ export function callsOf(message: Readonly<Record<string, unknown>>): ToolCall[] 
   });
 }
 
-/** JSON that is indented, where it is JSON. */
+/** Indents a text if it is JSON. */
 function readable(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), null, 2);
@@ -56,7 +56,7 @@ function partOf(part: Readonly<Record<string, unknown>>): MessagePart {
   const type = textOf(part["type"]);
   if (type === "text") return { kind: "text", text: textOf(part["text"]) };
   if (type === "refusal") return { kind: "text", text: textOf(part["refusal"]) };
-  // Pictures of other hosts would tell those who looks here, and when; none is loaded.
+  // Pictures of other hosts are not loaded: they would reveal who reads the chat, and when.
   const titles: Record<string, string> = { image_url: "Picture", input_audio: "Sound", file: "File" };
   const inner = recordOf(part[type]) ?? {};
   const where =
@@ -82,13 +82,13 @@ function recordOf(value: unknown): Readonly<Record<string, unknown>> | undefined
     : undefined;
 }
 
-/** Members of a stored chat that are no parameters of its request. */
+/** The members of a stored chat that are not parameters of its request. */
 const ownMembers = new Set([
   ...["id", "object", "created", "model", "choices", "usage", "request_id", "metadata", "system_fingerprint"],
   ...["service_tier"],
 ]);
 
-/** Parameters that the request gave, each as text. */
+/** Returns the parameters of the request, each as text. */
 export function parametersOf(chat: StoredChatCompletion): { name: string; text: string; isLong: boolean }[] {
   return Object.entries(chat).flatMap(([name, value]) => {
     if (ownMembers.has(name) || value === null || value === undefined) return [];

@@ -1,4 +1,4 @@
-// A stored chat: its conversation, how it was asked for, what it used, its labels, and what can be done with it.
+// A stored chat: its conversation, parameters, usage and labels, and its actions.
 import { Button, Code, Group, Stack } from "@mantine/core";
 import { BeakerIcon, LogIcon, TrashIcon } from "@primer/octicons-react";
 import { useState } from "react";

@@ -1,4 +1,4 @@
-// The page Chats: what was stored of chats, and one of them beside the list.
+// The page Chats: the list of stored chats, and one chat beside the list.
 import { useRoute } from "wouter";
 import { useSession } from "../../api/session.tsx";
 import type { StoredChatCompletion } from "../../api/types.ts";

@@ -1,4 +1,4 @@
-// The messages of a stored chat and its answers, as text and never as anything that a browser would run or load.
+// The messages and answers of a stored chat, as plain text that a browser never runs or loads.
 import { Code, Paper, Skeleton, Stack, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useList } from "../../api/queries.ts";

@@ -1,4 +1,4 @@
-// Deletes stored chats one after the other, shows how far it is, and can be stopped.
+// Deletes stored chats one after the other, shows the progress, and can be stopped.
 import { Progress, Stack, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useQueryClient } from "@tanstack/react-query";
@@ -13,7 +13,7 @@ interface DeleteChatsProps {
   ids: readonly string[];
   opened: boolean;
   close(): void;
-  /** After all of them are gone, before the list is asked for again. */
+  /** Called after all deletions, before the list is loaded again. */
   done?: () => void;
 }
 
@@ -84,7 +84,7 @@ export function DeleteChats({ ids, opened, close, done }: DeleteChatsProps) {
   );
 }
 
-/** One that is gone already is deleted. Where a limit says to wait, it is waited for once. */
+/** A chat that is already gone counts as deleted. If a rate limit asks to wait, the request is repeated once. */
 async function deleteChat(id: string): Promise<void> {
   const ask = () => call("DELETE", `/v1/chat/completions/${encodeURIComponent(id)}`);
   try {

@@ -1,4 +1,4 @@
-// Where no chat is stored yet: why, and how to store one.
+// Shown while no chat is stored: why, and how to store one.
 import { Code, Paper, Stack, Text, Title } from "@mantine/core";
 import { chatModel } from "../../api/models.ts";
 import { useRead } from "../../api/queries.ts";

@@ -1,4 +1,4 @@
-// Changes the labels of a stored chat, which replace those before.
+// Edits the labels of a stored chat; the new labels replace the old ones.
 import { ActionIcon, Button, Group, Stack, TextInput } from "@mantine/core";
 import { PlusIcon, XIcon } from "@primer/octicons-react";
 import { useRef, useState } from "react";
@@ -8,7 +8,7 @@ import { SmallButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
 import { Note } from "../../parts/words/note.tsx";
 
-/** The bounds of the API. */
+/** The API's limits of labels. */
 const maxLabels = 16;
 const maxNameLength = 64;
 const maxValueLength = 512;

@@ -1,6 +1,6 @@
-// Whether a text is an address or range as the server takes them, said before it is sent.
+// Checks addresses and ranges by the server's rules, before they are sent.
 
-/** `192.0.2.1`, `192.0.2.0/24`, `2001:db8::/32`. */
+/** Accepts `192.0.2.1`, `192.0.2.0/24` and `2001:db8::/32`. */
 export function isAddressOrRange(text: string): boolean {
   const [address = "", prefix, ...rest] = text.trim().split("/");
   if (rest.length > 0) return false;
@@ -14,7 +14,7 @@ function isIpv4(text: string): boolean {
   return parts.length === 4 && parts.every((part) => /^(0|[1-9]\d{0,2})$/.test(part) && Number(part) <= 255);
 }
 
-/** The browser knows the rules for the host of an address. */
+/** The browser's URL parser validates IPv6 hosts. */
 function isIpv6(text: string): boolean {
   return /^[0-9a-f:.]+$/i.test(text) && text.includes(":") && URL.canParse(`http://[${text}]/`);
 }

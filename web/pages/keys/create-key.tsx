@@ -1,4 +1,4 @@
-// The dialog that makes a key and then shows it, once.
+// The dialog that creates a key and then shows it once.
 import { NativeSelect, Text } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
@@ -22,7 +22,7 @@ export function CreateKey({ opened, close }: { opened: boolean; close(): void })
   const creation = useChange(
     ({ body, where }: Wanted) =>
       call<CreatedApiKey>("POST", "/v1/keys", { body, headers: { "headrace-environment": where } }),
-    // The new one comes first: of a long list only the beginning is asked for again.
+    // The new key is first in the list, so only the list's first page is loaded again.
     { done: () => void client.resetQueries({ queryKey: ["/v1/keys"] }) },
   );
   return (

@@ -12,7 +12,7 @@ import { useKeyChange } from "./use-key-change.ts";
 
 export function EditKey({ record, close }: { record: ApiKeyDetails; close(): void }) {
   const { session, isManager } = useSession();
-  // What the fields began with, even where the key is read again meanwhile.
+  // The key as it was when editing began, even if it is read again meanwhile.
   const [before] = useState(() => draftOf(record));
   const edit = useKeyChange("PATCH", record, "changed", close);
   const { draft, errorOf, form, change, submit } = useDraft(keyKind, before, edit);

@@ -1,4 +1,4 @@
-// What agents and SDKs are to be told to use a key that is known to its owner alone.
+// Instructions for agents and SDKs to use a key, without the secret, which only the key's owner knows.
 import { Paper, Text, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { type ApiFailure, call } from "../../api/client.ts";
@@ -7,7 +7,7 @@ import type { ApiKey, ModelList } from "../../api/types.ts";
 import { AgentSetup } from "../../parts/secrets/agent-setup.tsx";
 import { baseUrlHere } from "../../parts/secrets/snippets.tsx";
 
-/** Nothing where there is no model that can chat: the page Models says how to get one. */
+/** Renders nothing if no model can chat: the page Models says how to get one. */
 export function KeyClients({ record: { environment, models } }: { record: ApiKey }) {
   const { data } = useQuery<ModelList, ApiFailure>({
     queryKey: ["/v1/models", environment],

@@ -1,4 +1,4 @@
-// A key's settings while somebody writes them: as fields hold them, what is wrong with them, and what is sent.
+// A key's settings while they are edited: the fields' values, their errors, and the request.
 import type { ApiFailure } from "../../api/client.ts";
 import { nowSeconds } from "../../api/server-time.ts";
 import type { ApiKey, CreateKeyRequest, UpdateKeyRequest } from "../../api/types.ts";
@@ -23,20 +23,20 @@ export interface KeyDraft {
   name: string;
   scopes: readonly Scope[];
   expiry: Expiry;
-  /** `2026-12-31`, in the reader's zone; only for `date`. */
+  /** A date such as `2026-12-31` in the reader's time zone; only used if `expiry` is `date`. */
   date: string;
   addresses: string[];
   rateLimit: TypedNumber;
   windowSeconds: number;
-  /** Empty where none is set. */
+  /** The monthly limits; an empty text means no limit. */
   amounts: Record<KeyAmount["wire"], TypedNumber>;
-  /** Ids and patterns; empty: all. */
+  /** Model ids and patterns; empty means all models. */
   models: string[];
   tools: ToolList;
   neverLeaves: boolean;
-  /** null: that of the tier. */
+  /** null means the tier's priority. */
   priority: ApiKey["priority"];
-  /** `model`: as each model says. */
+  /** `model` means that each model's own setting applies. */
   responseCache: "model" | "on" | "off";
   tags: string[];
   note: string;
@@ -46,7 +46,7 @@ export interface KeyDraft {
 type KeyAmount = (typeof keyAmounts)[number];
 type DraftErrors = Partial<Record<Field, string>>;
 export type Field = (typeof fields)[number];
-/** The names that the API gives them. */
+/** The API's names of the fields. */
 const fields = [
   "name",
   "scopes",
@@ -58,7 +58,7 @@ const fields = [
   "quotas",
 ] as const;
 
-/** The forms that the server takes, so that what is wrong is said before it is sent. */
+/** The server's syntax rules, so that errors are shown before sending. */
 const modelPattern = /^[^\s*]{1,255}\*?$/;
 const tagPattern = /^(?!asked:|gateway:)[A-Za-z0-9][A-Za-z0-9._:@/=+-]{0,63}$/;
 
@@ -119,7 +119,7 @@ function errorsOf(draft: KeyDraft, now: number): DraftErrors {
   return errors;
 }
 
-/** What `useDraft` has to know. */
+/** The description of this draft for `useDraft`. */
 export const keyKind = {
   fields,
   errorsOf: (draft: KeyDraft) => errorsOf(draft, nowSeconds()),
@@ -140,7 +140,7 @@ export function createRequestOf(draft: KeyDraft, now: number): CreateKeyRequest 
   };
 }
 
-/** Only what is different from `before`: others may have changed the rest meanwhile. */
+/** Returns only what differs from `before`, because others may have changed the rest meanwhile. */
 export function changesOf(draft: KeyDraft, before: KeyDraft, now: number): UpdateKeyRequest {
   const changes: UpdateKeyRequest = {};
   const limits = limitsOf(draft);
@@ -182,7 +182,10 @@ function saidOf({ tags, note }: KeyDraft) {
   return { tags, note: note.trim() === "" ? null : note.trim() };
 }
 
-/** Unix seconds: a number of days from now, or the end of the chosen day where the reader is; NaN for no date. */
+/**
+ * Returns Unix seconds: some days from now, or the end of the chosen day in the reader's time zone. NaN if there is no
+ * date.
+ */
 export function expiresAt({ expiry, date }: Pick<KeyDraft, "expiry" | "date">, now: number): number | null {
   if (expiry === "never") return null;
   if (expiry !== "date") return Math.floor(now) + Number(expiry) * daySeconds;

@@ -19,11 +19,11 @@ interface KeyFieldsProps {
   draft: KeyDraft;
   change(part: Partial<KeyDraft>): void;
   errorOf(field: Field): string | undefined;
-  /** What the person may give; what the key has already is shown as well. */
+  /** The scopes that the user may grant; scopes that the key already has are shown as well. */
   grantable: readonly Scope[];
   /** The usage of the key's quotas. */
   used?: readonly UsedQuota[];
-  /** Beside the name. */
+  /** Content beside the name field. */
   children?: ReactNode;
 }
 

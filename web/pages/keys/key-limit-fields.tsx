@@ -1,4 +1,4 @@
-// The fields of a key's own limits.
+// The fields for a key's own limits.
 import { Grid, Group, Input, NativeSelect, NumberInput } from "@mantine/core";
 import { keyAmounts } from "../../parts/words/amounts.ts";
 import { span } from "../../parts/words/figures.ts";
@@ -17,7 +17,7 @@ const windows: readonly [number, string][] = [
   [86_400, "day"],
 ];
 
-/** The limits that a key has besides its spend. */
+/** The fields for a key's limits other than spend. */
 export function LimitFields({ draft, change, errorOf }: LimitFieldsProps) {
   const isUsual = windows.some(([seconds]) => seconds === draft.windowSeconds);
   const choices = isUsual ? windows : [...windows, [draft.windowSeconds, span(draft.windowSeconds)] as const];
@@ -59,7 +59,7 @@ export function LimitFields({ draft, change, errorOf }: LimitFieldsProps) {
   );
 }
 
-/** The field of each monthly amount in this unit. */
+/** The fields for the monthly amounts of one unit. */
 export function AmountFields(props: LimitFieldsProps & { unit: (typeof keyAmounts)[number]["unit"] }) {
   const { unit: wanted, draft, change, errorOf } = props;
   return keyAmounts

@@ -1,4 +1,4 @@
-// All keys of an environment, found by name or state, and where a new one is made.
+// All keys of an environment, with search, a status filter and the creation of a key.
 import { Code, Group, NativeSelect, Stack, Text } from "@mantine/core";
 import { SearchIcon } from "@primer/octicons-react";
 import { useMemo } from "react";
@@ -25,7 +25,7 @@ import { CreateKey } from "./create-key.tsx";
 import { type UsageByKey, usageDays, useUsageByKey } from "./key-usage.ts";
 
 const path = "/settings/api-keys";
-/** The parameters of the address. `create`: whether the dialog for a new key is open. */
+/** The parameters of the page's address. `create` tells whether the dialog for a new key is open. */
 const asked = { search: "", status: "", create: "" };
 
 export function KeyList() {
@@ -93,7 +93,10 @@ export function KeyList() {
   );
 }
 
-/** The ending of a whole key is enough to find it; the rest has no place in an address and its history. */
+/**
+ * Cuts a pasted key to its last characters, which suffice to find it; the secret must not enter the address and the
+ * browser's history.
+ */
 function withoutSecret(text: string): string {
   return text.replace(/sk_[a-z]+_\w{12,}/g, (key) => key.slice(-4));
 }

@@ -1,4 +1,4 @@
-// One key: its settings, what it was used for, and what can be done with it.
+// One key: its settings, its usage and its actions.
 import { Button, Group, Skeleton, Stack } from "@mantine/core";
 import { KeyIcon, PencilIcon, SyncIcon } from "@primer/octicons-react";
 import { useState } from "react";

@@ -1,4 +1,4 @@
-// All that is set for a key, as it holds now.
+// All settings of a key, read-only.
 import { Anchor, Code, DataList, Group, Paper, SimpleGrid, Stack, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 import { Link } from "wouter";
@@ -122,7 +122,7 @@ function endText({ expires_at: expires, revoked_at: revoked, status }: ApiKey): 
   return `${at(expires)} (${ago(expires)})`;
 }
 
-/** Members do not see who the others are. */
+/** Renders nothing for members, who cannot see the names of others. */
 function Maker({ id }: { id: string | null }) {
   const { session, isManager } = useSession();
   const isOther = id?.startsWith("usr_") === true && id !== session.person.id;

@@ -1,4 +1,4 @@
-// Summaries, of one line each, for the folded sections of a key's form.
+// One-line summaries for the collapsed sections of a key's form.
 import { numberOf } from "../../parts/editing/typed-number.ts";
 import { amountInWords, keyAmounts } from "../../parts/words/amounts.ts";
 import { count, counted, span } from "../../parts/words/figures.ts";
@@ -42,7 +42,7 @@ export function labelSummary({ tags, note }: KeyDraft): string {
   return [...tags, ...(note.trim() === "" ? [] : ["a note"])].join(", ") || "None";
 }
 
-/** Null also for text that is no number yet. */
+/** Returns null also for text that is not a number yet. */
 function finite(value: number | null): number | null {
   return value !== null && Number.isFinite(value) ? value : null;
 }

@@ -1,4 +1,4 @@
-// What all keys were used for in the last days, in as few requests as that takes.
+// Loads the recent usage of all keys in as few requests as possible.
 import { useQuery } from "@tanstack/react-query";
 import type { ApiFailure } from "../../api/client.ts";
 import { pagesOf } from "../../api/queries.ts";
@@ -8,10 +8,10 @@ import { daySeconds, firstDay } from "../../api/usage.ts";
 export const usageDays = 14;
 const rowsAPage = 1_000;
 
-/** Requests a day, the oldest first, by key. */
+/** The requests per day by key, oldest day first. */
 export type UsageByKey = ReadonlyMap<string, readonly number[]>;
 
-/** `null`: more than can be asked for at once. */
+/** Returns `null` if there are more keys than one report can hold. */
 export function useUsageByKey() {
   return useQuery<UsageByKey | null, ApiFailure>({
     queryKey: ["/v1/usage", "of all keys"],

@@ -1,4 +1,4 @@
-// A key that was just made, the only time that it is shown, and a first request with it.
+// Shows a new key, which is visible only this once, and a first request with the key.
 import { Button, Group, Loader, Stack, Text, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
@@ -17,13 +17,13 @@ import type { Scope } from "../../parts/words/scopes.ts";
 
 interface NewKeyProps {
   created: CreatedApiKey;
-  /** What else is to be known, such as what becomes of an old key. */
+  /** Further hints, such as how long the old key stays valid. */
   children?: ReactNode;
   done(): void;
 }
 
 export function NewKey({ created, children, done }: NewKeyProps) {
-  // What copies comes first; nobody ends this by one Enter too many.
+  // The copy button has the focus, so that a stray Enter does not close the dialog.
   const firstButton = useFirstButton();
   return (
     <Stack ref={firstButton}>
@@ -38,7 +38,7 @@ export function NewKey({ created, children, done }: NewKeyProps) {
   );
 }
 
-/** Something that every key with this scope may ask. */
+/** The smallest request that a key with each scope may send. */
 const smallest: readonly [Scope, string][] = [
   ["models:read", "/models"],
   ["usage:read", "/usage"],

@@ -1,4 +1,4 @@
-// Asks before a key ends, and says what ends with it.
+// Asks for confirmation before revoking a key, and says what ends with the key.
 import { List, Loader, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import type { ApiFailure } from "../../api/client.ts";
@@ -42,7 +42,10 @@ export function RevokeKey({ record, opened, close }: { record: ApiKey; opened: b
 
 const shownNames = 5;
 
-/** Those that were made with it end as well. The newest thousand keys are looked through. */
+/**
+ * Lists keys that were created with this key, because they are revoked as well. Only the newest thousand keys are
+ * searched.
+ */
 function Children({ record }: { record: ApiKey }) {
   const { data, isPending } = useQuery<{ found: ApiKey[]; isAll: boolean }, ApiFailure>({
     queryKey: ["/v1/keys", "made with", record.id],
@@ -52,7 +55,7 @@ function Children({ record }: { record: ApiKey }) {
   const generally = (
     <Text size="sm">Keys created by this key, or by an earlier key that it replaced, are revoked as well.</Text>
   );
-  // A key that was rotated has none any more: they went over to its successor.
+  // A rotated key has no such keys any more: they passed to its successor.
   if (!data || record.revoked_at !== null || data.found.length === 0) return generally;
   return (
     <>

@@ -1,4 +1,4 @@
-// The dialog that puts a new key in the place of an old one, which goes on for a while.
+// The dialog that replaces a key by a new one; the old key stays valid for some time.
 import { Text } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { useLocation } from "wouter";

@@ -1,4 +1,4 @@
-// Changes a key, says so, and puts what the server answers wherever the key is shown.
+// Changes a key, shows a notification, and updates the key wherever it is shown.
 import { useQueryClient } from "@tanstack/react-query";
 import { call } from "../../api/client.ts";
 import type { ApiKey, ApiKeyDetails } from "../../api/types.ts";
@@ -11,7 +11,7 @@ export function useKeyChange(method: "PATCH" | "DELETE", { id, name }: ApiKey, d
     said: () => `The key “${name}” is ${did}.`,
     done(key) {
       const before = client.getQueryData<ApiKeyDetails>([path, {}]);
-      // What is used is not part of the answer: of changed quotas it is asked for.
+      // The answer lacks quota usage, so changed quotas are loaded again.
       client.setQueryData<ApiKeyDetails>([path, {}], { ...key, quotas_used: before?.quotas_used ?? [] });
       void client.invalidateQueries({ queryKey: [path, {}] });
       void client.resetQueries({ queryKey: ["/v1/keys"] });

@@ -1,4 +1,4 @@
-// What each kind of limit means, for who meets one for the first time.
+// Explanations of each kind of limit for new users.
 import { Code, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 import { TextLink } from "../../parts/page/links.tsx";

@@ -1,4 +1,4 @@
-// The page Limits: what the account may use, what is left of it, what was refused, and which other tiers there are.
+// The page Limits: the account's limits, what remains, the refused requests, and the other tiers.
 import { Alert, Badge, Box, SimpleGrid, Skeleton, Stack } from "@mantine/core";
 import { useNames } from "../../api/names.ts";
 import { useRead } from "../../api/queries.ts";
@@ -24,7 +24,7 @@ export function LimitsPage() {
   const tiers = useRead<TierOverviewList>("/v1/tiers");
   const refusals = useRefusals(days, 6 * liveMs);
   const names = useNames(true);
-  // Each part waits for those above it: their height is not known before, and what is read already must not move.
+  // Each part waits for the parts above, whose height is not known before they load: loaded content must not move.
   const hasAccount = account.data || account.error;
   const hasRefusals = hasAccount && (refusals.data || refusals.error) && !names.isPending;
   const hasTiers = tiers.data || tiers.error;
@@ -37,7 +37,7 @@ export function LimitsPage() {
           : "The limits of the account, what is left of them, and rate-limited requests."
       }
       actions={
-        // Its place is there before it, as on a phone it stands below the heading.
+        // The space is reserved before the badge loads, because on a phone the badge stands below the heading.
         <Box w="14rem" h={26} ta={{ base: "left", sm: "right" }}>
           {account.data && (
             <Badge size="lg" variant="light" tt="none">

@@ -1,4 +1,4 @@
-// What limits refused in the last days: by hour as a chart, and by reason with what to do about it.
+// The requests that limits refused in the last days: by hour as a chart, and by reason with advice.
 import { Alert, Paper, Stack, Table, Title } from "@mantine/core";
 import { useMemo } from "react";
 import type { ApiFailure } from "../../api/client.ts";
@@ -28,7 +28,7 @@ interface RefusalHistoryProps {
   days: number;
 }
 
-/** Where many keys meet many limits, those that did it most. */
+/** The most lines per reason, those with the most refusals first. */
 const maxLines = 4;
 
 export function RefusalHistory({ refusals = [], error, names, days }: RefusalHistoryProps) {
@@ -84,7 +84,7 @@ function chartOf(refusals: readonly Refusal[], days: number) {
       values[at] = (values[at] ?? 0) + refusal.requests;
       total += refusal.requests;
     }
-    // A reason has its colour whatever the others are.
+    // Each reason has a fixed color, whichever other reasons are shown.
     if (total > 0) series.push({ label: refusalWords[reason].title, values, color });
   }
   return { times, series, now };

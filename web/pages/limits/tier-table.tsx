@@ -1,4 +1,4 @@
-// The tiers of this server beside each other, the account's own marked.
+// The tiers of this server side by side, with the account's own marked.
 import { Badge, Group, Paper, Table, Title } from "@mantine/core";
 import { limitAmounts } from "../../api/limit-amounts.ts";
 import type { TierOverview } from "../../api/types.ts";

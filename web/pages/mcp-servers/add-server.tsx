@@ -7,7 +7,7 @@ import { creationOf } from "./server-draft.ts";
 import { ServerForm } from "./server-form.tsx";
 
 interface AddServerProps {
-  /** Names that there are. */
+  /** The names of existing servers. */
   taken: readonly string[];
   close(): void;
   done(server: McpServer): void;

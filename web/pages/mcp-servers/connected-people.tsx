@@ -1,4 +1,4 @@
-// The people who connected an account of their own at an MCP server; neither tokens nor who they are there is told.
+// The people who connected their own account at an MCP server, without tokens or upstream identities.
 import { Group, Stack } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { listAll, shortened } from "../../api/names.ts";

@@ -1,12 +1,12 @@
-// What a server says of one tool or prompt, as parts that are read one by one.
+// A server's description of a tool or prompt, split into parts for review.
 import type { ToolDefinition } from "../../api/types.ts";
 
 export interface DefinitionPart {
   label: string;
-  /** Empty: it says nothing of it. */
+  /** The current text; empty if the server does not send this part. */
   now: string;
   approved: string;
-  /** It is JSON. */
+  /** Whether the part is JSON. */
   isCode: boolean;
 }
 
@@ -23,7 +23,7 @@ const labels = {
 } as const;
 const originLabel = "Server address";
 
-/** Returns a part for each member that has a value, or had one. Members that this page does not know have their own name. */
+/** Returns a part for each member that has or had a value. Members unknown to this page keep their own name. */
 export function partsOf({ definition, approved }: Pick<ToolDefinition, "definition" | "approved">): DefinitionPart[] {
   const known = new Map<string, string>([...Object.entries(labels), ["origin", originLabel]]);
   const others = Object.keys({ ...definition, ...approved }).filter(
@@ -46,7 +46,7 @@ function isStructure(said: unknown): boolean {
   return typeof said === "object" && said !== null;
 }
 
-/** Hosts of the addresses in what it says now: a model may be led there. */
+/** Returns the hosts of the addresses in the current texts, where a model could be led. */
 export function hostsIn(parts: readonly DefinitionPart[]): string[] {
   const without: string[] = [labels.outputSchema, originLabel];
   const text = parts.filter(({ label }) => !without.includes(label)).map(({ now }) => now);
@@ -54,5 +54,5 @@ export function hostsIn(parts: readonly DefinitionPart[]): string[] {
   return [...new Set([...found].map(([, host = ""]) => host.toLowerCase()))].filter((host) => !schemaHosts.has(host));
 }
 
-/** JSON Schema names itself by its address. */
+/** A JSON Schema names its dialect by an address, which is harmless. */
 const schemaHosts = new Set(["json-schema.org"]);

@@ -1,4 +1,4 @@
-// One tool or prompt as its server describes it now, what of that differs from what was approved, and the decision.
+// One tool or prompt as its server describes it now, the differences from the approved version, and the decision.
 import { Alert, Button, Code, Group, Stack, Text } from "@mantine/core";
 import { AlertIcon, CheckIcon, CircleSlashIcon } from "@primer/octicons-react";
 import type { ToolDefinition } from "../../api/types.ts";

@@ -1,4 +1,4 @@
-// What a server says of its tools and prompts: what waits for a decision, in full, and all of it by name, each to be opened.
+// The tools and prompts of a server: those pending approval in full, and all of them by name.
 import { Button, Group, Stack, Text } from "@mantine/core";
 import { ArrowLeftIcon, CheckIcon, SearchIcon, SyncIcon } from "@primer/octicons-react";
 import { useEffect, useMemo, useRef, useState } from "react";
@@ -21,14 +21,14 @@ import { definitionsPath, mcpServersPath } from "./mcp-server-paths.ts";
 import { DefinitionState, wordsFor } from "./mcp-server-words.tsx";
 import { useDecision } from "./use-decision.ts";
 
-/** So many are shown in full at first, and at most: those behind them come once these are decided. */
+/** How many pending definitions are shown in full, at first and at most; further ones follow once these are decided. */
 const [inFull, maxInFull] = [5, 25];
-/** Where there are fewer, one sees at once whether it is among them. */
+/** The search field appears from this many entries; a shorter list needs none. */
 const searchedFrom = 10;
 const maxMs = 60_000;
 const none: readonly ToolDefinition[] = [];
 
-/** The first of what waits. */
+/** Loads the first pending definitions. */
 export function useWaiting({ name, waiting: amount }: McpServer) {
   const [most, setMost] = useState(inFull);
   const { data } = useRead<ToolDefinitionList>(
@@ -92,7 +92,7 @@ interface AllDefinitionsProps {
   choose(definition: ToolDefinition): void;
 }
 
-/** All that is on record, by name. */
+/** Lists all recorded definitions by name. */
 export function AllDefinitions({ listing, search, find, choose }: AllDefinitionsProps) {
   const columns = useMemo(() => columnsOf(choose), [choose]);
   const isLong = search !== "" || listing.items.length > searchedFrom;
@@ -146,7 +146,7 @@ function columnsOf(choose: (definition: ToolDefinition) => void): Column<ToolDef
   ];
 }
 
-/** One of them in the place of its server. */
+/** Shows one definition in place of its server. */
 export function OneDefinition({ definition, back }: { definition: ToolDefinition; back(): void }) {
   const heading = useRef<HTMLHeadingElement>(null);
   // The button of the list, or of the decision, had the keyboard, and is gone.
@@ -169,7 +169,7 @@ export function OneDefinition({ definition, back }: { definition: ToolDefinition
   );
 }
 
-/** Nothing is on record of a test: what is asked for as clients do it is. */
+/** A server that was only tested has no recorded definitions, so this button lists its tools as a client would. */
 export function AskForThem({ server, isFirst }: { server: string; isFirst: boolean }) {
   const path = `/mcp/${encodeURIComponent(server)}`;
   const ask = useNotifiedChange(() => readOffer(AbortSignal.timeout(maxMs), path), {

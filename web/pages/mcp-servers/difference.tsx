@@ -1,4 +1,4 @@
-// What a server said when it was approved, beside what it says now: lines that went and came, and within them the words.
+// The approved and the current text side by side: removed and added lines, and the changed words in them.
 import { VisuallyHidden } from "@mantine/core";
 import { ScrollRegion } from "../../parts/page/scroll-region.tsx";
 import { counted } from "../../parts/words/figures.ts";
@@ -9,11 +9,11 @@ interface DifferenceProps {
   label: string;
   before: string;
   after: string;
-  /** It is JSON. */
+  /** Whether the texts are JSON. */
   isCode: boolean;
 }
 
-/** So many lines around a change are shown, too. */
+/** How many unchanged lines are shown around a change. */
 const around = 2;
 
 export function Difference({ label, before, after, isCode }: DifferenceProps) {
@@ -65,7 +65,7 @@ function DifferenceLine({ line: { kind, pieces } }: { line: Line }) {
   );
 }
 
-/** In the place of lines that nothing near them changed: how many they are. */
+/** Replaces long runs of unchanged lines by their number. */
 function foldedOf(lines: readonly Line[]): (Line | number)[] {
   const isNear = (at: number) =>
     lines.slice(Math.max(0, at - around), at + around + 1).some(({ kind }) => kind !== "same");

@@ -1,8 +1,8 @@
-// What two texts have in common and what not: line by line, and word by word where lines were changed.
+// Compares two texts line by line, and word by word in changed lines.
 
 export interface Piece {
   text: string;
-  /** Within a line of which the rest stayed. */
+  /** True for the changed piece of a line that otherwise stayed the same. */
   isChanged: boolean;
 }
 
@@ -16,7 +16,9 @@ interface Step {
   text: string;
 }
 
-/** Beyond it all counts as changed: what is compared grows with the product of both sides. */
+/**
+ * Beyond this product of both lengths everything counts as changed, because the cost of the comparison is that product.
+ */
 const maxCells = 1_000_000;
 
 export function differences(before: string, after: string): Line[] {
@@ -40,7 +42,7 @@ export function differences(before: string, after: string): Line[] {
   return lines;
 }
 
-/** Lines in whose place others are, with the words that differ. */
+/** Compares replaced lines word by word. */
 function changedLines(was: readonly string[], is: readonly string[]): Line[] {
   if (was.length === 0 || is.length === 0) {
     const kind = was.length === 0 ? "is" : "was";
@@ -68,7 +70,7 @@ function sideOf(kind: "was" | "is", steps: readonly Step[]): Line[] {
   return lines.map((pieces) => ({ kind, pieces }));
 }
 
-/** The longest that both have in common, and what is only before or after it. */
+/** Finds the longest common subsequence, and what is only in `before` or only in `after`. */
 function compared(before: readonly string[], after: readonly string[]): Step[] {
   const shorter = Math.min(before.length, after.length);
   let start = 0;
@@ -86,7 +88,7 @@ function compared(before: readonly string[], after: readonly string[]): Step[] {
 function comparedWhole(was: readonly string[], is: readonly string[]): Step[] {
   if (was.length * is.length > maxCells) return [...stepsOf("was", was), ...stepsOf("is", is)];
   const width = is.length + 1;
-  // How much of what comes from each place on is common to both.
+  // The length of the longest common subsequence from each pair of positions on.
   const common = new Uint16Array((was.length + 1) * width);
   const commonAt = (i: number, j: number) => common[i * width + j] ?? 0;
   for (let i = was.length - 1; i >= 0; i--) {

@@ -1,4 +1,4 @@
-// Changes an MCP server that was added here.
+// Changes an MCP server that was added in the dashboard.
 import { useState } from "react";
 import { call } from "../../api/client.ts";
 import type { McpServer, UpdateMcpServerRequest } from "../../api/types.ts";
@@ -10,7 +10,8 @@ import { draftOf, movedOf, settingsOf } from "./server-draft.ts";
 import { ServerForm } from "./server-form.tsx";
 
 export function EditServer({ server, done }: { server: McpServer; done(): void }) {
-  // Others may change it while the form is open, which then changes no more than was changed in it.
+  // The server as it was when editing began; only the user's own changes are sent, because others may change it
+  // meanwhile.
   const [before] = useState(server);
   const save = useNotifiedChange(
     (body: UpdateMcpServerRequest) => call<McpServer>("PATCH", mcpServerPath(server.name), { body }),

@@ -1,4 +1,4 @@
-// The identity by which an MCP server is asked, in its form: nobody, the same for all, or each person.
+// The form fields for the identity at an MCP server: none, one for all, or one per person.
 import { Fieldset, Group, Input, PasswordInput, Radio, Stack, TagsInput, TextInput } from "@mantine/core";
 import { PlusIcon, TrashIcon } from "@primer/octicons-react";
 import type { McpServer } from "../../api/types.ts";
@@ -9,14 +9,14 @@ import type { PartProps } from "./place-fields.tsx";
 import { newHeader, type ServerDraft, type TypedHeader } from "./server-draft.ts";
 
 interface IdentityProps extends PartProps {
-  /** Names of the headers that are stored. */
+  /** The names of the stored headers. */
   stored?: readonly string[];
   hasSecret?: boolean;
 }
 
 export function IdentityFields({ stored = [], hasSecret = false, ...part }: IdentityProps) {
   const { draft, change, errorOf } = part;
-  // The node has the credentials of its own servers.
+  // A node holds the credentials of its own MCP servers.
   if (draft.place === "node") return null;
   return (
     <Fieldset legend="Sign-in to the server">
@@ -182,7 +182,7 @@ function OAuthFields({ draft, change, hasSecret, error }: OAuthProps) {
   );
 }
 
-/** Which of the stored identity its form may keep. */
+/** Returns which parts of the stored identity the form may keep. */
 export function storedOf({ header_names: stored, oauth }: McpServer) {
   return { stored, hasSecret: oauth?.has_client_secret ?? false };
 }

@@ -1,8 +1,8 @@
-// The API paths of MCP servers, and the queries that a change of one makes stale.
+// API paths of MCP servers, and the queries that a change of a server makes stale.
 
 export const mcpServersPath = "/v1/admin/tool-servers";
 export const testsPath = "/v1/admin/tool-server-tests";
-/** What is offered to whoever looks at the page Tools, too. */
+/** The page Tools shows the same offer. */
 export const staleWithMcpServers = [mcpServersPath, "/v1/admin/tools/connections", "/v1/tools", "/mcp"];
 
 export function mcpServerPath(name: string): string {

@@ -1,4 +1,4 @@
-// MCP servers in words: where they are, as whom they are asked, and what of them is offered.
+// Descriptions of MCP servers: where they run, which identity they use, and what they offer.
 import type { McpServer, ToolDefinition } from "../../api/types.ts";
 import { count, counted } from "../../parts/words/figures.ts";
 import { State, type StateKind } from "../../parts/words/state.tsx";
@@ -12,7 +12,7 @@ export function ServerState({ server: { enabled, waiting } }: { server: McpServe
   );
 }
 
-/** Its address, or where it is without one. */
+/** Returns the server's address, or its node if it has none. */
 export function locationOf({ place, url, node }: McpServer): string {
   if (node) return `${node.server}, on a node`;
   return place === "command" ? "A program on this machine" : (url ?? "");
@@ -48,13 +48,13 @@ export function DefinitionState({ state }: Pick<ToolDefinition, "state">) {
   return <State kind={kind}>{word}</State>;
 }
 
-/** One has a name of the server's choice; what it tells every model has none. */
+/** Returns a title; instructions to every model have no name of their own. */
 export function wordsFor({ kind, name }: Pick<ToolDefinition, "kind" | "name">): string {
   if (kind === "instructions") return "Server instructions";
   return kind === "prompt" ? `${name}, a prompt` : name;
 }
 
-/** "2 tools and prompts": what waits is told without its kinds. */
+/** Returns "2 tools and prompts"; the number covers both kinds. */
 export function waitingText(amount: number): string {
   return counted(amount, "tool or prompt", "tools and prompts");
 }

@@ -1,4 +1,4 @@
-// The page MCP servers: the servers, what waits at each, and one of them in a drawer, named by the address.
+// The page MCP servers: the servers, the pending definitions at each, and one server in a drawer, named by the address.
 import { Alert, Button, Group, Stack } from "@mantine/core";
 import { ClockIcon } from "@primer/octicons-react";
 import { useSearchParams } from "wouter";

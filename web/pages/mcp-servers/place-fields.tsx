@@ -24,7 +24,7 @@ export function PlaceFields({ draft, change, errorOf }: PartProps) {
             value={draft.place}
             onChange={(place) => {
               move({ place: place === "node" ? "node" : "http" });
-              // The node has the credentials of its own servers.
+              // A node holds the credentials of its own MCP servers.
               if (place === "node") change({ credentials: "none" });
             }}
             data={[
@@ -54,7 +54,7 @@ export function PlaceFields({ draft, change, errorOf }: PartProps) {
               label="Node"
               data={[
                 { value: "", label: "Choose" },
-                // One that is gone stays to be seen until another is chosen.
+                // A node that is gone stays selectable until another is chosen.
                 ...(draft.node !== "" && !nodes.some(({ id }) => id === draft.node) ? [draft.node] : []),
                 ...nodes.map(({ id, name }) => ({ value: id, label: name })),
               ]}

@@ -1,4 +1,4 @@
-// The form fields for the name of an MCP server, its users, its offered tools, its bounds and its price.
+// The form fields for the name of an MCP server, its users, tools, limits and price.
 import {
   Fieldset,
   Group,
@@ -106,7 +106,7 @@ export function ReachFields({ draft, change, errorOf }: PartProps) {
 }
 
 interface OfferProps extends PartProps {
-  /** Names of tools that a test found. */
+  /** The names of tools that a test found. */
   found: readonly string[];
 }
 

@@ -1,4 +1,4 @@
-// An MCP server as it stands in its form, and what of that the API is sent.
+// An MCP server's settings in the form, and the API request made from them.
 import type { CreateMcpServerRequest, McpServer, McpServerTestRequest } from "../../api/types.ts";
 import { numberOf, type TypedNumber } from "../../parts/editing/typed-number.ts";
 import { allEnvironments } from "../../parts/words/environments.ts";
@@ -18,20 +18,20 @@ export interface ServerDraft {
   node: string;
   nodeServer: string;
   credentials: McpServer["credentials"];
-  /** Those that are stored stay where it is null. */
+  /** null keeps the stored headers. */
   headers: readonly TypedHeader[] | null;
-  /** Empty: the one that the server names. */
+  /** Empty means the issuer that the server names. */
   issuer: string;
   clientId: string;
-  /** Empty: the one that is stored stays, where there is one. */
+  /** Empty keeps the stored secret, if any. */
   clientSecret: string;
   scopes: readonly string[];
   environments: readonly string[];
-  /** Empty: all. */
+  /** Empty means all accounts. */
   accounts: readonly string[];
   tools: readonly string[];
   approval: McpServer["approval"];
-  /** Empty: the newest that it knows. */
+  /** Empty means the newest version that the server knows. */
   protocolVersion: McpServer["protocol_version"] | "";
   isLocal: boolean;
   isShared: boolean;
@@ -81,7 +81,7 @@ export function draftOf(server: McpServer): ServerDraft {
 
 type Place = Pick<ServerDraft, "place" | "url" | "node" | "nodeServer">;
 
-/** Where it is from now on: of another server nobody has said that it is local. */
+/** Moves the draft to another place and clears `local`, which was declared for the old server only. */
 export function placedAt(draft: ServerDraft, place: Partial<Place>): Partial<ServerDraft> {
   return originOf({ ...draft, ...place }) === originOf(draft) ? place : { ...place, isLocal: false };
 }
@@ -91,7 +91,7 @@ function originOf({ place, url, node }: Place): string {
   return URL.parse(url)?.origin ?? url;
 }
 
-/** Those of the API, in the order of the form. */
+/** The API's names of the fields, in the order of the form. */
 export const fields = [
   "url",
   "node",
@@ -117,7 +117,7 @@ export type Field = (typeof fields)[number];
 
 const namePattern = /^[a-z0-9](?:[a-z0-9-]{0,22}[a-z0-9])?$/;
 
-/** What can be said before it is sent. */
+/** Returns the errors that are known before sending. */
 export function errorsOf(draft: ServerDraft): Partial<Record<Field, string>> {
   const { place, url, node, nodeServer, credentials, headers, environments } = draft;
   const given = headers?.filter(({ name, value }) => name !== "" || value !== "") ?? [];
@@ -150,7 +150,7 @@ function headersOf({ headers }: ServerDraft): Record<string, string> {
   return Object.fromEntries(given.map(({ name, value }) => [name.trim(), value.trim()]));
 }
 
-/** Both, as one takes the place of the other. */
+/** Both members are sent, because one replaces the other. */
 function identityOf(draft: ServerDraft) {
   const { credentials, headers, issuer, clientId, clientSecret, scopes } = draft;
   if (credentials === "none") return { headers: null, oauth: null };
@@ -183,17 +183,17 @@ export function creationOf(draft: ServerDraft): CreateMcpServerRequest {
   return { name: draft.name, ...placeOf(draft), ...identityOf(draft), ...settingsOf(draft) };
 }
 
-/** What of its place and its identity is another than `before`. */
+/** Returns the changes of the server's place and identity since `before`. */
 export function movedOf(draft: ServerDraft, before: ServerDraft) {
   const isSame = (now: unknown, then: unknown) => JSON.stringify(now) === JSON.stringify(then);
   return {
-    // That it is local ends with the place, unless it is said again.
+    // A new place resets `local` unless the form sets it again.
     ...(isSame(placeOf(draft), placeOf(before)) ? {} : { ...placeOf(draft), local: draft.isLocal }),
     ...(isSame(identityOf(draft), identityOf(before)) ? {} : identityOf(draft)),
   };
 }
 
-/** What can be tested of it before it is saved; `before`: as it is stored. */
+/** Returns the request that tests the draft before it is saved; `before` is the stored server. */
 export function testOf(draft: ServerDraft, before?: ServerDraft): McpServerTestRequest {
   const isStored = before && Object.keys(movedOf(draft, before)).length === 0;
   const revision = draft.protocolVersion || null;
@@ -206,7 +206,7 @@ export function testOf(draft: ServerDraft, before?: ServerDraft): McpServerTestR
   };
 }
 
-/** A name as the server takes it, from what one calls itself or from its host, and none of those that are taken. */
+/** Returns an unused name in the server's syntax, made from the MCP server's own name or its host. */
 export function suggestedName(text: string, taken: readonly string[]): string {
   const name = text
     .toLowerCase()

@@ -1,4 +1,4 @@
-// The form of an MCP server, new or stored: it can be tested as it stands, before anything is saved.
+// The form of an MCP server, new or stored, which can be tested before it is saved.
 import { Group, Stack } from "@mantine/core";
 import { BeakerIcon } from "@primer/octicons-react";
 import { useEffect } from "react";
@@ -17,9 +17,9 @@ import { draftOf, errorsOf, fields, newServer, type ServerDraft, suggestedName, 
 import { TestResult } from "./test-result.tsx";
 
 interface ServerFormProps<Sent> {
-  /** Left out where it is new. */
+  /** Absent for a new server. */
   server?: McpServer;
-  /** Names that there are. */
+  /** The names of existing servers. */
   taken?: readonly string[];
   action: string;
   save: Change<Sent, McpServer>;
@@ -50,7 +50,7 @@ export function ServerForm<Sent>({ server, taken = [], action, save, submit, can
   // biome-ignore lint/correctness/useExhaustiveDependencies: as it opens in the place of what had the keyboard
   useEffect(() => form.ref.current?.querySelector("input")?.focus(), []);
   const asked = testOf(draft, before);
-  // Not what came of another address or another token.
+  // A result for another address or token is not shown.
   const tested = JSON.stringify(test.variables) === JSON.stringify(asked) ? test.data : undefined;
   return (
     <Form {...form} gap="lg" action={action} submit={made.submit(submit)} cancel={cancel}>

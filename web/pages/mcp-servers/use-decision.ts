@@ -1,4 +1,4 @@
-// Approves or refuses what a server says of its tools and prompts, as it was shown.
+// Approves or refuses the tools and prompts of a server as they were shown.
 import { useQueryClient } from "@tanstack/react-query";
 import { call } from "../../api/client.ts";
 import type { DecideToolDefinition, ToolDefinition } from "../../api/types.ts";
@@ -14,7 +14,10 @@ interface Decided {
   decision: Decision;
 }
 
-/** One after the other: each is a record of the audit log, and the first that says something else by now ends it. */
+/**
+ * Sends the decisions one by one: each is an event of the audit log, and the first definition that has changed
+ * meanwhile stops the rest.
+ */
 export function useDecision(server: string) {
   const client = useQueryClient();
   const path = definitionsPath(server);
@@ -26,7 +29,7 @@ export function useDecision(server: string) {
           await call<ToolDefinition>("POST", path, { body });
         }
       } catch (error) {
-        // Those before it are decided, and it may say something else by now.
+        // Earlier decisions took effect, and this definition may have changed.
         void client.invalidateQueries({ queryKey: [path] });
         throw error;
       }

@@ -1,4 +1,5 @@
-// The dialog of one member: another role, what they see, how much and which tools they may use, or their removal; what may not be done says why.
+// The dialog of one member: role, visibility, quotas, tools and removal, with the reason for each action that is not
+// allowed.
 import { Button, Divider, Group, Stack } from "@mantine/core";
 import { useState } from "react";
 import { call } from "../../api/client.ts";
@@ -21,7 +22,7 @@ interface ManageMemberProps {
   opened: boolean;
   member: Member;
   isSelf: boolean;
-  /** Undefined where it may be done. */
+  /** Undefined if the role may be changed. */
   whyNoRole: string | undefined;
   whyNoSight: string | undefined;
   whyNoQuotas: string | undefined;

@@ -1,4 +1,4 @@
-// All members of the account with their roles; each opens what can be done with them.
+// All members of the account with their roles; each row opens the member's dialog.
 import { Badge, Group, Text } from "@mantine/core";
 import { type ReactNode, useState } from "react";
 import { useList } from "../../api/queries.ts";
@@ -24,7 +24,7 @@ export function MemberList({ standing, below }: { standing: Standing; below: Rea
   const [managed, setManaged] = useState<Member>();
   const [removed, setRemoved] = useState<Member>();
   const chosen = useLast(managed);
-  // What was changed in the dialog shows there: the list has them as they are by now.
+  // The list has the member's current state, so that changes made in the dialog are visible there.
   const shown = listing.items.find(({ id }) => id === chosen?.id) ?? chosen;
   const isSelf = ({ person_id: personId }: Member) => personId === session.person.id;
   const owners = listing.items.filter(({ role }) => role === "owner").length;

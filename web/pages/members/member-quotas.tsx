@@ -1,4 +1,4 @@
-// How much a member may use per window, and what is used of it: a form for who may say that, else figures alone.
+// A member's quotas and their usage: a form for users who may change them, else read-only.
 import { Stack, Text, Title } from "@mantine/core";
 import { useRead } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
@@ -11,7 +11,7 @@ import { Note } from "../../parts/words/note.tsx";
 
 interface MemberQuotasProps {
   member: Member;
-  /** Undefined where they may be changed. */
+  /** Undefined if the quotas may be changed. */
   why: string | undefined;
   close(): void;
 }
@@ -41,7 +41,7 @@ export function MemberQuotas({ member, why, close }: MemberQuotasProps) {
   );
 }
 
-/** What is used of one's own quotas, or of those of somebody whom one may see. */
+/** Shows the usage of the user's own quotas, or of a visible member's. */
 export function OwnQuotas({ id }: { id: string }) {
   const { data, error } = useRead<MemberDetails>(`/v1/members/${id}`, {}, { everyMs: 10_000 });
   if (error && !data) return <Failure error={error} />;

@@ -1,4 +1,4 @@
-// Whether a member sees the usage and requests of the whole account: a switch for owners, else the answer alone.
+// Whether a member sees the whole account's usage and requests: a switch for owners, else read-only.
 import { Switch } from "@mantine/core";
 import { call } from "../../api/client.ts";
 import type { Member } from "../../api/types.ts";
@@ -7,7 +7,7 @@ import { Failure } from "../../parts/page/failure.tsx";
 
 interface MemberSightProps {
   member: Member;
-  /** Undefined where it may be changed. */
+  /** Undefined if the setting may be changed. */
   why: string | undefined;
 }
 

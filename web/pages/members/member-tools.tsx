@@ -1,4 +1,4 @@
-// Which tools a member may use: a form for who may say that, else the list alone.
+// The tools that a member may use: a form for users who may change them, else read-only.
 import { Stack, Text, Title } from "@mantine/core";
 import type { Member } from "../../api/types.ts";
 import { toolListWords } from "../../parts/tools/tool-entries.ts";
@@ -7,7 +7,7 @@ import { Note } from "../../parts/words/note.tsx";
 
 interface MemberToolsProps {
   member: Member;
-  /** Undefined where it may be changed. */
+  /** Undefined if the tools may be changed. */
   why: string | undefined;
 }
 
@@ -25,7 +25,7 @@ export function MemberTools({ member, why }: MemberToolsProps) {
   }
   return (
     <ToolListForm
-      // A change that is saved begins the form anew.
+      // A saved change resets the form.
       key={JSON.stringify(member.tools)}
       path={`/v1/members/${member.id}`}
       tools={member.tools}

@@ -1,4 +1,4 @@
-// The page Members: who belongs to the account and who is invited; whoever may not see that sees their own place in it.
+// The page Members: members and invitations, or the user's own membership for users who may not list them.
 import { useSearchParams } from "wouter";
 import { useList } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";

@@ -1,4 +1,4 @@
-// What somebody who does not manage the account sees in place of its members: their own role, and the way out.
+// The page Members for a user who does not manage the account: the own role and the way to leave.
 import { Group, Text } from "@mantine/core";
 import { useState } from "react";
 import { useSession } from "../../api/session.tsx";

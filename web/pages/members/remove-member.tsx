@@ -1,4 +1,4 @@
-// Asks before somebody is removed from the account, or leaves it, and says what ends with that.
+// Asks for confirmation before a member is removed or leaves, and says what ends then.
 import { List, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { call } from "../../api/client.ts";
@@ -8,7 +8,7 @@ import { Confirm } from "../../parts/editing/confirm.tsx";
 import { useLast } from "../../parts/editing/use-last.ts";
 
 interface RemoveMemberProps {
-  /** Undefined while it is closed. */
+  /** Undefined while the dialog is closed. */
   member: { id: string; name: string } | undefined;
   isSelf: boolean;
   close(): void;
@@ -19,7 +19,7 @@ export function RemoveMember({ member, isSelf, close }: RemoveMemberProps) {
   const shown = useLast(member);
   const { name: account } = session.account;
   const removal = useChange((id: string) => call("DELETE", `/v1/members/${id}`), {
-    // Whoever left may ask nothing of this account any more.
+    // A user who left may no longer read these lists.
     stale: isSelf ? [] : ["/v1/members", "/v1/invitations"],
     done() {
       if (isSelf) return leaveAccount(session.accounts.filter(({ id }) => id !== session.account.id));
@@ -59,7 +59,7 @@ export function RemoveMember({ member, isSelf, close }: RemoveMemberProps) {
   );
 }
 
-/** To another account; without one, the server says at its own page what is left to do. */
+/** Switches to another account. Without one, the server's own page explains the next step. */
 async function leaveAccount(others: readonly { id: string; status: string }[]): Promise<void> {
   const next = others.find(({ status }) => status === "active");
   if (next) {

@@ -1,9 +1,9 @@
-// Who may do what to whom among the members of an account, as the server judges it, so that a page can say it beforehand.
+// The rules for actions among members, as the server enforces them, so that pages can explain them beforehand.
 import type { CurrentSession } from "../../api/session.tsx";
 import type { Member } from "../../api/types.ts";
 import { type Role, roles } from "../../parts/membership/roles.ts";
 
-/** Operators may do what owners may. */
+/** Operators have the rights of owners. */
 export type Standing = Role | "operator";
 
 export function standingOf({ session }: Pick<CurrentSession, "session">): Standing {
@@ -18,44 +18,44 @@ interface Question {
   member: Member;
   standing: Standing;
   isSelf: boolean;
-  /** Where all members are known. */
+  /** Only reliable if all members are loaded. */
   isLastOwner: boolean;
 }
 
 const keepsOwner = "An account needs at least one owner. Make another member an owner first.";
 
-/** Undefined where the role may be changed. */
+/** Returns why the role may not be changed, or undefined if it may. */
 export function whyNoOtherRole({ standing, isSelf, isLastOwner }: Question): string | undefined {
   if (isSelf) return "You cannot change your own role. Ask another owner.";
   if (standing !== "owner" && standing !== "operator") return "Only owners can change roles.";
   return isLastOwner ? keepsOwner : undefined;
 }
 
-/** Undefined where it may be said whose usage they see. */
+/** Returns why the member's visibility may not be changed, or undefined if it may. */
 export function whyNoSight({ standing }: Question): string | undefined {
   return standing === "owner" || standing === "operator"
     ? undefined
     : "Only owners can let a member see the usage of others.";
 }
 
-/** Undefined where it may be said how much they may use. */
+/** Returns why the member's quotas may not be changed, or undefined if they may. */
 export function whyNoQuotas({ member, standing }: Question): string | undefined {
   return mayActOn(standing, member.role) ? undefined : "Only owners can set quotas for owners and admins.";
 }
 
-/** Undefined where it may be said which tools they may use. */
+/** Returns why the member's tools may not be changed, or undefined if they may. */
 export function whyNoTools({ member, standing }: Question): string | undefined {
   return mayActOn(standing, member.role) ? undefined : "Only owners can choose the tools of owners and admins.";
 }
 
-/** Undefined where they may be removed, or leave. */
+/** Returns why the member may not be removed or leave, or undefined if that is allowed. */
 export function whyNoRemoval({ member, standing, isSelf, isLastOwner }: Question): string | undefined {
   if (isLastOwner) return keepsOwner;
   if (isSelf || mayActOn(standing, member.role)) return undefined;
   return "Only owners can remove owners and admins.";
 }
 
-/** Members act on nobody, admins on members, owners and operators on all. */
+/** Members may act on nobody, admins on members, owners and operators on everybody. */
 export function mayActOn(standing: Standing, role: Role): boolean {
   if (standing === "operator" || standing === "owner") return true;
   return standing === "admin" && role === "member";

@@ -1,4 +1,4 @@
-// The files, one a row: what each is, what it needs, whether it fits, and its end.
+// The model files, one per row: state, memory need, fit and removal.
 import { Group, Stack, Text } from "@mantine/core";
 import { TrashIcon } from "@primer/octicons-react";
 import { call } from "../../api/client.ts";

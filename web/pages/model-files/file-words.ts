@@ -1,4 +1,4 @@
-// What is said of the files of models: their states, whether they fit, and how large they are.
+// Texts for model files: their states, whether they fit in memory, and their sizes.
 import type { PulledModel, PulledModelList } from "../../api/types.ts";
 import { bytes, count } from "../../parts/words/figures.ts";
 import type { StateKind } from "../../parts/words/state.tsx";
@@ -22,7 +22,7 @@ export const useWords: Record<PulledModel["use"], readonly [kind: StateKind, wor
   failed: ["bad", "Failed to load"],
 };
 
-/** The numbers behind `fit`. */
+/** Explains `fit` with its numbers. */
 export function whyFits({ memory: need, fit }: PulledModel, memory: Memory): string {
   if (!need) return "Memory need unknown.";
   const { free_bytes: free, evictable_bytes: idle, total_bytes: total, pinned_bytes: pinned } = memory;
@@ -37,7 +37,7 @@ export function whyFits({ memory: need, fit }: PulledModel, memory: Memory): str
   return `${needs}: weights ${bytes(need.weights)}, context ${bytes(need.cache)}, compute buffers ${bytes(need.compute)}.`;
 }
 
-/** 596 M, 8.03 B: as makers of models count. */
+/** Formats 596 M or 8.03 B, as model vendors do. */
 export function parameterWords(parameters: number): string {
   const [size, unit] = parameters < 1e9 ? [parameters / 1e6, "M"] : [parameters / 1e9, "B"];
   return `${Number(size.toPrecision(3))} ${unit} parameters`;

@@ -1,4 +1,4 @@
-// A picture of the memory: what each model holds, what else is taken, what is free; and the same in words.
+// A chart of the memory: the use of each model, other use and free memory; and the same as text.
 import { Group, Stack, Text } from "@mantine/core";
 import { BarSwatch, StackedBar } from "../../parts/chart/stacked-bar.tsx";
 import { bytes, counted } from "../../parts/words/figures.ts";
@@ -15,7 +15,7 @@ export function MemoryPicture({ memory }: { memory: Memory }) {
         label={`Models use ${bytes(ofModels)}, other programs use ${bytes(others)}, and ${bytes(free)} of ${bytes(total)} are free.`}
         parts={held.map(({ id, bytes: size }, color) => ({ name: id, size, color }))}
         others={others}
-        // Estimates may be more than what is really taken.
+        // The estimates of all models together may exceed the real use.
         whole={Math.max(total, ofModels + free)}
       />
       <Group component="ul" gap="md" className="memory-words">

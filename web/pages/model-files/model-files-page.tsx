@@ -1,4 +1,4 @@
-// The page Model files: what of models is on this server's disk and in its memory, and what fits there.
+// The page Model files: models on this server's disk and in its memory, and what fits.
 import { Stack } from "@mantine/core";
 import { useSearchParams } from "wouter";
 import { useRead } from "../../api/queries.ts";

@@ -1,4 +1,4 @@
-// Pulls a model: what is meant is looked up first, and shown with its size and whether it fits, before anything is fetched.
+// Pulls a model: looks the name up first and shows size and fit before the download.
 import { Alert, TextInput } from "@mantine/core";
 import { AlertIcon, CheckCircleIcon } from "@primer/octicons-react";
 import { useState } from "react";
@@ -24,7 +24,7 @@ export function PullModel({ close }: { close(): void }) {
     leave: close,
     said: ({ id }) => `${id} is being pulled.`,
   });
-  // Not what was found of another model that stood here before.
+  // A result for a previously typed name is not shown.
   const offer = JSON.stringify(preview.variables) === JSON.stringify(asked) ? preview.data : undefined;
   const hasRoom = offer === undefined || offer.missing_bytes <= offer.room_bytes;
   const error = pull.error ?? preview.error;

@@ -1,4 +1,4 @@
-// Pulls that go on, with how far they have come, and those that failed, which can go on.
+// Running pulls with their progress, and failed pulls, which can be resumed.
 import { Group, Progress, Stack, Text } from "@mantine/core";
 import { call } from "../../api/client.ts";
 import type { PulledModelList } from "../../api/types.ts";

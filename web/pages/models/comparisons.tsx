@@ -1,4 +1,4 @@
-// A model beside its shadow and those that answer a share of its requests, over the last week.
+// Compares a model with its shadow and its split models, over the last week.
 import { Stack, Table, Title } from "@mantine/core";
 import { useRead } from "../../api/queries.ts";
 import type { ComparedModel, Comparison, ComparisonList } from "../../api/types.ts";
@@ -6,7 +6,7 @@ import { ScrollRegion } from "../../parts/page/scroll-region.tsx";
 import { count, duration, money, perSecond } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
 
-/** What is changed of a model may change beside whom it stands. */
+/** A change of a model may change what it is compared with. */
 export const comparisonsPath = "/v1/admin/comparisons";
 
 const figures: readonly (readonly [name: string, of: (side: ComparedModel) => string])[] = [
@@ -23,7 +23,7 @@ const figures: readonly (readonly [name: string, of: (side: ComparedModel) => st
   ["Cost", ({ cost }) => (cost === null ? "–" : money(cost))],
 ];
 
-/** Nothing where its requests are shared with no other model. */
+/** Renders nothing if the model shares its requests with no other. */
 export function Comparisons({ model }: { model: string }) {
   const { data } = useRead<ComparisonList>(comparisonsPath, { model });
   return data?.data.map((one) => <OneComparison key={`${one.kind} ${one.other.model}`} comparison={one} />);

@@ -1,4 +1,4 @@
-// Where a declared model runs: wherever it is found, or at places of its own.
+// Where a declared model runs: on any upstream that has it, or on chosen deployments.
 import { Fieldset, Group, NativeSelect, Stack, Text, TextInput } from "@mantine/core";
 import { PlusIcon, TrashIcon } from "@primer/octicons-react";
 import { useList } from "../../api/queries.ts";
@@ -10,7 +10,7 @@ import type { FormDeployment } from "./model-form.ts";
 
 interface DeploymentFieldsProps {
   deployments: readonly FormDeployment[];
-  /** It has no id yet under which it could be found. */
+  /** A new model has no id yet by which upstreams could be searched. */
   isNew: boolean;
   error: string | undefined;
   change(deployments: FormDeployment[]): void;
@@ -37,7 +37,7 @@ export function DeploymentFields({ deployments, isNew, error, change }: Deployme
             deployment={deployment}
             number={index + 1}
             hasOthers={deployments.length > 1}
-            // One that is gone stays to be seen until another is chosen.
+            // An upstream that is gone stays selectable until another is chosen.
             upstreams={[...new Set([...upstreams, deployment.upstream])]}
             change={set}
             remove={() => change(deployments.filter((one) => one !== deployment))}

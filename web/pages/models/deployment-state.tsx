@@ -1,4 +1,4 @@
-// How a place where a model runs does, in a word, with what that means for requests.
+// The state of a deployment in a word, and what it means for requests.
 import type { DeploymentStatus } from "../../api/types.ts";
 import { State } from "../../parts/words/state.tsx";
 import { placeStates } from "./managed-words.ts";

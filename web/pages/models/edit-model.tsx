@@ -1,4 +1,4 @@
-// Declares a model, or changes what was declared of it here.
+// Declares a model, or changes a model that was declared in the dashboard.
 import { TextInput } from "@mantine/core";
 import { useState } from "react";
 import { call } from "../../api/client.ts";
@@ -21,9 +21,9 @@ import { PriceFields } from "./prices/price-fields.tsx";
 interface EditModelProps {
   /** Undefined for a new one. */
   model: ManagedModel | undefined;
-  /** Ids that there are. */
+  /** The ids of existing models. */
   ids: readonly string[];
-  /** `saved`: undefined where it was not. */
+  /** `saved` is undefined if the form was cancelled. */
   done(saved?: ManagedModel): void;
 }
 
@@ -109,7 +109,7 @@ export function EditModel({ model, ids, done }: EditModelProps) {
 
 type Settings = ReturnType<typeof toWire>;
 
-/** What is another than before, and so of the policies. */
+/** Returns what differs from `before`, including the policies. */
 function changed(now: Omit<CreateManagedModelRequest, "id">, before: Settings) {
   const members = changedMembers(now, before);
   return members.policies ? { ...members, policies: changedMembers(members.policies, before.policies) } : members;

@@ -1,4 +1,4 @@
-// What operators see of the models beyond their state: who declares each, its price, and those that run nowhere.
+// The operators' view of models: their source, price, and models that run nowhere.
 import { limitAmounts } from "../../api/limit-amounts.ts";
 import { type Health, healthOf } from "../../api/models.ts";
 import { useRead } from "../../api/queries.ts";
@@ -6,7 +6,7 @@ import { useSession } from "../../api/session.tsx";
 import type { ManagedModel, ManagedModelList, ModelStatus, TierList } from "../../api/types.ts";
 
 export const managedPath = "/v1/admin/models";
-/** What a change of a model makes stale. */
+/** The queries that a change of a model makes stale. */
 export const staleWithModels = [managedPath, "/v1/model-status", "/v1/models"];
 
 export function managedPathOf(id: string): string {
@@ -17,10 +17,10 @@ const everyMs = 15_000;
 
 export interface ShownModel {
   status: ModelStatus;
-  /** Undefined for who is no operator. */
+  /** Undefined for users who are not operators. */
   managed: ManagedModel | undefined;
   health: Health;
-  /** False: it is on offer in other environments, or runs nowhere. */
+  /** False if the model is only offered in other environments, or runs nowhere. */
   isHere: boolean;
 }
 
@@ -29,7 +29,7 @@ export function useManagedModels() {
   return useRead<ManagedModelList>(managedPath, {}, { enabled: isOperator, everyMs });
 }
 
-/** In the order of the first list, then those that it does not have. */
+/** Merges both lists, in the order of the first. */
 export function shownModels(models: readonly ModelStatus[], managed: readonly ManagedModel[]): ShownModel[] {
   const byId = new Map(managed.map((model) => [model.id, model]));
   const here = models.map((status): ShownModel => {
@@ -52,7 +52,7 @@ function statusOf({ id, capabilities, context_length, environments, price }: Man
   };
 }
 
-/** Names of the tiers that bound what is spent; those are in vain for a model without a price. Undefined until they are known. */
+/** The names of tiers that limit spend, which have no effect on a model without a price. Undefined while loading. */
 export function useSpendTiers(): readonly string[] | undefined {
   const { isOperator } = useSession();
   const { data, error } = useRead<TierList>("/v1/admin/tiers", {}, { enabled: isOperator });

@@ -1,4 +1,4 @@
-// Who declares a model, what it costs and how it does, in words.
+// Texts for a managed model: its source, price and health.
 import { abilities, abilityNames } from "../../api/models.ts";
 import type { ManagedModel } from "../../api/types.ts";
 import { rate } from "../../parts/words/figures.ts";

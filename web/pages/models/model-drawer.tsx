@@ -1,4 +1,4 @@
-// One model in a drawer, as operators see it: what it is, what may be done about it; or a new one to be declared.
+// One model in a drawer for operators: its settings and actions; or the form for a new model.
 import { useState } from "react";
 import type { ManagedModel } from "../../api/types.ts";
 import { FormDrawer } from "../../parts/editing/form-drawer.tsx";
@@ -6,9 +6,9 @@ import { EditModel } from "./edit-model.tsx";
 import { ModelView } from "./model-view.tsx";
 
 interface ModelDrawerProps {
-  /** Undefined while it is closed. */
+  /** Undefined while the drawer is closed. */
   model: ManagedModel | "new" | undefined;
-  /** Ids that there are. */
+  /** The ids of existing models. */
   ids: readonly string[];
   close(): void;
   show(id: string): void;

@@ -1,4 +1,4 @@
-// Which of the models are shown: by name, by what they can do, by how they do. Kept in the address.
+// The filters of the model list: name, ability and health. They are kept in the address.
 import { Group, TextInput } from "@mantine/core";
 import { SearchIcon } from "@primer/octicons-react";
 import { abilities, abilitiesOf, abilityNames } from "../../api/models.ts";

@@ -1,4 +1,4 @@
-// What is asked for when a model is declared or changed, and how the API has it.
+// The form that declares or changes a model, and its API request.
 import { abilities } from "../../api/models.ts";
 import type { ManagedModel } from "../../api/types.ts";
 import { numberOf, type TypedNumber } from "../../parts/editing/typed-number.ts";
@@ -8,25 +8,25 @@ import { type PoliciesForm, policiesFormOf, policiesToWire } from "./policies/po
 export type Said = "" | "yes" | "no";
 
 export interface FormDeployment {
-  /** Tells places apart for React. */
+  /** The React key of the deployment. */
   key: number;
   upstream: string;
-  /** Empty: the model's own id. */
+  /** Empty means the model's own id. */
   model: string;
   weight: TypedNumber;
 }
 
-/** What is empty is as the upstream says. */
+/** Empty fields take the upstream's value. */
 export interface ModelForm {
-  /** Whether its rates are written here or those of the price list. */
+  /** Whether the rates are typed here or taken from the price list. */
   priced: "own" | "list";
-  /** A name of the price list, `vendor/model`; empty while none is chosen. */
+  /** An entry of the price list, `vendor/model`; empty while none is chosen. */
   priceOf: string;
   input: TypedNumber;
-  /** Empty: as input. */
+  /** Empty means the input rate. */
   cachedInput: TypedNumber;
   output: TypedNumber;
-  /** Other rates of its price, which are set over the API, and stay. */
+  /** Rates that only the API can set; the form keeps them. */
   otherRates: Omit<NonNullable<ManagedModel["price"]>, "input" | "cached_input" | "output">;
   deployments: FormDeployment[];
   fallbacks: string[];

@@ -1,4 +1,4 @@
-// The commands of this server that serve models, for operators: what is loaded, with how much memory, and what each wrote.
+// The processes of this server that run models, for operators: memory use and output of each.
 import { Group, Stack, Text } from "@mantine/core";
 import { useState } from "react";
 import { call } from "../../api/client.ts";
@@ -110,7 +110,7 @@ function factsOf(process: ModelProcess): string {
   ].join(" · ");
 }
 
-/** `ram` and `gpu0` as people write them. */
+/** Formats `ram` and `gpu0` for display. */
 function poolName(pool: string): string {
   return pool === "ram" ? "RAM" : pool.replace(/^gpu/, "GPU ");
 }

@@ -1,4 +1,4 @@
-// One model: what it can do and costs, and how it does at each place where it runs.
+// One model: its abilities and price, and the state of each deployment.
 import { Box, Group, Progress, Stack, Text, Title } from "@mantine/core";
 import { memo } from "react";
 import { abilitiesOf, abilityNames } from "../../api/models.ts";
@@ -16,14 +16,14 @@ import { processWords } from "./process-words.ts";
 
 interface ModelRowProps {
   model: ModelStatus;
-  /** What operators see beside it. */
+  /** The operators' data of the model. */
   managed: ManagedModel | undefined;
-  /** Whether it can be used in the environment that is looked at. */
+  /** Whether the model is available in the chosen environment. */
   isHere: boolean;
   show(id: string): void;
 }
 
-/** Drawn again only when the server tells something new of this model. */
+/** Memoized: a row is rendered again only if its model changes. */
 export const ModelRow = memo(function ModelRow({ model, managed, isHere, show }: ModelRowProps) {
   const { id, context_length, price, deployments } = model;
   const known = abilitiesOf(model);
@@ -115,7 +115,7 @@ function DeploymentLine({ deployment, of }: { deployment: DeploymentStatus; of: 
   );
 }
 
-/** Those that wait by priority, and what one that came now would have to expect: `2 high, 9 normal (about 4 s)`. */
+/** Formats the queue by priority, with the expected wait of a new request: `2 high, 9 normal (about 4 s)`. */
 function lineWords({ waiting_by_priority: counts, expected_wait_ms: waits }: DeploymentStatus): string {
   const lines = (["high", "normal", "low"] as const).flatMap((priority) => {
     const ms = waits[priority];

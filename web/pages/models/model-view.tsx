@@ -1,4 +1,4 @@
-// What one model costs and can do, where it runs, who declares it, and what may be done about it.
+// One model: price, abilities, deployments, source and actions.
 import { Alert, Group, Stack, Text, Title } from "@mantine/core";
 import { AlertIcon, InfoIcon, PencilIcon } from "@primer/octicons-react";
 import type { ManagedModel } from "../../api/types.ts";
@@ -20,7 +20,7 @@ import { ModelPrice } from "./prices/model-price.tsx";
 
 interface ModelViewProps {
   model: ManagedModel;
-  /** Ids that there are. */
+  /** The ids of existing models. */
   ids: readonly string[];
   close(): void;
   edit(): void;

@@ -1,4 +1,4 @@
-// The page Models: what is available and where it runs, how busy and how fast it is; for operators, who declares it.
+// The page Models: the available models, their deployments, load and speed; for operators also who declares them.
 import { Alert, Button, Paper, Stack } from "@mantine/core";
 import { InfoIcon, PlusIcon } from "@primer/octicons-react";
 import { useCallback, useDeferredValue } from "react";
@@ -21,7 +21,7 @@ import { ModelProcesses } from "./model-processes.tsx";
 import { ModelRow } from "./model-row.tsx";
 
 const everyMs = 5_000;
-/** Rows. */
+/** How many rows are added at a time. */
 const stage = 10;
 
 export function ModelsPage() {
@@ -43,7 +43,7 @@ export function ModelsPage() {
   );
   const show = useCallback((id: string) => put("model", id), [put]);
   const known = managed.data?.data ?? [];
-  // With what stands above the list: what is read already must not move.
+  // The list waits for the notices above, so that rows do not move after they are shown.
   const isKnown = spendTiers && (!isOperator || managed.data !== undefined || managed.error !== null);
   const shown = models && isKnown ? shownModels(models, known) : undefined;
   const drawn = useStaged(shown?.length, stage);
@@ -86,7 +86,7 @@ export function ModelsPage() {
 
 interface FoundProps {
   models: readonly ShownModel[];
-  /** How many rows are drawn by now. */
+  /** How many rows are rendered so far. */
   drawn: number;
   show(id: string): void;
 }
@@ -94,7 +94,7 @@ interface FoundProps {
 function Found({ models, drawn, show }: FoundProps) {
   const filters = useModelFilters();
   const shown = models.filter(filters.matches);
-  // In slices, between which the browser answers: where a filter is taken back many rows come at once.
+  // Rows are rendered in slices to keep the browser responsive, because clearing a filter adds many at once.
   const listed = useDeferredValue(shown);
   return (
     <Stack gap="sm">
@@ -122,11 +122,11 @@ function Found({ models, drawn, show }: FoundProps) {
 
 interface MissingPricesProps {
   models: readonly { id: string; price: unknown }[];
-  /** Those that bound spend. */
+  /** The tiers that limit spend. */
   tiers: readonly string[];
 }
 
-/** Where quotas in USD would seem to hold, and do not for all. */
+/** Warns that quotas in USD have no effect on models without a price. */
 function MissingPrices({ models, tiers }: MissingPricesProps) {
   const free = models.filter(({ price }) => price === null);
   if (tiers.length === 0 || free.length === 0) return null;

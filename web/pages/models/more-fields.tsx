@@ -1,4 +1,4 @@
-// What is seldom said of a model: what it can do, its context, who may use it, and what stands in for it.
+// The less common settings of a model: abilities, context, access and fallbacks.
 import { Group, NativeSelect, TagsInput, TextInput } from "@mantine/core";
 import type { ApiFailure } from "../../api/client.ts";
 import { abilities, abilityNames } from "../../api/models.ts";

@@ -1,11 +1,11 @@
-// What a model process writes, as it comes.
+// The live output of a model process.
 import { useRead } from "../../api/queries.ts";
 import type { ModelProcessOutput } from "../../api/types.ts";
 import { ScrollRegion } from "../../parts/page/scroll-region.tsx";
 import { SmallNote } from "../../parts/words/note.tsx";
 
 const everyMs = 2_000;
-/** Further back is read by the command line. */
+/** The command line shows older lines. */
 const maxLines = 200;
 
 export function ProcessOutput({ name, path }: { name: string; path: string }) {

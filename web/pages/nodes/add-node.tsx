@@ -1,4 +1,4 @@
-// The dialog that lets a machine join: what it may serve at once, then the command for it, and the wait for it.
+// The dialog that adds a node: the models it may serve, the command to run, and the wait for it.
 import { NativeSelect, Radio, Stack, TagsInput, Text } from "@mantine/core";
 import { useState } from "react";
 import { call, type Environment } from "../../api/client.ts";
@@ -16,7 +16,7 @@ import { tokensPath } from "./use-node-change.ts";
 interface AddNodeProps {
   opened: boolean;
   close(): void;
-  /** Shows the node that joined. */
+  /** Opens the node that joined. */
   show(id: string): void;
 }
 

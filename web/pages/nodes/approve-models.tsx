@@ -1,4 +1,4 @@
-// Chooses which of the models that a node announces it may serve: some of them, or all, now and later.
+// Chooses which announced models a node may serve: some, or all, now and later.
 import { Button, Checkbox, Group, List, Stack, Switch, Text } from "@mantine/core";
 import { useState } from "react";
 import { abilities } from "../../api/models.ts";
@@ -13,7 +13,7 @@ import { useNodeChange } from "./use-node-change.ts";
 
 export function ApproveModels({ node }: { node: Node }) {
   const { id, announced_models: announced, approved_models: approved } = node;
-  // Undefined while it is as the server has it, also where that changes meanwhile.
+  // Undefined while the user has changed nothing, so that the server's changes show.
   const [wanted, setWanted] = useState<readonly string[]>();
   const chosen = wanted ?? approved;
   const isAll = isEvery(chosen);

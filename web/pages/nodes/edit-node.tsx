@@ -1,4 +1,4 @@
-// Changes a node's name, who may use it, and how much it gets at once.
+// Changes a node's name, access and concurrency.
 import { Switch, TextInput } from "@mantine/core";
 import { useEffect, useState } from "react";
 import type { Node } from "../../api/types.ts";

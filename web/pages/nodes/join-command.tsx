@@ -1,4 +1,4 @@
-// The command with which a machine joins, the only time that its token is shown, and the wait until it has.
+// Shows the join command, whose token is visible only this once, and waits until the machine has joined.
 import { Alert, Button, Code, Group, Loader, Stack, Text } from "@mantine/core";
 import { AlertIcon, CheckCircleIcon } from "@primer/octicons-react";
 import type { ReactNode } from "react";
@@ -18,7 +18,7 @@ const askedEveryMs = 2_000;
 
 interface JoinCommandProps {
   created: CreatedNodeJoinToken;
-  /** Makes another token. */
+  /** Creates another token. */
   again(): void;
   close(): void;
   show(id: string): void;
@@ -41,7 +41,7 @@ export function JoinCommand({ created, again, close, show }: JoinCommandProps) {
   );
 }
 
-/** What copies comes first; nobody ends this by one Enter too many. */
+/** The copy button has the focus, so that a stray Enter does not close the dialog. */
 function FirstButton({ children }: { children: ReactNode }) {
   return <Stack ref={useFirstButton()}>{children}</Stack>;
 }
@@ -73,7 +73,7 @@ function Command({ token }: { token: string }) {
   );
 }
 
-/** `ended`: somebody withdrew the token meanwhile, or removed the node that joined with it. */
+/** `ended` means that the token was withdrawn, or that the joined node was removed. */
 type Step = "waiting" | "joined" | "connected" | "expired" | "ended";
 
 function isOver(step: Step): boolean {
@@ -85,7 +85,7 @@ function useJoining({ id, expires_at: expiresAt }: CreatedNodeJoinToken): { step
   const token = tokens.items.find((one) => one.id === id);
   const known = useLast(token);
   const nodeId = token?.node_id ?? null;
-  // Asked of the list, and kept: of several replicas one may not know yet who has just joined at another.
+  // The node is looked up in the list and remembered, because another replica may not know a new node yet.
   const nodes = useList<Node>(nodesPath, {}, { enabled: nodeId !== null, everyMs: askedEveryMs });
   const node = useLast(nodes.items.find((one) => one.id === nodeId));
   return { step: stepOf(), node };

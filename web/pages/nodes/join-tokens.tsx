@@ -1,4 +1,4 @@
-// The join tokens that would still let a machine in, and withdrawing them.
+// The open join tokens, and the button that withdraws them.
 import { Stack, Text, Title } from "@mantine/core";
 import { call } from "../../api/client.ts";
 import { useList } from "../../api/queries.ts";
@@ -14,7 +14,7 @@ import { SmallNote } from "../../parts/words/note.tsx";
 import { approvalText } from "./approvals.ts";
 import { tokensPath } from "./use-node-change.ts";
 
-/** Nothing at all where there is none: the dialog that makes them explains them. */
+/** Renders nothing if there are no tokens: the dialog that creates them explains them. */
 export function JoinTokens() {
   const listing = useList<NodeJoinToken>(tokensPath, {}, { everyMs: 5_000 });
   const withdrawal = useQuestion(({ id }: NodeJoinToken) => call("DELETE", `${tokensPath}/${encodeURIComponent(id)}`), {

@@ -1,4 +1,4 @@
-// How a node does, in a word, and what its approvals and its place in time are in words.
+// Texts for a node's state, approvals and timestamps.
 import type { Node } from "../../api/types.ts";
 import { Ago } from "../../parts/words/ago.tsx";
 import { count, counted } from "../../parts/words/figures.ts";
@@ -18,12 +18,12 @@ export function NodeState({ node }: { node: Node }) {
   return <State kind={kind}>{status === "draining" && running === 0 ? "Drained" : word}</State>;
 }
 
-/** False where it announces nothing that could be approved. */
+/** False if the node announces no models. */
 export function waitsForApproval({ status, announced_models: announced }: Node): boolean {
   return status === "pending" && announced.length > 0;
 }
 
-/** Since when it is as it is. */
+/** Shows since when the node has its current state. */
 export function NodeSince({ node }: { node: Node }) {
   const { connected_at: connected, last_seen_at: seen } = node;
   if (connected !== null) return <Ago seconds={connected} />;
@@ -35,7 +35,7 @@ export function NodeSince({ node }: { node: Node }) {
   );
 }
 
-/** "2 of 3": how many of those that it announces. */
+/** Returns "2 of 3": the approved ones among the announced models. */
 export function approvedText({ announced_models: announced }: Node): string {
   if (announced.length === 0) return "none yet";
   const approved = announced.filter((model) => model.approved).length;
@@ -46,7 +46,7 @@ export function modelCount(models: number): string {
   return counted(models, "model");
 }
 
-/** "3 of 8": how many run, and how many could. */
+/** Returns "3 of 8": the running requests and the concurrency. */
 export function runningText({ running, concurrency }: Node): string {
   return concurrency === null ? count(running) : `${count(running)} of ${count(concurrency)}`;
 }

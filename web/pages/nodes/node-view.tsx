@@ -1,4 +1,4 @@
-// One node: how it does, what it may serve, and what may be done about it.
+// One node: its state, its approved models and its actions.
 import { Alert, Group, Stack, Text, Title } from "@mantine/core";
 import { AlertIcon, ClockIcon, InfoIcon, PencilIcon } from "@primer/octicons-react";
 import { useEffect, useRef, useState } from "react";
@@ -44,7 +44,7 @@ export function NodeView({ node, ...rest }: ViewProps) {
 }
 
 interface OverviewProps extends ViewProps {
-  /** Whether somebody came back from editing it: the keyboard is at the button again that led there. */
+  /** Whether the user comes back from editing; the focus then returns to the edit button. */
   isBack: boolean;
   edit(): void;
 }
@@ -85,7 +85,7 @@ function Overview({ node, replicaName, isBack, edit, close }: OverviewProps) {
   );
 }
 
-/** What wants somebody, or explains why nothing goes there. */
+/** Shows a notice if the node needs an operator, or explains why it gets no requests. */
 function NodeNotice({ node }: { node: Node }) {
   const { status, draining, last_seen_at: seen } = node;
   if (waitsForApproval(node)) {

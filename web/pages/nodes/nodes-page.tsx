@@ -1,4 +1,4 @@
-// The page Nodes: the machines that joined, how each does, and one of them in a drawer, named by the address.
+// The page Nodes: the joined machines with their state, and one node in a drawer, named by the address.
 import { Anchor } from "@mantine/core";
 import { useEffect } from "react";
 import { useSearchParams } from "wouter";
@@ -29,7 +29,7 @@ function Nodes() {
   const replicaName = useReplicas();
   const wanted = search.get("node");
   const chosen = listing.items.find(({ id, name }) => id === wanted || name === wanted);
-  // The page of the upstreams knows its name alone, which may be changed here.
+  // The page Upstreams links by name only, so the address is replaced by one with the id: the name may change here.
   const chosenId = chosen?.id;
   useEffect(() => {
     if (chosenId !== undefined && chosenId !== wanted) setSearch({ node: chosenId }, { replace: true });

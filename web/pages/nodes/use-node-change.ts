@@ -1,11 +1,11 @@
-// Changes a node, and shows what the server answers at once wherever the node is shown.
+// Changes a node and updates it wherever it is shown.
 import { call } from "../../api/client.ts";
 import type { Node, UpdateNodeRequest } from "../../api/types.ts";
 import { useNotifiedChange } from "../../parts/editing/told-change.ts";
 
 export const nodesPath = "/v1/admin/nodes";
 export const tokensPath = "/v1/admin/node-tokens";
-/** What a node that changes changes elsewhere. */
+/** The other queries that a change of a node makes stale. */
 export const touchedPaths = [nodesPath, "/v1/admin/upstreams", "/v1/model-status", "/v1/models"] as const;
 
 export function nodePath(id: string): string {

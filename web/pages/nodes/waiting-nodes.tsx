@@ -1,4 +1,4 @@
-// Says which nodes wait for an operator to approve what they may serve.
+// A notice about nodes that wait for an operator's approval.
 import { Alert, Button, Group, Stack } from "@mantine/core";
 import { ClockIcon } from "@primer/octicons-react";
 import type { Node } from "../../api/types.ts";

@@ -1,4 +1,4 @@
-// The series of one chart of the overview: the groups with the most of what it shows, and what the others have.
+// Builds the series of one overview chart: the top groups, and the rest as one series.
 import { credentialName } from "../../api/names.ts";
 import type { Overview } from "../../api/types.ts";
 import type { Series } from "../../parts/chart/time-chart.tsx";
@@ -10,7 +10,7 @@ export type ChartGroup = GroupName | "all";
 type Usage = Overview["usage"];
 type Columns = Usage["total"];
 
-/** By which figure of the answer the groups of a chart are ranked. */
+/** The usage ranking that each chart uses. */
 const rankings: Readonly<Record<MetricName, keyof Usage["ranking"]>> = {
   ...{ requests: "requests", tokens: "total_tokens", cost: "cost", errors: "errors" },
   ...{ wait: "first_token_ms", speed: "tokens_per_second" },
@@ -29,12 +29,12 @@ export function seriesOf(usage: Usage, names: Overview["names"], by: ChartGroup,
   const series: Series[] = first.map(({ place, group }, at) => ({
     label: labels[at] ?? "",
     values: valuesOf(group, metric),
-    // A colour stands for the same group in all charts.
+    // A group has the same color in all charts.
     color: place,
   }));
   const remaining = usage.group_count - first.length;
   if (metric.kind === "line" || remaining <= 0) return series;
-  // What all have together is known whole, so that what the others have is so, too.
+  // The total is exact, so the remainder for the other groups is exact too.
   const others = { label: `${remaining} others`, values: restOf(all, series, metric), color: -1 };
   return others.values.some((value) => value > 0) ? [...series, others] : series;
 }
@@ -52,7 +52,7 @@ function valuesOf(columns: Columns, metric: Metric): (number | null)[] {
   );
 }
 
-/** Two of the same name are told apart. */
+/** Makes equal names distinguishable. */
 function labelsOf(names: readonly string[]): string[] {
   const seen = new Map<string, number>();
   return names.map((name) => {

@@ -34,7 +34,7 @@ export function Charts({ usage, names, by, bucket }: ChartsProps) {
 function UsageChart({ name, usage, names, by, bucket, times }: ChartsProps & { name: MetricName; times: number[] }) {
   const metric: Metric = metrics[name];
   const { title, kind, format, whole } = metric;
-  // The same as before where this chart's own figures are: it is drawn only when they changed.
+  // The series keep their identity while this chart's figures are equal, so that the chart is not drawn again.
   const kept = useRef<ReturnType<typeof seriesOf>>(undefined);
   const series = replaceEqualDeep(kept.current, seriesOf(usage, names, by, name));
   kept.current = series;

@@ -1,4 +1,4 @@
-// Before the first request: three steps that end in one, and the news when it came.
+// Shown before the first request: three steps that lead to it, and a notice when it arrives.
 import { Alert, Button, Group, Loader, Paper, Stack, Text, ThemeIcon, Title } from "@mantine/core";
 import { CheckCircleIcon, CheckIcon } from "@primer/octicons-react";
 import { type ReactNode, useEffect, useRef } from "react";

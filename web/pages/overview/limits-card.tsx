@@ -1,4 +1,4 @@
-// What is left of the limits at this moment, and of the month's quota.
+// The current state of the rate limits, and of the month's quota.
 import { Stack } from "@mantine/core";
 import type { AccountOverview } from "../../api/types.ts";
 import { PlainLink } from "../../parts/page/links.tsx";

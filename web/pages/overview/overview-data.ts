@@ -1,4 +1,4 @@
-// What the overview shows: all of it in one answer, asked for again and again.
+// Loads all data of the overview in one polled answer.
 import { useQuery } from "@tanstack/react-query";
 import type { ApiFailure } from "../../api/client.ts";
 import { usePolled } from "../../api/queries.ts";
@@ -13,7 +13,7 @@ export type RangeName = (typeof rangeNames)[number];
 
 interface Range {
   title: string;
-  /** What one value of a chart is of. */
+  /** The length of one bucket of the charts. */
   bucket: ChartBucket;
 }
 
@@ -30,7 +30,7 @@ export function useOverview(range: RangeName, by: GroupName | undefined, everyMs
   return usePolled<Overview>("/v1/overview", { range, group_by: by }, everyMs);
 }
 
-/** What the account has used within a year, here: before its first request, nothing. */
+/** Reports whether the account had any request in this environment within a year. */
 export function useEverUsed(everyMs: number) {
   const { environment } = useSession();
   return useQuery<Figures, ApiFailure>({

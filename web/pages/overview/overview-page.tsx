@@ -1,4 +1,4 @@
-// The page Overview: how the account does, now and over time, or, before its first request, how to make one.
+// The page Overview: the account's figures now and over time, or first steps before the first request.
 import { Group, SegmentedControl, SimpleGrid, Stack, Switch, Text } from "@mantine/core";
 import { useState } from "react";
 import { credentialName } from "../../api/names.ts";
@@ -17,7 +17,7 @@ import { Tiles, WaitingTiles } from "./tiles.tsx";
 const defaults = { range: "24h", by: "model", live: "on" };
 const bys = [...groups, "all"] as const;
 const liveMs = 5_000;
-/** Seen before the first request, and never again. */
+/** Loaded lazily, because nobody sees the first steps after the first request. */
 const loadFirstSteps = async () => (await import("./first-steps.tsx")).FirstSteps;
 
 export function OverviewPage() {
@@ -26,7 +26,7 @@ export function OverviewPage() {
   const by = oneOf(bys, said.by);
   const isLive = said.live !== "off";
   const { data, error, refetch } = useOverview(range, by === "all" ? undefined : by, isLive ? liveMs : undefined);
-  // Once they were begun they stay until the reader has seen the first call come in.
+  // The first steps stay on screen until the reader has seen the first request arrive.
   const [steps, setSteps] = useState<"begun" | "done">();
   if (data?.usage.is_new && steps === undefined) setSteps("begun");
   const { part: FirstSteps, failure } = useLater(steps === "begun" ? loadFirstSteps : undefined);

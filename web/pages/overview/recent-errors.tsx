@@ -1,4 +1,4 @@
-// The last requests that failed, each with the way to its log.
+// The latest failed requests, each with a link to its log entry.
 import { Group, Stack } from "@mantine/core";
 import type { Overview } from "../../api/types.ts";
 import { PlainLink } from "../../parts/page/links.tsx";
@@ -9,7 +9,7 @@ import { Note, SmallNote } from "../../parts/words/note.tsx";
 
 interface RecentErrorsProps {
   errors: Overview["errors"];
-  /** `id`: a credential's. */
+  /** Returns the name of a credential by its id. */
   nameOf(id: string): string;
 }
 

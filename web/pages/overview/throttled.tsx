@@ -1,4 +1,4 @@
-// What was refused for want of room, and why, in words that lead to what to do.
+// Explains which requests limits refused and why, with links to a remedy.
 import type { Overview } from "../../api/types.ts";
 import { PlainLink } from "../../parts/page/links.tsx";
 import { Card } from "../../parts/page/section.tsx";
@@ -10,7 +10,7 @@ type Line = Overview["throttled"][number];
 
 interface ThrottledProps {
   throttled: readonly Line[];
-  /** `id`: a credential's. */
+  /** Returns the name of a credential by its id. */
   nameOf(id: string): string;
 }
 
@@ -42,7 +42,7 @@ export function Throttled({ throttled, nameOf }: ThrottledProps) {
   );
 }
 
-/** Whose most of the requests were. */
+/** Names the key and the model with the most refused requests. */
 function said({ key, model }: Line, nameOf: ThrottledProps["nameOf"]): string {
   const parts = [key === null ? undefined : nameOf(key), model === null ? undefined : `with ${model}`];
   return parts.filter((part) => part !== undefined).join(" ") || "several keys and models";

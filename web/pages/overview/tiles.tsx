@@ -1,4 +1,4 @@
-// The figures of a range at a glance, each with how it changed from the time before.
+// The key figures of a time range, each with its change from the range before.
 import { Group, Paper, SimpleGrid, Skeleton, Text, VisuallyHidden } from "@mantine/core";
 import { ArrowDownIcon, ArrowUpIcon, DashIcon } from "@primer/octicons-react";
 import { costsNothing, useUnpriced } from "../../api/models.ts";
@@ -12,11 +12,11 @@ interface Tile {
   title: string;
   of(figures: Figures): number | null;
   format(value: number): string;
-  /** All digits, where `format` leaves some out. */
+  /** Formats the value with all digits, if `format` rounds. */
   exact?: (value: number) => string;
-  /** Whether more of it is good; null: neither. */
+  /** Whether an increase is good or bad; null means neither. */
   more: "good" | "bad" | null;
-  /** The change is a difference of two parts rather than a part of the one before. */
+  /** If true, the change is shown as a difference in percentage points rather than relative. */
   points?: boolean;
 }
 
@@ -43,7 +43,7 @@ const tiles: readonly Tile[] = [
 interface TilesProps {
   sum: Figures;
   before: Figures;
-  /** "24 hours". */
+  /** The range in words, such as "24 hours". */
   length: string;
 }
 

@@ -1,4 +1,4 @@
-// The page People: who may sign in, and one of them in a drawer, named by the address.
+// The page People: everyone who may sign in, and one person in a drawer, named by the address.
 import { Button, Group, Text, TextInput } from "@mantine/core";
 import { SearchIcon } from "@primer/octicons-react";
 import { type FormEvent, useState } from "react";

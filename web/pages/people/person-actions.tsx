@@ -1,4 +1,4 @@
-// What an operator may do about a person: make them one too, give them a way back in, delete them.
+// The operator's actions on a person: make them an operator, send a recovery link, delete them.
 import { Stack, Text, Title } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
@@ -29,7 +29,7 @@ export function PersonActions({ person, close }: { person: PersonDetails; close(
     stale: ["/v1/admin/accounts"],
     leave: close,
     said: () => `${name} was deleted.`,
-    // Not the person's own record, which this drawer still shows as it closes.
+    // All queries except the person's own record, which the drawer still shows while it closes.
     done: () => void client.invalidateQueries({ predicate: ({ queryKey: [shown] }) => shown === peoplePath }),
   });
   return (

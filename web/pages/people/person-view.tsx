@@ -1,4 +1,4 @@
-// One person: the accounts they belong to, and what an operator may do about them.
+// One person: their accounts, and the operator's actions.
 import { Group, Skeleton, Stack, Text, Title } from "@mantine/core";
 import { useRead } from "../../api/queries.ts";
 import type { PersonDetails } from "../../api/types.ts";

@@ -1,4 +1,4 @@
-// The small print of an answer: its tokens, times and speed, why it ended, what it cost, and where it is in the log.
+// The facts of an answer: tokens, times, speed, finish reason, cost, and a link to the log.
 import { Group, Text } from "@mantine/core";
 import type { ModelStatus } from "../../api/types.ts";
 import { count, duration, money, perSecond } from "../../parts/words/figures.ts";
@@ -36,7 +36,7 @@ function factsOf(answer: Answer, price: ModelStatus["price"]) {
   if (firstTokenMs !== null) facts.push(`first token in ${duration(firstTokenMs)}`);
   if (durationMs !== null) facts.push(`${duration(durationMs)} in total`);
   if (tokensPerSecond !== null) facts.push(`${perSecond(tokensPerSecond)} tokens/s`);
-  // What has rates of its own for parts of an answer is in the log, to the last digit.
+  // Shown for simple prices only: if a price has special rates, the log has the exact cost.
   if (usage && price && Object.keys(price).length === 2) {
     facts.push(money((usage.prompt_tokens * price.input + usage.completion_tokens * price.output) / 1e6));
   }
@@ -47,7 +47,7 @@ function factsOf(answer: Answer, price: ModelStatus["price"]) {
 
 type Counted = NonNullable<Answer["usage"]>;
 
-/** An estimate says so, but for nothing, which is no estimate. */
+/** Marks an estimated number with "about"; an estimate of zero needs no mark. */
 function about(tokens: number, { estimated }: Counted): string {
   return estimated && tokens > 0 ? `about ${count(tokens)}` : count(tokens);
 }

@@ -1,25 +1,25 @@
-// Asks a model and reads its answer as it is made; whatever is not as the API says is an error, never half understood.
+// Sends a chat and reads the streamed answer; any deviation from the API is an error.
 import { ApiFailure, send } from "../../api/client.ts";
 import { readEvents } from "../../api/event-stream.ts";
 import type { Usage } from "../../api/types.ts";
 
 export interface AnswerObserver {
-  /** The model was found and answers. `requestId`: under which the request is in the log. */
+  /** Called when the model begins to answer. `requestId` is the request's id in the log. */
   opened(requestId: string | null): void;
   text(piece: string): void;
-  /** What a reasoning model says to itself. */
+  /** Called with a piece of the model's reasoning. */
   thought(piece: string): void;
 }
 
 interface AnswerEnd {
   finishReason: string | null;
-  /** Null where the server did not say. */
+  /** Null if the server did not report usage. */
   usage: Usage | null;
 }
 
 export type AnswerPath = "/v1/chat/completions" | "/v1/completions";
 
-/** Rejects with ApiFailure, or with an AbortError. What came until then was told to the observer. */
+/** Rejects with ApiFailure or an AbortError. The observer has received everything that arrived before. */
 export async function streamAnswer(
   path: AnswerPath,
   body: object,
@@ -44,7 +44,7 @@ export async function streamAnswer(
   let isDone = false;
   try {
     for await (const data of readEvents(response.body)) {
-      // Read to its end, so that the connection can be used again.
+      // Reads the body to its end, so that the connection can be reused.
       if (data === "[DONE]") isDone = true;
       else if (!isDone) take(parsed(data), end, observer, broken);
     }

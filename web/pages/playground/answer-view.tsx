@@ -1,4 +1,4 @@
-// An answer as far as it has come: what the model thinks, what it says, what went wrong, and what can be done with it.
+// An answer so far: reasoning, text, failure, and the actions on it.
 import { ActionIcon, Group, Loader, Stack } from "@mantine/core";
 import { SyncIcon } from "@primer/octicons-react";
 import type { ModelStatus } from "../../api/types.ts";
@@ -12,7 +12,7 @@ import { RetryNotice } from "./retry-notice.tsx";
 interface AnswerViewProps {
   answer: Answer;
   price: ModelStatus["price"];
-  /** Undefined while it cannot be done. */
+  /** Undefined while the answer cannot be regenerated. */
   regenerate: (() => void) | undefined;
 }
 

@@ -1,4 +1,4 @@
-// What the playground would send, as code to take along.
+// The playground's request as code to copy.
 import { Modal, Stack } from "@mantine/core";
 import { TextLink } from "../../parts/page/links.tsx";
 import { baseUrlHere, Snippets } from "../../parts/secrets/snippets.tsx";

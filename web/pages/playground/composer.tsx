@@ -1,4 +1,4 @@
-// Where a message is written: Enter sends it, Shift and Enter begin a new line; while an answer comes, it can be stopped.
+// The message field: Enter sends, Shift+Enter inserts a line break. A running answer can be stopped.
 import { Button, Group, Textarea } from "@mantine/core";
 import { PaperAirplaneIcon, StopIcon } from "@primer/octicons-react";
 import type { KeyboardEvent, ReactNode, RefObject } from "react";
@@ -9,7 +9,7 @@ interface ComposerProps {
   label: string;
   value: string;
   running: boolean;
-  /** Further buttons, in front of the one that sends. */
+  /** Further buttons, before the send button. */
   children: ReactNode;
   change(value: string): void;
   send(): void;
@@ -63,7 +63,9 @@ export function Composer({ field, label, value, running, children, change, send,
   );
 }
 
-/** Not the Enter that ends the writing of a Japanese word, nor that of a phone, which has no Shift beside it. */
+/**
+ * Reports whether Enter should send: not while an input method composes text, nor on a phone, which has no Shift+Enter.
+ */
 export function isSending(event: KeyboardEvent): boolean {
   if (event.key !== "Enter" || event.nativeEvent.isComposing) return false;
   if (event.ctrlKey || event.metaKey) return true;

@@ -1,4 +1,4 @@
-// A conversation of the playground: what was asked and answered. It outlives a look at another page, and a reload in its tab.
+// A conversation of the playground. It survives visits to other pages, and a reload in its tab.
 import { type ApiFailure, asFailure, call } from "../../api/client.ts";
 import type { RequestDetail, Usage } from "../../api/types.ts";
 import { type AnswerObserver, type AnswerPath, streamAnswer } from "./answer-stream.ts";
@@ -26,7 +26,7 @@ export class Conversation {
   readonly #of: string;
   #keeping: ReturnType<typeof setTimeout> | undefined;
 
-  /** A path that takes no messages gets each question as the prompt of its own. `of`: as of `conversationOf`. */
+  /** If `path` takes no messages, each question is a separate prompt. `of` is the same as for `conversationOf`. */
   constructor(path: AnswerPath, of: string) {
     this.#path = path;
     this.#of = of;
@@ -36,7 +36,7 @@ export class Conversation {
     window.addEventListener("pagehide", this.#keepNow);
   }
 
-  /** Another one takes its place. */
+  /** Ends this conversation before another replaces it. */
   end(): void {
     this.stop();
     this.#keepNow();
@@ -60,7 +60,10 @@ export class Conversation {
     this.#set(changes);
   }
 
-  /** The messages that would be sent with this question. What failed before any answer came is left out. */
+  /**
+   * Returns the messages that this question would be sent with, without exchanges that failed before any answer
+   * arrived.
+   */
   messages(question: string, before = this.#state.exchanges): Message[] {
     const { system } = this.#state.settings;
     const messages: Message[] = system.trim() === "" ? [] : [{ role: "system", content: system }];
@@ -76,7 +79,7 @@ export class Conversation {
     void this.#ask(model, question, this.#state.exchanges);
   }
 
-  /** Asks this question in place of an earlier one; it and all after it are gone. */
+  /** Replaces an earlier question, and drops that exchange and all later ones. */
   askAgain(model: string, id: number, question: string): void {
     const index = this.#state.exchanges.findIndex((exchange) => exchange.id === id);
     if (this.#state.running || index < 0) return;
@@ -121,7 +124,7 @@ export class Conversation {
     await this.#addSpeed(id, live.answer);
   }
 
-  /** What the browser sees of the times is that of the way here as well: several pieces may arrive at once. */
+  /** Speed is read from the server's log, because the network may deliver several pieces at once. */
   async #addSpeed(id: number, answer: Answer): Promise<void> {
     const { requestId, state } = answer;
     if (requestId === null || state !== "done") return;
@@ -130,7 +133,7 @@ export class Conversation {
     if (logged) this.#show(id, { ...answer, tokensPerSecond: logged.tokens_per_second });
   }
 
-  /** Nothing where the exchange was cleared meanwhile. */
+  /** Does nothing if the exchange was cleared meanwhile. */
   #show(id: number, answer: Answer): void {
     const { exchanges, cleared } = this.#state;
     const replace = (list: readonly Exchange[]) => list.map((one) => (one.id === id ? { ...one, answer } : one));
@@ -144,7 +147,7 @@ export class Conversation {
   }
 }
 
-/** An answer in the making. However fast it comes, it is shown once a frame. */
+/** A streaming answer, which is rendered at most once per frame. */
 class LiveAnswer implements AnswerObserver {
   answer: Answer;
   readonly #show: (answer: Answer) => void;
@@ -168,13 +171,13 @@ class LiveAnswer implements AnswerObserver {
     if (piece !== "") this.#change({ ...this.#begun(), thought: this.answer.thought + piece });
   }
 
-  /** Null where somebody stopped it. */
+  /** `end` is null if the user stopped the answer. */
   end(end: { finishReason: string | null; usage: Usage | null } | null): void {
     this.#finish(end ? { state: "done", ...end } : { state: "stopped" });
   }
 
   fail(failure: ApiFailure): void {
-    // The log has only those failures that reached a model server.
+    // Only failures that reached a model server are in the log.
     const { requestId } = failure.code.startsWith("upstream_") ? failure : this.answer;
     this.#finish({ state: "failed", failure, failedAtMs: Date.now(), requestId });
   }
@@ -200,7 +203,7 @@ class LiveAnswer implements AnswerObserver {
 
 const current = new Map<AnswerPath, { of: string; conversation: Conversation }>();
 
-/** The one of this account and environment; that of another is stopped and forgotten. */
+/** Returns the conversation of this account and environment; a conversation of another is stopped and forgotten. */
 export function conversationOf(path: AnswerPath, of: string): Conversation {
   const known = current.get(path);
   if (known?.of === of) return known.conversation;

@@ -1,4 +1,4 @@
-// Tries a model that makes vectors of texts: how alike the texts are to it.
+// Tries an embedding model: shows how similar it finds the given texts.
 import { Button, Group, Paper, Stack, Table, Text, Textarea, Title } from "@mantine/core";
 import { useState } from "react";
 import { send } from "../../api/client.ts";
@@ -118,7 +118,7 @@ async function embed(model: string, input: readonly string[]): Promise<Result> {
   };
 }
 
-/** 1: the same direction; 0: nothing in common, or a vector without length. */
+/** 1 means the same direction; 0 means nothing in common, or a zero vector. */
 function cosine(a: readonly number[], b: readonly number[]): number {
   let [dot, ofA, ofB] = [0, 0, 0];
   for (const [index, x] of a.entries()) {

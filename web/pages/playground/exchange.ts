@@ -1,4 +1,4 @@
-// What was asked and answered in the playground, as it is shown and kept.
+// The types of a playground conversation, as shown and stored.
 import type { ApiFailure } from "../../api/client.ts";
 import type { Usage } from "../../api/types.ts";
 import type { Settings } from "./settings.ts";
@@ -10,12 +10,12 @@ export interface Answer {
   thought: string;
   finishReason: string | null;
   usage: Usage | null;
-  /** Measured here, in the browser. */
+  /** Measured in the browser. */
   firstTokenMs: number | null;
   durationMs: number | null;
-  /** The speed that the server's log has; null until it was asked, and where too little came to tell. */
+  /** The speed from the server's log; null until it is loaded, or if the answer was too short to measure. */
   tokensPerSecond: number | null;
-  /** Null until the server answers; what it refuses is in no log. */
+  /** Null until the server answers, because a refused request is in no log. */
   requestId: string | null;
   failure: ApiFailure | null;
   /** Milliseconds since 1970. */
@@ -35,11 +35,11 @@ export interface Message {
 
 export interface ConversationState {
   exchanges: readonly Exchange[];
-  /** To be brought back. */
+  /** The cleared exchanges, which can be restored. */
   cleared: readonly Exchange[] | null;
   settings: Settings;
   draft: string;
-  /** What was tried last. */
+  /** The model that was used last. */
   model: string | null;
   running: boolean;
 }

@@ -1,4 +1,4 @@
-// The conversation before it begins: what can be asked, one press away from a first answer.
+// The empty conversation: sample questions that one click sends.
 import { Button, Group, Stack, Title } from "@mantine/core";
 import { SmallButton } from "../../parts/page/buttons.tsx";
 import { Note } from "../../parts/words/note.tsx";
@@ -7,7 +7,7 @@ interface FirstQuestionProps {
   model: string;
   isChat: boolean;
   ask(question: string): void;
-  /** Null where nothing was cleared. */
+  /** Null if nothing was cleared. */
   bringBack: (() => void) | null;
 }
 

@@ -1,4 +1,4 @@
-// A conversation as the tab of the browser keeps it over a reload: what was said and with which settings, up to a size.
+// Stores a conversation in the browser tab across reloads: its messages and settings, up to a size.
 import { ApiFailure } from "../../api/client.ts";
 import { keepInTab, keptInTab } from "../../api/tab-storage.ts";
 import type { AnswerPath } from "./answer-stream.ts";
@@ -7,10 +7,10 @@ import { untouched } from "./settings.ts";
 
 type Kept = Pick<ConversationState, "exchanges" | "settings" | "draft" | "model">;
 
-/** Characters; of longer ones the latest exchanges are kept. */
+/** The limit in characters; if a conversation is longer, its latest exchanges are stored. */
 const maxLength = 500_000;
 
-/** `of`: whose it is, for which account and environment. */
+/** `of` identifies the person, the account and the environment. */
 function nameOf(path: AnswerPath, of: string): string {
   return `headrace-conversation ${path} ${of}`;
 }
@@ -21,7 +21,7 @@ export function keep(path: AnswerPath, of: string, { exchanges, settings, draft,
   keepInTab(nameOf(path, of), isEmpty ? undefined : JSON.stringify({ exchanges: latest, settings, draft, model }));
 }
 
-/** Keeps as many exchanges as there is room for. */
+/** Returns the latest exchanges that fit within the limit. */
 function latestOf(exchanges: readonly Exchange[]): readonly Exchange[] {
   let length = 0;
   const lengths = exchanges.map((exchange) => JSON.stringify(exchange).length).reverse();
@@ -32,7 +32,7 @@ function latestOf(exchanges: readonly Exchange[]): readonly Exchange[] {
   return count < 0 ? exchanges : exchanges.slice(exchanges.length - count);
 }
 
-/** Undefined where there is none, or none that this version of the page understands. */
+/** Returns undefined if nothing is stored, or nothing that this version of the page understands. */
 export function keptOf(path: AnswerPath, of: string): Kept | undefined {
   try {
     const kept = JSON.parse(keptInTab(nameOf(path, of)) ?? "null") as Kept | null;
@@ -43,7 +43,7 @@ export function keptOf(path: AnswerPath, of: string): Kept | undefined {
   }
 }
 
-/** What was still being answered was cut off by the reload. */
+/** Marks a streaming answer as stopped, because the reload cut it off. */
 function ended({ id, question, answer }: Exchange): Exchange {
   const isOver = answer.state === "done" || answer.state === "failed" || answer.state === "stopped";
   const failure = answer.failure && new ApiFailure({ ...answer.failure, message: answer.failure.message });

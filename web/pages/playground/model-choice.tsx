@@ -1,4 +1,4 @@
-// Chooses the model; those that cannot chat stand apart.
+// Chooses the model; models that cannot chat are listed separately.
 import { abilities, abilityNames, mainAbilityOf } from "../../api/models.ts";
 import type { ModelStatus } from "../../api/types.ts";
 import { Choice } from "../../parts/editing/choice.tsx";

@@ -1,4 +1,4 @@
-// The page Playground: tries a model, in the way that it can be used.
+// The page Playground: tries a model by its main ability.
 import { useState } from "react";
 import { useSearchParams } from "wouter";
 import { mainAbilityOf, useModels } from "../../api/models.ts";
@@ -29,7 +29,7 @@ function Bench({ models }: { models: readonly ModelStatus[] }) {
   const { session, environment } = useSession();
   const [parameters, setParameters] = useSearchParams();
   const scope = `${session.person.id} ${session.account.id} ${environment}`;
-  // Once: it must not change under somebody who writes, because another does better by now.
+  // The default is chosen once, so that it does not change under a typing user when another model's health improves.
   const [first] = useState(() => lastIn(scope, models) ?? firstOf(models));
   const chosen = parameters.get("model") ?? first;
   const model = models.find(({ id }) => id === chosen);
@@ -71,13 +71,13 @@ function Trial({ model, models, scope }: { model: ModelStatus; models: readonly 
   return <Talk key={path} {...{ conversation, models }} model={model.id} isChat={use === "chat"} />;
 }
 
-/** With which somebody talked here before, and may. */
+/** Returns the model of the previous conversation, if it is still available. */
 function lastIn(scope: string, models: readonly ModelStatus[]): string | undefined {
   const last = conversationOf("/v1/chat/completions", scope).state().model;
   return models.find(({ id }) => id === last)?.id;
 }
 
-/** One that chats and works, else whichever chats, else any. */
+/** Returns a healthy chat model if there is one, else any chat model, else any model. */
 function firstOf(models: readonly ModelStatus[]): string | null {
   const chatting = models.filter((model) => mainAbilityOf(model) === "chat");
   const working = chatting.find(({ deployments }) => deployments.some(({ state }) => state === "ok"));

@@ -1,4 +1,4 @@
-// What was asked; it can be written anew, which asks again from there.
+// A question of the transcript; editing it asks again from there.
 import { ActionIcon, Button, Group, Paper, Stack, Text, Textarea } from "@mantine/core";
 import { PencilIcon } from "@primer/octicons-react";
 import { useEffect, useRef, useState } from "react";
@@ -8,9 +8,9 @@ import { isSending } from "./composer.tsx";
 
 interface QuestionViewProps {
   question: string;
-  /** Whether questions after it are dropped when it is asked anew. */
+  /** Whether asking again would drop later questions. */
   hasLater: boolean;
-  /** Undefined while it cannot be done. */
+  /** Undefined while the question cannot be edited. */
   askAnew: ((question: string) => void) | undefined;
 }
 

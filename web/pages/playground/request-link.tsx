@@ -1,4 +1,4 @@
-// Leads to the request in the log, by the beginning of its id.
+// A link to the request in the log, shown as the beginning of its id.
 import { PlainLink } from "../../parts/page/links.tsx";
 
 export function RequestLink({ id }: { id: string }) {

@@ -1,4 +1,4 @@
-// An answer that failed: why, and when and how to ask again.
+// A failed answer: why it failed, and when and how to retry.
 import { Button, Group, Stack, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
 import type { ApiFailure } from "../../api/client.ts";
@@ -7,11 +7,11 @@ import { span } from "../../parts/words/figures.ts";
 
 interface RetryNoticeProps {
   failure: ApiFailure;
-  /** When it came, milliseconds since 1970. */
+  /** When the failure arrived, in milliseconds since 1970. */
   failedAtMs: number;
-  /** Whether some of the answer was there already. */
+  /** Whether part of the answer had arrived. */
   hasBegun: boolean;
-  /** Undefined where it is no use, or another question was asked since. */
+  /** Undefined if a retry is useless, or if another question was asked since. */
   retry: (() => void) | undefined;
 }
 
@@ -26,7 +26,7 @@ export function RetryNotice({ failure, failedAtMs, hasBegun, retry }: RetryNotic
           <Button size="xs" variant={seconds > 0 ? "default" : "filled"} onClick={retry}>
             Try again
           </Button>
-          {/* Outside of the alert: who listens would hear every second of it. */}
+          {/* Outside the alert, because a screen reader would announce the countdown every second. */}
           {retryAfterSeconds !== null && (
             <Text size="sm" className="numeric">
               {seconds > 0 ? `Try again in ${span(seconds)}.` : "You can try again now."}
@@ -38,7 +38,7 @@ export function RetryNotice({ failure, failedAtMs, hasBegun, retry }: RetryNotic
   );
 }
 
-/** Whole seconds left, counting down; 0 once it is past. */
+/** Counts down the whole seconds until `ms`; 0 once that time has passed. */
 function useSecondsUntil(ms: number): number {
   const remainingSeconds = () => Math.max(0, Math.ceil((ms - Date.now()) / 1000));
   const [seconds, setSeconds] = useState(remainingSeconds);

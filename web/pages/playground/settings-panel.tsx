@@ -1,4 +1,4 @@
-// The system prompt and the parameters of a chat; what is empty is left to the model.
+// The system prompt and the parameters of a chat; an empty field leaves the model's default.
 import { Group, NumberInput, SimpleGrid, Stack, Switch, TagsInput, Textarea } from "@mantine/core";
 import { useRead } from "../../api/queries.ts";
 import type { AccountOverview } from "../../api/types.ts";
@@ -8,7 +8,7 @@ import { maxStops, type NumberParameter, numberParameters, type Settings, untouc
 
 interface SettingsPanelProps {
   settings: Settings;
-  /** Chats alone have a system prompt and are stored. */
+  /** Only chats have a system prompt and can be stored. */
   isChat: boolean;
   change(settings: Settings): void;
 }

@@ -1,11 +1,11 @@
-// What a chat is asked with besides its messages. What nobody touched is left out, so that the model's defaults hold.
+// The parameters of a chat. A parameter that the user did not set is left out, so that the model's default applies.
 import type { TypedNumber } from "../../parts/editing/typed-number.ts";
 
 export interface NumberParameter {
   name: "temperature" | "top_p" | "max_tokens" | "frequency_penalty" | "presence_penalty" | "seed";
   label: string;
   hint: string;
-  /** The bounds of the API. */
+  /** The API's limits. */
   min: number;
   max: number;
   step: number;
@@ -34,21 +34,21 @@ export type Numbers = Readonly<Partial<Record<NumberParameter["name"], TypedNumb
 export interface Settings {
   system: string;
   numbers: Numbers;
-  /** The text as it is written: a backslash and `n` stand for a new line. */
+  /** Stop sequences as they are typed: `\n` stands for a line break. */
   stop: readonly string[];
-  /** Undefined where it is as the account says. */
+  /** Undefined means the account's setting. */
   store: boolean | undefined;
 }
 
 export const untouched: Settings = { system: "", numbers: {}, stop: [], store: undefined };
 export const maxStops = 16;
 
-/** Members of the request. */
+/** Returns the parameters as members of the request. */
 export function parametersOf({ numbers, stop, store }: Settings): Record<string, unknown> {
   const given: Record<string, unknown> = {};
   for (const { name } of numberParameters) {
     const value = Number(numbers[name] ?? Number.NaN);
-    // What is no number yet, such as a lone minus, is left to the model as well.
+    // An incomplete number, such as a lone minus, is left out too.
     if (Number.isFinite(value)) given[name] = value;
   }
   if (stop.length > 0) given["stop"] = stop.map((text) => text.replaceAll("\\n", "\n").replaceAll("\\t", "\t"));

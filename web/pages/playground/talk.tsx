@@ -1,4 +1,4 @@
-// The conversation with a model, and beside it what it is asked with.
+// The conversation with a model, and its settings beside it.
 import { Drawer, Paper } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { CodeIcon, SlidersIcon, TrashIcon } from "@primer/octicons-react";
@@ -18,12 +18,13 @@ interface TalkProps {
   conversation: Conversation;
   models: readonly ModelStatus[];
   model: string;
-  /** Else a text is written on from each message, which knows nothing of the ones before. */
+  /** If false, each message is a separate prompt for completion, without the earlier ones. */
   isChat: boolean;
 }
 
 export function Talk({ conversation, models, model, isChat }: TalkProps) {
-  // Not the exchanges: an answer that comes in is drawn once a frame, and all of this would be with it.
+  // Selects single values instead of the exchanges: a streaming answer would otherwise render this whole page once per
+  // frame.
   const cleared = useConversation(conversation, (state) => state.cleared);
   const settings = useConversation(conversation, (state) => state.settings);
   const draft = useConversation(conversation, (state) => state.draft);
@@ -45,7 +46,7 @@ export function Talk({ conversation, models, model, isChat }: TalkProps) {
     [conversation, model],
   );
   const priceOf = (id: string) => models.find((one) => one.id === id)?.price ?? null;
-  // Each letter that is typed draws this page; the panel is none of it.
+  // The panel is memoized, because each typed letter renders this page.
   const panel = useMemo(
     () => (
       <SettingsPanel
@@ -125,7 +126,7 @@ export function Talk({ conversation, models, model, isChat }: TalkProps) {
   );
 }
 
-/** What would be sent now; with nothing written, what was sent last. */
+/** Returns the messages of the next request; if nothing is typed, those of the last request. */
 function shown(conversation: Conversation) {
   const { exchanges, draft } = conversation.state();
   if (draft.trim() !== "") return conversation.messages(draft);

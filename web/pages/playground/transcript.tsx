@@ -1,4 +1,4 @@
-// All that was asked and answered. It follows the answer only while somebody looks at its end, and is read out when whole.
+// The transcript. It scrolls with the answer only while its end is in view; a screen reader hears the complete answer.
 import { Stack, VisuallyHidden } from "@mantine/core";
 import { ArrowDownIcon } from "@primer/octicons-react";
 import { memo, type ReactNode, useEffect, useLayoutEffect, useRef, useState } from "react";
@@ -15,13 +15,13 @@ interface TranscriptProps {
   conversation: Conversation;
   running: boolean;
   priceOf(model: string): ModelStatus["price"];
-  /** Undefined where no model is chosen that could. */
+  /** Undefined if no suitable model is chosen. */
   askAgain: ((id: number, question: string) => void) | undefined;
   /** Shown before the first question. */
   empty: ReactNode;
 }
 
-/** Pixels from the end within which somebody counts as being there. */
+/** The distance from the end, in pixels, at which the transcript still scrolls with the answer. */
 const nearEnd = 48;
 
 export function Transcript({ conversation, running, priceOf, askAgain, empty }: TranscriptProps) {
@@ -88,7 +88,7 @@ export function Transcript({ conversation, running, priceOf, askAgain, empty }: 
   );
 }
 
-/** Failures are alerts already. */
+/** Returns the announcement for screen readers; failures are alerts already. */
 function heard({ state, model, text }: Answer): string {
   if (state === "done") return `${model} answered: ${text}`;
   return state === "stopped" ? "The answer was stopped." : "";

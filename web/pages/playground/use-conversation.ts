@@ -1,9 +1,9 @@
-// A part of a conversation's state, for a component that is drawn anew when that part changes and no other.
+// Selects a part of a conversation's state; the component renders only when that part changes.
 import { useSyncExternalStore } from "react";
 import type { Conversation } from "./conversation.ts";
 import type { ConversationState } from "./exchange.ts";
 
-/** `select`: something that is the same as long as it has not changed. */
+/** `select` must return an identical value as long as nothing has changed. */
 export function useConversation<Value>(conversation: Conversation, select: (state: ConversationState) => Value): Value {
   return useSyncExternalStore(conversation.subscribe, () => select(conversation.state()));
 }

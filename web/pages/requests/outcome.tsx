@@ -1,4 +1,4 @@
-// How a request ended, as a word with an icon, and what its error means.
+// The outcome of a request, as a word with an icon, and the meaning of its error.
 import type { Request } from "../../api/types.ts";
 import { State, type StateKind } from "../../parts/words/state.tsx";
 
@@ -37,12 +37,12 @@ export function Outcome({ outcome }: { outcome: Ending }) {
   return <State kind={kind}>{name}</State>;
 }
 
-/** What an error that ended a request means; undefined for what says all by its name. */
+/** Returns the meaning of an error code; undefined if the code explains itself. */
 export function errorMeaning(code: string): string | undefined {
   return meanings[code];
 }
 
-/** What to do about an error with which a request was refused; `href`: the page where. */
+/** Returns the remedy for the error of a refused request; `href` is the page for it. */
 export function remedyFor(code: string): { text: string; page?: { name: string; href: string } } | undefined {
   return remedies[code];
 }

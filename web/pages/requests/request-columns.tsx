@@ -1,4 +1,4 @@
-// What a row of the log shows, in full where there is room and in two lines on a narrow screen.
+// The columns of the request log, and the two-line rows of narrow screens.
 import { Anchor, Stack, Text, VisuallyHidden } from "@mantine/core";
 import { ToolsIcon } from "@primer/octicons-react";
 import { Link } from "wouter";
@@ -39,7 +39,7 @@ export function isToolCall({ operation }: Pick<Request, "operation">): boolean {
   return operations[operation] === operations.tool;
 }
 
-/** Where the body was not read, nobody knows it. */
+/** The model is unknown if the request's body was not read. */
 export function modelName(model: string | null): string {
   return model ?? "Model unknown";
 }

@@ -1,4 +1,4 @@
-// Which requests are listed.
+// The filters of the request log.
 import { NativeSelect, Paper, SimpleGrid } from "@mantine/core";
 import type { Query } from "../../api/client.ts";
 import type { Names } from "../../api/names.ts";
@@ -10,12 +10,12 @@ import { anyTime, type Span, TimeRange } from "../../parts/filters/time-range.ts
 import { oneOf } from "../../parts/page/address.ts";
 import { outcomeLooks, outcomes } from "./outcome.tsx";
 
-/** The parameters of the address. */
+/** The filter parameters in the page's address. */
 export const noFilter = { model: "", key: "", app: "", tag: "", outcome: "", stream: "", ...anyTime };
 const tagPattern = /^[A-Za-z0-9][\w.:@/=+-]{0,127}$/;
 type RequestFilter = Readonly<Record<keyof typeof noFilter, string>>;
 
-/** What the server is asked: whatever it would refuse is left out. */
+/** Returns the API query without values that the server would refuse. */
 export function queryOf({ model, key, app, tag, outcome, stream }: RequestFilter, span: Span): Query {
   return {
     ...{ model, key, app, tag: tagPattern.test(tag) ? tag : "", ...span },

@@ -1,4 +1,4 @@
-// The list of requests, newest first: filtered, and growing by itself while it is live.
+// The list of requests, newest first, filtered; in live mode new requests appear by themselves.
 import { Button, Switch } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { useLocation, useSearch } from "wouter";
@@ -68,7 +68,7 @@ interface LogProps {
   query: Query;
   names: ReturnType<typeof useNames>;
   isLive: boolean;
-  /** Undefined where nothing is left out by filters. */
+  /** Undefined if no filter is active. */
   showAll: (() => void) | undefined;
 }
 

@@ -1,4 +1,4 @@
-// The list of requests: pages that go back in time, and in front of them what has ended since.
+// The request log: pages of older requests, preceded by requests that ended since the page was opened.
 import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useMemo, useReducer } from "react";
 import { type ApiFailure, call, type Query } from "../../api/client.ts";
@@ -8,22 +8,22 @@ import type { Newer, Rows } from "../../parts/table/long-table.tsx";
 
 const path = "/v1/requests";
 const everyMs = 5_000;
-/** The first page is there soon, the others are loaded while one scrolls. */
+/** The first page is small, so that it arrives soon; the others load while the user scrolls. */
 const firstRows = 60;
 const pageRows = 200;
 const newestRows = 50;
-/** Beyond it the list begins anew, as a page that is left open for days must not grow for ever. */
+/** Beyond this number of new requests the list starts over, so that a page left open for days does not grow forever. */
 const maxArrived = 5_000;
 
 export interface RequestLog extends Rows<Request>, Patience {
   newer: Newer;
-  /** Unix seconds; null: to the very beginning. */
+  /** How far back the server has searched, in Unix seconds; null means to the beginning. */
   searchedTo: number | null;
-  /** The failure of the last look for newer ones. */
+  /** The failure of the last poll for new requests. */
   liveError: ApiFailure | null;
 }
 
-/** `filter` stays the same for as long as this is mounted. */
+/** `filter` must not change while the component is mounted. */
 export function useRequestLog(filter: Query, isLive: boolean): RequestLog {
   const client = useQueryClient();
   const backKey = [path, filter, "back"];
@@ -36,7 +36,7 @@ export function useRequestLog(filter: Query, isLive: boolean): RequestLog {
       }),
     initialPageParam: null as string | null,
     getNextPageParam: ({ next }) => next,
-    // What has ended does not change: newer ones are looked for by themselves.
+    // Ended requests never change, so no page is refetched; a separate poll looks for new ones.
     ...{ staleTime: Number.POSITIVE_INFINITY, gcTime: 0, refetchOnWindowFocus: false, refetchOnReconnect: false },
   });
   const newest = useQuery<RequestList, ApiFailure>({
@@ -75,7 +75,7 @@ export function useRequestLog(filter: Query, isLive: boolean): RequestLog {
 interface Arrived {
   shown: readonly Request[];
   waiting: readonly Request[];
-  /** So many ended that some are neither here nor in the pages. */
+  /** True if more requests ended than one poll returns, so that some are missing. */
   hasGap: boolean;
 }
 
@@ -96,7 +96,7 @@ function change(before: Arrived, action: Change): Arrived {
   return { shown, waiting: [...fresh, ...waiting].slice(0, maxArrived), hasGap: hasGap || isGap };
 }
 
-/** The order of the server. */
+/** Compares two requests in the server's order. */
 function newestFirst(a: Request, b: Request): number {
   return b.at - a.at || (a.id < b.id ? 1 : -1);
 }
@@ -106,7 +106,7 @@ function unique(pages: readonly RequestList[]) {
   return { items: [...byId.values()], known: new Set(byId.keys()) };
 }
 
-/** One that ended while the pages were read may be in both. */
+/** A request that ended while the pages were loading may be in both lists. */
 function merged(shown: readonly Request[], items: Request[], known: ReadonlySet<string>): Request[] {
   const before = shown.filter(({ id }) => !known.has(id));
   return before.length === 0 ? items : [...before, ...items].sort(newestFirst);

@@ -1,10 +1,10 @@
-// Opens a request by its id, which is pasted here.
+// Opens a request by its pasted id.
 import { ActionIcon, TextInput } from "@mantine/core";
 import { SearchIcon } from "@primer/octicons-react";
 import { type FormEvent, useState } from "react";
 import { useLocation, useSearch } from "wouter";
 
-/** An id as it stands in a header, a line of a log, or alone. */
+/** A request id, anywhere in a header, a log line, or alone. */
 const idPattern = /req_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
 
 export function RequestSearch() {
@@ -12,7 +12,7 @@ export function RequestSearch() {
   const search = useSearch();
   const [text, setText] = useState("");
   const [isWrong, setWrong] = useState(false);
-  /** Whether there was an id in it. */
+  /** Opens the request and reports whether the text held an id. */
   const open = (given: string): boolean => {
     const id = idPattern.exec(given)?.[0];
     if (id !== undefined) navigate(`/requests/${id}${search === "" ? "" : `?${search}`}`);

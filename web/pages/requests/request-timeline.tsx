@@ -1,4 +1,4 @@
-// Where the time of a request went: one line a stage, drawn along one scale and said in words.
+// The timeline of a request: one line per stage, on a common scale and in words.
 import { Grid, Progress, Stack, Text } from "@mantine/core";
 import type { RequestDetail } from "../../api/types.ts";
 import { count, duration, money } from "../../parts/words/figures.ts";
@@ -90,7 +90,7 @@ function settlement({ total_tokens, cost }: RequestDetail): string {
 
 interface LineProps {
   duration_ms: number;
-  /** Undefined at the end. */
+  /** Undefined for the last line. */
   stage: Stage | undefined;
   label: string;
   time: string;
@@ -120,10 +120,10 @@ function Line({ duration_ms, stage, label, time, about }: LineProps) {
   );
 }
 
-/** The least width that can be seen, in percent. */
+/** The least visible width, in percent. */
 const least = 1;
 
-/** Says nothing that the line does not say in words. */
+/** Decorative: the line says the same in words. */
 function Bar({ duration_ms, stage }: { duration_ms: number; stage: Stage | undefined }) {
   const part = (ms: number) => (duration_ms === 0 ? 0 : (100 * ms) / duration_ms);
   const [from, until] = stage ? [part(stage.from), part(stage.until)] : [100, 100];

@@ -1,4 +1,4 @@
-// What was tried for a request: each model server with what came of it, in words, oldest first.
+// The attempts of a request: each model server with its result, in words, oldest first.
 import { Code, Group, Stack, Text } from "@mantine/core";
 import type { RequestDetail, RequestStep } from "../../api/types.ts";
 import { duration } from "../../parts/words/figures.ts";
@@ -7,7 +7,7 @@ import { State, type StateKind } from "../../parts/words/state.tsx";
 
 type Result = RequestStep["result"];
 
-/** Each result in a word, how good it is, and what it means. */
+/** Each result with its word, its severity and its meaning. */
 const results: Record<Result, readonly [word: string, kind: StateKind, meaning: string]> = {
   answered: ["Answered", "good", "The server accepted the request."],
   refused: ["Failed", "bad", "The server answered with an error."],
@@ -28,7 +28,7 @@ const results: Record<Result, readonly [word: string, kind: StateKind, meaning: 
   over_quota: ["Skipped", "warning", "This model costs more than a quota has left."],
 };
 
-/** Whether the trail says more than that one model server answered. */
+/** Reports whether there is more to show than one successful attempt. */
 export function isWorthTelling({ trail }: Pick<RequestDetail, "trail">): boolean {
   return trail.length > 1 || trail.some(({ result }) => result !== "answered");
 }
@@ -50,9 +50,9 @@ export function RequestTrail({ request: { trail, model } }: { request: Pick<Requ
 
 interface StepProps {
   step: RequestStep;
-  /** Different model servers of the trail. */
+  /** The number of different model servers that were tried. */
   servers: number;
-  /** The model that was asked for. */
+  /** The requested model. */
   asked: string | null;
 }
 

@@ -1,4 +1,4 @@
-// What is known of a request: how it ended, where its time went, its figures, and where its content is.
+// One request: its outcome, timeline, figures and stored content.
 import { Alert, Code, Group, Stack, Text } from "@mantine/core";
 import { CommentDiscussionIcon } from "@primer/octicons-react";
 import type { ComponentProps, ReactNode } from "react";
@@ -135,12 +135,12 @@ function Figures({ request }: { request: RequestDetail }) {
 type Fact = ComponentProps<typeof Facts>["facts"][number];
 type Part = "cached_tokens" | "cache_write_tokens" | "reasoning_tokens";
 
-/** Nothing where there are none: most servers tell of none. */
+/** Empty for most servers, which report no details. */
 function partsOf(request: RequestDetail, part: Part, label: string): Fact[] {
   return request[part] === 0 ? [] : [[label, count(request[part])]];
 }
 
-/** What few servers tell, where they do. */
+/** Details that only some servers report. */
 function detailsOf({ usage_details: details }: RequestDetail): Fact[] {
   if (details === null) return [];
   const { served = [], billed } = details;
@@ -186,7 +186,7 @@ function Tags({ tags }: { tags: readonly string[] }) {
   );
 }
 
-/** Leads to the requests that have this in common. */
+/** A link to the requests with the same value. */
 function Only({ name, value, label }: { name: "model" | "key" | "app" | "tag"; value: string; label: string }) {
   return (
     <PlainLink

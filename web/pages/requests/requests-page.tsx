@@ -1,4 +1,4 @@
-// The page Logs: the requests of an environment as they end, and one of them in full beside the list.
+// The page Logs: the requests of an environment as they end, and one request in full beside the list.
 import { Text } from "@mantine/core";
 import { useRoute } from "wouter";
 import { useSession } from "../../api/session.tsx";

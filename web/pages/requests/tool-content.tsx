@@ -1,4 +1,4 @@
-// What a tool was called with and what it gave, where that is kept.
+// The arguments and the result of a tool call, if they are stored.
 import { Code, Stack, Text } from "@mantine/core";
 import type { RequestDetail } from "../../api/types.ts";
 import { Note } from "../../parts/words/note.tsx";
@@ -40,7 +40,7 @@ function Kept({ label, children }: { label: string; children: string }) {
   );
 }
 
-/** What is cut is no JSON any more, and stays as it is. */
+/** Indents JSON; truncated text is no longer valid JSON and stays as it is. */
 function indented(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), null, 2);

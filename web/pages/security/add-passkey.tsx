@@ -1,4 +1,4 @@
-// The form that has the browser make a passkey and gives it a name.
+// The form that lets the browser create a passkey, and names it.
 import { TextInput } from "@mantine/core";
 import type { PublicKeyCredentialCreationOptionsJSON } from "@simplewebauthn/browser";
 import { useState } from "react";
@@ -50,13 +50,13 @@ export function AddPasskey({ known, close }: { known: readonly Passkey[]; close(
   );
 }
 
-/** Rejects with ApiFailure, also for what the browser refuses. */
+/** Rejects with ApiFailure, also for errors of the browser. */
 async function addPasskey(name: string): Promise<Passkey> {
   try {
     const { startRegistration } = await import("@simplewebauthn/browser");
     const options = await call<PasskeyCreationOptions>("POST", `${passkeysPath}/options`);
     const response = await startRegistration({
-      // The server made it for exactly this.
+      // The server creates these options for the WebAuthn call.
       optionsJSON: options as unknown as PublicKeyCredentialCreationOptionsJSON,
     });
     return await call<Passkey>("POST", passkeysPath, { body: { name, response } });
@@ -65,7 +65,7 @@ async function addPasskey(name: string): Promise<Passkey> {
   }
 }
 
-/** Two of one browser are told apart by a number. */
+/** Adds a number if the browser's name is already taken by another passkey. */
 function freeName(name: string, known: readonly Passkey[]): string {
   const isTaken = (wanted: string) => known.some((passkey) => passkey.name === wanted);
   let free = name;

@@ -1,6 +1,6 @@
-// A browser as people call it, from the text with which it names itself.
+// Names a browser in plain words, from its User-Agent header.
 
-/** First match wins: most browsers also name those that they are like. */
+/** The first match wins, because most browsers also name the browsers that they imitate. */
 const browsers: readonly [RegExp, string][] = [
   [/\bEdg(?:A|iOS)?\//, "Edge"],
   [/\b(?:OPR|OPiOS)\//, "Opera"],
@@ -21,13 +21,13 @@ const systems: readonly [RegExp, string, isHeld: boolean][] = [
 ];
 
 interface BrowserWords {
-  /** `Firefox on Linux`. */
+  /** A name such as `Firefox on Linux`. */
   name: string;
-  /** Whether it is a telephone or tablet. */
+  /** Whether the device is a phone or tablet. */
   isHeld: boolean;
 }
 
-/** The text may be anything. */
+/** `userAgent` is untrusted text. */
 export function browserWords(userAgent: string): BrowserWords {
   const browser = browsers.find(([pattern]) => pattern.test(userAgent))?.[1];
   const [, system, isHeld = false] = systems.find(([pattern]) => pattern.test(userAgent)) ?? [];

@@ -1,10 +1,10 @@
-// A list of what one signs in with or is signed in at: an icon, what it is, and what may be done about it.
+// A list of passkeys or sessions: each item has an icon, a description and actions.
 import { Divider, Stack, Text } from "@mantine/core";
 import { Fragment, type ReactNode } from "react";
 
 interface LinesProps<Item> {
   items: readonly Item[];
-  /** One of them, without the element of the list. */
+  /** Renders one item, without its list element. */
   children(item: Item): ReactNode;
 }
 

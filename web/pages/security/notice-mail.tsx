@@ -1,4 +1,4 @@
-// Whether one is told by mail of quotas, keys, failing requests, upstreams and nodes.
+// The setting for notifications by mail about quotas, keys, failing requests, upstreams and nodes.
 import { Switch } from "@mantine/core";
 import { call } from "../../api/client.ts";
 import { useRead } from "../../api/queries.ts";

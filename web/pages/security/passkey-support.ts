@@ -1,13 +1,13 @@
-// Whether this browser has passkeys at this address, and what it means where adding one fails.
+// Whether this browser supports passkeys at this address, and why adding one may fail.
 import { ApiFailure } from "../../api/client.ts";
 
 export const passkeysPath = "/v1/passkeys";
 export const maxPasskeyNameLength = 60;
 
-/** No browser takes an IP address for a passkey's home. */
+/** WebAuthn accepts no IP address as a relying party id. */
 const ipAddress = /^(?:[\d.]+|\[.*\])$/;
 
-/** `elsewhere`: the same page, where this computer has passkeys. */
+/** `elsewhere` is this page's address at which the same computer supports passkeys. */
 type PasskeySupport = { kind: "here" } | { kind: "none"; why: string; elsewhere?: string };
 
 export function passkeySupport(): PasskeySupport {
@@ -41,7 +41,7 @@ const wordsByName: Readonly<Record<string, string>> = {
   NotSupportedError: "This device cannot create the required kind of passkey.",
 };
 
-/** What the browser's own refusals mean; those of the server say it themselves. */
+/** Explains the browser's errors; the server's errors explain themselves. */
 export function passkeyFailure(error: unknown): unknown {
   if (error instanceof ApiFailure || !(error instanceof Error)) return error;
   const message = wordsByName[error.name] ?? "The browser did not create a passkey. Try again.";

@@ -1,4 +1,4 @@
-// One's own passkeys: added, renamed, removed.
+// The user's passkeys: add, rename, remove.
 import { Anchor, Group, Modal, Skeleton, Text } from "@mantine/core";
 import { PasskeyFillIcon, PlusIcon } from "@primer/octicons-react";
 import { useState } from "react";

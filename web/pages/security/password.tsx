@@ -1,4 +1,4 @@
-// Sets another password; its rules are said before they are broken.
+// Sets another password, and shows the rules beforehand.
 import { Group, List, PasswordInput, Stack } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { type FormEvent, useState } from "react";
@@ -35,7 +35,7 @@ export function Password() {
     },
   );
   const refused = inWords(problemOf(change.error, "current_password"));
-  // It may have been set in another browser meanwhile.
+  // A password may have been set in another browser meanwhile.
   const hasOne = session.has_password !== false || refused !== undefined;
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -64,9 +64,10 @@ export function Password() {
       title="Password"
       about={`${hasOne ? "" : "You have no password yet. "}A new password signs out all other browsers and command line logins. API keys and apps keep working.`}
     >
-      {/* Anew as a whole: to a password manager a field that comes later is a form of its own, which names nobody. */}
+      {/* The whole form is replaced: a password manager would treat a field that appears later as a separate form
+          without a user name. */}
       <form key={hasOne ? "change" : "set"} ref={form} onSubmit={submit} noValidate>
-        {/* Password managers keep a new password for whom this names. */}
+        {/* Password managers store the new password under this address. */}
         <input type="email" name="email" value={session.person.email} autoComplete="username" readOnly hidden />
         <Stack maw="22rem">
           {hasOne && (

@@ -1,4 +1,4 @@
-// One's own name and address, and what one is in the account.
+// The user's name, email address and role.
 import { Group, Stack, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { call } from "../../api/client.ts";
@@ -23,7 +23,7 @@ export function Profile() {
       stale: ["/v1/members"],
       said: () => "Your name was changed.",
       done(changed) {
-        // The server keeps it without blanks around it.
+        // The server trims the name.
         setName(changed.person.name);
         void refresh();
       },

@@ -1,4 +1,4 @@
-// The form that gives a passkey another name.
+// The form that renames a passkey.
 import { TextInput } from "@mantine/core";
 import { useState } from "react";
 import { call } from "../../api/client.ts";

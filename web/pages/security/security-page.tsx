@@ -1,4 +1,4 @@
-// The page Profile and sign-in: one's own name, password, passkeys, and the browsers that are signed in.
+// The page Profile and sign-in: name, password, passkeys and signed-in browsers.
 import { useRead } from "../../api/queries.ts";
 import type { PasskeyList } from "../../api/types.ts";
 import { Page } from "../../parts/page/page.tsx";
@@ -10,7 +10,7 @@ import { Profile } from "./profile.tsx";
 import { Sessions } from "./sessions.tsx";
 
 export function SecurityPage() {
-  // Until it is known how many passkeys there are, nothing stands below them: it would move.
+  // The parts below the passkeys wait until the passkeys are loaded, because they would move.
   const { isPending } = useRead<PasskeyList>(passkeysPath);
   return (
     <Page title="Profile and sign-in" about="Your name, your sign-in methods, and your signed-in browsers.">

@@ -1,4 +1,4 @@
-// The browsers in which one is signed in, this one first, and the way to sign the others out.
+// The user's sessions, the current one first, and the button that signs out the others.
 import { Badge, Group, Skeleton, Text } from "@mantine/core";
 import { DeviceDesktopIcon, DeviceMobileIcon } from "@primer/octicons-react";
 import { call } from "../../api/client.ts";

@@ -1,4 +1,4 @@
-// The page Signing keys: what signs access tokens now, before and next, and the change to a new key.
+// The page Signing keys: the current, previous and next keys for access tokens, and the rotation.
 import { Button, Code, Group, Text } from "@mantine/core";
 import { SyncIcon } from "@primer/octicons-react";
 import { useDeferredValue } from "react";
@@ -65,7 +65,7 @@ export const SigningKeysPage = operatorsOnly("Signing keys", SigningKeys);
 
 function SigningKeys() {
   const listing = useList<SigningKey>(path, {}, { everyMs: 60_000 });
-  // With the rows, which would move if it came before them.
+  // The hint appears together with the rows, which would otherwise move.
   const upcoming = useDeferredValue(listing.items).find(({ state }) => state === "upcoming");
   const rotation = useQuestion(() => call<SigningKey>("POST", `${path}/rotate`), {
     stale: [path],

@@ -1,14 +1,14 @@
-// What the address of the page asks for: which month, what has a line, and of which account or part.
+// The query in the page's address: the month, the grouping, and the account or part.
 import type { Query } from "../../api/client.ts";
 import { bucketStart } from "../../api/usage.ts";
 
 export const defaults = { month: "", by: "key", account: "", key: "", person: "", app: "", tag: "" };
 export type Said = Readonly<Record<keyof typeof defaults, string>>;
 
-/** In place of an account: all of them, a line for each. */
+/** Stands for all accounts, with one line per account. */
 export const allAccounts = "all";
 
-/** Months that can be chosen, the one that is not over yet first. */
+/** How many months can be chosen, the current one first. */
 const months = 36;
 
 export const groupings: readonly { value: string; label: string }[] = [
@@ -26,9 +26,9 @@ export const groupings: readonly { value: string; label: string }[] = [
 export interface Asked {
   path: string;
   query: Query;
-  /** That of the address, or the one that is not over yet. */
+  /** The month from the address, by default the current one. */
   month: string;
-  /** Columns ahead of the figures. */
+  /** The titles of the columns before the figures. */
   columns: readonly string[];
 }
 
@@ -47,7 +47,7 @@ export function askOf(said: Said, nowSeconds: number): Asked {
   return { path, query: { month, group_by, ...part }, month, columns };
 }
 
-/** Months of UTC, newest first. */
+/** Returns months in UTC, newest first. */
 export function recentMonths(nowSeconds: number): string[] {
   const found: string[] = [];
   for (let at = nowSeconds; found.length < months; at = bucketStart("month", at) - 1) found.push(monthText(at));
@@ -58,7 +58,7 @@ export function monthText(seconds: number): string {
   return new Date(seconds * 1000).toISOString().slice(0, 7);
 }
 
-/** A month of UTC as it is read, wherever the reader is. */
+/** Returns the name of a UTC month, whatever the reader's time zone. */
 export function monthName(month: string): string {
   const format = new Intl.DateTimeFormat("en", { month: "long", year: "numeric", timeZone: "UTC" });
   return format.format(Date.parse(`${month}-01T00:00:00Z`));

@@ -1,4 +1,4 @@
-// Which statement is shown: the month, what has a line of its own, and, for operators, the account.
+// The filters of the statement: the month, the grouping, and for operators the account.
 import { Button, Group, Paper } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { listAll } from "../../api/names.ts";

@@ -1,4 +1,4 @@
-// The page Statements: what a month cost, with a line for each key, person, model or tag, to be printed or kept as CSV.
+// The page Statements: the cost of a month by key, person, model or tag, to print or to save as CSV.
 import { Stack } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { DownloadIcon, FileIcon } from "@primer/octicons-react";
@@ -23,7 +23,7 @@ export function StatementPage() {
   const [said, change] = useAddress(defaults);
   const [opened] = useState(() => Math.floor(nowSeconds()));
   const asked = askOf(said, opened);
-  // An operator says of which environment the statement of any account is; elsewhere it is that of the pages.
+  // An operator names the environment of the statement; other users get that of the dashboard.
   const query: Query = said.account === "" ? asked.query : { ...asked.query, environment };
   const { data, error, refetch, isPlaceholderData } = useRead<Statement | StatementOfAccounts>(asked.path, query, {
     keep: true,
@@ -57,7 +57,7 @@ export function StatementPage() {
   );
 }
 
-/** Those of what is shown: while another one is read, it is the one before. */
+/** Returns the columns of the statement on screen, which is the previous one while another loads. */
 function columnsOf(statement: Statement | StatementOfAccounts, { columns }: Asked): readonly string[] {
   if (!("account" in statement)) return ["account"];
   return columns.length === statement.group_by.length &&

@@ -1,4 +1,4 @@
-// The statement itself, as it is printed: what it is of, its lines, and what is to be known of them.
+// The printable statement: its scope, its lines and its notes.
 import { Group, Paper, Stack, Text, Title } from "@mantine/core";
 import type { Statement, StatementOfAccounts } from "../../api/types.ts";
 import { environmentNames } from "../../parts/words/environments.ts";

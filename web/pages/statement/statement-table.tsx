@@ -1,4 +1,5 @@
-// The lines of a statement, what has no line, and the total: a table as long as it is, which can be printed.
+// The table of a statement: its lines, the rest without a line, and the total. It is never virtualized, so that it
+// prints.
 import { Table, Text } from "@mantine/core";
 import type { Statement, StatementLine } from "../../api/types.ts";
 import { ScrollRegion } from "../../parts/page/scroll-region.tsx";
@@ -17,7 +18,7 @@ interface StatementTableProps {
 interface Figure {
   head: string;
   text(sums: Sums, usd: (cost: string) => string): string;
-  /** It has a column of its own only where somebody has any of it. */
+  /** The column is shown only if one of the lines has a value. */
   of?: keyof Sums;
 }
 
@@ -109,7 +110,7 @@ function Name({ name, id }: { name: string; id: string | undefined }) {
 
 const noneOf: Readonly<Record<string, string>> = { person: "Keys of the account", app: "No app", tag: "No tag" };
 
-/** The id stands below a name: two keys may be called the same. */
+/** The id stands below the name, because two keys may have the same name. */
 export function nameOf(
   line: Readonly<Record<string, unknown>>,
   column: string,

@@ -1,4 +1,4 @@
-// The checks that decide whether the server takes requests, each with what it means.
+// The readiness checks of the server, each with its meaning.
 import { Group, Paper, Stack, Text, Title } from "@mantine/core";
 import type { System } from "../../api/types.ts";
 import { Note, SmallNote } from "../../parts/words/note.tsx";

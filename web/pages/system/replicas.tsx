@@ -1,4 +1,4 @@
-// The processes that share the database, and which of them answered.
+// The replicas that share the database, and which of them answered.
 import { Code, Group, Paper, Table, Title } from "@mantine/core";
 import type { System } from "../../api/types.ts";
 import { ScrollRegion } from "../../parts/page/scroll-region.tsx";

@@ -1,4 +1,4 @@
-// The page System: how the server does at this moment, calm while all is well.
+// The page System: the current health of the server.
 import { Paper, SimpleGrid, Skeleton, Stack, Text, Title } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useRead } from "../../api/queries.ts";

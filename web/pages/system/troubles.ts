@@ -1,18 +1,18 @@
-// Reads from the figures of the server what is not well, and says what to do about it.
+// Derives problems from the server's figures, each with advice.
 import type { System } from "../../api/types.ts";
 import { count, counted, duration } from "../../parts/words/figures.ts";
 
 interface Trouble {
   text: string;
-  /** Requests are refused or lost; otherwise it is only worth a look. */
+  /** True if requests are refused or lost; otherwise the problem is a warning. */
   isFailure: boolean;
 }
 
-/** So late a person notices. */
+/** An event-loop delay that users notice. */
 const longDelayMs = 1_000;
-/** Usage is written within seconds: so much waits only if the database does not keep up. */
+/** Usage is written within seconds, so this many pending records mean that the database does not keep up. */
 const muchPending = 10_000;
-/** The database is asked every second or so. */
+/** The database is checked about once per second. */
 const longUnconfirmedMs = 10_000;
 
 export function troublesOf(system: System): Trouble[] {

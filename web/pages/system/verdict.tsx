@@ -1,4 +1,4 @@
-// One sentence while all is well; otherwise what is not, and what to do.
+// One sentence if all is well; otherwise the problems and their remedies.
 import { Alert, List } from "@mantine/core";
 import { AlertIcon, CheckCircleIcon } from "@primer/octicons-react";
 import type { System } from "../../api/types.ts";

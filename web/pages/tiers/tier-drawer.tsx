@@ -1,4 +1,4 @@
-// One tier: its figures, which may be changed unless the configuration file gives them.
+// One tier with its figures, which are read-only if the configuration file sets them.
 import { Alert, Divider, Stack, Title } from "@mantine/core";
 import { InfoIcon } from "@primer/octicons-react";
 import { call } from "../../api/client.ts";
@@ -17,7 +17,7 @@ import { quotasInWords } from "../../parts/words/quotas.ts";
 import { TierForm } from "./tier-form.tsx";
 
 interface TierDrawerProps {
-  /** Undefined while it is closed. */
+  /** Undefined while the drawer is closed. */
   tier: Tier | "new" | undefined;
   /** The names of all tiers. */
   names: readonly string[];

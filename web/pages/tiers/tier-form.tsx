@@ -1,4 +1,4 @@
-// The figures of a tier, new or known.
+// The form of a tier, new or existing.
 import { TextInput } from "@mantine/core";
 import { useState } from "react";
 import { call, type Environment } from "../../api/client.ts";
@@ -17,15 +17,15 @@ import { perAmount } from "../../parts/words/amounts.ts";
 import { counted } from "../../parts/words/figures.ts";
 
 interface TierFormProps {
-  /** Left out: a new one. */
+  /** Absent for a new tier. */
   tier?: Tier;
-  /** The names of all tiers, which a new one must not take. */
+  /** The names of all tiers, which a new tier must not reuse. */
   names: readonly string[];
   close(): void;
 }
 
 const fields = ["name", ...limitAmounts.map(({ wire }) => wire), "quotas", "environments", "priority"];
-/** The limits of a new tier; the others are without limit. */
+/** The default limits of a new tier; all other amounts are unlimited. */
 const usual: Partial<Record<LimitAmount["wire"], number>> = { requests_per_minute: 60, tokens_per_minute: 60_000 };
 
 export function TierForm({ tier, names, close }: TierFormProps) {

@@ -1,4 +1,4 @@
-// The page Tiers: how much the accounts of each may use, and where its figures come from.
+// The page Tiers: the limits of each tier, and whether they come from the configuration file.
 import { Text } from "@mantine/core";
 import { useSearchParams } from "wouter";
 import { type LimitAmount, limitAmounts } from "../../api/limit-amounts.ts";

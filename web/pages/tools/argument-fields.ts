@@ -1,7 +1,7 @@
-// The arguments of a tool as fields of a form, from its schema, and as they are sent.
+// Builds form fields from a tool's input schema, and arguments from the fields.
 import { isObject, type JsonObject } from "../../api/tools.ts";
 
-/** `json`: lists, objects and whatever else is typed as JSON. */
+/** `json` is for lists, objects and everything else that is typed as JSON. */
 type FieldKind = "text" | "number" | "switch" | "choice" | "json";
 
 export interface ArgumentField {
@@ -10,21 +10,21 @@ export interface ArgumentField {
   description: string | undefined;
   isRequired: boolean;
   choices: readonly string[];
-  /** What is typed before somebody types. */
+  /** The initial text. */
   initial: string;
-  /** Whether a number has to be whole. */
+  /** Whether a number must be an integer. */
   isWhole: boolean;
 }
 
-/** What is typed, by the names of fields; of a switch `true` or nothing. */
+/** The typed texts by field name; a switch is `true` or empty. */
 export type Typed = Readonly<Record<string, string>>;
 
-/** With more the form would be none. */
+/** With more fields, the form would be unusable. */
 const maxFields = 40;
-/** So much stands above a field; the whole of it is in the schema. */
+/** The length of a description above a field; the schema has the full text. */
 const maxDescriptionLength = 500;
 
-/** Undefined where the schema is none of an object with fields of its own: then all of it is typed as JSON. */
+/** Returns undefined if the schema is not an object with named properties; all arguments are then typed as JSON. */
 export function fieldsOf(schema: unknown): readonly ArgumentField[] | undefined {
   if (!isObject(schema) || "oneOf" in schema || "anyOf" in schema || "allOf" in schema) return undefined;
   const { properties = {}, required } = schema;
@@ -62,7 +62,7 @@ export function initialOf(fields: readonly ArgumentField[]): Typed {
   return Object.fromEntries(fields.map(({ name, initial }) => [name, initial]));
 }
 
-/** The arguments, or what is wrong with which field. What is empty and not required is left out. */
+/** Returns the arguments, or the errors by field. Empty optional fields are left out. */
 export function argumentsOf(
   fields: readonly ArgumentField[],
   typed: Typed,
@@ -98,13 +98,13 @@ function readValue({ kind, isWhole }: ArgumentField, text: string): { value: unk
   }
 }
 
-/** All arguments, typed as one object. */
+/** Parses all arguments from one JSON object. */
 export function objectOf(text: string): { given: JsonObject } | { problem: string } {
   try {
     const value: unknown = text.trim() === "" ? {} : JSON.parse(text);
     if (isObject(value)) return { given: value };
   } catch {
-    // The same is wrong with it as with what is no object.
+    // Invalid JSON gets the same message as JSON that is not an object.
   }
   return { problem: 'Enter a JSON object, such as {"query": "water"}.' };
 }

@@ -1,15 +1,15 @@
-// How clients of the protocol are told of this server, each as its maker documents it.
+// Configuration snippets for MCP clients, each in its vendor's documented form.
 import { shellWord } from "../../parts/secrets/snippet-text.ts";
 
 export interface ClientSnippet {
   id: string;
   name: string;
-  /** Where it belongs, or what it needs. */
+  /** The file for the snippet, or what the client requires. */
   about: string;
   code: string;
 }
 
-/** `url`: of the endpoint. */
+/** `url` is the address of the MCP endpoint. */
 export function clientSnippets(url: string): readonly ClientSnippet[] {
   const word = shellWord(url);
   return [

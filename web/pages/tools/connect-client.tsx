@@ -1,4 +1,4 @@
-// How a client gets these tools: the address, of all servers or of one, and what each client is told.
+// Connects an MCP client: the address, of all servers or of one, and a snippet for each client.
 import { Divider, NativeSelect, Stack, Tabs, Text } from "@mantine/core";
 import { useState } from "react";
 import { CopyBlock } from "../../parts/secrets/copy.tsx";
@@ -7,7 +7,7 @@ import { clientSnippets } from "./client-snippets.ts";
 
 const remembered = "headrace-tool-client";
 
-/** `servers`: names of those that there are to choose from. */
+/** `servers` holds the names to choose from. */
 export function ConnectClient({ servers }: { servers: readonly string[] }) {
   const [server, setServer] = useState("");
   const url = `${window.location.origin}/mcp${server === "" ? "" : `/${server}`}`;

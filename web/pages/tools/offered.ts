@@ -1,4 +1,4 @@
-// What somebody may use, by the servers that it is of.
+// Groups the tools, prompts and resources that the user may use by MCP server.
 import { type Listed, type Offer, serverOf } from "../../api/tools.ts";
 
 export interface OfferOfServer {
@@ -8,7 +8,7 @@ export interface OfferOfServer {
   resources: readonly Listed[];
 }
 
-/** In the order of their names. */
+/** Returns the servers in the order of their names. */
 export function byServer({ tools, prompts, resources }: Offer): OfferOfServer[] {
   const names = new Set([
     ...[...tools, ...prompts].map(({ name }) => serverOf(name)),
@@ -22,12 +22,12 @@ export function byServer({ tools, prompts, resources }: Offer): OfferOfServer[] 
   }));
 }
 
-/** `headrace+server:…` */
+/** Parses a URI of the form `headrace+server:…`. */
 function serverOfResource(uri: unknown): string {
   return /^headrace\+([a-z0-9-]+):/.exec(String(uri))?.[1] ?? "";
 }
 
-/** Whether any of the words is in what its server says of it. */
+/** Reports whether any of the words occurs in the item's texts. */
 export function isFound({ name, title, description }: Listed, search: string): boolean {
   const searchedText = `${name} ${text(title)} ${text(description)}`.toLowerCase();
   return search
@@ -36,7 +36,7 @@ export function isFound({ name, title, description }: Listed, search: string): b
     .every((word) => searchedText.includes(word));
 }
 
-/** Undefined or empty where it is no text. */
+/** Returns undefined or an empty string if the value is not text. */
 export function text(value: unknown): string {
   return typeof value === "string" ? value : "";
 }

@@ -1,4 +1,4 @@
-// Servers that act with each person's own account: whether one's own is connected, and connecting and ending it.
+// MCP servers that act with each person's own account: connects and disconnects the user's account.
 import { Alert, Group, Stack, Text } from "@mantine/core";
 import { LinkExternalIcon } from "@primer/octicons-react";
 import { useSearchParams } from "wouter";
@@ -23,14 +23,16 @@ import { State, type StateKind } from "../../parts/words/state.tsx";
 
 const path = "/v1/tools/connections";
 
-/** Nothing where there is no such server. `?account=` names the one at which a program was told to have its person connect. */
+/**
+ * Renders nothing if there is no such server. `?account=` names the server that a program asked its user to connect.
+ */
 export function OwnAccounts() {
   const [parameters] = useSearchParams();
   const wanted = parameters.get("account");
   const { data, error, refetch } = useRead<ToolConnectionList>(path);
   const connect = useChange(
     (server: string) => call<ToolConnectionBegun>("POST", path, { body: { server } }),
-    // It comes back by a page of its own.
+    // The authorization server leads back to a page of its own.
     { done: ({ url }) => window.location.assign(url) },
   );
   const ending = useQuestion(
@@ -53,7 +55,7 @@ export function OwnAccounts() {
           <Account
             key={connection.server}
             connection={connection}
-            // The browser is on its way then, or stopped, or somebody came back to the page as they left it.
+            // Busy until the browser leaves, the change fails, or the user comes back with the browser's buttons.
             isConnecting={connect.isPending && connect.variables === connection.server}
             connect={() => connect.mutate(connection.server)}
             end={() => ending.ask(connection)}

@@ -1,4 +1,4 @@
-// What one server offers to who looks at it: its tools, each of which can be opened, its prompts and its resources.
+// The offer of one MCP server: its tools, each with a detail view, its prompts and its resources.
 import { Box, Code, Group, Text } from "@mantine/core";
 import { type Listed, ownName } from "../../api/tools.ts";
 import { NameButton } from "../../parts/page/links.tsx";
@@ -58,7 +58,7 @@ interface NamedProps {
   title: string;
   server: string;
   items: readonly Listed[];
-  /** The word by which its server knows it. */
+  /** Returns the identifier by which the server knows the item. */
   children(item: Listed): string;
 }
 
@@ -86,7 +86,7 @@ function Named({ title, server, items, children }: NamedProps) {
   );
 }
 
-/** Resources may have the same name. */
+/** Resources are identified by URI, because names may repeat. */
 function keyOf({ name, uri }: Listed): string {
   return `${name} ${text(uri)}`;
 }

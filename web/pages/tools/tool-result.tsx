@@ -1,4 +1,4 @@
-// What a tool gave: its parts as they are, and what of it is for programs.
+// The result of a tool: its content parts and its structured content.
 import { Alert, Code, Image, Stack, Text } from "@mantine/core";
 import { AlertIcon } from "@primer/octicons-react";
 import { isObject, type JsonObject, type ToolResult as Result } from "../../api/tools.ts";
@@ -7,9 +7,9 @@ import { bytes, duration } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
 import { text } from "./offered.ts";
 
-/** Characters that are shown of one part: a page with millions of them would not answer any more. */
+/** The most characters shown of one part: a page with millions would freeze. */
 const maxShown = 100_000;
-/** Pictures that browsers show as such, and in which nothing runs. */
+/** Image types that browsers render without running scripts. */
 const pictures = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 
 export function ToolResult({ result, durationMs }: { result: Result; durationMs: number }) {

@@ -1,4 +1,4 @@
-// Calls a tool with arguments from a form that is made of its schema, in the name of who looks at it.
+// Calls a tool with arguments from a form built from its schema, in the user's name.
 import { NativeSelect, Stack, Switch, Textarea, TextInput } from "@mantine/core";
 import { type ReactNode, useState } from "react";
 import { useChange } from "../../api/queries.ts";
@@ -10,11 +10,11 @@ import { VisibleText } from "../../parts/words/told.tsx";
 import { type ArgumentField, argumentsOf, fieldsOf, initialOf, objectOf } from "./argument-fields.ts";
 import { ToolResult } from "./tool-result.tsx";
 
-/** All arguments as one text. */
+/** The name of the field that holds all arguments as JSON. */
 const whole = "arguments";
-/** Servers answer earlier, or the gateway ends the call. */
+/** The server or the gateway ends a call earlier than this. */
 const maxMs = 600_000;
-/** A name may be long, and have nowhere to break. */
+/** A long name may have no place to break. */
 const breaking = { label: { overflowWrap: "anywhere" }, description: { overflowWrap: "anywhere" } } as const;
 
 export function ToolTest({ tool }: { tool: Listed }) {

@@ -1,4 +1,4 @@
-// One tool as its server describes it: what it says of itself, what it takes, and a call to try it.
+// One tool as its server describes it: its description, its parameters and a test call.
 import { Group, Stack, Text } from "@mantine/core";
 import { isCut, isObject, type Listed, ownName, serverOf } from "../../api/tools.ts";
 import { MoreSettings } from "../../parts/editing/more-settings.tsx";
@@ -54,7 +54,7 @@ export function ToolView({ tool }: { tool: Listed }) {
   );
 }
 
-/** Hints are what the server claims: nothing here depends on them. */
+/** Hints are claims of the server; no check depends on them. */
 export function Hints({ annotations }: Pick<Listed, "annotations">) {
   const hints = hintsOf(annotations);
   if (hints.length === 0) return null;

@@ -1,4 +1,4 @@
-// The page Tools: what one may use of all servers, the own accounts there, each tool to be read and tried, and how clients get them.
+// The page Tools: the user's tools at all MCP servers, the connected accounts, test calls, and client setup.
 import { Stack } from "@mantine/core";
 import { PlugIcon, SearchIcon } from "@primer/octicons-react";
 import { useSearchParams } from "wouter";

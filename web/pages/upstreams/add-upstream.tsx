@@ -1,4 +1,4 @@
-// Adds a model server: its address is tested first, and the models that it has are shown before it is saved.
+// Adds a model server: tests its address and shows its models before saving.
 import { TextInput } from "@mantine/core";
 import { useState } from "react";
 import { useSearchParams } from "wouter";
@@ -23,7 +23,7 @@ import {
 import { staleWithUpstreams, upstreamsPath } from "./upstream-paths.ts";
 
 interface AddUpstreamProps {
-  /** Names that there are. */
+  /** The names of existing model servers. */
   taken: readonly string[];
   close(): void;
   done(upstream: Upstream): void;
@@ -50,7 +50,7 @@ export function AddUpstream({ taken, close, done }: AddUpstreamProps) {
     leave: done,
     said: (upstream) => `${upstream.name} was added with ${counted(upstream.models, "model")}.`,
   });
-  // Not what an address, a key or another API gave that was changed meanwhile.
+  // A result for an earlier address, key or API is not shown.
   const tested = JSON.stringify(test.variables) === JSON.stringify(server) ? test.data : undefined;
   const submit = () => {
     if (!tested) {

@@ -1,4 +1,4 @@
-// Changes a model server that was added here.
+// Changes a model server that was added in the dashboard.
 import { Checkbox, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { call } from "../../api/client.ts";

@@ -1,6 +1,6 @@
-// A name for a model server, from its address.
+// Suggests a name for a model server from its address.
 
-/** A name as the server takes it, and not one of those that are taken. */
+/** Returns an unused name in the server's syntax. */
 export function suggestedName(url: string, taken: readonly string[]): string {
   const host = URL.canParse(url) ? new URL(url) : undefined;
   const words = host ? `${host.hostname}${host.port === "" ? "" : `-${host.port}`}` : "";

@@ -1,4 +1,4 @@
-// What came of a test: the models that the server has, or what went wrong.
+// The result of a test: the server's models, or the error.
 import { Alert, Code, Group, ScrollArea, Text } from "@mantine/core";
 import { AlertIcon, CheckCircleIcon } from "@primer/octicons-react";
 import type { UpstreamTest } from "../../api/types.ts";

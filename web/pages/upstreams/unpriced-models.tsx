@@ -1,4 +1,4 @@
-// Where models of an upstream have no price: that it is so, and the way to set one.
+// A notice about an upstream's models without a price, with a link to set one.
 import { Alert } from "@mantine/core";
 import { InfoIcon } from "@primer/octicons-react";
 import { useRead } from "../../api/queries.ts";

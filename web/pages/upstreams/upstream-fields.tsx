@@ -1,4 +1,4 @@
-// The settings of a model server that are asked for when it is added and when it is changed.
+// The settings of a model server, for adding and for changing one.
 import { Group, MultiSelect, NativeSelect, PasswordInput, Switch, TextInput } from "@mantine/core";
 import type { ApiFailure } from "../../api/client.ts";
 import type { Upstream } from "../../api/types.ts";
@@ -14,18 +14,18 @@ interface UpstreamSettings {
   environments: string[];
   timeoutSeconds: TypedNumber;
   idleSeconds: TypedNumber;
-  /** Empty: measured. */
+  /** Empty means that the limit is measured. */
   most: TypedNumber;
   api: Upstream["api"];
-  /** Where there are none, it is asked what it has. */
+  /** If empty, the server is asked for its models. */
   apis: string[];
-  /** Empty: the usual one of its API. */
+  /** Empty means the API's default header. */
   keyHeader: string;
-  /** Written as in an address, without the question mark. */
+  /** Query parameters as in an address, without the question mark. */
   query: string;
   cacheSalt: boolean;
   priority: boolean;
-  /** Empty: as usual. */
+  /** Empty means the default. */
   identifiers: string;
 }
 
@@ -52,7 +52,7 @@ export function settingsOf(upstream: Upstream): UpstreamSettings {
   };
 }
 
-/** How it is spoken to, which a test of it needs as well. */
+/** Returns the settings of the connection, which a test needs as well. */
 export function speechToWire(settings: UpstreamSettings) {
   const { api, apis, keyHeader, query, cacheSalt, priority, identifiers } = settings;
   return {
@@ -208,7 +208,7 @@ function IsolationFields({ settings, error, change }: SpeechFieldsProps) {
 interface MoreFieldsProps {
   settings: UpstreamSettings;
   error: ApiFailure | null;
-  /** Whether they are shown from the start. */
+  /** Whether the fields are expanded from the start. */
   shown?: boolean;
   change(settings: UpstreamSettings): void;
 }

@@ -1,4 +1,4 @@
-// How a model server does, and where its entry comes from, in words.
+// Texts for a model server: its state, and the source of its entry.
 import type { Upstream } from "../../api/types.ts";
 import { State, type StateKind } from "../../parts/words/state.tsx";
 
@@ -14,7 +14,7 @@ export function UpstreamState({ upstream: { state, running } }: { upstream: Upst
   return <State kind={kind}>{state === "draining" && running === 0 ? "Drained" : word}</State>;
 }
 
-/** The formats of conversations. */
+/** The names of the API formats. */
 export const apiNames: Record<Upstream["apis"][number], string> = {
   chat: "chat completions",
   responses: "Responses",
@@ -30,12 +30,12 @@ export const sourceNames: Record<Upstream["source"], string> = {
   node: "Node",
 };
 
-/** Its address, or where it is without one. */
+/** Returns the server's address, or where it runs if it has none. */
 export function addressOf({ url, source }: Upstream): string {
   return url ?? (source === "node" ? "through a node" : "in this server");
 }
 
-/** Why it cannot be changed here; of those that can, nothing. */
+/** Why an upstream is read-only in the dashboard; undefined if it can be changed. */
 export const readOnlyText: Record<Upstream["source"], string | undefined> = {
   "built-in": "This engine is part of the server. You can only drain it here.",
   command: "Headrace starts this engine, as set under engine in headrace.yaml. You can only drain it here.",

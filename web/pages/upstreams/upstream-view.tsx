@@ -1,4 +1,4 @@
-// How one model server does, its settings, a test, and what may be done about it.
+// One model server: its state, settings, test and actions.
 import { Alert, Group, Stack, Title } from "@mantine/core";
 import { AlertIcon, BeakerIcon, InfoIcon, PencilIcon, PlusIcon } from "@primer/octicons-react";
 import { useState } from "react";

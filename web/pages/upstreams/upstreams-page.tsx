@@ -1,4 +1,4 @@
-// The page Upstreams: the model servers, how each does, and one of them in a drawer, named by the address.
+// The page Upstreams: the model servers with their state, and one server in a drawer, named by the address.
 import { Text } from "@mantine/core";
 import { useSearchParams } from "wouter";
 import { useList } from "../../api/queries.ts";

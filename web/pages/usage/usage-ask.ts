@@ -1,4 +1,4 @@
-// What the address of the explorer asks for: a span of time, the size of its buckets, the groups, and what is left out.
+// The query in the explorer's address: the time span, bucket size, grouping and filters.
 import type { Environment } from "../../api/client.ts";
 import { bucketStart, type UsageAsk, type UsageBucket, type UsageGroup, usageGroups } from "../../api/usage.ts";
 import { oneOf } from "../../parts/page/address.ts";
@@ -27,17 +27,17 @@ export const groupTitles: Readonly<Record<UsageGroup, string>> = {
 };
 
 export const bucketNames = ["auto", "hour", "day", "month"] as const;
-/** More hours than these are more than a screen has dots. */
+/** Hourly buckets of a longer span would exceed the pixels of a screen. */
 const maxHours = 93 * day;
 const roughly: Readonly<Record<UsageBucket, number>> = { hour: 3_600, day, month: 31 * day };
 
 export interface Asked extends UsageAsk {
   range: RangeName;
-  /** The span by its days, the last one included, as YYYY-MM-DD of UTC. */
+  /** The first and last day of the span, as YYYY-MM-DD in UTC. */
   days: { from: string; to: string };
   metric: MetricName;
   hoursFit: boolean;
-  /** What is wrong with the dates. */
+  /** The error of the dates. */
   problem: string | undefined;
 }
 
@@ -67,7 +67,7 @@ export function groupText(groups: readonly UsageGroup[]): string {
   return groups.length === 0 ? "none" : groups.join(",");
 }
 
-/** Days of UTC, as buckets are. */
+/** Returns days in UTC, because buckets are in UTC. */
 function datesOf({ from, to }: Said, nowSeconds: number) {
   const today = bucketStart("day", nowSeconds);
   const last = parsed(to) ?? today;

@@ -1,4 +1,4 @@
-// Reads what the explorer asks for: the sums of all by bucket, which are always whole, and the groups, as many as there is room for.
+// Loads the explorer's data: complete totals by bucket, and as many groups as fit.
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import type { ApiFailure } from "../../api/client.ts";
 import { useSliced } from "../../api/queries.ts";
@@ -6,21 +6,21 @@ import { nowSeconds } from "../../api/server-time.ts";
 import { useSession } from "../../api/session.tsx";
 import { bucketStarts, byBucket, loadUsage, type UsageAsk, type UsageRow } from "../../api/usage.ts";
 
-/** What a page shows and sorts without delay. */
+/** The most rows that a page shows and sorts without delay. */
 const maxRows = 10_000;
 
 export interface Explored {
   ask: UsageAsk;
   times: number[];
   totals: UsageRow[];
-  /** By bucket and group; the totals where there is no group. */
+  /** The rows by bucket and group; the totals if there is no grouping. */
   rows: UsageRow[];
   cut: boolean;
   /** Unix seconds. */
   now: number;
 }
 
-/** `askOf` is called again as time goes on; what it gives is the same for the same `text`. */
+/** `askAt` is called again as time passes; it must return the same query for the same `text`. */
 export function useExplored(text: string, askAt: (nowSeconds: number) => UsageAsk, enabled: boolean) {
   const { environment } = useSession();
   const read = useQuery<Explored, ApiFailure>({

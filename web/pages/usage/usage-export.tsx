@@ -1,4 +1,4 @@
-// What the explorer asks for as a file, read from the same endpoint: CSV as the server writes it, or JSON.
+// Exports the explorer's data from the same endpoint: CSV from the server, or JSON.
 import { Menu } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { DownloadIcon } from "@primer/octicons-react";
@@ -10,10 +10,10 @@ import { download } from "../../parts/page/download.ts";
 import { count } from "../../parts/words/figures.ts";
 import { dateText } from "./usage-ask.ts";
 
-/** The most rows of a JSON file, which is put together here; CSV has all rows there are. */
+/** The most rows of a JSON file, which is built in the browser; CSV has no limit. */
 const maxRows = 200_000;
 
-/** `ask`: undefined as long as nothing is shown that could be exported. */
+/** `ask` is undefined while there is nothing to export. */
 export function UsageExport({ ask }: { ask: UsageAsk | undefined }) {
   const [progress, setProgress] = useState<number>();
   const save = async (kind: "csv" | "json") => {
@@ -59,7 +59,7 @@ interface Exported {
   cut: boolean;
 }
 
-/** The files of several environments, one after the other, under the head of the first. */
+/** Joins the CSV files of several environments under one header row. */
 async function csvOf(ask: UsageAsk): Promise<Exported> {
   const texts: string[] = [];
   for (const environment of ask.environments ?? [undefined]) {

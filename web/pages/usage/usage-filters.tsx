@@ -1,4 +1,4 @@
-// What the explorer shows: time, groups, and one model, key, app or tag alone.
+// The filters of the explorer: time, grouping, and a single model, key, app or tag.
 import { Chip, Group, Paper, SimpleGrid, Text, TextInput } from "@mantine/core";
 import { useRead } from "../../api/queries.ts";
 import { nowSeconds } from "../../api/server-time.ts";
@@ -17,7 +17,7 @@ const bucketTitles = { auto: "Automatic", hour: "Hour", day: "Day", month: "Mont
 
 interface UsageFiltersProps {
   asked: Asked;
-  /** The parameter of the address. */
+  /** The bucket parameter in the page's address. */
   bucket: string;
   change(changes: Readonly<Record<string, string>>): void;
   keyName(id: string): string;

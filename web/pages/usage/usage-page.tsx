@@ -197,7 +197,7 @@ function Totals({ sum, mean, unpriced }: TotalsProps) {
 
 const maxNames = 2;
 
-/** Title, figure and note; what models without a price used is no part of it. */
+/** Returns the title, figure and note; usage of models without a price is not included. */
 function spendOf(sum: ReturnType<typeof sumOf>, { names, isAllThatIsFree }: Unpriced): [string, string, string] {
   const { requests, cost } = sum;
   if (requests === 0) return ["Spend", money(cost), ""];

@@ -1,4 +1,4 @@
-// The figures of the explorer as a table of any length: a row for each group, or for each step of time as well.
+// The explorer's data as a table of any length, with a row per group or per group and bucket.
 import { Anchor, Group, Text, UnstyledButton } from "@mantine/core";
 import { ChevronDownIcon, ChevronUpIcon } from "@primer/octicons-react";
 import { useMemo } from "react";
@@ -24,11 +24,11 @@ interface UsageTableProps {
   bucket: UsageBucket;
   byTime: boolean;
   unpriced: Unpriced;
-  /** A column's name, with a minus in front for the most first. */
+  /** A column's name; a leading minus means descending. */
   sort: string;
   nameOf(group: UsageGroup, id: string | null): string;
   changeSort(sort: string): void;
-  /** Shows this alone. */
+  /** Filters to this group alone. */
   choose(group: UsageGroup, id: string): void;
 }
 
@@ -40,7 +40,7 @@ interface Figure {
   wideOnly?: boolean;
 }
 
-/** `model`: where the row is of one. */
+/** `model` is set if the row belongs to one. */
 function spendText(sum: Figures, model: string | null | undefined, unpriced: Unpriced): string {
   if (sum.cost > 0) return money(sum.cost);
   const isKnown = model && unpriced.names.includes(model);

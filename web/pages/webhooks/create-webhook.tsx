@@ -1,4 +1,4 @@
-// The dialog that makes a webhook and then shows its secret, once.
+// The dialog that creates a webhook and then shows its secret once.
 import { Button, Group, Stack, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { call } from "../../api/client.ts";
@@ -91,7 +91,7 @@ function WebhookForm({ kind, creation, close }: WebhookFormProps) {
 }
 
 function Made({ secret, done }: { secret: string; done(): void }) {
-  // What copies comes first; nobody ends this by one Enter too many.
+  // The copy button has the focus, so that a stray Enter does not close the dialog.
   const firstButton = useFirstButton();
   return (
     <Stack ref={firstButton}>

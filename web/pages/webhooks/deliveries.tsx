@@ -1,4 +1,4 @@
-// What was delivered to a webhook lately, and what came of each attempt.
+// The recent deliveries of a webhook, with the result of each attempt.
 import { List, Skeleton, Stack } from "@mantine/core";
 import { useRead } from "../../api/queries.ts";
 import type { WebhookAttempt, WebhookDelivery, WebhookDeliveryList } from "../../api/types.ts";

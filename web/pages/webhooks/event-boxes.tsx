@@ -1,4 +1,4 @@
-// Which events a webhook gets: none chosen means all.
+// Chooses the events of a webhook; none means all.
 import { Checkbox, Stack } from "@mantine/core";
 import { type EventType, eventMeanings, type WebhookKind } from "./webhook-kind.ts";
 

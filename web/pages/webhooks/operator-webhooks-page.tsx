@@ -1,4 +1,4 @@
-// The page of the operators' webhooks: the addresses that are told when an upstream or a node is away.
+// The page of the operators' webhooks, which report that an upstream or a node is unreachable.
 import { operatorsOnly } from "../../parts/page/operators-only.tsx";
 import { ofOperators } from "./webhook-kind.ts";
 import { Webhooks } from "./webhooks.tsx";

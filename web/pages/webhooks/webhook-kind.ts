@@ -1,12 +1,12 @@
-// Whose webhooks a page shows: the account's, or the operators'; and what either may be told, in words.
+// The two kinds of webhooks, the account's and the operators', with their event types in words.
 import type { Webhook } from "../../api/types.ts";
 
 export type EventType = Webhook["events"][number];
 
 export interface WebhookKind {
-  /** Where the API has them. */
+  /** The API path of the webhooks. */
   path: string;
-  /** The types that they may get. */
+  /** The event types of this kind. */
   types: readonly EventType[];
 }
 

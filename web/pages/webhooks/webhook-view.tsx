@@ -1,4 +1,4 @@
-// One webhook: what it gets, what came of it, and what may be done about it.
+// One webhook: its events, deliveries and actions.
 import { Alert, Group, Stack } from "@mantine/core";
 import { AlertIcon, PaperAirplaneIcon } from "@primer/octicons-react";
 import { call } from "../../api/client.ts";

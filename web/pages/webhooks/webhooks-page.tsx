@@ -1,4 +1,4 @@
-// The page Webhooks of an account: the addresses that are told of its quotas, keys and failing requests.
+// The page Webhooks of an account, which report quotas, keys and failing requests.
 import { useSession } from "../../api/session.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
 import { Page } from "../../parts/page/page.tsx";

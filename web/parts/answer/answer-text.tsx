@@ -1,4 +1,5 @@
-// The text of an answer as it was meant: headings, lists, tables and code, made of elements of our own, never of HTML that came.
+// Renders an answer's Markdown: headings, lists, tables and code become React elements; HTML in the answer is never
+// rendered.
 import { Anchor, Code, Group, Stack, Table, Text } from "@mantine/core";
 import { memo, useState } from "react";
 import { ScrollRegion } from "../page/scroll-region.tsx";
@@ -7,7 +8,7 @@ import { SmallNote } from "../words/note.tsx";
 import { type Inline, inlineOf } from "./inline-text.ts";
 import { type Block, BlockReader, cellsOf, type Item, itemsOf } from "./text-blocks.ts";
 
-/** Quotes within quotes; deeper ones are shown with their marks. */
+/** The deepest nesting of quotes; deeper quotes keep their marks. */
 const deepest = 4;
 
 export function AnswerText({ text, depth = 0 }: { text: string; depth?: number }) {
@@ -21,7 +22,7 @@ export function AnswerText({ text, depth = 0 }: { text: string; depth?: number }
   );
 }
 
-/** Drawn again only while it grows, however long the answer is. */
+/** Memoized: a block is rendered again only while it grows. */
 const BlockView = memo(function BlockView({ kind, text, language, level, depth }: Block & { depth: number }) {
   if (kind === "code") return <CodeBlock text={text} language={language} />;
   if (kind === "rule") return <hr />;
@@ -35,7 +36,7 @@ const BlockView = memo(function BlockView({ kind, text, language, level, depth }
     );
   }
   if (kind === "heading") {
-    // Not a heading of the page, whose outline it would tear apart for who listens.
+    // A heading of an answer is no heading element, which would disturb the page's outline for screen readers.
     return (
       <Text size={level < 3 ? "md" : "sm"} fw={700}>
         <InlineView text={text} />

@@ -1,7 +1,8 @@
-// The marks within a paragraph: bold, italic, struck, code and links. Each character is looked at a bounded number of times.
+// Parses inline Markdown: bold, italic, strikethrough, code and links. Each character is visited a bounded number of
+// times.
 
 interface Within {
-  /** Where it ends, which tells it from the others beside it. */
+  /** The end position, which serves as the React key. */
   at: number;
 }
 interface Words extends Within {
@@ -22,12 +23,12 @@ export type Inline = Words | Marked | Link;
 type Mark = "**" | "__" | "~~" | "*" | "_";
 const kinds = { "**": "strong", __: "strong", "~~": "del", "*": "em", _: "em" } as const satisfies Record<Mark, string>;
 
-/** What may be open at once; further marks stay as they are written. */
+/** The most marks open at once; further marks stay literal. */
 const deepest = 12;
-/** A backslash takes the meaning of these away. */
+/** The characters that a backslash escapes. */
 const escapable = /[\\`*_~[\]()#+\-.!|>]/;
 const address = /https?:\/\/[^\s<>"'`\])}|]{1,500}/y;
-/** Nothing but the web and mail: no script, and nothing of this server's own. */
+/** Links lead to http, https and mailto only: never to scripts or this server's own paths. */
 const target = /\]\(((?:https?:\/\/|mailto:)[^\s()<>]{1,500})\)/y;
 
 interface Open {
@@ -105,7 +106,7 @@ class Reader {
     }
     const before = this.#text[this.#at - 1] ?? " ";
     const after = this.#text[this.#at + mark.length] ?? " ";
-    // An underscore within a word is one, as in a name of a variable.
+    // An underscore within a word is literal, as in a variable's name.
     const isInWord = char === "_" && /[\p{L}\p{N}]/u.test(before) && /[\p{L}\p{N}]/u.test(after);
     const index = this.#open.findLastIndex((one) => one.mark === mark);
     if (!isInWord && index >= 0 && !/\s/.test(before)) {
@@ -146,7 +147,7 @@ class Reader {
   #bareAddress(): boolean {
     address.lastIndex = this.#at;
     const [found] = address.exec(this.#text) ?? [];
-    // Within the text of a link it is that text.
+    // Links do not nest: within a link's text the bracket is literal.
     if (found === undefined || this.#open.some(({ mark }) => mark === "[")) return false;
     const href = found.replace(/[.,;:!?*_]{1,20}$/, "");
     this.#at += href.length;
@@ -155,7 +156,7 @@ class Reader {
     return true;
   }
 
-  /** What was opened and never closed is text. */
+  /** Marks that are never closed are literal text. */
   #giveUpLast(): void {
     this.#flush();
     const last = this.#open.pop();
@@ -178,7 +179,7 @@ class Reader {
   }
 }
 
-/** For each run of backticks that opens code, where the run of the same length is that closes it. */
+/** Maps each run of backticks that opens code to the next run of the same length. */
 function codeEndsOf(text: string): Map<number, number> {
   const ends = new Map<number, number>();
   const next = new Map<number, number>();

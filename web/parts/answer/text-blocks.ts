@@ -1,28 +1,28 @@
-// Divides an answer into blocks as CommonMark and GitHub's tables have them; all of it stays text, and nothing is HTML.
+// Splits an answer into blocks by CommonMark and GitHub's tables; HTML stays text.
 
 export type BlockKind = "text" | "code" | "heading" | "list" | "table" | "quote" | "rule";
 
 export interface Block {
   kind: BlockKind;
-  /** The text as it was written, without the marks of a heading, quote or fence. */
+  /** The text without the marks of a heading, quote or fence. */
   text: string;
-  /** The language of code, as the fence says; else empty. */
+  /** The language of a code block from its fence; else empty. */
   language: string;
   /** The level of a heading, from 1 to 6; else 0. */
   level: number;
-  /** Where its first line begins, which tells it from the others as the text grows. */
+  /** The position of the first line, which identifies the block while the text grows. */
   at: number;
 }
 
 const fenceMark = /^ {0,3}(`{3,}(?=[^`]*$)|~{3,})\s*([^\s`]*)/;
 const itemMark = /^ *(?:[-*+]|\d{1,9}[.)])(?: |$)/;
 
-/** A fence that is still open reaches to the end: the answer may be in the middle of it. */
+/** An open fence reaches to the end, because the answer may still be streaming. */
 export function blocksOf(text: string): Block[] {
   return new BlockReader().read(text);
 }
 
-/** Reads a text that grows: what stood before its last block is not looked at again. */
+/** Parses a growing text; finished blocks are not parsed again. */
 export class BlockReader {
   #text = "";
   #blocks: Block[] = [];
@@ -41,7 +41,7 @@ class Division {
   readonly #text: string;
   readonly #blocks: Block[] = [];
   #at: number;
-  /** The lines of the block that is being read. */
+  /** The lines of the current block. */
   #lines: string[] = [];
   #kind: BlockKind = "text";
   #start = 0;
@@ -73,7 +73,7 @@ class Division {
     const heading = headingOf(line);
     if (mark !== undefined) this.#code(mark, language, start);
     else if (line.trim() === "") {
-      // A list may go on behind an empty line.
+      // An empty line may stand between a list's items.
       if (this.#kind === "list") this.#blanks++;
       else this.#close();
     } else if (heading) this.#whole({ kind: "heading", language: "", ...heading, at: start });
@@ -92,7 +92,7 @@ class Division {
 
   #isOfList(line: string): boolean {
     if (itemMark.test(line)) return this.#kind === "list" || !/^ {4}/.test(line);
-    // What goes on with an item stands below its text, or follows without an empty line.
+    // A continuation line is indented below its item, or follows without an empty line.
     return this.#kind === "list" && (this.#blanks === 0 || line.startsWith("  "));
   }
 
@@ -142,12 +142,12 @@ function isRule(line: string): boolean {
   return marks.length >= 3 && "-*_".includes(marks[0] ?? " ") && marks === (marks[0] ?? "").repeat(marks.length);
 }
 
-/** The line below the heads of a table. */
+/** Reports whether a line is the delimiter row of a table. */
 function isTableRule(line: string): boolean {
   return line.includes("|") && cellsOf(line).every((cell) => /^:?-+:?$/.test(cell));
 }
 
-/** The cells of one line of a table; a bar behind a backslash belongs to its cell. */
+/** Returns the cells of a table row; an escaped bar belongs to its cell. */
 export function cellsOf(line: string): string[] {
   const bare = line
     .trim()
@@ -157,17 +157,17 @@ export function cellsOf(line: string): string[] {
 }
 
 export interface Item {
-  /** Its line within the list. */
+  /** The item's line number within the list. */
   at: number;
   text: string;
-  /** Undefined where it has a dot and no number. */
+  /** Undefined for a bullet. */
   number: number | undefined;
   items: Item[];
 }
 
 const deepest = 8;
 
-/** The items of a list: those that are further in than the one before are its own. */
+/** Returns the items of a list; deeper indented items become children of the item before them. */
 export function itemsOf(text: string): Item[] {
   const top: Item[] = [];
   const open: { indent: number; item: Item }[] = [];

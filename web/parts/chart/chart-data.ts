@@ -1,19 +1,19 @@
-// Figures of a chart as the library that draws it takes them.
+// Converts a chart's series into the data format of uPlot.
 import type UPlot from "uplot";
 import { type ChartBucket, endOf } from "./chart-time.ts";
 
 export interface Series {
   label: string;
-  /** One for each time; null where nothing is known. */
+  /** One value per time; null means unknown. */
   values: readonly (number | null)[];
-  /** Which of the colours; by its place among the series unless said. -1: grey, for what is left over. */
+  /** The index of the color, by default the series' position. -1 is grey, for the remaining groups. */
   color?: number | undefined;
 }
 
 export type ChartKind = "line" | "stack";
 
 export interface Plotted {
-  /** Unix seconds, rising: of moments, or where each bucket starts. */
+  /** Unix seconds, ascending: moments, or the starts of the buckets. */
   times: readonly number[];
   bucket: ChartBucket | undefined;
   series: readonly Series[];
@@ -21,12 +21,14 @@ export interface Plotted {
   hidden: ReadonlySet<string>;
 }
 
-/** A bucket is drawn in its middle, between the marks of its start and end. */
+/** Returns the positions of the points: a bucket is drawn in the middle of its time. */
 export function offsets({ times, bucket }: Pick<Plotted, "times" | "bucket">): number[] {
   return bucket === undefined ? [...times] : times.map((time) => (time + endOf(bucket, time)) / 2);
 }
 
-/** Stacked: each series is drawn as the sum of those behind it, the tallest first. Hidden ones have no part in it. */
+/**
+ * In a stacked chart each series is the sum of itself and those below, drawn tallest first. Hidden series are left out.
+ */
 export function drawn(plotted: Plotted): UPlot.AlignedData {
   const { times, series, kind, hidden } = plotted;
   const nothing = times.map(() => null);
@@ -43,14 +45,14 @@ export function drawn(plotted: Plotted): UPlot.AlignedData {
   return [offsets(plotted), ...stacked.reverse()];
 }
 
-/** The span from the first bucket's start to the last one's end. */
+/** Returns the start of the first bucket and the end of the last. */
 export function edges({ times, bucket }: Pick<Plotted, "times" | "bucket">): [number, number] {
   const first = times[0] ?? 0;
   const last = times.at(-1) ?? first;
   return bucket === undefined ? [first, Math.max(last, first + 1)] : [first, endOf(bucket, last)];
 }
 
-/** Points that no line leads to or from, and which would not be seen. */
+/** Returns the points without neighbors, which need a dot because no line shows them. */
 export function lonely(values: ArrayLike<number | null | undefined>): number[] {
   const isKnown = (index: number) => values[index] !== null && values[index] !== undefined;
   const found: number[] = [];

@@ -1,4 +1,4 @@
-// The names of a chart's series, each a switch that shows or hides it.
+// The legend of a chart; each name shows or hides its series.
 import { Group, Text, UnstyledButton, useComputedColorScheme } from "@mantine/core";
 import { chartColor, chartDash } from "../../theme.ts";
 import type { ChartKind, Series } from "./chart-data.ts";
@@ -51,7 +51,7 @@ export function Swatch({ scheme, color, hollow }: { scheme: "light" | "dark"; co
   );
 }
 
-/** A piece of the line as the chart draws it, dashes included. */
+/** A sample of the series' line, with its dashes. */
 function LineSwatch({ scheme, color }: { scheme: "light" | "dark"; color: number }) {
   return (
     <svg className="chart-line-swatch" width="24" height="10" aria-hidden="true">

@@ -1,4 +1,4 @@
-// The drawing of a chart: read by pointer or by arrow keys, which tell the same to who sees it and to who hears it.
+// The plot of a chart. Pointer and arrow keys choose a time, whose values are shown and announced.
 import { useComputedColorScheme } from "@mantine/core";
 import { type KeyboardEvent, useEffect, useRef, useState } from "react";
 import type UPlot from "uplot";
@@ -11,15 +11,15 @@ import { useIsNear, whenItsTurn } from "./chart-turn.ts";
 interface PictureProps extends Plotted {
   title: string;
   format(value: number): string;
-  /** Marks at whole numbers only. */
+  /** Axis marks are whole numbers only. */
   whole: boolean;
   height: number;
   width: number;
-  /** Unix seconds until when the last bucket is known, where it is not over. */
+  /** The Unix seconds up to which an unfinished last bucket has data. */
   until: number | undefined;
-  /** Which time is read; undefined: none. */
+  /** The index of the chosen time; undefined if none. */
   index: number | undefined;
-  /** Read here, and not on another chart of the page. */
+  /** True if the user chooses the time in this chart rather than in another of the page. */
   isReader: boolean;
   read(index: number | undefined): void;
 }
@@ -55,9 +55,9 @@ export function ChartPicture(props: PictureProps) {
   useEffect(() => plot.current?.setData(drawn(now.current)), [times, series, kind, hidden, bucket]);
   const at = index === undefined ? undefined : offsets({ times, bucket })[index];
   useEffect(() => {
-    // One that was destroyed is not drawn on.
+    // A destroyed plot must not be drawn.
     if (!shown || shown !== plot.current || (shown.cursor.idx ?? undefined) === index) return;
-    // Without telling of it: it is from there that this is known.
+    // The cursor moves without an event, because the event would choose the same time again.
     shown.setCursor(at === undefined ? { left: -10, top: -10 } : { left: shown.valToPos(at, "x"), top: 0 }, false);
   }, [shown, index, at]);
   const ratio = globalThis.devicePixelRatio || 1;
@@ -92,7 +92,7 @@ export function ChartPicture(props: PictureProps) {
   );
 }
 
-/** -1: nothing any more; undefined: the key is for somebody else. */
+/** -1 clears the choice; undefined means that the key is not handled. */
 function movedBy(key: string, index: number | undefined, length: number): number | undefined {
   const last = length - 1;
   if (last < 0) return undefined;
@@ -146,7 +146,7 @@ function optionsOf(
       {
         ...{ stroke: text, font, grid: { show: false }, ticks: { stroke: line, size: 5 }, size: 40, gap: 4, space: 76 },
         incrs: stepsOf(bucket),
-        // One at the very end would be cut off.
+        // A mark at the very edge would be cut off, so it is left out.
         values: (plot, splits, _axis, _space, step) =>
           axisLabels(splits, step, bucket).map((label, at) =>
             (splits[at] ?? 0) >= (plot.scales["x"]?.max ?? 0) ? "" : label,
@@ -175,7 +175,8 @@ function optionsOf(
     hooks: {
       setCursor: [
         ({ cursor: { event, idx } }) => {
-          // It is told of each drawing, too, and where the pointer was last: what arrow keys read since stays.
+          // The hook also runs for each redraw with the last pointer position; such an event must not undo the arrow
+          // keys.
           if (!event || event === heard) return;
           heard = event;
           now.current.read(idx ?? undefined);

@@ -1,4 +1,4 @@
-// What a chart says of one time: beside the pointer for who sees it, and as a sentence for who hears it.
+// The values of a chart at one time: next to the pointer, and as a sentence for screen readers.
 import { Group, Paper, Text } from "@mantine/core";
 import type { Plotted } from "./chart-data.ts";
 import { Swatch } from "./chart-legend.tsx";
@@ -54,7 +54,7 @@ export function ChartReadout(props: ChartReadoutProps) {
   );
 }
 
-/** The values of one time, in a sentence. */
+/** Returns the values at one time as a sentence. */
 export function spoken(read: Read): string {
   const { index, format, kind } = read;
   const lines = linesOf(read);
@@ -64,7 +64,7 @@ export function spoken(read: Read): string {
   return `${headOf(read, index)}: ${said.length === 0 ? "nothing" : said.join(", ")}`;
 }
 
-/** In a stack what is nothing is left out, unless all is. */
+/** In a stacked chart zero values are left out, unless all are zero. */
 function linesOf({ series, hidden, kind, index }: Read) {
   const lines = series
     .map(({ label, values, color }, at) => ({ label, value: values[index] ?? null, color: color ?? at }))

@@ -1,4 +1,4 @@
-// The figures of a chart as a table, newest first, for who prefers one or cannot see the picture.
+// The figures of a chart as a table, newest first, for screen readers and readers who prefer tables.
 import { Table } from "@mantine/core";
 import { ScrollRegion } from "../page/scroll-region.tsx";
 import type { Plotted } from "./chart-data.ts";
@@ -10,7 +10,7 @@ interface ChartTableProps extends Pick<Plotted, "times" | "bucket" | "series"> {
   height: number;
 }
 
-/** More rows than anybody reads here; all there are can be had from the page Usage. */
+/** The most rows of the table; the page Usage can export all. */
 const maxRows = 400;
 
 export function ChartTable({ title, times, bucket, series, format, height }: ChartTableProps) {

@@ -1,9 +1,9 @@
-// Times of a chart as its axis and its reading have them: hours in the reader's zone, days and months in UTC, as they are counted.
+// Formats a chart's times: hours in the reader's zone, days and months in UTC, as usage is counted.
 import { bucketEnd, type UsageBucket } from "../../api/usage.ts";
 import { at } from "../words/figures.ts";
 import { timeFormat } from "../words/formats.ts";
 
-/** A bucket of the server, or so many seconds where a page put several together. */
+/** A bucket of the API, or a length in seconds if the page merged buckets. */
 export type ChartBucket = UsageBucket | number;
 
 export function endOf(bucket: ChartBucket, start: number): number {
@@ -37,12 +37,12 @@ export function isUtc(bucket: ChartBucket | undefined): boolean {
   return bucket === "day" || bucket === "month";
 }
 
-/** Whether what is said of days in UTC says something else than the reader's clock. */
+/** Reports whether the reader's time zone differs from UTC. */
 export function isReaderElsewhere(): boolean {
   return new Date().getTimezoneOffset() !== 0;
 }
 
-/** What a bucket, or without one a moment, is called when it is read. */
+/** Returns the name of a bucket, or of a moment if there are no buckets. */
 export function nameOfTime(seconds: number, bucket: ChartBucket | undefined): string {
   const ms = seconds * 1000;
   if (bucket === "month") return wholeMonth().format(ms);
@@ -51,7 +51,7 @@ export function nameOfTime(seconds: number, bucket: ChartBucket | undefined): st
   return `${at(seconds)} – ${clock().format(endOf(bucket, seconds) * 1000)}`;
 }
 
-/** Labels of the marks of an axis: a line of times or days, and below it where a day or year begins. */
+/** Returns two-line labels of an axis: times or days, and below them the start of a day or year. */
 export function axisLabels(splits: readonly number[], step: number, bucket: ChartBucket | undefined): string[] {
   const { day, month, year } = formats[isUtc(bucket) ? "utc" : "local"];
   let before = "";
@@ -69,13 +69,13 @@ export function axisLabels(splits: readonly number[], step: number, bucket: Char
   });
 }
 
-/** Whose local hours are those of the reader's clock, or of UTC for what is counted by UTC's days. */
+/** Returns a date whose local fields are the reader's time, or UTC for buckets of days. */
 export function dateOf(seconds: number, bucket: ChartBucket | undefined): Date {
   const date = new Date(seconds * 1000);
   return isUtc(bucket) ? new Date(date.getTime() + date.getTimezoneOffset() * 60_000) : date;
 }
 
-/** Distances between marks, in seconds: none within a bucket. */
+/** Returns the allowed distances between marks in seconds, none shorter than a bucket. */
 export function stepsOf(bucket: ChartBucket | undefined): number[] {
   const day = 86_400;
   const hours = [3_600, 7_200, 10_800, 21_600, 43_200];

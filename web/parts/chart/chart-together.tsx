@@ -1,11 +1,11 @@
-// Charts of one page that show the same time: where one is read, the others are read with it.
+// Synchronizes the charts of a page: the chosen time is shown in all of them.
 import { createContext, type ReactNode, useContext, useMemo, useState } from "react";
 
 interface Reading {
-  /** Unix seconds of what is read; undefined: nothing. */
+  /** The chosen time in Unix seconds; undefined if none. */
   time: number | undefined;
   read(time: number | undefined): void;
-  /** The one that is being read, which alone shows its figures beside the pointer. */
+  /** The chart in which the user chooses; only this chart shows values beside the pointer. */
   reader: string | undefined;
   setReader(id: string | undefined): void;
 }
@@ -23,7 +23,7 @@ function useNewReading(): Reading {
   return useMemo(() => ({ time, read, reader, setReader }), [time, reader]);
 }
 
-/** Shared with the other charts where there are others; its own otherwise. */
+/** Returns the shared state of the page's charts, or a chart's own state outside such a group. */
 export function useReading(): Reading {
   const own = useNewReading();
   return useContext(Context) ?? own;

@@ -1,11 +1,11 @@
-// When a chart is drawn: once it is near to being seen, and one after the other, so that several do not hold the page up.
+// Schedules the drawing of charts: when one comes near the viewport, and one per task, to keep the page responsive.
 import { type RefObject, useEffect, useState } from "react";
 import type UPlot from "uplot";
 
-/** Pixels around the window. */
+/** The margin around the viewport, in pixels. */
 const nearBy = 300;
 
-/** From when on it was near once. */
+/** Becomes true once the box has come near the viewport, and stays true. */
 export function useIsNear(box: RefObject<HTMLElement | null>): boolean {
   const [isNear, setNear] = useState(false);
   useEffect(() => {
@@ -25,7 +25,7 @@ export function useIsNear(box: RefObject<HTMLElement | null>): boolean {
 
 let lastTurn: Promise<unknown> = Promise.resolve();
 
-/** Calls `draw` with the library that draws, in a task of its own. What is given gives that up. */
+/** Calls `draw` with uPlot in a task of its own. Returns a function that cancels this. */
 export function whenItsTurn(draw: (Plot: typeof UPlot) => void): () => void {
   let isWanted = true;
   const loaded = import("./plot.ts");
@@ -35,7 +35,7 @@ export function whenItsTurn(draw: (Plot: typeof UPlot) => void): () => void {
       const { Plot } = await loaded;
       if (isWanted) draw(Plot);
     })
-    // A file that did not come: the figures are there as a table and by the arrow keys, and the next chart tries anew.
+    // If uPlot cannot be loaded, the table and the arrow keys still work, and the next chart tries again.
     .catch(() => undefined);
   return () => {
     isWanted = false;

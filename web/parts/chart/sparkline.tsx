@@ -1,4 +1,4 @@
-// A row's figures over time as a small picture; the cell says the sum beside it.
+// A row's figures over time as a small chart, beside the cell's sum.
 
 interface SparklineProps {
   values: readonly number[];
@@ -6,7 +6,7 @@ interface SparklineProps {
   height?: number;
 }
 
-/** Only a picture, which screen readers pass over: write beside it what it comes to. */
+/** Hidden from screen readers: write the total beside it. */
 export function Sparkline({ values, width = 96, height = 24 }: SparklineProps) {
   const most = Math.max(...values, 1e-9);
   const step = width / Math.max(1, values.length);

@@ -1,13 +1,13 @@
-// One bar of parts that together are a whole, in the colours of charts; the words beside it say the same.
+// A bar of parts that add up to a whole, in the charts' colors; the text beside it says the same.
 import { useComputedColorScheme } from "@mantine/core";
 import { chartColor } from "../../theme.ts";
 import { Swatch } from "./chart-legend.tsx";
 
 interface StackedBarProps {
-  /** What it shows, in words. */
+  /** The description for screen readers. */
   label: string;
   parts: readonly { name: string; size: number; color: number }[];
-  /** What of the whole none of the parts is, of which it tells apart what is taken by others. */
+  /** The part of the whole that belongs to others, as opposed to free space. */
   others: number;
   whole: number;
 }
@@ -25,7 +25,7 @@ export function StackedBar({ label, parts, others, whole }: StackedBarProps) {
   );
 }
 
-/** The colour of one of its parts, beside the name of that. */
+/** The color of a part, next to the part's name. */
 export function BarSwatch({ color }: { color: number }) {
   return <Swatch scheme={useColors()} color={color} />;
 }

@@ -1,4 +1,4 @@
-// Figures over time: lines or stacked bars, read by pointer or arrow keys, and as a table by who prefers one.
+// A chart over time: lines or stacked bars, readable by pointer, arrow keys, or as a table.
 import { ActionIcon, Box, Group, Paper, Text } from "@mantine/core";
 import { useElementSize } from "@mantine/hooks";
 import { GraphIcon, TableIcon } from "@primer/octicons-react";
@@ -16,28 +16,28 @@ export { ChartsTogether } from "./chart-together.tsx";
 
 interface TimeChartProps {
   title: string;
-  /** Unix seconds, rising: of moments, or where each bucket starts. */
+  /** Unix seconds, ascending: moments, or the starts of the buckets. */
   times: readonly number[];
-  /** What one value is of; moments where it is left out. Days and months are those of UTC. */
+  /** The bucket of each value; undefined for moments. Days and months are in UTC. */
   bucket?: ChartBucket | undefined;
   series: readonly Series[];
   kind: "line" | "stack";
-  /** How a value is written. */
+  /** Formats a value. */
   format(value: number): string;
-  /** Things are counted: the axis has whole numbers only. */
+  /** If true, the axis has whole numbers only, for counts. */
   whole?: boolean;
   height?: number;
-  /** Unix seconds; set where the last bucket is not over yet. */
+  /** Unix seconds; set if the last bucket is not complete yet. */
   until?: number | undefined;
-  /** Beside the title, such as the sum of all. */
+  /** Content beside the title, such as the total. */
   aside?: ReactNode;
-  /** Instead of an empty picture. */
+  /** Content in place of an empty chart. */
   empty?: ReactNode;
 }
 
 const none: ReadonlySet<string> = new Set();
 
-/** Drawn again only when something of its own changed: `series` and `times` have to be the same as long as they are equal. */
+/** Memoized: `series` and `times` must keep their identity as long as they are equal. */
 export const TimeChart = memo(function TimeChart(props: TimeChartProps) {
   const { title, times, bucket, series, kind, format, whole = false, height = 200, until, aside, empty } = props;
   const [asTable, setAsTable] = useState(false);

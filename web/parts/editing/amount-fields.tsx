@@ -1,23 +1,23 @@
-// Amounts of limits, each of which may be limited, not limited, or left to what else says it.
+// Fields for amounts of limits: each limited, unlimited, or inherited.
 import { Group, NativeSelect, NumberInput } from "@mantine/core";
 import type { ApiFailure } from "../../api/client.ts";
 import type { LimitAmount } from "../../api/limit-amounts.ts";
 import { problemOf } from "./field-problem.ts";
 import type { TypedNumber } from "./typed-number.ts";
 
-/** `inherit`: as something else says, such as the tier. */
+/** `inherit` takes the value from elsewhere, such as the tier. */
 interface Amount {
   how: "inherit" | "unlimited" | "own";
-  /** Where `how` is `own`; empty while nothing is typed. */
+  /** The value if `how` is `own`; empty while nothing is typed. */
   value: TypedNumber;
 }
 
 interface AmountFieldsProps<Name extends LimitAmount["wire"]> {
   of: readonly (LimitAmount & { wire: Name })[];
-  /** What is in force where one inherits; left out where nothing can be inherited. */
+  /** The inherited value in words; absent if nothing can be inherited. */
   inherits?: string;
   amounts: Record<Name, Amount>;
-  /** What the server said of what was sent. */
+  /** The server's error for the last request. */
   error: ApiFailure | null;
   change(amounts: Record<Name, Amount>): void;
 }
@@ -65,7 +65,7 @@ export function AmountFields<Name extends LimitAmount["wire"]>(props: AmountFiel
   });
 }
 
-/** `limit`: null is no limit, as in the API. */
+/** A `limit` of null means no limit, as in the API. */
 export function amountOf(limit: number | null): Amount {
   return limit === null ? { how: "unlimited", value: "" } : { how: "own", value: limit };
 }
@@ -74,7 +74,7 @@ export function limitOf({ how, value }: Amount): number | null {
   return how === "own" ? Number(value) : null;
 }
 
-/** `override`: null is to inherit, as in the API. */
+/** An `override` of null means inherited, as in the API. */
 export function amountOfOverride(override: number | "unlimited" | null): Amount {
   if (override === null) return { how: "inherit", value: "" };
   return override === "unlimited" ? { how: "unlimited", value: "" } : { how: "own", value: override };

@@ -1,8 +1,8 @@
-// A choice of one among several, whose options are drawn once the keyboard or a pointer has come to it.
+// A select field whose options are rendered once the field gets the focus or the pointer.
 import { Select, type SelectProps } from "@mantine/core";
 import { useState } from "react";
 
-/** The library draws all options of each as the page comes, hidden, and measures where they would be shown. */
+/** Mantine would render the options of all select fields with the page, hidden, and measure them. */
 export function Choice({ onFocus, ...select }: SelectProps) {
   const [isNear, setNear] = useState(false);
   return (

@@ -1,4 +1,4 @@
-// A dialog before something that cannot be taken back: what ends, for whom, and the button that says what it does.
+// A confirmation dialog: what will end, for whom, and a button named after the action.
 import { Button, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
 import { useCallbackRef } from "@mantine/hooks";
 import { type ReactNode, useEffect, useState } from "react";
@@ -9,30 +9,30 @@ import { Failure } from "../page/failure.tsx";
 interface ConfirmProps {
   opened: boolean;
   title: string;
-  /** What will happen. */
+  /** The consequences of the action. */
   children: ReactNode;
-  /** A verb and its object: "Revoke the key". */
+  /** The action as verb and object: "Revoke the key". */
   action: string;
-  /** The text of the button that changes nothing. */
+  /** The text of the cancel button. */
   stay?: string;
-  /** While it is busy that button and the cross lead out, too: what goes on is stopped by them. */
+  /** If true, the cancel button and the cross work while the action runs, and stop it. */
   canStop?: boolean;
-  /** False for what can be taken back: then the button is not red. */
+  /** False if the action can be undone; the button is then not red. */
   final?: boolean;
-  /** To be typed first, for what many depend on. */
+  /** A text to type before the action, for objects that many depend on. */
   typed?: string;
   busy: boolean;
   error: ApiFailure | null;
-  /** False where the element that had the focus goes as well. */
+  /** False if the element that had the focus disappears too. */
   returnFocus?: boolean;
   confirm(): void;
   close(): void;
 }
 
-/** What Escape does in the question that is open. */
+/** The Escape handler of the open dialog. */
 let onEscape: (() => void) | undefined;
 
-// Before the library hears of it, which would close the drawer below as well.
+// The listener captures, because Mantine would also close the drawer below.
 window.addEventListener(
   "keydown",
   (event) => {
@@ -44,7 +44,7 @@ window.addEventListener(
 );
 
 export function Confirm({ opened, title, canStop = false, returnFocus = true, close, ...props }: ConfirmProps) {
-  // What is asked of the server can no longer be taken back.
+  // A request that was sent cannot be taken back, so the dialog stays.
   const isHeld = props.busy && !canStop;
   const stay = useCallbackRef(() => {
     if (!isHeld) close();
@@ -74,7 +74,7 @@ interface QuestionProps extends Omit<ConfirmProps, "opened" | "title" | "canStop
   isHeld: boolean;
 }
 
-/** What was typed ends with the dialog. */
+/** A component of its own, so that the typed text is dropped with the dialog. */
 function Question(props: QuestionProps) {
   const { children, action, stay = "Cancel", final = true, typed, busy, isHeld, error, confirm, close } = props;
   const [text, setText] = useState("");

@@ -1,4 +1,4 @@
-// Lets something finish what it has, and gives it nothing new, after a question; or gives it requests again.
+// Drains something after a confirmation: running work finishes and no new work arrives; or ends the draining.
 import { Button, Text } from "@mantine/core";
 import { DownloadIcon, PlayIcon } from "@primer/octicons-react";
 import type { ReactNode } from "react";
@@ -11,14 +11,14 @@ import { useQuestion } from "./question.ts";
 interface DrainingProps {
   name: string;
   isDraining: boolean;
-  /** How many requests run on it. */
+  /** The number of running requests. */
   running: number;
   /** Paths whose answers the change makes stale. */
   stale: readonly string[];
   change(isDraining: boolean): Promise<unknown>;
-  /** What it is drained for: "so that you can update or stop it". */
+  /** The purpose of the draining: "so that you can update or stop it". */
   purpose: string;
-  /** Where requests go meanwhile, and until when it stays so. */
+  /** Where requests go meanwhile, and how long the draining lasts. */
   children: ReactNode;
 }
 

@@ -1,4 +1,4 @@
-// The environments whose keys may use something.
+// Checkboxes for the environments whose keys may use something.
 import { Checkbox, Group } from "@mantine/core";
 import type { Environment } from "../../api/client.ts";
 import { allEnvironments, environmentChoices } from "../words/environments.ts";
@@ -7,7 +7,7 @@ interface EnvironmentBoxesProps {
   label?: string;
   description?: string;
   value: readonly string[];
-  /** Whether none may be chosen. */
+  /** Whether the choice may be empty. */
   mayBeEmpty?: boolean;
   error: string | undefined;
   change(environments: Environment[]): void;

@@ -1,4 +1,4 @@
-// A dialog with a long form: as large as the screen on a phone, and left only after a question once something was typed.
+// A dialog with a long form: full screen on a phone, with a question before edited text is discarded.
 import { Modal } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import type { ReactNode } from "react";

@@ -1,11 +1,11 @@
-// A drawer that shows something and lets it be changed: it closes only after a question once something was typed.
+// A drawer with a form: it asks before edited text is discarded.
 import { Drawer } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useDiscarding } from "./discarding.tsx";
 import { useLast } from "./use-last.ts";
 
 interface FormDrawerProps<Shown> {
-  /** What it shows, also while it closes; null or undefined where it is closed. */
+  /** The record on display, also while the drawer closes; null or undefined if the drawer is closed. */
   of: Shown | null | undefined;
   title(shown: Shown): string;
   size?: "lg" | "32rem";

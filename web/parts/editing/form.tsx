@@ -1,4 +1,4 @@
-// A form as dialogs and drawers have it: fields, what the server refused that is about none of them, and the buttons.
+// A form of a dialog or drawer: the fields, errors of the server about none of them, and the buttons.
 import { Button, Group, Stack } from "@mantine/core";
 import { type ReactNode, type Ref, useState } from "react";
 import type { ApiFailure } from "../../api/client.ts";
@@ -9,20 +9,20 @@ import { problemBeside } from "./field-problem.ts";
 
 interface FormProps {
   ref?: Ref<HTMLFormElement>;
-  /** The change that the form asks for. */
+  /** The change that the form sends. */
   sending: { isPending: boolean; error: ApiFailure | null };
-  /** Fields that show what the server said of them, as the API names them. */
+  /** The API names of fields that show their own errors. */
   fields?: readonly string[];
-  /** The title of what is shown beside the fields. */
+  /** The title of an error about no field. */
   failed?: string;
   children: ReactNode;
-  /** The text of the button that sends it. */
+  /** The text of the submit button. */
   action: string;
   disabled?: boolean;
   submit(): void;
-  /** Left out where there is nothing to go back to. */
+  /** Absent if there is nothing to return to. */
   cancel?: () => void;
-  /** Nobody leaves while it is sent: what is made would be lost. */
+  /** If true, the dialog cannot be left while sending, because the created secret would be lost. */
   isHeld?: boolean;
   gap?: "lg";
   noValidate?: boolean;
@@ -33,7 +33,7 @@ interface FormProps {
 export function Form(props: FormProps) {
   const { ref, sending, fields = [], failed, children, action, disabled = false, submit, cancel } = props;
   const { isHeld = false, gap = "md", noValidate = false, isEdited = false } = props;
-  // A draft does not know of text that is typed and not added yet, nor of what a form keeps beside its draft.
+  // Covers text that is typed but not added yet, and state that a form keeps outside its draft.
   const [isTouched, setTouched] = useState(false);
   // Without a way back there is nothing to discard.
   const leave = useEdited(cancel !== undefined && (isEdited || isTouched));

@@ -1,4 +1,4 @@
-// A folded part of a form behind a button: it opens by itself where one of its fields is wrong.
+// A collapsible section of a form, which opens by itself if one of its fields has an error.
 import { Button, Collapse, Group, Stack, Text } from "@mantine/core";
 import { ChevronDownIcon, ChevronUpIcon } from "@primer/octicons-react";
 import { type ReactNode, useId, useState } from "react";
@@ -8,7 +8,7 @@ interface MoreSettingsProps {
   label?: string;
   /** A line that names the values set in the section. */
   summary?: string;
-  /** Whether they are shown from the start. */
+  /** Whether the section is open from the start. */
   shown?: boolean;
   hasProblem: boolean;
   children: ReactNode;
@@ -23,7 +23,7 @@ export function MoreSettings({
 }: MoreSettingsProps) {
   const [isOpen, setOpen] = useState(shown);
   const summaryId = useId();
-  // It stays open after the problem, which ends with the next attempt.
+  // The section stays open after the error is gone.
   if (hasProblem && !isOpen) setOpen(true);
   return (
     // A browser that refuses to send a form can show why only where the invalid field is visible.

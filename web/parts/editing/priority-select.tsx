@@ -1,4 +1,4 @@
-// How urgent requests may be, of a key or of the accounts of a tier.
+// The priority of requests, of a key or of a tier's accounts.
 import { NativeSelect } from "@mantine/core";
 import type { Tier } from "../../api/types.ts";
 
@@ -7,7 +7,7 @@ type Priority = Tier["priority"];
 interface PrioritySelectProps {
   label: string;
   description: string;
-  /** How it is called that none is set; left out: one has to be. */
+  /** The label for no priority; if absent, a priority is required. */
   unset?: string;
   value: Priority | null;
   error: string | undefined;

@@ -1,4 +1,4 @@
-// A change that is made once somebody has said yes to it: what is asked about, and what its dialog has to know.
+// A change with a confirmation dialog: its subject, and the dialog's properties.
 import { useState } from "react";
 import { type NotifiedChangeOptions, useNotifiedChange } from "./told-change.ts";
 
@@ -22,9 +22,9 @@ export function useQuestion<About = void, Answer = unknown>(
   const opened = asked?.isOpen ?? false;
   return {
     about: asked?.about,
-    /** Forgets what was answered, such as a secret. */
+    /** Forgets the answer, such as a secret. */
     forget: reset,
-    /** Changes it without a question. */
+    /** Sends the change without a confirmation. */
     change: mutate,
     ask(about: About) {
       reset();

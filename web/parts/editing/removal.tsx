@@ -1,4 +1,4 @@
-// A button that removes what is shown, after a question that says what ends with it.
+// A button that deletes the shown record after a confirmation.
 import { TrashIcon } from "@primer/octicons-react";
 import type { ReactNode } from "react";
 import { call } from "../../api/client.ts";
@@ -8,19 +8,19 @@ import { useQuestion } from "./question.ts";
 
 interface RemovalProps {
   name: string;
-  /** Where the API has it. */
+  /** The API path of the record. */
   path: string;
-  /** Paths whose answers it makes stale. */
+  /** Paths whose answers the deletion makes stale. */
   stale: readonly string[];
-  /** The text of the button that asks. */
+  /** The text of the button that opens the confirmation. */
   label?: string;
-  /** The text of the button that removes: "Remove the node". */
+  /** The text of the confirming button: "Remove the node". */
   action: string;
-  /** What will happen. */
+  /** The consequences of the deletion. */
   children: ReactNode;
-  /** Said once it is removed. */
+  /** The notification after the deletion. */
   done: string;
-  /** Ends the showing of it. */
+  /** Closes the record's view. */
   close(): void;
 }
 

@@ -1,6 +1,6 @@
-// Texts of a field for several, of which one may have been pasted as many.
+// Splits pasted texts of a field for several values.
 
-/** What was typed or pasted as one text may be several. */
+/** A typed or pasted text may hold several values. */
 export function separate(texts: readonly string[]): string[] {
   return [...new Set(texts.flatMap((text) => text.split(/[\s,;]+/)).filter((text) => text !== ""))];
 }

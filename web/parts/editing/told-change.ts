@@ -1,9 +1,9 @@
-// A change of the server whose success is told in a corner of the page.
+// A change whose success is shown as a notification.
 import { notifications } from "@mantine/notifications";
 import { type ChangeOptions, useChange } from "../../api/queries.ts";
 
 export interface NotifiedChangeOptions<Given, Answer> extends ChangeOptions<Given, Answer> {
-  /** A whole sentence for who asked for the change; left out where what follows tells enough. */
+  /** Returns the notification, a full sentence; absent if the page itself shows the success. */
   said?(answer: Answer, given: Given): string;
 }
 

@@ -1,9 +1,9 @@
-// A number as its field has it while somebody types: set anew before it is finished, `1.` would lose its point.
+// The state of a number field while typing: a parsed number would turn `1.` into `1`.
 
-/** Text where it is not, or not only, a number yet; empty where nothing is typed. */
+/** A string while the text is incomplete; empty if nothing is typed. */
 export type TypedNumber = number | string;
 
-/** Null where nothing is typed; NaN, which is never sent, where it is no number, such as a lone point. */
+/** Returns null for an empty field, and NaN, which is never sent, for a text that is no number. */
 export function numberOf(typed: TypedNumber): number | null {
   return typed === "" ? null : Number(typed);
 }

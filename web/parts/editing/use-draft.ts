@@ -1,15 +1,15 @@
-// A form for something's settings: what is in it, what is wrong with it, and the field to which the keyboard goes then.
+// The state of a settings form: its draft, its errors, and the field that gets the focus.
 import { useState } from "react";
 import type { ApiFailure } from "../../api/client.ts";
 import { problemOf } from "./field-problem.ts";
 import { focusFirstProblem, useFirstProblem } from "./use-first-problem.ts";
 
 interface Kind<Draft, Field extends string> {
-  /** The names that the API gives them. */
+  /** The API's names of the fields. */
   fields: readonly Field[];
-  /** What can be said before it is sent. */
+  /** Returns the errors that are known before sending. */
   errorsOf(draft: Draft): Partial<Record<Field, string>>;
-  /** What the server says of a field, where that is not plain enough as it is. */
+  /** Returns the server's error about a field, if it needs plainer words. */
   serverProblem?(error: ApiFailure | null, field: Field, draft: Draft): string | undefined;
 }
 
@@ -19,7 +19,7 @@ interface Sending {
   reset(): void;
 }
 
-/** `sending`: what becomes of it at the server, whose refusal is about what was sent, and ends with the next change. */
+/** `sending` is the request of the form; its error is shown until the next change. */
 export function useDraft<Draft extends object, Field extends string>(
   { fields, errorsOf, serverProblem = problemOf }: Kind<Draft, Field>,
   initial: Draft,
@@ -32,7 +32,7 @@ export function useDraft<Draft extends object, Field extends string>(
   const ref = useFirstProblem(...fields.map(errorOf));
   return {
     draft,
-    /** Properties of `Form`. */
+    /** The properties for `Form`. */
     form: { ref, fields, sending, noValidate: true, isEdited: JSON.stringify(draft) !== JSON.stringify(first) },
     errorOf,
     change(part: Partial<Draft>) {
@@ -44,7 +44,7 @@ export function useDraft<Draft extends object, Field extends string>(
       const errors = errorsOf(draft);
       setFound(errors);
       if (Object.keys(errors).length === 0) send(draft);
-      // Also where the same is wrong as before, of which nothing is drawn anew.
+      // Focuses also if the errors are the same as before, when nothing renders.
       else setTimeout(() => focusFirstProblem(ref.current));
     },
   };

@@ -1,7 +1,7 @@
-// Takes the keyboard to the first button of what a dialog shows next: the form that had it is gone.
+// Focuses the first button of a dialog's next step, because the form that had the focus is gone.
 import { useEffect, useRef } from "react";
 
-/** Gives what its place is to be known by. */
+/** Returns the ref of the step's container. */
 export function useFirstButton() {
   const container = useRef<HTMLDivElement>(null);
   useEffect(() => container.current?.querySelector("button")?.focus(), []);

@@ -1,7 +1,7 @@
-// Takes the keyboard to the first field of a form that is wrong, once that is said there.
+// Focuses the first invalid field of a form once the errors are shown.
 import { useEffect, useRef } from "react";
 
-/** What is wrong with each field, if anything. Gives what the form is to be known by. */
+/** Takes the error of each field, if any. Returns the form's ref. */
 export function useFirstProblem(...problems: readonly (string | undefined)[]) {
   const form = useRef<HTMLFormElement>(null);
   const all = problems.filter(Boolean).join("\n");

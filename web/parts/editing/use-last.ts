@@ -1,7 +1,7 @@
-// What a dialog was about, for while it closes.
+// Keeps a dialog's subject while the dialog closes.
 import { useState } from "react";
 
-/** The value, or where there is none now the one before. */
+/** Returns the value, or the previous value if there is none now. */
 export function useLast<Value extends string | object>(value: Value | null | undefined): Value | undefined {
   const [last, setLast] = useState(value ?? undefined);
   if (value !== null && value !== undefined && value !== last) setLast(value);

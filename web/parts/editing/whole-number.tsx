@@ -1,4 +1,4 @@
-// A field for a whole number of at least one, without buttons that count up and down.
+// A field for a positive whole number, without step buttons.
 import { NumberInput, type NumberInputProps } from "@mantine/core";
 
 export function WholeNumber(props: NumberInputProps) {

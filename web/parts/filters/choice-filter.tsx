@@ -1,16 +1,16 @@
-// The choice of one among many by its name, or of all.
+// A filter that selects one of many entries by name, or all.
 import type { SelectProps } from "@mantine/core";
 import { Choice } from "../editing/choice.tsx";
 import { replaceOnTyping } from "./replace-on-typing.ts";
 
 interface ChoiceFilterProps extends Pick<SelectProps, "data" | "filter" | "onSearchChange"> {
   label: string;
-  /** Empty: all. */
+  /** Empty means all. */
   value: string;
   choose(value: string): void;
-  /** What is chosen where nothing is, and what the button is called that leads back to it. */
+  /** The placeholder for all, and the label of the button that returns to all. */
   all: { short: string; long: string };
-  /** Where nothing has the name that was typed. */
+  /** The text if no entry matches. */
   nothing: string;
 }
 

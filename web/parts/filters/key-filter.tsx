@@ -1,4 +1,4 @@
-// The choice of one key among however many: searched for by the server as somebody types.
+// A filter that selects one of any number of keys; the server searches while the user types.
 import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
 import { useRead } from "../../api/queries.ts";
@@ -8,7 +8,7 @@ import { ChoiceFilter } from "./choice-filter.tsx";
 interface KeyFilterProps {
   value: string | undefined;
   nameOf(id: string): string;
-  /** Empty: all. */
+  /** An empty id means all. */
   choose(id: string): void;
 }
 
@@ -26,7 +26,7 @@ export function KeyFilter({ value, nameOf, choose }: KeyFilterProps) {
       data={[...names].map(([id, label]) => ({ value: id, label }))}
       all={{ short: "All", long: "All keys" }}
       nothing="No matching key"
-      // The server has searched already, also by what a label does not show.
+      // The server has already filtered, also by fields that the label does not show.
       filter={({ options }) => options}
       onSearchChange={setText}
     />

@@ -1,17 +1,17 @@
-// The choice of one model among those that may be used; one that is in the address may be gone by now.
+// A filter that selects one of the available models; the address may name a model that is gone.
 import { useRead } from "../../api/queries.ts";
 import type { ModelList } from "../../api/types.ts";
 import { ChoiceFilter } from "./choice-filter.tsx";
 
 interface ModelFilterProps {
-  /** Empty: all. */
+  /** Empty means all. */
   value: string;
   choose(id: string): void;
 }
 
 export function ModelFilter({ value, choose }: ModelFilterProps) {
   const models = useRead<ModelList>("/v1/models");
-  // What was asked for by an alias counts as the model's own.
+  // Requests for an alias count as requests for its model.
   const listed = models.data?.data.filter(({ alias_of: model }) => model === undefined) ?? [];
   const ids = new Set([...(value ? [value] : []), ...listed.map(({ id }) => id)]);
   return (

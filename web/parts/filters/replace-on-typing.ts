@@ -1,9 +1,9 @@
-// A field that is searched by typing: what is typed takes the place of what was chosen, rather than being added to it.
+// Makes typing in a search field replace the chosen text instead of extending it.
 import type { SyntheticEvent } from "react";
 
 function selectAll({ currentTarget }: SyntheticEvent<HTMLInputElement>): void {
   currentTarget.select();
 }
 
-/** By a click as well: the browser puts its cursor into the text behind the focus. */
+/** A click also selects the text, because the browser places its cursor after the focus event. */
 export const replaceOnTyping = { onFocus: selectAll, onClick: selectAll } as const;

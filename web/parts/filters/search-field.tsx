@@ -1,4 +1,4 @@
-// A search that is told when somebody pauses, and keeps what they type meanwhile.
+// A search field that reports its text when the user pauses.
 import { TextInput, type TextInputProps } from "@mantine/core";
 import { useDebouncedCallback } from "@mantine/hooks";
 import { useEffect, useRef, useState } from "react";
@@ -9,13 +9,13 @@ interface SearchFieldProps
   extends Pick<TextInputProps, "label" | "aria-label" | "placeholder" | "leftSection" | "size" | "w" | "maxLength"> {
   value: string;
   change(text: string): void;
-  /** What is left out of what was typed. */
+  /** Removes parts of the typed text. */
   cleaned?: (text: string) => string;
 }
 
 export function SearchField({ value, change, cleaned, ...props }: SearchFieldProps) {
   const [text, setText] = useState(value);
-  // What was told last: another value came from elsewhere, such as the menu.
+  // The last reported text, which tells a value from elsewhere, such as the menu, from the user's own.
   const sent = useRef(value);
   const send = useDebouncedCallback((wanted: string) => {
     sent.current = wanted;

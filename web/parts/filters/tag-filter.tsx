@@ -1,4 +1,4 @@
-// The choice of one tag among those that were used lately; one that is in the address may be older.
+// A filter that selects one of the recently used tags; the address may name an older tag.
 import { useState } from "react";
 import { useRead } from "../../api/queries.ts";
 import type { UsageReport } from "../../api/types.ts";
@@ -6,13 +6,13 @@ import { firstDay } from "../../api/usage.ts";
 import { ChoiceFilter } from "./choice-filter.tsx";
 
 interface TagFilterProps {
-  /** Empty: all. */
+  /** Empty means all. */
   value: string;
   choose(tag: string): void;
 }
 
 const recentDays = 31;
-/** Those of a page of the report: who has more types the rest. */
+/** The rows of one report page; users with more tags type the name. */
 const maxRows = 1_000;
 
 export function TagFilter({ value, choose }: TagFilterProps) {

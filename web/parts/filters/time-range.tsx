@@ -1,4 +1,4 @@
-// The choice of a time: the last hours or days, or from one moment to another, kept in the address.
+// A time filter: the last hours or days, or two moments, kept in the address.
 import { NativeSelect, TextInput } from "@mantine/core";
 import { useMemo } from "react";
 import { nowSeconds } from "../../api/server-time.ts";
@@ -16,7 +16,7 @@ const ranges = {
 
 type RangeName = keyof typeof ranges;
 
-/** In an address: the name of a range, or Unix seconds. All empty: any time. */
+/** The parameters in the address: the name of a range, or Unix seconds. All empty means any time. */
 interface TimeAddress {
   range: string;
   start: string;
@@ -25,13 +25,13 @@ interface TimeAddress {
 
 export const anyTime: TimeAddress = { range: "", start: "", end: "" };
 
-/** Unix seconds; from `start`, before `end`. */
+/** In Unix seconds, from `start` inclusive to `end` exclusive. */
 export interface Span {
   start?: number;
   end?: number;
 }
 
-/** The span of a range that is counted from now, to the minute, for as long as the page is open: what is asked for stays the same. */
+/** Returns the span of a relative range, computed once per page in whole minutes, so that the query stays the same. */
 export function useSpan({ range, start, end }: TimeAddress): Span {
   return useMemo(() => {
     const named = isRange(range) ? ranges[range].seconds : undefined;
@@ -83,7 +83,7 @@ interface MomentFieldProps {
   change(text: string): void;
 }
 
-/** Uncontrolled: half of a date is none, and would be taken away from under who types it. */
+/** Uncontrolled, because a partial date has no value and React would erase it while the user types. */
 function MomentField({ label, value, error, change }: MomentFieldProps) {
   const seconds = secondsOf(value);
   return (
@@ -105,7 +105,7 @@ function isRange(text: string): text is RangeName {
   return Object.hasOwn(ranges, text);
 }
 
-/** Undefined for what is no moment of these centuries, which the server would refuse. */
+/** Returns undefined for a moment outside these centuries, which the server would refuse. */
 function secondsOf(text: string): number | undefined {
   const seconds = text === "" ? Number.NaN : Number(text);
   return Number.isInteger(seconds) && seconds >= 0 && seconds < 253_402_300_800 ? seconds : undefined;

@@ -1,4 +1,4 @@
-// The invitations into an account that nobody has followed yet, and taking them back.
+// The open invitations into an account, and their withdrawal.
 import { Stack, Text, Title } from "@mantine/core";
 import { call } from "../../api/client.ts";
 import type { Listing } from "../../api/queries.ts";
@@ -14,7 +14,7 @@ import { Note, SmallNote } from "../words/note.tsx";
 import { type Role, roleNames } from "./roles.ts";
 
 interface InvitationsProps {
-  /** Where the API keeps the account's invitations. */
+  /** The API path of the account's invitations. */
   path: string;
   listing: Listing<Invitation>;
   mayTakeBack(role: Role): boolean;

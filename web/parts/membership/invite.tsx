@@ -1,4 +1,4 @@
-// The dialog that invites somebody into an account; where no mail goes out, it shows the link, once.
+// The dialog that invites a person into an account; if the server sends no mail, it shows the link once.
 import { Modal, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useState } from "react";
@@ -16,13 +16,13 @@ import { type Role, roles } from "./roles.ts";
 
 interface InviteProps {
   opened: boolean;
-  /** Where the API keeps the account's invitations. */
+  /** The API path of the account's invitations. */
   path: string;
   /** The name of the account. */
   into: string;
-  /** The role that is chosen at first. */
+  /** The preselected role. */
   usual: Role;
-  /** Roles that whoever invites may give. */
+  /** The roles that the inviting user may grant. */
   allowed?: readonly Role[];
   close(): void;
 }

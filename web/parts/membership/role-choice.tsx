@@ -1,13 +1,13 @@
-// The choice of a role, each with what it means.
+// The choice of a role, with an explanation of each.
 import { Radio, Stack } from "@mantine/core";
 import { type Role, roleMeanings, roleNames, roles } from "./roles.ts";
 
 interface RoleChoiceProps {
   value: Role;
   change(role: Role): void;
-  /** All, unless said otherwise. */
+  /** All roles by default. */
   allowed?: readonly Role[];
-  /** Why others are not. */
+  /** Why the other roles are not allowed. */
   why?: string;
   error?: string | undefined;
 }

@@ -1,9 +1,9 @@
-// The roles that members of an account have, in words.
+// The roles of an account's members, in words.
 import type { Member } from "../../api/types.ts";
 
 export type Role = Member["role"];
 
-/** Those who may most come first. */
+/** The most powerful role comes first. */
 export const roles = ["owner", "admin", "member"] as const satisfies readonly Role[];
 
 export const roleNames: Record<Role, string> = { owner: "Owner", admin: "Admin", member: "Member" };

@@ -1,8 +1,8 @@
-// What a page shows, kept in its address: a link or a reload shows the same.
+// Keeps the state of a page in its address, so that a link or a reload shows the same.
 import { useCallback, useMemo } from "react";
 import { useSearchParams } from "wouter";
 
-/** Values by name; `defaults` are left out of the address. A change takes the place of the page in the history. */
+/** Returns values by name; `defaults` are left out of the address. A change replaces the history entry. */
 export function useAddress<Name extends string>(defaults: Readonly<Record<Name, string>>) {
   const [parameters, setParameters] = useSearchParams();
   const text = parameters.toString();
@@ -31,7 +31,7 @@ export function useAddress<Name extends string>(defaults: Readonly<Record<Name, 
   return [values, change] as const;
 }
 
-/** What the address says, where it is one of these; the first otherwise. */
+/** Returns the address's value if it is one of these, else the first. */
 export function oneOf<const Value extends string>(values: readonly [Value, ...Value[]], said: string): Value {
   return values.find((value) => value === said) ?? values[0];
 }

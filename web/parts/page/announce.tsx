@@ -1,4 +1,4 @@
-// Tells who listens, and does not see, what became of something: that a page changed, that a text was copied.
+// Announces changes to screen readers, such as a new page or a copied text.
 import { VisuallyHidden } from "@mantine/core";
 import { useSyncExternalStore } from "react";
 
@@ -6,12 +6,12 @@ let said = "";
 const listeners = new Set<() => void>();
 
 export function announce(text: string): void {
-  // The same text anew is news as well.
+  // A non-breaking space makes a repeated text count as new, so that it is announced again.
   said = text === said ? `${text}\u00a0` : text;
   for (const listener of listeners) listener();
 }
 
-/** Once, outside of what changes. */
+/** Rendered once, outside of the parts that change. */
 export function Announcer() {
   const text = useSyncExternalStore(subscribe, () => said);
   return (

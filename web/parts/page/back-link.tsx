@@ -1,4 +1,4 @@
-// From one of a list back to all of it.
+// A link from one record back to its list.
 import { ArrowLeftIcon } from "@primer/octicons-react";
 import { PlainLink } from "./links.tsx";
 

@@ -1,4 +1,4 @@
-// Buttons beside the one that a page or dialog is about, and the one that adds to a list.
+// Secondary buttons, and the button that adds to a list.
 import { Button, type ButtonProps } from "@mantine/core";
 import { PlusIcon } from "@primer/octicons-react";
 import type { ComponentProps } from "react";
@@ -10,7 +10,7 @@ export function PlainButton(props: Props) {
   return <Button variant="default" {...props} />;
 }
 
-/** Reads the next page of a list, where there is one. */
+/** Loads the next page of a list, if there is one. */
 export function ShowMore<Item>({ listing }: { listing: Listing<Item> }) {
   if (!listing.hasNextPage) return null;
   return (
@@ -20,7 +20,7 @@ export function ShowMore<Item>({ listing }: { listing: Listing<Item> }) {
   );
 }
 
-/** For a row of a list and the like. */
+/** For table rows and similar small places. */
 export function SmallButton(props: Props) {
   return <Button variant="default" size="xs" {...props} />;
 }

@@ -1,9 +1,9 @@
-// Whether the browser's buttons led here: they lead to where somebody was, a link to the beginning.
+// Tells whether the browser's back or forward button led to this page, so that its scroll position is kept.
 
 let address: string | undefined;
 
-// Loaded before the router, so that this is known when a page is drawn: a window calls its listeners in their order, and
-// React draws between two of them. The second event is the router's, of each page that is opened by a link.
+// Loaded before the router, so that the flag is set when a page renders: listeners run in order of registration, and
+// React renders between two of them. The second event is the router's, for each page that a link opens.
 window.addEventListener("popstate", () => {
   address = addressHere();
 });

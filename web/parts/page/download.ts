@@ -1,4 +1,4 @@
-// A file that the page has, given to whoever looks at it.
+// Saves data of the page as a file.
 
 export function download(name: string, type: string, text: string | Blob): void {
   const address = URL.createObjectURL(new Blob([text], { type }));
@@ -6,6 +6,6 @@ export function download(name: string, type: string, text: string | Blob): void 
   link.href = address;
   link.download = name;
   link.click();
-  // Once the browser has it.
+  // The delay gives the browser time to read the file.
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }

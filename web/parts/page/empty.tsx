@@ -1,4 +1,4 @@
-// An empty list that teaches the next step.
+// An empty list with a hint at the next step.
 import { Paper, Stack, Text, Title } from "@mantine/core";
 import type { ReactNode } from "react";
 

@@ -1,4 +1,4 @@
-// An error that a person can do something about: what happened, what to do, and the id under which the server logged it.
+// An error message: what happened, what to do, and the request id for the server's log.
 import { Alert, Group, Stack, Text } from "@mantine/core";
 import type { ApiFailure } from "../../api/client.ts";
 import { SmallNote } from "../words/note.tsx";

@@ -1,4 +1,4 @@
-// One hint, drawn beside what it is about, and told as its description.
+// A tooltip, also announced as its element's description.
 import { Tooltip } from "@mantine/core";
 import { useCallback, useEffect, useId, useState, useSyncExternalStore } from "react";
 
@@ -12,7 +12,7 @@ export function Hint({ of }: HintProps) {
   const text = useText(of);
   const [placed, setPlaced] = useState<HTMLElement>();
   useEffect(() => {
-    // The library learns of its place only once it was drawn.
+    // Mantine measures the target only after the first render.
     setPlaced(of);
     of.setAttribute("aria-describedby", id);
     return () => of.removeAttribute("aria-describedby");
@@ -29,13 +29,13 @@ export function Hint({ of }: HintProps) {
   );
 }
 
-/** The text of the hint at this moment; null once what it is about is not there any more. */
+/** Returns the current text of the hint; null once its element is gone. */
 function useText(of: HTMLElement): string | null {
   const subscribe = useCallback(
     (listener: () => void) => {
       const changes = new MutationObserver(listener);
       changes.observe(of, { attributeFilter: ["data-hint"] });
-      // Told also as the element is removed.
+      // The observer also fires when the element is removed.
       const sizes = new ResizeObserver(listener);
       sizes.observe(of);
       return () => {

@@ -1,12 +1,12 @@
-// What things say of themselves to who points at them or comes to them by keyboard, at one place for all of the page.
+// Tooltips of the whole page in one component, shown on hover and on keyboard focus.
 import { useEffect, useState } from "react";
 import { useLater } from "./later.ts";
 
 const loadHint = async () => (await import("./hint.tsx")).Hint;
 
 /**
- * Shows the text of the attribute `data-hint`, which any element may have: one that nobody asks costs nothing, so that a list
- * may have hundreds. What draws it is loaded with the first.
+ * Shows the text of the attribute `data-hint`, which any element may have. Unused hints cost nothing, so a list may
+ * have hundreds. The component that renders them is loaded with the first hint.
  */
 export function Hints() {
   const [pointed, setPointed] = useState<HTMLElement>();
@@ -14,7 +14,7 @@ export function Hints() {
   useEffect(() => {
     const listening = new AbortController();
     const { signal } = listening;
-    // A finger covers what it touches, and does not leave it.
+    // Touch is ignored: a finger covers the element, and sends no leave event.
     const point = ({ target, pointerType }: PointerEvent) =>
       setPointed(pointerType === "touch" ? undefined : at(target));
     const leave = ({ relatedTarget }: PointerEvent) => relatedTarget === null && setPointed(undefined);
@@ -33,7 +33,7 @@ export function Hints() {
     return () => listening.abort();
   }, []);
   const shown = pointed ?? focused;
-  // Where it does not come there is none: nothing is said by hints alone.
+  // If the component cannot be loaded, no hint appears; no information is in hints alone.
   const { part: Hint } = useLater(shown && loadHint);
   return shown && Hint ? <Hint of={shown} /> : null;
 }

@@ -1,20 +1,20 @@
-// What is in a file of its own, loaded when it is first needed.
+// Loads a component's file when it is first needed.
 import { startTransition, useEffect, useState } from "react";
 
 export type Load<Part> = () => Promise<Part>;
 
 interface Later<Part> {
-  /** Undefined until it is there, which it is at once if it was loaded before. */
+  /** Undefined until loaded; available immediately if it was loaded before. */
   part: Part | undefined;
-  /** Why it could not be loaded. */
+  /** Why loading failed. */
   failure: { error: unknown } | undefined;
 }
 
 const loaded = new Map<Load<unknown>, unknown>();
 
 /**
- * `load`: always the same function, or undefined as long as it is not needed. Other than with `React.lazy` it is shown as soon
- * as it is there: what replaces a fallback of Suspense is held back for 300 ms.
+ * `load` must be a stable function, or undefined while the part is not needed. Unlike `React.lazy` this shows the part
+ * as soon as it is loaded: React delays the replacement of a Suspense fallback by 300 ms.
  */
 export function useLater<Part>(load: Load<Part> | undefined): Later<Part> {
   const [part, setPart] = useState(() => load && (loaded.get(load) as Part | undefined));

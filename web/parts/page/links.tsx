@@ -10,12 +10,12 @@ interface To {
   title?: string;
 }
 
-/** A part of a sentence, underlined as colour alone would not tell it from the words around. */
+/** A link within a sentence, underlined because color alone is not accessible. */
 export function TextLink(props: To) {
   return <Anchor component={Link} inherit underline="always" {...props} />;
 }
 
-/** Stands by itself. */
+/** A link outside of a sentence. */
 export function PlainLink(props: AnchorProps & To) {
   return <Anchor component={Link} size="sm" {...props} />;
 }
@@ -24,12 +24,12 @@ export function LinkButton(props: ButtonProps & To) {
   return <Button component={Link} {...props} />;
 }
 
-/** Beside the one that a page is about. */
+/** A secondary button that is a link. */
 export function PlainLinkButton(props: ButtonProps & To) {
   return <LinkButton variant="default" {...props} />;
 }
 
-/** The name of a row, which shows the row in full. */
+/** The name of a row, which opens the row's record. */
 export function NameButton({ show, children }: { show(): void; children: ReactNode }) {
   return (
     <Anchor component="button" type="button" size="sm" fw={500} ta="left" onClick={show}>

@@ -1,4 +1,4 @@
-// What to do where there is no model: operators add one, others know whom to ask.
+// Advice if there are no models: operators can add one, other users must ask an operator.
 import { useSession } from "../../api/session.tsx";
 import { environmentNames } from "../words/environments.ts";
 import { Empty } from "./empty.tsx";

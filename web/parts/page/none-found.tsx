@@ -1,4 +1,4 @@
-// Where no record of a long list is shown: not found yet, left out by filters, or none there is.
+// The state of an empty list: still searching, filtered out, or no records at all.
 import { Anchor, Button } from "@mantine/core";
 import type { ReactNode } from "react";
 import { PlainButton } from "./buttons.tsx";
@@ -6,15 +6,15 @@ import { Empty } from "./empty.tsx";
 import type { Patience } from "./patience.ts";
 
 interface NoneFoundProps {
-  /** "chat", and with an s for many. */
+  /** The singular noun, such as "chat"; an s is added for the plural. */
   what: string;
-  /** Where a search may wait to be told whether to go on. */
+  /** The paused search, if the user must decide whether to go on. */
   patience?: Patience;
-  /** Undefined where nothing is left out by filters. */
+  /** Undefined if no filter is active. */
   showAll: (() => void) | undefined;
-  /** What the filters leave, in a sentence or two. */
+  /** What the filters exclude, in a sentence or two. */
   filtered: ReactNode;
-  /** Shown where there is no record at all. */
+  /** Shown if there is no record at all. */
   children: ReactNode;
 }
 
@@ -34,7 +34,7 @@ export function NoneFound({ what, patience, showAll, filtered, children }: NoneF
   );
 }
 
-/** A link for the line that says how far a list goes. */
+/** A link that continues a paused search. */
 export function SearchFurther({ goOn }: Pick<Patience, "goOn">) {
   return (
     <Anchor component="button" type="button" inherit underline="always" onClick={goOn}>

@@ -1,11 +1,11 @@
-// What only operators see; anybody else is told so, and where to go.
+// Restricts a page to operators; other users see an explanation.
 import type { ComponentType } from "react";
 import { useSession } from "../../api/session.tsx";
 import { Empty } from "./empty.tsx";
 import { LinkButton } from "./links.tsx";
 import { Page } from "./page.tsx";
 
-/** The page for operators, which is not even drawn for others. */
+/** Wraps a page for operators, which is not even rendered for others. */
 export function operatorsOnly(title: string, Content: ComponentType): ComponentType {
   return function OperatorsPage() {
     const { isOperator } = useSession();

@@ -1,18 +1,18 @@
-// The frame of a page: its title for the tab and the heading, what it is for, and what one can do.
+// The frame of a page: the title in tab and heading, an introduction, and actions.
 import { Group, Stack, Title } from "@mantine/core";
 import { useDocumentTitle } from "@mantine/hooks";
 import { type ReactNode, useEffect } from "react";
 import { Note } from "../words/note.tsx";
 import { announce } from "./announce.tsx";
 
-/** The first page is told by the browser itself. */
+/** The browser itself announces the first page. */
 let announcedTitle: string | undefined;
-/** Titles of what is still being read are passed over. */
+/** Titles that change sooner, while a page loads, are not announced. */
 const settledMs = 150;
 
 interface PageProps {
   title: string;
-  /** One sentence for who is here for the first time. */
+  /** One sentence for new users. */
   about?: ReactNode;
   /** Buttons beside the heading. */
   actions?: ReactNode;
@@ -22,7 +22,7 @@ interface PageProps {
 export function Page({ title, about, actions, children }: PageProps) {
   useDocumentTitle(`${title} · Headrace`);
   useEffect(() => {
-    // Also where somebody goes on at once.
+    // Set even if the user leaves the page at once.
     announcedTitle ??= title;
     const timer = setTimeout(() => {
       if (announcedTitle !== title) announce(title);

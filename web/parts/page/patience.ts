@@ -1,9 +1,9 @@
-// Keeps a search through many pages from going on for ever where it finds next to nothing: it waits to be told.
+// Pauses a search that reads many pages and finds almost nothing, until the user lets it go on.
 import { useMemo, useState } from "react";
 
-/** About what a screen shows: fewer are not worth an end of the search. */
+/** About a screenful: fewer rows do not count as a result. */
 const screenRows = 20;
-/** Pages in which the server found next to nothing, before somebody is asked whether to go on. */
+/** The number of nearly empty pages after which the search pauses. */
 const pagesInVain = 40;
 
 export interface Patience {
@@ -19,7 +19,7 @@ export function usePatience(pages: readonly { data: readonly unknown[] }[] = noP
   return { isPaused: hasNextPage && inVain >= allowed, goOn: () => allow(inVain + pagesInVain) };
 }
 
-/** The last pages that together would not fill a screen. */
+/** Counts the last pages that together do not fill a screen. */
 function pagesSinceScreen(pages: readonly { data: readonly unknown[] }[]): number {
   let [rows, count] = [0, 0];
   for (const { data } of pages.toReversed()) {

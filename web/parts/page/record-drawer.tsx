@@ -1,4 +1,4 @@
-// One record of a list in full: beside the list on a wide screen, in its place on a narrow one.
+// One record of a list in full: beside the list on a wide screen, instead of it on a narrow one.
 import { Drawer, Group, Skeleton, Stack, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useLocation, useSearch } from "wouter";
@@ -9,33 +9,33 @@ import { CopyAction } from "../secrets/copy.tsx";
 import { useRoom } from "../table/room.ts";
 import { Failure } from "./failure.tsx";
 
-/** Where the dashboard shows one record of a list, for who comes with what was searched for in the address. */
+/** Returns the address of one record, with the list's current filters. */
 export function recordAddress(list: string, id: string, search: string): string {
   return withSearch(`${list}/${encodeURIComponent(id)}`, search);
 }
 
-/** What is searched for stays so behind the record that is opened. */
+/** The filters stay in the address while a record is open. */
 function withSearch(path: string, search: string): string {
   return search === "" ? path : `${path}?${search}`;
 }
 
 interface DetailsProps<Shown> {
-  /** Where the API keeps the records. */
+  /** The API path of the records. */
   path: string;
-  /** "the chat". */
+  /** The noun with its article, such as "the chat". */
   what: string;
-  /** Where there is no such record. `again` looks again, and is going on while `isBusy`. */
+  /** Rendered if there is no such record. `again` repeats the query, which runs while `isBusy`. */
   missing(again: () => unknown, isBusy: boolean): ReactNode;
   children(record: Shown, close: () => void): ReactNode;
 }
 
 interface RecordDrawerProps<Shown> extends DetailsProps<Shown> {
-  /** Null where none is open. */
+  /** Null if no record is open. */
   id: string | null;
   title: string;
-  /** CSS width on a wide screen. */
+  /** The CSS width on a wide screen. */
   width: string;
-  /** The page of the list. */
+  /** The path of the list's page. */
   list: string;
 }
 

@@ -1,8 +1,8 @@
-// A part of a page that scrolls by itself: named, and within reach of the keyboard.
+// A scrollable region with a name, which the keyboard can reach.
 import type { ComponentPropsWithRef } from "react";
 
 interface ScrollRegionProps extends Omit<ComponentPropsWithRef<"section">, "aria-label" | "tabIndex"> {
-  /** What is in it, for who hears it. */
+  /** The name for screen readers. */
   label: string;
 }
 

@@ -1,10 +1,10 @@
-// A titled part of a page or drawer, found by its heading.
+// A titled part of a page or drawer; its heading is its accessible name.
 import { Box, Group, Paper, Stack, Text, Title } from "@mantine/core";
 import { type ReactNode, useId } from "react";
 
 interface SectionProps {
   title: string;
-  /** What it is for, in a sentence. */
+  /** One sentence about the section's purpose. */
   about?: ReactNode;
   /** Buttons beside the heading. */
   actions?: ReactNode;
@@ -35,7 +35,7 @@ export function Section({ title, about, actions, children }: SectionProps) {
   );
 }
 
-/** Without a frame, as a drawer is one. */
+/** Has no frame, because the drawer is one. */
 export function DrawerPart({ title, children }: Pick<SectionProps, "title" | "children">) {
   return (
     <section>
@@ -47,7 +47,7 @@ export function DrawerPart({ title, children }: Pick<SectionProps, "title" | "ch
   );
 }
 
-/** The name of what a drawer shows, which somebody chose and may be long. */
+/** The title of a drawer: a name that a user chose and that may be long. */
 export function RecordTitle({ children }: { children: string }) {
   return (
     <Title order={2} style={{ overflowWrap: "anywhere" }}>
@@ -58,12 +58,12 @@ export function RecordTitle({ children }: { children: string }) {
 
 interface CardProps {
   title: string;
-  /** Beside the heading, such as the way to a page with more. */
+  /** Content beside the heading, such as a link to a page with more. */
   more?: ReactNode;
   children: ReactNode;
 }
 
-/** One of several that stand beside and below each other, with little room each. */
+/** A small section for grids of several. */
 export function Card({ title, more, children }: CardProps) {
   return (
     <Paper withBorder p="md" component="section" aria-label={title}>

@@ -1,4 +1,4 @@
-// Hides a page whose session has ended until its person is signed in again, and then leaves it as it was.
+// Hides a page whose session has ended until the same person signs in again, and then shows it unchanged.
 import { Anchor, Button, Group, Stack, Text, Title } from "@mantine/core";
 import { useEffect, useRef } from "react";
 import { signInPath } from "../../api/client.ts";
@@ -7,7 +7,8 @@ import { PlainButton } from "./buttons.tsx";
 
 let isShown = false;
 
-// Loaded before every dialog: each of them would hear the key and close, and what was written in it would be lost.
+// The listener is registered before those of all dialogs: each would handle Escape and close, and unsaved input would
+// be lost.
 window.addEventListener(
   "keydown",
   (event) => {
@@ -18,7 +19,7 @@ window.addEventListener(
   { capture: true },
 );
 
-/** Where the tab ends that somebody signs in with. */
+/** The page on which the sign-in tab ends. */
 const signedIn = "/signed-in";
 
 export function SessionOver({ session, problem, check }: Over) {
@@ -33,7 +34,7 @@ export function SessionOver({ session, problem, check }: Over) {
     };
   }, []);
   return (
-    // A dialog of the browser itself: nothing behind it can be seen or reached, the dialogs of the page included.
+    // A modal dialog of the browser makes everything behind it inert, including the page's own dialogs.
     <dialog
       ref={dialog}
       className="session-over"

@@ -1,15 +1,15 @@
-// The first of a list, and more of it as somebody asks: what nobody wants to see is not drawn.
+// Shows the first items of a list and more on request, so that only requested items are rendered.
 import { Stack } from "@mantine/core";
 import { type ReactNode, useState } from "react";
 import { count } from "../words/figures.ts";
 import { SmallButton } from "./buttons.tsx";
 
-/** Shown at first, and with each step. */
+/** The number of items shown at first and added with each step. */
 const step = 25;
 
 interface SomeProps<Item> {
   items: readonly Item[];
-  /** What they are, for who hears it. */
+  /** The name of the list for screen readers. */
   label: string;
   keyOf(item: Item): string;
   children(item: Item): ReactNode;

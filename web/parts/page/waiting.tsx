@@ -1,7 +1,7 @@
-// What stands in the place of a page or list that is being read.
+// A placeholder while a page or list is loading.
 import { Skeleton, Stack } from "@mantine/core";
 
-/** `heights`: of its parts, in pixels, from above. */
+/** `heights` are those of the placeholder's parts, in pixels, from the top. */
 export function Waiting({ heights, gap = "md" }: { heights: readonly number[]; gap?: "xs" | "md" }) {
   return (
     <Stack gap={gap} aria-busy="true">

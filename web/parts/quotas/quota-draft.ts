@@ -1,13 +1,13 @@
-// Quotas per window while somebody writes them: as fields hold them, what is wrong with them, and what is sent.
+// Quotas per window while they are edited: the fields' values, their errors, and the request.
 import type { ApiFailure } from "../../api/client.ts";
 import type { ApiKey } from "../../api/types.ts";
 import { numberOf, type TypedNumber } from "../editing/typed-number.ts";
 
-/** A rule as the API shows and takes it. */
+/** A quota rule in the API's form. */
 export type QuotaRule = ApiKey["quotas"][number];
 type NamedSpan = Extract<QuotaRule["per"], string>;
 
-/** A list may have as many, and no more. */
+/** The most quotas in one list. */
 export const maxQuotas = 16;
 export const maxQuotaModels = 32;
 export const maxModelPatternLength = 256;
@@ -16,22 +16,22 @@ const [minSpanSeconds, maxSpanSeconds] = [60, 31_622_400];
 const modelPattern = /^[^\s*]+\*?$/;
 
 export interface QuotaDraft {
-  /** Tells rules apart for React. */
+  /** The React key of the rule. */
   key: number;
   unit: QuotaRule["unit"];
   amount: TypedNumber;
   per: NamedSpan | "other";
-  /** Only of another span: how many, and of how many seconds each. */
+  /** The length of a custom span: the number of units, and the seconds of a unit. */
   span: TypedNumber;
   spanSeconds: number;
   window: QuotaRule["window"];
-  /** Empty where all count. */
+  /** Empty means that all models count. */
   models: string[];
-  /** Empty where it counts whatever tags a request has. */
+  /** Empty means that requests with any tags count. */
   tag: string;
-  /** An answer ends at the token where the quota is spent; it means nothing of requests. */
+  /** If true, an answer ends at the token that exhausts the quota; has no effect on quotas of requests. */
   hardStop: boolean;
-  /** What else the rule says, which stays. */
+  /** Members of the rule that the form does not show; they are kept. */
   rest: Omit<QuotaRule, "unit" | "amount" | "per" | "window" | "models" | "tag" | "hard_stop">;
 }
 
@@ -55,25 +55,27 @@ export function quotaDraftsOf(rules: readonly QuotaRule[]): QuotaDraft[] {
   );
 }
 
-/** One more, with nothing in it yet. */
+/** Returns the list with one more empty quota. */
 export function withNewQuota(drafts: readonly QuotaDraft[]): QuotaDraft[] {
   const key = Math.max(-1, ...drafts.map((one) => one.key)) + 1;
   const usual = { unit: "requests", amount: "", per: "day", window: "calendar" } as const;
   return [...drafts, { key, ...usual, span: 12, spanSeconds: 3_600, models: [], tag: "", hardStop: false, rest: {} }];
 }
 
-/** Whether the calendar has such windows. */
+/** Reports whether the calendar has windows of this length. */
 export function hasCalendar(per: QuotaDraft["per"]): boolean {
   return per !== "5h" && per !== "other";
 }
 
-/** With another span, whose usual window it gets where the one that was chosen is not to be had. */
+/**
+ * Returns the quota with another span; if the chosen window is not possible there, it gets the span's default window.
+ */
 export function withSpan(draft: QuotaDraft, per: QuotaDraft["per"]): QuotaDraft {
   if (!hasCalendar(per)) return { ...draft, per, window: "rolling" };
   return { ...draft, per, window: hasCalendar(draft.per) ? draft.window : "calendar" };
 }
 
-/** The rule as it is sent; NaN stands for what is not typed yet. */
+/** Returns the rule for the API; NaN stands for numbers that are not typed yet. */
 export function ruleOf(draft: QuotaDraft): QuotaRule {
   const { unit, amount, per, span, spanSeconds, window, models, tag, hardStop, rest } = draft;
   return {
@@ -95,12 +97,12 @@ interface Kind extends Pick<QuotaRule, "unit" | "per" | "window"> {
   tag?: string | null;
 }
 
-/** What tells a rule from the others of its list, as the server does: two of one kind would be one too many. */
+/** Returns what identifies a rule within its list, as on the server, which refuses two of the same kind. */
 export function kindOf({ unit, per, window, models, tag }: Kind): string {
   return JSON.stringify([unit, per, window, [...new Set(models ?? [])].sort(), tag ?? null]);
 }
 
-/** In the form in which the server tells of it: the place, the field, and what is wrong. */
+/** Returns the first error in the server's form: the position, the field and the fault. */
 export function quotasError(drafts: readonly QuotaDraft[]): string | undefined {
   const seen = new Set<string>();
   for (const [at, draft] of drafts.entries()) {
@@ -124,13 +126,13 @@ export function quotasError(drafts: readonly QuotaDraft[]): string | undefined {
   return undefined;
 }
 
-/** What the server says of quotas, in whole. */
+/** Returns the server's error about quotas, complete. */
 export function quotasProblemOf(error: ApiFailure | null): string | undefined {
   return error && /^quotas\b/.test(error.message) ? error.message : undefined;
 }
 
 export interface QuotaProblem {
-  /** Undefined where it is about all of them. */
+  /** Undefined if the error is about the whole list. */
   at: number | undefined;
   field: string | undefined;
   text: string;

@@ -1,4 +1,4 @@
-// The quotas per window of something, each a rule of its own: added, changed and removed within a longer form.
+// A list of quotas within a longer form: add, change and remove rules.
 import { Fieldset, Group, Stack, Text } from "@mantine/core";
 import { PlusIcon } from "@primer/octicons-react";
 import { type ReactNode, useRef, useState } from "react";
@@ -12,18 +12,18 @@ import type { UsedQuota } from "./used-quotas.tsx";
 
 interface QuotaFieldsProps {
   quotas: readonly QuotaDraft[];
-  /** What is wrong, as `quotasError` and the server tell it. */
+  /** The error, in the form of `quotasError` and of the server. */
   error: string | undefined;
-  /** Whom they bound, beside what else does. */
+  /** A text about whose requests the quotas limit, and which other limits apply. */
   about: ReactNode;
-  /** What is used of those that hold by now. */
+  /** The usage of the quotas now in force. */
   used?: readonly UsedQuota[];
   change(quotas: QuotaDraft[]): void;
 }
 
 export function QuotaFields({ quotas, error, about, used = [], change }: QuotaFieldsProps) {
   const add = useRef<HTMLButtonElement>(null);
-  // The keyboard goes to what was just added.
+  // The key of a quota that was just added and gets the focus.
   const [newest, setNewest] = useState<number>();
   const models = useRead<ModelList>("/v1/models");
   const problem = error === undefined ? undefined : readQuotaProblem(error);

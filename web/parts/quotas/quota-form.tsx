@@ -1,4 +1,4 @@
-// A form for nothing but the quotas per window of a member or an app, with what is used of each.
+// A form for the quotas of a member or an app alone, with the usage of each.
 import { type ReactNode, useState } from "react";
 import { call } from "../../api/client.ts";
 import { useRead } from "../../api/queries.ts";
@@ -21,14 +21,14 @@ interface Bounded {
 }
 
 interface QuotaFormProps {
-  /** Where they are read, with `quotas_used`, and changed. */
+  /** The API path that reads the quotas, with `quotas_used`, and changes them. */
   path: string;
   quotas: readonly QuotaRule[];
-  /** Whom they bound. */
+  /** A text about whose requests the quotas limit. */
   about: ReactNode;
   /** Paths whose answers a change makes stale. */
   stale: readonly string[];
-  /** A sentence for who changed them. */
+  /** The notification after a change. */
   said: string;
   close(): void;
 }

@@ -1,4 +1,4 @@
-// One quota per window: how much of what, per how long, by the calendar or from the first use on, for which models.
+// The fields of one quota: amount, unit, span, kind of window, and models.
 import { Group, NativeSelect, NumberInput, Paper, Switch, TagsInput, Text, TextInput } from "@mantine/core";
 import { TrashIcon } from "@primer/octicons-react";
 import { useEffect, useRef } from "react";
@@ -21,9 +21,9 @@ import { type UsedQuota, UsedQuotaMeter } from "./used-quotas.tsx";
 interface QuotaRuleFieldsProps {
   quota: QuotaDraft;
   number: number;
-  /** It was added a moment ago. */
+  /** True right after the quota was added. */
   isNew: boolean;
-  /** Ids to choose from. */
+  /** The model ids to choose from. */
   models: readonly string[];
   used: readonly UsedQuota[];
   problem: QuotaProblem | undefined;
@@ -129,7 +129,7 @@ interface WhichFieldsProps {
   set(part: Partial<QuotaDraft>): void;
 }
 
-/** Which requests it counts. */
+/** The fields that restrict which requests count. */
 function WhichFields({ quota, models, errorOf, set }: WhichFieldsProps) {
   return (
     <>
@@ -171,7 +171,7 @@ function WhichFields({ quota, models, errorOf, set }: WhichFieldsProps) {
   );
 }
 
-/** Those that have a field which shows what is wrong. */
+/** The fields that show their own errors. */
 const knownFields: ReadonlySet<string> = new Set(["amount", "unit", "per", "window", "models", "tag"]);
 
 interface OtherSpanProps {

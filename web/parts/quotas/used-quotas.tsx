@@ -1,4 +1,4 @@
-// How much of quotas per window is used and left, and when each opens, as bars; one close to its end stands out.
+// The usage of quotas as bars: used, left, and when each window resets; a nearly exhausted one stands out.
 import { Box, type BoxProps, Group, Progress, Stack, Text } from "@mantine/core";
 import type { AccountOverview } from "../../api/types.ts";
 import { ago, at, money, percent, short } from "../words/figures.ts";
@@ -8,12 +8,12 @@ import { State } from "../words/state.tsx";
 
 export type UsedQuota = AccountOverview["quotas"][number];
 
-/** From this part of a quota on it is close to its end. */
+/** The used part from which a quota counts as nearly exhausted. */
 const closePart = 0.8;
 
 interface UsedQuotasProps {
   quotas: readonly UsedQuota[];
-  /** Whether it is said whose each is. */
+  /** Whether to show whose quota each is. */
   ofMany?: boolean;
 }
 
@@ -42,7 +42,7 @@ function ownerText({ owner }: UsedQuota): string {
 
 interface UsedQuotaMeterProps extends Pick<BoxProps, "mt"> {
   quota: UsedQuota;
-  /** What it is of; left out: as the quota says. */
+  /** The title; by default the quota in words. */
   title?: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-// What agents and SDKs are to be told to use this server, one beside the other, each with a button that copies it.
+// Instructions for agents and SDKs to use this server, in tabs, each with a copy button.
 import { Code, Stack, Tabs, Text } from "@mantine/core";
 import { type AgentClient, agentClients } from "../../api/agent-clients.ts";
 import { CopyBlock } from "./copy.tsx";
@@ -10,11 +10,11 @@ interface AgentSetupProps {
   /** The address of the API, which ends in /v1. */
   baseUrl: string;
   model: string;
-  /** Left out where nobody knows it any more: then the variable that has it is named. */
+  /** Absent if the secret is not known any more; the text then names the variable that holds it. */
   apiKey?: string | undefined;
 }
 
-/** Shows first what was chosen last, on any page. */
+/** Opens the tab that the user chose last, on any page. */
 export function AgentSetup(props: AgentSetupProps) {
   const before = localStorage.getItem(remembered);
   const first = agentClients.find(({ id }) => id === before) ?? agentClients[0];
@@ -65,7 +65,10 @@ function ClientSetup({ client, ...props }: AgentSetupProps & { client: AgentClie
   );
 }
 
-/** Whoever runs it may have another server on the same machine, and a key that may use several models. */
+/**
+ * The command names the address and the model: the user's machine may run another server, and the key may allow several
+ * models.
+ */
 function commandOf({ id }: AgentClient, { baseUrl, model, apiKey }: AgentSetupProps): string {
   return [
     `export HEADRACE_BASE_URL=${shellWord(baseUrl)}`,
@@ -74,7 +77,7 @@ function commandOf({ id }: AgentClient, { baseUrl, model, apiKey }: AgentSetupPr
   ].join("\n");
 }
 
-/** The values stand within strings of JSON or TOML, which escape alike. */
+/** The values stand within strings of JSON or TOML, which have the same escapes. */
 function configurationOf(text: string, { baseUrl, model, apiKey }: AgentSetupProps): string {
   const values = { root_url: rootOf(baseUrl), model, key: apiKey ?? "YOUR_KEY" };
   return filled(text, values, (value) => JSON.stringify(value).slice(1, -1));

@@ -1,4 +1,5 @@
-// Puts text on the clipboard, also where the browser gives pages none: over plain http, or where somebody refused it.
+// Copies text to the clipboard, even if the browser denies the clipboard API: over plain http, or by the user's
+// settings.
 import { useEffect, useRef, useState } from "react";
 import { announce } from "../page/announce.tsx";
 
@@ -10,7 +11,7 @@ export function useCopying(text: string) {
   useEffect(() => () => clearTimeout(timer.current), []);
   return {
     state,
-    /** Whether it was. `near`: an element of the same dialog, which keeps the focus within itself. */
+    /** Returns whether the text was copied. `near` is an element of the open dialog, which traps the focus. */
     async copy(near: HTMLElement) {
       const isCopied = await copyText(text, near);
       clearTimeout(timer.current);
@@ -24,13 +25,13 @@ export function useCopying(text: string) {
 
 async function copyText(text: string, near: HTMLElement): Promise<boolean> {
   try {
-    // Outside of secure contexts there is none.
+    // The clipboard API is missing outside of secure contexts.
     if ("clipboard" in navigator) {
       await navigator.clipboard.writeText(text);
       return true;
     }
   } catch {
-    // Refused: the old way may do.
+    // Access was denied; the older method below may still work.
   }
   const focused = document.activeElement;
   const field = document.createElement("textarea");

@@ -1,8 +1,8 @@
-// Says that a secret is shown only now.
+// A warning that a secret is shown only once.
 import { Alert, Text } from "@mantine/core";
 import { AlertIcon } from "@primer/octicons-react";
 
-/** `what`: "the key". `where`: "on the server where the app runs". */
+/** `what` is "the key", for example, and `where` is "on the server where the app runs". */
 export function CopyNow({ what, where }: { what: string; where?: string }) {
   return (
     <Alert color="yellow" icon={<AlertIcon />}>

@@ -1,4 +1,4 @@
-// Text to take along: a button that copies it and says so, alone or with the text as a block of code.
+// A copy button that confirms, alone or with the text as a block of code.
 import { ActionIcon, Button, Code, Group } from "@mantine/core";
 import { CheckIcon, CopyIcon } from "@primer/octicons-react";
 import { useRef } from "react";
@@ -7,7 +7,7 @@ import { useCopying } from "./clipboard.ts";
 
 interface CopyProps {
   value: string;
-  /** What is copied, for who cannot see the icon: "Copy the key". */
+  /** The button's name for screen readers: "Copy the key". */
   label: string;
 }
 
@@ -30,11 +30,11 @@ export function CopyAction({ value, label }: CopyProps) {
 }
 
 interface CopyBlockProps extends CopyProps {
-  /** Shows a long line whole, over several; otherwise it is scrolled, as code is. */
+  /** If true, a long line wraps instead of scrolling. */
   wrap?: boolean;
 }
 
-/** A block of code or a secret, and the button that copies it; where that fails, the text is selected. */
+/** A block of code or a secret with a copy button. If copying fails, the text is selected. */
 export function CopyBlock({ value, label, wrap = false }: CopyBlockProps) {
   const { state, copy } = useCopying(value);
   const text = useRef<HTMLElement>(null);

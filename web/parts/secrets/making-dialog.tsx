@@ -1,4 +1,4 @@
-// A dialog with a form that makes something with a secret, and then with the secret, which is shown this once.
+// A dialog with a form that creates a secret and then shows it once.
 import { Modal } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import type { ReactNode } from "react";
@@ -7,17 +7,17 @@ import { useDiscarding } from "../editing/discarding.tsx";
 interface MakingDialogProps<Made> {
   opened: boolean;
   close(): void;
-  /** The change that makes it. */
+  /** The change that creates it. */
   making: { data: Made | undefined; isPending: boolean; reset(): void };
   title: string;
   titleOf(made: Made): string;
-  /** `leave` closes the dialog, unless it is made at this moment. */
+  /** `leave` closes the dialog, unless the request is running. */
   form(leave: () => void): ReactNode;
-  /** What was made. */
+  /** Renders the created object with its secret. */
   children(made: Made, leave: () => void): ReactNode;
-  /** Wider than other dialogs, and as large as the screen on a phone once something is made. */
+  /** If true, the dialog is wide, and full screen on a phone once the secret is shown. */
   isWide?: boolean;
-  /** The form is long: on a phone it has the screen, and its buttons stay in view. */
+  /** If true, the form is full screen on a phone, with its buttons in view. */
   isLong?: boolean;
 }
 
@@ -27,7 +27,7 @@ export function MakingDialog<Made>(props: MakingDialogProps<Made>) {
   const made = making.data;
   const isMade = made !== undefined;
   const leave = () => {
-    // Whoever left while it is made would never see the secret.
+    // Closing during the request would lose the secret.
     if (!making.isPending) close();
   };
   const discarding = useDiscarding();

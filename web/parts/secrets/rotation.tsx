@@ -1,4 +1,4 @@
-// The dialog that puts a new secret in the place of an old one, which goes on for a while.
+// The dialog that replaces a secret by a new one; the old one stays valid for some time.
 import { NativeSelect, Text } from "@mantine/core";
 import { type ReactNode, useState } from "react";
 import { call } from "../../api/client.ts";
@@ -9,20 +9,20 @@ import { MakingDialog } from "./making-dialog.tsx";
 interface RotationProps<Rotated> {
   opened: boolean;
   close(): void;
-  /** What people call it. */
+  /** The noun for users. */
   what: "key" | "secret";
-  /** Where the API keeps what it belongs to, and the last part of the path that rotates it. */
+  /** The API path of the secret's owner, and the path segment that rotates it. */
   path: string;
   action: string;
   title: string;
   titleOf(rotated: Rotated): string;
-  /** What will happen. */
+  /** The consequences of the rotation. */
   about: ReactNode;
-  /** What the time is for. */
+  /** The purpose of the overlap. */
   hint: string;
   isWide?: boolean;
   done?: () => void;
-  /** The new one. `overlap`: for how many seconds the old one goes on. */
+  /** Renders the new secret. `overlap` is the number of seconds for which the old one stays valid. */
   children(rotated: Rotated, leave: () => void, overlap: number): ReactNode;
 }
 

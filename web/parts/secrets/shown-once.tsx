@@ -1,4 +1,4 @@
-// A secret that the server shows once: to be copied before the dialog is left.
+// A secret that the server returns once, to copy before the dialog closes.
 import { Alert, Button, Group, Modal, Stack } from "@mantine/core";
 import { AlertIcon } from "@primer/octicons-react";
 import { type ReactNode, useState } from "react";
@@ -6,17 +6,17 @@ import { CopyBlock } from "./copy.tsx";
 
 interface ShownOnceProps {
   title: string;
-  /** Undefined while it is closed. */
+  /** Undefined while the dialog is closed. */
   secret: string | undefined;
   /** The text of the button: "Copy the link". */
   label: string;
-  /** What to do with it, and until when it works. */
+  /** What to do with the secret, and how long it is valid. */
   children: ReactNode;
   close(): void;
 }
 
 export function ShownOnce({ title, secret, label, children, close }: ShownOnceProps) {
-  // For as long as the dialog is to be seen, and no longer.
+  // The secret is kept only while the dialog is visible.
   const [shown, setShown] = useState(secret);
   if (secret !== undefined && secret !== shown) setShown(secret);
   return (

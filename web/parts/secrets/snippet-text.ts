@@ -1,8 +1,8 @@
-// Writes a chat request as code that somebody can run: curl, Python, TypeScript, and the program's own command line.
+// Writes a chat request as runnable code: curl, Python, TypeScript, and the headrace command line.
 
 interface SnippetMessage {
   role: string;
-  /** Text, or parts as the API takes them. */
+  /** Text, or content parts of the API. */
   content: unknown;
 }
 
@@ -14,7 +14,7 @@ export interface SnippetRequest {
   /** Further members of the request, named as in the API; undefined ones are left out. */
   parameters?: Readonly<Record<string, unknown>> | undefined;
   stream?: boolean | undefined;
-  /** Stands in the code as it is; without one the code reads OPENAI_API_KEY from its environment. */
+  /** Written into the code literally; if absent, the code reads OPENAI_API_KEY from its environment. */
   apiKey?: string | undefined;
 }
 
@@ -23,7 +23,9 @@ interface Snippet {
   code: string;
 }
 
-/** The variable of the SDKs; the program's own commands have another, so that a key for something else is never sent. */
+/**
+ * The variable that the SDKs read. The headrace command reads another, so that it never sends a key of another service.
+ */
 const keyVariable = "OPENAI_API_KEY";
 const commandKeyVariable = "HEADRACE_API_KEY";
 
@@ -93,14 +95,14 @@ function typescriptOf({ baseUrl, model, messages, parameters, stream, apiKey }: 
     "});",
     "const answer = await client.chat.completions.create({",
     ...Object.entries(named).map(([name, value]) => `  ${name}: ${literal(value, typescript, "  ")},`),
-    // Spread: the package's types do not know them, and only what is written out is checked against those.
+    // Spread into the call, because TypeScript checks only literal members against the SDK's types, which lack these.
     ...Object.entries(foreign).map(([name, value]) => `  ...${literal({ [name]: value }, typescript, "  ")},`),
     "});",
     ...last,
   ].join("\n");
 }
 
-/** One question with what the command has options for; what it cannot say is told in a comment. */
+/** Writes one question with the command's options; parameters without an option become a comment. */
 function commandOf({ baseUrl, model, messages, parameters, stream, apiKey }: SnippetRequest): string {
   const { temperature, max_tokens, max_completion_tokens, store, ...others } = given(parameters);
   const system = messages.filter(({ role }) => role === "system" || role === "developer");
@@ -116,7 +118,7 @@ function commandOf({ baseUrl, model, messages, parameters, stream, apiKey }: Sni
     ),
     ...(store === true ? ["--store"] : []),
     ...(stream === false ? ["--no-stream"] : []),
-    // After --, what begins with a dash is no option; a dash alone would still be standard input.
+    // After `--`, a prompt that begins with a dash is no option; a lone dash would still mean standard input.
     ...(prompt === "" ? [] : [`${prompt.startsWith("-") ? "-- " : ""}${shellWord(prompt === "-" ? " -" : prompt)}`]),
   ];
   const unsaid = [...(turns.length > 1 ? ["earlier messages"] : []), ...Object.keys(others)];
@@ -142,7 +144,7 @@ function given(parameters: Readonly<Record<string, unknown>> = {}): Record<strin
   return Object.fromEntries(Object.entries(parameters).filter(([, value]) => value !== undefined));
 }
 
-/** What the openai packages have arguments for; whatever else a server takes is handed to them otherwise. */
+/** Parameters that the openai packages accept by name; others go through `extra_body` or a spread. */
 const ownNames = new Set([
   ...["audio", "frequency_penalty", "logit_bias", "logprobs", "max_completion_tokens", "max_tokens", "metadata"],
   ...[
@@ -168,13 +170,13 @@ function byOrigin(parameters: Record<string, unknown>) {
 
 const controls = /[\p{Cc}]/gu;
 
-/** One word of a POSIX shell, whatever is in it. NUL, which no argument can hold, is left out. */
+/** Quotes any text as one word of a POSIX shell. NUL, which no argument can hold, is left out. */
 export function shellWord(text: string): string {
   const word = text.replaceAll("\0", "").replaceAll("\r\n", "\n");
   if (word !== "" && /^[\w./:@%+,=-]+$/.test(word)) return word;
   const strange = word.match(controls)?.some((one) => one !== "\n" && one !== "\t");
   if (!strange) return `'${word.replaceAll("'", "'\\''")}'`;
-  // A terminal would act on control characters that are pasted: printf makes them.
+  // Control characters are written with printf, because a terminal would act on pasted ones.
   const bytes = [...new TextEncoder().encode(word)];
   const format = bytes.map((byte) =>
     /[\w ./:@+,=-]/.test(String.fromCharCode(byte))
@@ -187,9 +189,9 @@ export function shellWord(text: string): string {
 interface Style {
   words: Record<"true" | "false" | "null", string>;
   name(text: string): string;
-  /** Within the braces of an object that fits a line. */
+  /** The space within the braces of a one-line object. */
   pad: string;
-  /** After the last of several lines. */
+  /** The trailing comma of a multi-line list. */
   comma: string;
   indent: string;
 }
@@ -211,7 +213,7 @@ const typescript: Style = {
   indent: "  ",
 };
 
-/** JSON's escapes are those of strings in Python and TypeScript as well. DEL and its neighbours could act on a terminal. */
+/** JSON's string escapes are valid in Python and TypeScript too. DEL and the C1 controls are escaped for terminals. */
 function quoted(text: string): string {
   return JSON.stringify(text).replace(controls, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }

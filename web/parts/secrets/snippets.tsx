@@ -1,11 +1,11 @@
-// A chat request as code in several languages, one beside the other, each with a button that copies it.
+// A chat request as code in several languages, in tabs, each with a copy button.
 import { Tabs } from "@mantine/core";
 import { CopyBlock } from "./copy.tsx";
 import { type SnippetRequest, snippetsOf } from "./snippet-text.ts";
 
 const remembered = "headrace-snippet";
 
-/** Shows first what was chosen last, on any page. */
+/** Opens the tab that the user chose last, on any page. */
 export function Snippets(request: SnippetRequest) {
   const snippets = snippetsOf(request);
   const before = localStorage.getItem(remembered);
@@ -32,7 +32,7 @@ export function Snippets(request: SnippetRequest) {
   );
 }
 
-/** The address of this server's API, as other programs reach it from where this page is shown. */
+/** Returns the address of this server's API as other programs reach it from the reader's machine. */
 export function baseUrlHere(): string {
   return `${window.location.origin}/v1`;
 }

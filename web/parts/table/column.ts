@@ -5,22 +5,22 @@ export interface Column<Row> {
   name: string;
   head: ReactNode;
   cell(row: Row): ReactNode;
-  /** Whether it has numbers, which are compared by their last digit. */
+  /** Numeric columns are right-aligned. */
   numeric?: boolean;
   /** CSS width in rem; columns without one share the rest. */
   width?: string;
-  /** Left out where the table has no room for all of its columns. */
+  /** Hidden if the table is too narrow for all of its columns. */
   wideOnly?: boolean;
-  /** How it is sorted now, where it can be; `head` has the button. */
+  /** The current sorting of a sortable column; `head` has the button. */
   sort?: "ascending" | "descending" | "none";
 }
 
-/** Rem that a column without a width keeps at least. */
+/** The least width, in rem, of a column without a set width. */
 const least = { first: 7, others: 6 };
-/** Rem from which on a table may show every column: the container rules of parts.css. */
+/** Widths, in rem, at which a table may show every column: the container rules of parts.css. */
 const steps = [40, 48, 56];
 
-/** Rem that a table needs for its narrow and for all of its columns, and the step from which on it shows all. */
+/** Returns the width in rem that the narrow and the full table need, and the step from which all columns show. */
 export function roomOf(columns: readonly Pick<Column<never>, "width" | "wideOnly">[]) {
   const widths = columns.map(({ width }, index) =>
     width === undefined ? (index === 0 ? least.first : least.others) : Number(width.replace("rem", "")),

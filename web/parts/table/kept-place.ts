@@ -1,10 +1,10 @@
-// Where lists were scrolled to, by the address that showed them, for whoever comes back to them.
+// Keeps the scroll positions of lists by page address, for users who come back.
 import { addressHere, cameBack } from "../page/came-back.ts";
 
 const maxKept = 50;
 const offsets = new Map<string, number>();
 
-/** `list` tells apart those of one address. Pixels from the top. */
+/** `list` distinguishes several lists of one page. `offset` is in pixels from the top. */
 export function keepOffset(list: string, offset: number): void {
   const key = keyOf(list);
   offsets.delete(key);
@@ -13,7 +13,7 @@ export function keepOffset(list: string, offset: number): void {
   if (offsets.size > maxKept && oldest !== undefined) offsets.delete(oldest);
 }
 
-/** 0, the top, for whoever did not come back. */
+/** Returns 0, the top, unless the user came back to the page. */
 export function keptOffset(list: string): number {
   return cameBack() ? (offsets.get(keyOf(list)) ?? 0) : 0;
 }

@@ -1,4 +1,4 @@
-// A table of any length: only the rows in view are drawn, and further ones are asked for as the end comes near.
+// A table of any length: it renders only visible rows, and loads more as the end comes near.
 import { Button, Group, Loader, Paper, Stack, Table, Text } from "@mantine/core";
 import { useCallbackRef } from "@mantine/hooks";
 import { ArrowUpIcon } from "@primer/octicons-react";
@@ -14,13 +14,13 @@ import { keepOffset, keptOffset } from "./kept-place.ts";
 import { useStaged } from "./staged.ts";
 import { TableRow } from "./table-row.tsx";
 
-/** What the table uses of a listing, which a page that has all its rows already can give as well. */
+/** The members of a listing that the table uses, which a page with complete data can also provide. */
 export type Rows<Row> = Pick<
   Listing<Row>,
   "items" | "error" | "isPending" | "hasNextPage" | "isFetchingNextPage" | "fetchNextPage" | "refetch"
 >;
 
-/** The rows of a page that has all of them already. */
+/** Wraps complete rows as a listing. */
 export function allRows<Row>(items: Row[]): Rows<Row> {
   const nothing = async () => undefined as never;
   return {
@@ -29,47 +29,47 @@ export function allRows<Row>(items: Row[]): Rows<Row> {
   };
 }
 
-/** What arrived at the top meanwhile, held back until somebody asks for it or is at the top. */
+/** Rows that arrived at the top and are held back until the user asks for them or scrolls to the top. */
 export interface Newer {
   count: number;
   show(): void;
 }
 
 interface LongTableProps<Row> {
-  /** What the rows are, for who hears it: "API keys". */
+  /** The name of the table for screen readers, such as "API keys". */
   label: string;
   listing: Rows<Row>;
   columns: readonly Column<Row>[];
   keyOf(row: Row): string;
-  /** Shown where there is no row. */
+  /** Shown if there is no row. */
   empty: ReactNode;
-  /** CSS height of the part that scrolls. */
+  /** The CSS height of the scrolling part. */
   height?: string;
   rowHeight?: number;
-  /** Called when somebody chooses a row; a cell should hold a link or button of its own for the keyboard. */
+  /** Called when the user clicks a row; a cell should also hold a link or button for the keyboard. */
   choose?: (row: Row) => void;
-  /** Columns are as wide as they say, whatever is in the rows in view; one without a width has the rest. */
+  /** If true, column widths do not depend on the visible rows; a column without a width gets the rest. */
   fixed?: boolean;
-  /** Where a list grows at its top while it is looked at. */
+  /** Set if new rows arrive at the top while the list is open. */
   newer?: Newer;
-  /** How far it goes, in place of how many there are. */
+  /** A text about how far the list reaches, instead of the number of rows. */
   status?: ReactNode;
-  /** Shown with the rows: where it is depends on how many there are, and what is read already must not move. */
+  /** Content below the table, rendered together with the rows, so that it does not move. */
   below?: ReactNode;
 }
 
-/** Rows. */
+/** How many rows are added at a time. */
 const stage = 3;
 
 export function LongTable<Row>(props: LongTableProps<Row>) {
   const { label, listing, columns, keyOf, empty, height = "min(70vh, 48rem)", rowHeight = 45, choose } = props;
   const { fixed = false, newer, status, below } = props;
   const { error, hasNextPage, isFetchingNextPage, fetchNextPage, refetch } = listing;
-  // Rows are drawn in slices, between which the browser answers.
+  // Rows are rendered in slices to keep the browser responsive.
   const items = useDeferredValue(listing.items);
   const isPending = useDeferredValue(listing.isPending, true);
   const scrolling = useRef<HTMLDivElement>(null);
-  // Where the rows are no longer kept it begins anew: loading all of them for it would take long.
+  // If the earlier rows are no longer cached, the list starts at the top, because loading all of them would take long.
   const [firstOffset] = useState(() => {
     const kept = keptOffset(label);
     return kept < items.length * rowHeight ? kept : 0;
@@ -86,12 +86,12 @@ export function LongTable<Row>(props: LongTableProps<Row>) {
   const chosen = choose && latest;
   const visible = rows.getVirtualItems();
   const last = visible.at(-1)?.index ?? 0;
-  // The first ones come in stages. Columns that are as wide as what is in them would move with each.
+  // The first rows come in stages; columns sized by content would change with each stage.
   const drawn = useStaged(isPending ? undefined : visible.length, stage);
   const inView = fixed ? visible.slice(0, drawn) : visible;
   const isDrawn = items === listing.items;
   useEffect(() => {
-    // What is here and not drawn yet is no end that somebody came near to.
+    // Rows that are loaded but not rendered yet do not count as reaching the end.
     if (!isDrawn) return;
     if (hasNextPage && !isFetchingNextPage && !error && last >= items.length - 20) void fetchNextPage();
   }, [isDrawn, hasNextPage, isFetchingNextPage, error, last, items.length, fetchNextPage]);
@@ -131,7 +131,7 @@ export function LongTable<Row>(props: LongTableProps<Row>) {
             onClick={() => {
               newer.show();
               scrolling.current?.scrollTo({ top: 0 });
-              // The button ends, and the keyboard must be somewhere.
+              // The button disappears, so the focus moves to the table.
               scrolling.current?.focus({ preventScroll: true });
             }}
           >
@@ -180,7 +180,7 @@ export function LongTable<Row>(props: LongTableProps<Row>) {
                 const row = items[index] as Row;
                 return <TableRow key={keyOf(row)} {...{ row, index, columns, height: rowHeight, choose: chosen }} />;
               })}
-              {/* Another one after each stage: nothing that is in view moves. */}
+              {/* The key changes with each stage, so that React replaces the spacer and visible rows do not move. */}
               {behind > 0 && <Space key={`behind ${drawn}`} height={behind} />}
             </Table.Tbody>
           </Table>
@@ -206,7 +206,7 @@ function Status({ children }: { children: ReactNode }) {
   );
 }
 
-/** Also that nobody is at one of its rows by keyboard, which would move on under them. */
+/** Also requires that no row has the focus, because the row would move under a keyboard user. */
 function isAtTop(element: HTMLElement | null): boolean {
   if (!element) return true;
   return element.scrollTop <= 4 && !element.querySelector("tbody :focus-visible");

@@ -1,7 +1,7 @@
-// How much room a page has beside the menu, for tables that show more or less of their rows.
+// Tells how wide a page is beside the menu, for tables that adapt.
 import { useMediaQuery } from "@mantine/hooks";
 
-/** narrow: a phone; middle: a tablet, or a small window with the menu in it. */
+/** `narrow` is a phone; `middle` is a tablet, or a small window with the menu open. */
 export type Room = "narrow" | "middle" | "wide";
 
 export function useRoom(): Room {

@@ -1,9 +1,9 @@
-// Draws a long list in stages, so that no one of them holds the browser up.
+// Renders a long list in stages, so that none blocks the browser.
 import { startTransition, useEffect, useState } from "react";
 
 /**
- * How many of a list are drawn by now: so many at first, as a window shows, and as many more each time; once all are, for good,
- * it is Infinity. `length`: undefined until it is known.
+ * Returns how many rows are rendered: about a screenful at first, then more at each stage, and Infinity once all are.
+ * `length` is undefined while loading.
  */
 export function useStaged(length: number | undefined, stage: number): number {
   const [drawn, setDrawn] = useState(stage);

@@ -1,12 +1,12 @@
-// One row of a long table, drawn again only when something of its own changed, and not for each step of scrolling.
+// One row of a long table, memoized so that scrolling does not render it again.
 import { memo } from "react";
 import type { Column } from "./column.ts";
 
 interface TableRowProps<Row> {
   row: Row;
-  /** Counted from 0. */
+  /** The row's index, from 0. */
   index: number;
-  /** Rows that are drawn stay as they are while a page gives the same array. */
+  /** Rows are not rendered again while the page passes the same array. */
   columns: readonly Column<Row>[];
   height: number;
   choose: ((row: Row) => void) | undefined;
@@ -14,7 +14,7 @@ interface TableRowProps<Row> {
 
 function PlainRow<Row>({ row, index, columns, height, choose }: TableRowProps<Row>) {
   return (
-    // Plain elements: those of the library cost so much that a table of many rows held the page up.
+    // Plain elements, because the library's rows are so slow that a long table would block the page.
     <tr
       aria-rowindex={index + 2}
       style={{ height, ...(choose ? { cursor: "pointer" } : {}) }}
@@ -37,7 +37,7 @@ function classOf(numeric = false, wideOnly = false): string | undefined {
   return names.length === 0 ? undefined : names.join(" ");
 }
 
-/** False within something that does what it says itself. */
+/** Returns false within an interactive element, which handles the click itself. */
 function isPlain(target: EventTarget): boolean {
   return target instanceof Element && !target.closest("a, button, input, label, [role=dialog]");
 }

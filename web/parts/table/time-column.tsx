@@ -1,9 +1,9 @@
-// The column of a moment of each row, which a narrow screen leaves out.
+// A column with a timestamp, hidden on narrow screens.
 import { Ago } from "../words/ago.tsx";
 import type { Column } from "./column.ts";
 
 interface TimeColumn<Row> extends Pick<Column<Row>, "name" | "head" | "width"> {
-  /** Unix seconds; null shows `never`. */
+  /** Returns Unix seconds; null shows `never`. */
   at(row: Row): number | null;
   never?: string;
 }

@@ -1,4 +1,4 @@
-// The field for a list of tools: all that are offered, only those that are named, or none.
+// The field for a list of tools: all offered, only the named, or none.
 import { NativeSelect, Stack, TagsInput } from "@mantine/core";
 import { useState } from "react";
 import { separate } from "../editing/separate.ts";
@@ -10,7 +10,7 @@ interface ToolListFieldProps {
   value: ToolList;
   change(tools: ToolList): void;
   error?: string | undefined;
-  /** Whose tools are suggested. */
+  /** Which tools are suggested. */
   suggest?: "own" | "installation";
 }
 

@@ -1,4 +1,4 @@
-// A form for nothing but the list of tools of a member or of an app that somebody allowed.
+// A form for the list of tools of a member or of an authorized app alone.
 import { call } from "../../api/client.ts";
 import { Form } from "../editing/form.tsx";
 import { useNotifiedChange } from "../editing/told-change.ts";
@@ -7,15 +7,15 @@ import { type ToolList, toolListError } from "./tool-entries.ts";
 import { ToolListField } from "./tool-list-field.tsx";
 
 interface ToolListFormProps {
-  /** Where it is changed. */
+  /** The API path that changes the list. */
   path: string;
   tools: ToolList;
   about: string;
   /** Paths whose answers a change makes stale. */
   stale: readonly string[];
-  /** A sentence for who changed it. */
+  /** The notification after a change. */
   said: string;
-  /** Left out where there is nothing to go back to. */
+  /** Absent if there is nothing to return to. */
   close?: () => void;
 }
 

@@ -1,4 +1,4 @@
-// How much of each limit is left now, as bars: of rates by the minute, and of the quota by the month.
+// What remains of each limit, as bars: rates per minute, and the monthly quota.
 import { Group, Progress, Stack, Text } from "@mantine/core";
 import type { AccountOverview } from "../../api/types.ts";
 import { at, money, percent, short, span } from "../words/figures.ts";
@@ -44,7 +44,7 @@ interface QuotaMeterProps {
   title: string;
   limit: number | null;
   used: number;
-  /** Says in words whose usage counts where there is no limit. */
+  /** Names whose usage counts, for limits that are not set. */
   whose: string;
   format(value: number): string;
 }
@@ -65,7 +65,7 @@ function QuotaMeter({ title, limit, used, whose, format }: QuotaMeterProps) {
 interface MeterProps {
   title: string;
   remaining: string;
-  /** From 0 to 1; undefined: there is no limit to draw. */
+  /** The used part from 0 to 1; undefined without a limit. */
   used?: number;
   note?: string;
 }

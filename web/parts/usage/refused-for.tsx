@@ -1,4 +1,4 @@
-// What was refused for one reason: how many requests, why, and what to do about it.
+// The requests that were refused for one reason: their number, the reason, and advice.
 import { Group, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 import { type RefusalReason, refusalWords } from "../../api/refusals.ts";
@@ -9,11 +9,11 @@ import { State } from "../words/state.tsx";
 
 interface RefusedForProps {
   reason: RefusalReason;
-  /** How many were refused. */
+  /** The number of refused requests. */
   requests: number;
-  /** The address of the page that shows it, to which it does not lead. */
+  /** The address of the current page, which gets no link. */
   here?: string;
-  /** When, and perhaps whose, behind the reason. */
+  /** The time, and possibly the key, after the reason. */
   children: ReactNode;
 }
 

@@ -1,4 +1,4 @@
-// What a key or an app was used for, day by day.
+// The daily usage of a key or an app.
 import { Group, Paper, SegmentedControl, SimpleGrid, Skeleton, Stack, Text, Title } from "@mantine/core";
 import { useMemo } from "react";
 import { useSearchParams } from "wouter";
@@ -14,11 +14,11 @@ import { Note } from "../words/note.tsx";
 const ranges = ["7", "30", "90"];
 
 interface UsageHistoryProps {
-  /** Where the API gives the usage report. */
+  /** The API path of the usage report. */
   path: string;
-  /** What is counted. */
+  /** A sentence about what counts. */
   about?: string;
-  /** "this key" */
+  /** The owner in words: "this key". */
   of: string;
 }
 

@@ -1,24 +1,24 @@
-// What charts show of usage: which figure, how it is drawn and written, and its series by group.
+// The figures of usage charts: how each is drawn and formatted, and its series by group.
 
 import { usdWithout } from "../../api/money.ts";
 import { byBucket, type Figures, noFigures, sumOf, type UsageGroup, type UsageRow } from "../../api/usage.ts";
 import type { Series } from "../chart/time-chart.tsx";
 import { money, percent, perSecond, short } from "../words/figures.ts";
 
-/** What the figures of charts are made of. */
+/** The members of a usage row that the figures need. */
 type Measured = Pick<Figures, "requests" | "total_tokens" | "cost" | "errors" | "first_token_ms" | "tokens_per_second">;
 
 export interface Metric {
   title: string;
   kind: "line" | "stack";
   whole: boolean;
-  /** Null where there is nothing to compute it from. */
+  /** Computes the figure; null if there is nothing to compute it from. */
   of(figures: Measured): number | null;
   format(value: number): string;
 }
 
 const speed = (value: number) => (value === 0 ? "0/s" : `${perSecond(value)}/s`);
-/** Its text, as short as an axis needs it. */
+/** Formats a duration briefly enough for an axis. */
 const wait = (ms: number) => (ms < 1_000 ? `${Math.round(ms)} ms` : `${Number((ms / 1000).toFixed(2))} s`);
 
 export const metrics = {
@@ -35,14 +35,14 @@ export const metrics = {
 
 export type MetricName = keyof typeof metrics;
 
-/** More could not be told apart. */
+/** The most series, because more would be indistinguishable. */
 export const maxSeries = 7;
 
 export function groupOf(row: UsageRow, groupBy: readonly UsageGroup[]): string {
   return groupBy.map((group) => row[group] ?? "").join("\n");
 }
 
-/** The rows of each group, that with the most of `metric` first. */
+/** Groups the rows; the group with the highest `metric` comes first. */
 export function groupsOf(rows: readonly UsageRow[], groupBy: readonly UsageGroup[], metric: MetricName = "requests") {
   const groups = new Map<string, UsageRow[]>();
   for (const row of rows) {
@@ -59,7 +59,7 @@ export function groupsOf(rows: readonly UsageRow[], groupBy: readonly UsageGroup
 
 type Groups = ReturnType<typeof groupsOf>;
 
-/** What all have besides these series. */
+/** Returns the values of all groups except these series. */
 export function restOf(
   all: readonly (number | null)[],
   series: readonly Series[],
@@ -78,22 +78,22 @@ export function restOf(
 
 interface Shown {
   times: readonly number[];
-  /** The values of all groups together, by bucket. */
+  /** The totals of all groups, by bucket. */
   totals: readonly UsageRow[];
-  /** Where there is none, only the totals are shown. */
+  /** If empty, only the totals are shown. */
   groups: Groups;
   nameOf(id: string): string;
-  /** Whether what one group has may be another's as well: then nobody can tell what the others have together. */
+  /** True if groups overlap, as tags do: the remainder of the other groups is then unknown. */
   overlap?: boolean;
 }
 
-/** A series for each of the first groups, in their order. */
+/** Returns a series for each of the first groups, in their order. */
 export function seriesOf({ times, totals, groups, nameOf, overlap = false }: Shown, name: MetricName): Series[] {
   const metric: Metric = metrics[name];
   const indexes = new Map(times.map((time, index) => [time, index]));
   const valuesOf = (rows: readonly UsageRow[]) => {
     const values = times.map((): number | null => metric.of(noFigures));
-    // A group may have several rows of one bucket, where it is of several environments.
+    // A group may have several rows per bucket, one for each environment.
     for (const row of byBucket(rows)) {
       const at = indexes.get(row.start);
       if (at !== undefined) values[at] = metric.of(row);
@@ -114,10 +114,10 @@ export function seriesOf({ times, totals, groups, nameOf, overlap = false }: Sho
       color: color < maxSeries ? color : -1,
     };
   });
-  // What is not measured of a group at all, such as the speed of an embedding, has no line.
+  // A group without any measured value, such as the speed of an embedding model, gets no line.
   if (metric.kind === "line") return series.filter(({ values }) => values.some((value) => value !== null));
   if (groups.length > first.length && !overlap) {
-    // What all have together is known whole, so that what the others have is so, too.
+    // The total is exact, so the remainder for the other groups is exact too.
     const values = restOf(all, series, metric);
     series.push({ label: `${groups.length - first.length} others`, values, color: -1 });
   }

@@ -1,4 +1,4 @@
-// A moment as people say it, which goes on with the time, with its exact time for who asks.
+// A relative time such as "5 minutes ago", which stays current; the exact time is its hint.
 import { useSyncExternalStore } from "react";
 import { ago, atSecond } from "./figures.ts";
 
@@ -7,7 +7,7 @@ const listeners = new Set<() => void>();
 let timer: ReturnType<typeof setInterval> | undefined;
 let passed = 0;
 
-/** `seconds`: Unix; null shows `never`. */
+/** `seconds` is Unix time; null shows `never`. */
 export function Ago({ seconds, never = "never" }: { seconds: number | null; never?: string }) {
   useSyncExternalStore(subscribe, () => passed);
   if (seconds === null) return <>{never}</>;
@@ -18,7 +18,7 @@ export function Ago({ seconds, never = "never" }: { seconds: number | null; neve
   );
 }
 
-/** One timer for all that are shown. */
+/** One timer updates all relative times. */
 function subscribe(listener: () => void): () => void {
   listeners.add(listener);
   timer ??= setInterval(() => {

@@ -3,14 +3,14 @@ import type { Environment } from "../../api/client.ts";
 
 export const environmentNames: Record<Environment, string> = { live: "Live", test: "Test", dev: "Development" };
 
-/** The entries of a choice of one or some. */
+/** Returns the options of a select field for one or several environments. */
 export function environmentChoices(environments: readonly Environment[]): { value: Environment; label: string }[] {
   return environments.map((value) => ({ value, label: environmentNames[value] }));
 }
 
 export const allEnvironments = Object.keys(environmentNames) as Environment[];
 
-/** "Live, Test". */
+/** Returns text such as "Live, Test". */
 export function environmentList(environments: readonly Environment[]): string {
   return environments.map((one) => environmentNames[one]).join(", ");
 }

@@ -1,4 +1,4 @@
-// Names and values of one thing, as a list.
+// A definition list of names and values.
 import { Text } from "@mantine/core";
 import type { ReactNode } from "react";
 

@@ -1,4 +1,4 @@
-// Numbers, sums, times and durations as people read them.
+// Formats numbers, sums, times and durations for people.
 import { nowSeconds } from "../../api/server-time.ts";
 import { numberFormat, timeFormat, whenUsed } from "./formats.ts";
 
@@ -16,33 +16,33 @@ const dateTimeSeconds = timeFormat({ dateStyle: "medium", timeStyle: "medium" })
 const date = timeFormat({ dateStyle: "medium" });
 const relative = whenUsed(() => new Intl.RelativeTimeFormat("en", { numeric: "auto" }));
 
-/** All digits: 12,345. */
+/** Formats all digits: 12,345. */
 export function count(value: number): string {
   return whole().format(value);
 }
 
-/** "1 request", "12,345 requests"; `many` where it is not the one with an s. */
+/** Returns "1 request" or "12,345 requests"; `many` is the plural, by default with an s. */
 export function counted(value: number, one: string, many = `${one}s`): string {
   return `${count(value)} ${value === 1 ? one : many}`;
 }
 
-/** A figure as short as a tile or an axis needs it: 12.3K. */
+/** Formats a number briefly for tiles and axes: 12.3K. */
 export function short(value: number): string {
   return Math.abs(value) < 10_000 ? whole().format(value) : compact().format(value);
 }
 
-/** USD, with as many digits as a small sum needs to be told from nothing. */
+/** Formats USD, with more digits for small sums. */
 export function money(usd: number): string {
   const format = usd === 0 || Math.abs(usd) >= 1 ? cents : Math.abs(usd) >= 0.01 ? partsOfCents : smallPartsOfCents;
   return format().format(usd);
 }
 
-/** USD for a million tokens and the like: all digits, as what is charged by must not be rounded. */
+/** Formats USD per million tokens and other rates with all digits, because a rate must not be rounded. */
 export function rate(usd: number): string {
   return exactDollars().format(usd);
 }
 
-/** Exact sums of USD with the digits that the longest of them needs, so that a column of them adds up: 1,234.50. */
+/** Formats exact sums of USD with as many digits as the longest needs, so that a column adds up: 1,234.50. */
 export function usdColumn(costs: readonly string[]): (cost: string) => string {
   const parts = (cost: string) => cost.split(".") as [string, string?];
   const digits = Math.max(2, ...costs.map((cost) => (parts(cost)[1] ?? "").replace(/0+$/, "").length));
@@ -52,12 +52,12 @@ export function usdColumn(costs: readonly string[]): (cost: string) => string {
   };
 }
 
-/** A speed, such as tokens a second: 7.5, 124. */
+/** Formats a speed, such as tokens per second: 7.5, 124. */
 export function perSecond(value: number): string {
   return value < 10 ? value.toFixed(1) : count(value);
 }
 
-/** A part of one, as percent. */
+/** Formats a fraction as a percentage. */
 export function percent(part: number): string {
   return (part < 0.1 ? smallPercent : wholePercent)().format(part);
 }
@@ -68,7 +68,7 @@ export function duration(ms: number): string {
   return span(ms / 1000);
 }
 
-/** Whole seconds as the two largest units: 2 h 5 min. */
+/** Formats whole seconds in the two largest units: 2 h 5 min. */
 export function span(seconds: number): string {
   const units: [number, string][] = [
     [86_400, "d"],
@@ -94,7 +94,7 @@ export function bytes(value: number): string {
   return `${(value / 1000 ** power).toFixed(power === 0 || value / 1000 ** power >= 100 ? 0 : 1)} ${units[power]}`;
 }
 
-/** Unix seconds as a date and time of the reader's zone. */
+/** Formats Unix seconds as date and time in the reader's zone. */
 export function at(seconds: number): string {
   return dateTime().format(seconds * 1000);
 }
@@ -107,7 +107,7 @@ export function day(seconds: number): string {
   return date().format(seconds * 1000);
 }
 
-/** How long ago, or in how long: "5 minutes ago". */
+/** Formats a time relative to now: "5 minutes ago". */
 export function ago(seconds: number, now = nowSeconds()): string {
   const distance = seconds - now;
   const size = Math.abs(distance);

@@ -1,4 +1,5 @@
-// Formats of numbers and times are made when they are first used: for each a browser takes longer than for a row of a table.
+// Creates formatters of numbers and times on first use, because creating one takes a browser longer than rendering a
+// table row.
 
 export function whenUsed<Format>(make: () => Format): () => Format {
   let made: Format | undefined;
@@ -12,7 +13,7 @@ export function numberFormat(options: Intl.NumberFormatOptions): () => Intl.Numb
   return whenUsed(() => new Intl.NumberFormat("en", options));
 }
 
-/** Dates and times as the reader's browser writes them. */
+/** Formats dates and times by the browser's locale. */
 export function timeFormat(options: Intl.DateTimeFormatOptions): () => Intl.DateTimeFormat {
   return whenUsed(() => new Intl.DateTimeFormat(undefined, options));
 }

@@ -1,17 +1,17 @@
-// Characters that nobody sees, though a model reads them: where they are in a text.
+// Finds characters in a text that are invisible to people, although a model reads them.
 
 export interface Seen {
   text: string;
-  /** It is one such character: `text` names it, as in U+200B. */
+  /** True for an invisible character; `text` is then its name, such as U+200B. */
   isHidden: boolean;
 }
 
-/** Emoji are made up with such characters, of their own right. */
+/** Emoji legitimately contain such characters. */
 const emojiOrHidden =
   /\p{Extended_Pictographic}\u{FE0F}?(?:\u{200D}\p{Extended_Pictographic}\u{FE0F}?)*|[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu;
 const usual = new Set(["\n", "\t"]);
 
-/** The text in pieces, in order. */
+/** Splits the text into visible and invisible pieces, in order. */
 export function seenOf(text: string): Seen[] {
   const pieces: Seen[] = [];
   let from = 0;

@@ -1,4 +1,4 @@
-// Whether a key works, and until when.
+// The status of a key, and its end.
 import { Group } from "@mantine/core";
 import { nowSeconds } from "../../api/server-time.ts";
 import type { ApiKey } from "../../api/types.ts";
@@ -8,7 +8,7 @@ import { State } from "./state.tsx";
 
 const soonSeconds = 7 * 86_400;
 
-/** Unix seconds of the end that is known; null where it goes on. */
+/** Returns the known end in Unix seconds; null if the key has none. */
 export function endOf({ expires_at: expires, revoked_at: revoked }: ApiKey): number | null {
   if (expires === null || revoked === null) return expires ?? revoked;
   return Math.min(expires, revoked);
@@ -29,7 +29,7 @@ export function KeyStatus({ record }: { record: ApiKey }) {
   );
 }
 
-/** What may be shown of a key: how it begins and ends. */
+/** Returns the visible parts of a key: its beginning and end. */
 export function shownKey({ prefix, last4 }: Pick<ApiKey, "prefix" | "last4">): string {
   return `${prefix}…${last4}`;
 }

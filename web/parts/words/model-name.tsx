@@ -1,16 +1,16 @@
-// The name of a model where there is little room: cut in its middle, as names that begin alike differ at their ends.
+// A model's name in a narrow space: cut in the middle, because similar names differ at their ends.
 import { Text, type TextProps } from "@mantine/core";
 
-/** Characters at the end that are always there. */
+/** The number of characters at the end that always show. */
 const tail = 12;
 
 interface ModelNameProps extends TextProps {
   name: string;
 }
 
-/** All of it for the pointer, and for who listens or copies. */
+/** The full name is available as a hint, to screen readers, and when copied. */
 export function ModelName({ name, ...text }: ModelNameProps) {
-  // Most fit anyway, and each element of a row is felt where ten thousand are scrolled through.
+  // A short name needs no extra elements, which matters in lists of ten thousand rows.
   if (name.length <= 2 * tail) {
     return (
       <Text

@@ -1,4 +1,4 @@
-// A moment in a log: to the second, with its date unless that is today.
+// A timestamp of a log: to the second, with the date unless it is today.
 import { Anchor } from "@mantine/core";
 import { Link } from "wouter";
 import { atSecond, day } from "./figures.ts";
@@ -8,9 +8,9 @@ const time = timeFormat({ timeStyle: "medium" });
 const dayOfThisYear = timeFormat({ month: "short", day: "numeric" });
 
 interface MomentProps {
-  /** Unix. */
+  /** Unix time. */
   seconds: number;
-  /** Where the date stands beside it. */
+  /** Set to `time` if the date is shown elsewhere. */
   only?: "time";
 }
 
@@ -22,7 +22,7 @@ export function Moment({ seconds, only }: MomentProps) {
   );
 }
 
-/** Time and date below each other, for a narrow column. `href`: where the time leads. */
+/** Time and date on two lines, for a narrow column. `href` is the target of the time's link. */
 export function MomentLines({ seconds, href }: { seconds: number; href?: string }) {
   const time = <Moment seconds={seconds} only="time" />;
   return (
@@ -48,7 +48,7 @@ function isToday(seconds: number): boolean {
   return new Date(seconds * 1000).toDateString() === new Date().toDateString();
 }
 
-/** Without the year, where it is this one. */
+/** Formats the date, without the year if it is the current one. */
 function shortDay(seconds: number): string {
   const date = new Date(seconds * 1000);
   return date.getFullYear() === new Date().getFullYear() ? dayOfThisYear().format(date) : day(seconds);

@@ -1,4 +1,4 @@
-// Text that stands back behind what it is about.
+// Secondary text in a muted color.
 import { Text, type TextProps } from "@mantine/core";
 import type { ComponentProps } from "react";
 

@@ -1,4 +1,4 @@
-// Quotas per window as they read.
+// Describes quotas in words.
 import type { AccountOverview, ApiKey } from "../../api/types.ts";
 import { count, money, span } from "./figures.ts";
 
@@ -7,18 +7,18 @@ type Quota = ApiKey["quotas"][number];
 const spans: Readonly<Record<string, string>> = { "5h": "5 hours" };
 const unitNames: Record<Quota["unit"], string> = { requests: "Requests", tokens: "Tokens", usd: "Spend" };
 
-/** What it is per: hour, 5 hours, 90 s. */
+/** Returns the span of a quota: hour, 5 hours, 90 s. */
 function spanOfQuota(per: Quota["per"]): string {
   return typeof per === "number" ? span(per) : (spans[per] ?? per);
 }
 
-/** "200 requests per 5 hours from first use", "$5.00 per day for gpt-* with the tag team-a". */
+/** Returns "200 requests per 5 hours from first use" or "$5.00 per day for gpt-* with the tag team-a". */
 export function quotaInWords({ unit, amount, per, window, models, tag, hard_stop: stops }: Quota): string {
   const figure = unit === "usd" ? money(amount) : `${count(amount)} ${unit}`;
   return `${figure} per ${spanOfQuota(per)}${kindText(per, window)}${whichText({ models, tag })}${stops ? ", hard stop" : ""}`;
 }
 
-/** "Requests per 5 hours", "Spend per day for gpt-*". */
+/** Returns "Requests per 5 hours" or "Spend per day for gpt-*". */
 export function nameOfQuota({
   unit,
   per,
@@ -29,12 +29,12 @@ export function nameOfQuota({
   return `${unitNames[unit]} per ${spanOfQuota(per)}${kindText(per, window)}${whichText({ models, tag })}`;
 }
 
-/** All of a list in one line; "none" where there is none. */
+/** Returns all quotas of a list in one line; "none" if it is empty. */
 export function quotasInWords(quotas: readonly Quota[]): string {
   return quotas.length === 0 ? "none" : quotas.map(quotaInWords).join("; ");
 }
 
-/** Said where the span might be that of the calendar. */
+/** Returns the kind of window, for spans that the calendar also has. */
 function kindText(per: Quota["per"], window: Quota["window"]): string {
   return window === "rolling" && per !== "5h" && typeof per !== "number" ? " from first use" : "";
 }

@@ -1,4 +1,4 @@
-// What a key may be allowed, in the words of somebody who decides it.
+// The scopes of a key, in the words of the person who grants them.
 import type { ApiKey } from "../../api/types.ts";
 
 export type Scope = ApiKey["scopes"][number];
@@ -27,7 +27,7 @@ export const scopes: readonly { scope: Scope; title: string; meaning: string }[]
 
 export const defaultScopes: readonly Scope[] = ["chat:read", "chat:write", "models:read"];
 
-/** Nobody can give what they may not do; an operator gives theirs only as an owner or admin. */
+/** Returns the scopes that the user may grant: only their own, and operator scopes only as an owner or admin. */
 export function grantableScopes(own: readonly Scope[], isManager: boolean): readonly Scope[] {
   return own.filter((scope) => scope !== "admin:manage" || isManager);
 }

@@ -1,4 +1,4 @@
-// A state as a word with an icon, told apart without its colour.
+// A state as a word with an icon, so that it does not depend on color.
 import { AlertIcon, CheckCircleIcon, CircleSlashIcon, ClockIcon, DotFillIcon, type Icon } from "@primer/octicons-react";
 import { Tag } from "./tag.tsx";
 

@@ -1,4 +1,4 @@
-// A text as its server tells it, with the characters that nobody would see named in it.
+// Text from a server, with its invisible characters shown by name.
 import { seenOf } from "./hidden-characters.ts";
 
 export function VisibleText({ children }: { children: string }) {

@@ -1,4 +1,4 @@
-// Which answers of a model are given again, for how long, and at what price.
+// The response cache of a model: which answers are reused, for how long, and at what price.
 import { NativeSelect, NumberInput, Select } from "@mantine/core";
 import type { ApiFailure } from "../../../api/client.ts";
 import { problemAt } from "../../../parts/editing/field-problem.ts";

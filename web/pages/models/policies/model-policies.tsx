@@ -1,4 +1,4 @@
-// What is done with the requests for a model beyond that they are answered.
+// The policies that apply to a model's requests.
 import { Stack, Text, Title } from "@mantine/core";
 import type { ManagedModel } from "../../../api/types.ts";
 import { policySentences } from "./policy-words.ts";

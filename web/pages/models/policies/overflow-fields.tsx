@@ -1,4 +1,4 @@
-// Which places of a model are asked only where the others keep requests waiting, when else, and for how much.
+// Overflow: which deployments are used only if the others have a queue, the further conditions, and the spending limit.
 import { NativeSelect, NumberInput, TagsInput, Text } from "@mantine/core";
 import { PlusIcon, TrashIcon } from "@primer/octicons-react";
 import type { ApiFailure } from "../../../api/client.ts";
@@ -12,7 +12,7 @@ import type { FormTarget, OverflowForm, Span } from "./policy-form.ts";
 
 interface OverflowFieldsProps {
   overflow: OverflowForm;
-  /** Names of the upstreams of its places; none where it runs wherever it is found. */
+  /** The upstreams of the model's deployments; empty if it runs wherever it is found. */
   ownUpstreams: readonly string[];
   error: ApiFailure | null;
   change(overflow: OverflowForm): void;
@@ -84,7 +84,7 @@ function Targets({ overflow: { to, ...rest }, ownUpstreams, error, change }: Ove
           key={target.key}
           target={target}
           number={index + 1}
-          // One that is gone stays to be seen until another is chosen.
+          // An upstream that is gone stays selectable until another is chosen.
           upstreams={[...new Set([...upstreams, target.upstream])]}
           error={error}
           change={set}

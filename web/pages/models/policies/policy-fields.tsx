@@ -1,4 +1,4 @@
-// The policies of a model as they are set: each off until it is switched on.
+// The form of a model's policies; each is off until it is switched on.
 import { Stack, Switch } from "@mantine/core";
 import type { ReactNode } from "react";
 import type { ApiFailure } from "../../../api/client.ts";
@@ -14,7 +14,7 @@ import { ShadowFields, SplitFields } from "./share-fields.tsx";
 
 export interface PolicyFieldsProps {
   policies: PoliciesForm;
-  /** Names of the upstreams of its places; none where it runs wherever it is found. */
+  /** The upstreams of the model's deployments; empty if it runs wherever it is found. */
   places: readonly string[];
   /** The other models. */
   ids: readonly string[];

@@ -1,4 +1,4 @@
-// What is asked for about the policies of a model, and how the API has it.
+// The form of a model's policies, and its API request.
 import type { CreateManagedModelRequest } from "../../../api/types.ts";
 import { numberOf, type TypedNumber } from "../../../parts/editing/typed-number.ts";
 
@@ -10,18 +10,18 @@ export type Span = NonNullable<Overflow["spend"]>["per"];
 export type CachedRequests = NonNullable<NonNullable<Policies["cache"]>["requests"]>;
 
 export interface FormTarget {
-  /** Tells targets apart for React. */
+  /** The React key of the target. */
   key: number;
   upstream: string;
   input: TypedNumber;
   output: TypedNumber;
-  /** Other rates of its cost, which are set over the API, and stay. */
+  /** Rates that only the API can set; the form keeps them. */
   otherRates: Omit<Cost, "input" | "output">;
-  /** A name of the price list, which is set over the API, and stays. */
+  /** An entry of the price list, which only the API can set; the form keeps it. */
   costOf: string | null;
 }
 
-/** What is empty is no reason, or no bound. */
+/** Empty fields mean no condition, or no limit. */
 export interface OverflowForm {
   to: FormTarget[];
   afterSeconds: TypedNumber;
@@ -35,22 +35,22 @@ export interface OverflowForm {
 export interface CacheForm {
   requests: CachedRequests;
   ttlSeconds: TypedNumber;
-  /** Percent of the price. */
+  /** A percentage of the price. */
   price: TypedNumber;
-  /** Empty: only the same request. */
+  /** Empty means that only identical requests match. */
   embedder: string;
   threshold: TypedNumber;
 }
 
 export interface FormShare {
-  /** Tells shares apart for React. */
+  /** The React key of the share. */
   key: number;
   /** Empty while none is chosen. */
   model: string;
   percent: TypedNumber;
 }
 
-/** What is off is null, or empty. */
+/** A policy that is off is null or empty. */
 export interface PoliciesForm {
   continuation: boolean;
   overflow: OverflowForm | null;
@@ -79,7 +79,7 @@ export function policiesFormOf(policies: Policies | null | undefined): PoliciesF
   };
 }
 
-/** Each policy, null where it is off. */
+/** Returns each policy for the API; null if it is off. */
 export function policiesToWire(form: PoliciesForm) {
   const { continuation, overflow, cache, guardrails, shadow, split } = form;
   return {
@@ -122,7 +122,7 @@ function overflowToWire(form: OverflowForm): Overflow {
 function targetToWire({ upstream, costOf, otherRates, ...typed }: FormTarget): Target {
   const [input, output] = [numberOf(typed.input), numberOf(typed.output)];
   const isPriced = input !== null || output !== null;
-  // A price that is only half is refused, and told beside its field.
+  // The server refuses an incomplete price, and the form shows the error beside its field.
   return { upstream, cost: isPriced ? ({ ...otherRates, ...said({ input, output }) } as Cost) : null, cost_of: costOf };
 }
 
@@ -150,7 +150,7 @@ function cacheToWire({ requests, ttlSeconds, price, embedder, threshold }: Cache
   };
 }
 
-/** The figure as somebody writes it: 0.07 times 100 is a little more than 7. */
+/** Rounds away floating-point errors: 0.07 times 100 is slightly more than 7. */
 function inDecimals(value: number): number {
   return Number(value.toFixed(6));
 }

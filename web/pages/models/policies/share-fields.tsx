@@ -1,4 +1,4 @@
-// Other models that get a share of a model's requests: beside it, unseen, or in its place.
+// The other models that get a share of a model's requests: as shadow or in a split.
 import { NumberInput, Select, Text } from "@mantine/core";
 import { PlusIcon, TrashIcon } from "@primer/octicons-react";
 import type { ReactNode } from "react";
@@ -71,7 +71,7 @@ export function SplitFields({ split, ids, error, change }: SplitFieldsProps) {
 interface ShareProps {
   share: FormShare;
   ids: readonly string[];
-  /** Where the API has it. */
+  /** The path of the field in the API. */
   at: string;
   label: string;
   error: ApiFailure | null;

@@ -1,4 +1,4 @@
-// One price of the list in full, and for operators the models here that may have it.
+// One entry of the price list in full, and for operators the models that may use it.
 import { Divider, Stack } from "@mantine/core";
 import type { ListedPrice, ManagedModel } from "../../../api/types.ts";
 import { RecordTitle } from "../../../parts/page/section.tsx";
@@ -11,9 +11,9 @@ import { TakePrice } from "./take-price.tsx";
 
 interface ListedPriceViewProps {
   listed: ListedPrice;
-  /** Whence it is, and of which day. */
+  /** The source of the price and its date. */
   source: string;
-  /** Undefined for who is no operator. */
+  /** Undefined for users who are not operators. */
   models: readonly ManagedModel[] | undefined;
 }
 

@@ -1,4 +1,4 @@
-// The list of what public models cost at their vendors: searched by vendor and model, and shown in full one by one.
+// The list prices of public models, searched by vendor and model, each with a full view.
 import { Group } from "@mantine/core";
 import { SearchIcon } from "@primer/octicons-react";
 import type { Listing } from "../../../api/queries.ts";
@@ -15,7 +15,7 @@ import { SmallNote } from "../../../parts/words/note.tsx";
 
 interface ListedPricesProps {
   listing: Listing<ListedPrice>;
-  /** Whence the prices are; undefined until it is known. */
+  /** The source of the price list; undefined while loading. */
   list: PriceList | undefined;
   search: string;
   vendor: string;
@@ -106,7 +106,7 @@ function aboutText({ source, date, vendors }: PriceList): string {
   return `Prices of public models in USD per million tokens: ${count(models)} prices of ${count(vendors.length)} vendors, as of ${date}, from ${source}. The list is part of this version and needs no network. A model uses a listed price only if an operator sets it.`;
 }
 
-/** How many rates beside the four of the table. */
+/** Returns how many rates there are beyond the four in the table. */
 function moreRates(price: ListedPrice["price"]): number {
   const others = Object.keys(price).filter((name) => name !== "variants" && !Object.hasOwn(heads, name));
   return others.length + (price.variants?.length ?? 0);

@@ -1,4 +1,4 @@
-// What one model costs, with all of its rates, whence they are, and the way to a price where it has none.
+// The price of one model with all rates and their source, or a link to set a price.
 import { Group, Stack, Text, Title } from "@mantine/core";
 import type { ManagedModel } from "../../../api/types.ts";
 import { PlainLink, TextLink } from "../../../parts/page/links.tsx";
@@ -49,7 +49,7 @@ export function ModelPrice({ model }: { model: ManagedModel }) {
   );
 }
 
-/** Whether one line does not have all of it. */
+/** Reports whether the price does not fit in one line. */
 function hasMore(price: NonNullable<ManagedModel["price"]>): boolean {
   return Object.keys(price).some((name) => !["input", "cached_input", "output"].includes(name));
 }

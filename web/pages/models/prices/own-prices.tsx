@@ -1,4 +1,4 @@
-// What the models of this server cost, those without a price first.
+// The prices of this server's models, those without a price first.
 import { Text } from "@mantine/core";
 import type { ReactNode } from "react";
 import type { ManagedModel } from "../../../api/types.ts";
@@ -15,7 +15,7 @@ import type { Price } from "./price-words.ts";
 interface OwnPricesProps {
   models: readonly ShownModel[];
   isOperator: boolean;
-  /** Shows one of the price list. */
+  /** Shows an entry of the price list. */
   show(id: string): void;
 }
 

@@ -1,4 +1,4 @@
-// The price of a model as it is set: rates that are written here, or those that its vendor has in the price list.
+// The form fields for a price: typed rates, or an entry of the price list.
 import { Button, Group, Input, NumberInput, SegmentedControl, Select, Stack } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
@@ -13,7 +13,7 @@ import type { ModelForm } from "../model-form.ts";
 
 interface PriceFieldsProps {
   form: ModelForm;
-  /** What is wrong with the rates together. */
+  /** An error of the rates as a whole. */
   problem: string | undefined;
   error: ApiFailure | null;
   change(changed: Partial<ModelForm>): void;
@@ -85,7 +85,7 @@ function FromList({ form, error, change }: FromListProps) {
         label="Model in the price list"
         description={`Vendor and model${found.data ? `; prices of ${found.data.date}` : ""}. A new version of Headrace may change them.`}
         placeholder="openai gpt"
-        // What is chosen stays, whatever is searched for meanwhile.
+        // The chosen entry stays in the options, whatever the search finds.
         data={[...new Set([...names, ...(form.priceOf === "" ? [] : [form.priceOf])])]}
         filter={({ options }) => options}
         value={form.priceOf === "" ? null : form.priceOf}
@@ -121,7 +121,7 @@ interface UsdProps {
   label: string;
   hint?: string;
   value: TypedNumber;
-  /** true: told beside another field. */
+  /** `true` marks the field as wrong; the message stands beside another field. */
   error: string | true | undefined;
   change(value: TypedNumber): void;
 }

@@ -1,4 +1,4 @@
-// All of a price: each rate that is said, and the rates that hold instead at a time, for a long prompt or for a tier.
+// A full price: each rate, and the variants by time, prompt length or tier.
 import { List, Stack, Text } from "@mantine/core";
 import { Facts } from "../../../parts/words/facts.tsx";
 import { SmallNote } from "../../../parts/words/note.tsx";

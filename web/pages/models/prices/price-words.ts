@@ -1,4 +1,4 @@
-// The rates of a price, and when which of them hold, in words.
+// Texts for the rates of a price and their conditions.
 import type { ListedPrice } from "../../../api/types.ts";
 import { count, rate } from "../../../parts/words/figures.ts";
 
@@ -6,7 +6,7 @@ export type Price = ListedPrice["price"];
 type Variant = NonNullable<Price["variants"]>[number];
 export type RateName = Exclude<keyof Price, "variants">;
 
-/** In the order in which they are shown. */
+/** The titles of the rates, in display order. */
 const rateTitles: Record<RateName, string> = {
   input: "Input",
   cached_input: "Cached input",
@@ -27,7 +27,7 @@ const rateTitles: Record<RateName, string> = {
   image: "Each image",
 };
 
-/** The rates that are said, with what each is for. */
+/** Returns the rates that are set, with their titles. */
 export function ratesOf(price: Partial<Record<RateName, number>>): [title: string, text: string][] {
   return (Object.keys(rateTitles) as RateName[]).flatMap((name) => {
     const value = price[name];
@@ -35,7 +35,7 @@ export function ratesOf(price: Partial<Record<RateName, number>>): [title: strin
   });
 }
 
-/** "Prompts of more than 272,000 tokens", "Served as flex, from 2026-12-01 on". */
+/** Returns "Prompts of more than 272,000 tokens" or "Served as flex, from 2026-12-01 on". */
 export function conditionText({ context_above: above, served, from, hours, days }: Variant): string {
   const parts = [
     ...(above === undefined ? [] : [`prompts of more than ${count(above)} tokens`]),
@@ -52,7 +52,7 @@ const dayNames: Record<NonNullable<Variant["days"]>[number], string> = {
   ...{ fri: "Fridays", sat: "Saturdays", sun: "Sundays" },
 };
 
-/** The rates that hold then, in one line. */
+/** Returns the rates of a variant in one line. */
 export function variantText({ factor, ...variant }: Variant): string {
   const rates = ratesOf(variant).map(([title, text]) => `${title.toLowerCase()} ${text}`);
   const all = factor === undefined ? [] : [`all rates for tokens × ${factor}`];

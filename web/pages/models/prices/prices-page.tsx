@@ -15,7 +15,7 @@ import { ListedPrices } from "./listed-prices.tsx";
 import { OwnPrices } from "./own-prices.tsx";
 
 const path = "/v1/prices";
-/** The parameters of the address. `price`: the one that is shown in full. */
+/** The parameters of the page's address. `price` is the entry that is shown in full. */
 const asked = { search: "", vendor: "", price: "" };
 
 export function PricesPage() {
@@ -25,7 +25,7 @@ export function PricesPage() {
   const managed = useManagedModels();
   const about = useRead<PriceList>(path, { limit: 1 });
   const listing = useList<ListedPrice>(path, { search, vendor, limit: 100 });
-  // One that a link leads to may be far down in the list.
+  // The entry that a link names may be far down the list, so it is loaded separately.
   const linked = useRead<PriceList>(path, { search: price, limit: 1 }, { enabled: price !== "" });
   const shown = [...listing.items, ...(linked.data?.data ?? [])].find(({ id }) => id === price);
   const isKnown = models.models && (!isOperator || managed.data !== undefined || managed.error !== null);

@@ -1,4 +1,4 @@
-// Gives a model of this server a price of the list, which stays bound to the list.
+// Assigns an entry of the price list to a model; the model's price then follows the list.
 import { Text } from "@mantine/core";
 import { useState } from "react";
 import { call } from "../../../api/client.ts";
@@ -17,7 +17,7 @@ interface TakePriceProps {
 }
 
 export function TakePrice({ listed, models }: TakePriceProps) {
-  // What the file declares is read-only here.
+  // Models that the configuration file declares are read-only here.
   const open = models.filter(({ source }) => source !== "file");
   const [chosen, setChosen] = useState<string | null>(() => likely(listed, open)?.id ?? null);
   const model = open.find(({ id }) => id === chosen);
@@ -63,7 +63,7 @@ export function TakePrice({ listed, models }: TakePriceProps) {
   );
 }
 
-/** The one without a price whose name, here or where it runs, is that of the list. */
+/** Returns the unpriced model whose id or upstream name matches the entry. */
 function likely({ model, id }: ListedPrice, models: readonly ManagedModel[]): ManagedModel | undefined {
   return models.find(({ id: own, price, deployments }) => {
     const names = [own, ...deployments.map((deployment) => deployment.model)];
