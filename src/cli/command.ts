@@ -10,17 +10,17 @@ import { CliError, exitCodes, formatTable, type Terminal } from "./terminal/term
  */
 type Parse = (text: string, before: never) => unknown;
 
-/** The third member parses the value or lists the allowed words; the fourth is the default. */
+/** The four members: flags, description, a parser or the allowed words, and the default. */
 type OptionTuple = readonly [
   flags: string,
   description: string,
   values?: Parse | readonly string[],
   fallback?: unknown,
 ];
-/** By Commander's name of the value: `baseUrl` for `--base-url`. Commander's own Option covers rare cases. */
+/** Options by Commander's name of the value: `baseUrl` for `--base-url`. Commander's own Option covers rare cases. */
 export type OptionEntries = Readonly<Record<string, OptionTuple | Option>>;
 
-/** `<one>`, `[optional]` or `[several...]`. */
+/** An argument's name, as `<one>`, `[optional]` or `[several...]`, and its description. */
 export type ArgumentEntry = readonly [name: string, description: string, values?: Parse | readonly string[]];
 
 type Parsed<Entry, Otherwise> = Entry extends readonly [string, string, readonly (infer Word)[], ...unknown[]]
@@ -37,7 +37,7 @@ type ArgumentValue<Entry extends ArgumentEntry> = Parsed<
   Entry[0] extends `${string}...${string}` ? string[] : Entry[0] extends `[${string}` ? string | undefined : string
 >;
 
-/** An undefined option was not given. */
+/** The values of options by name; undefined if an option was not given. */
 export type OptionValues<Options> = {
   [Name in keyof Options as Options[Name] extends { length: 4 } ? Name : never]: OptionValue<Options[Name]>;
 } & {
@@ -47,7 +47,7 @@ export type ArgumentValues<Arguments extends readonly ArgumentEntry[]> = {
   -readonly [At in keyof Arguments]: ArgumentValue<Arguments[At]>;
 };
 
-/** A command as it was called. */
+/** The call of a command: its options, arguments and context. */
 export interface Call<Values> {
   context: CliContext;
   terminal: Terminal;
@@ -66,11 +66,11 @@ export interface Outcome {
   show(): void | Promise<void>;
   /** Runs after the result was printed in either form. */
   after?: (() => void) | undefined;
-  /** What failed although there is a result. Printed last, with exit code 1. */
+  /** A partial failure although there is a result. Printed last, with exit code 1. */
   failure?: string | undefined;
 }
 
-/** Nothing if the command has printed everything itself. */
+/** Undefined if the command has printed everything itself. */
 // biome-ignore lint/suspicious/noConfusingVoidType: a function without a return gives nothing, too.
 export type MaybeOutcome = Outcome | void;
 
@@ -86,9 +86,9 @@ export interface CommandFields<Options, Arguments extends readonly ArgumentEntry
   options?: Options;
   /** Shown under the options, one per line. */
   examples?: readonly string[];
-  /** Paragraphs under the examples. Some depend on where this runs. */
+  /** Paragraphs under the examples. Some depend on the machine. */
   help?: readonly (string | ((context: CliContext) => string))[];
-  /** Whether it outlives the reader of its output, as a server does. */
+  /** Whether the command runs on when the reader of its output is gone, as a server does. */
   keepsRunning?: boolean;
   /** The subcommands. */
   commands?: readonly CommandEntry[];
@@ -111,7 +111,7 @@ export function command<
   return entry as CommandEntry;
 }
 
-/** The directory of files that a server on this machine uses as well. */
+/** The option for the data directory, which a server on this machine uses as well. */
 export const dataDirOption = {
   dataDir: ["--data-dir <path>", "data directory (default: as headrace serve)"],
 } as const;
@@ -122,7 +122,7 @@ export function refuseNoChange(body: Readonly<Record<string, unknown>>, such: st
   throw new CliError(`Nothing to change: give at least one option, such as ${such}. See --help.`, exitCodes.usage);
 }
 
-/** A column of a table: its name, and its cell for a row. */
+/** A column of a table: its heading, and the function that returns its cell for a row. */
 export type Column<Row> = readonly [name: string, cell: (row: Row) => string];
 
 /** Prints one line per row. `figures` names the right-aligned columns. */

@@ -1,4 +1,4 @@
-// All commands by name. Each is loaded only when needed, so that a server keeps no others in memory.
+// All commands by name. Each is loaded only when needed, so that a server keeps no other command in memory.
 import type { CommandEntry } from "./command.ts";
 
 /** In the order of the help. */
@@ -54,12 +54,12 @@ export const headings: ReadonlyMap<string, string> = new Map([
   ["completion", otherHeading],
 ]);
 
-/** The commands that `args`, everything after `headrace`, may mean or describe: one, or all. */
+/** Returns the commands that `args`, everything after `headrace`, may mean: one, or all. */
 export function commandsMeant(args: readonly string[]): string[] {
   const [word = "serve"] = args;
   // Help and completion need all commands.
   if (word !== "completion" && commands.has(word)) return [word];
-  // `serve` is meant if no command is named. After `--` one may follow.
+  // Without a command, `serve` is meant. After `--` a command's name may follow.
   const plainOptions = word.startsWith("-") && !args.some((arg) => ["--", "-h", "--help"].includes(arg));
   return plainOptions ? ["serve"] : [...commands.keys()];
 }

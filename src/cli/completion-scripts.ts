@@ -6,7 +6,7 @@ export type Values = { words: readonly string[] } | "file" | "any";
 export interface Flag {
   names: readonly string[];
   description: string;
-  /** Undefined if it takes no value. */
+  /** Undefined if the option takes no value. */
   values: Values | undefined;
 }
 
@@ -155,7 +155,7 @@ function fishFlag({ names, values, description }: Flag): string {
   return [...forms, ...value, `-d ${quoted(description)}`].join(" ");
 }
 
-/** All command paths, as the pattern of a `case`. */
+/** Returns all command paths, as the pattern of a `case`. */
 function commandPaths(entries: readonly Entry[], quote: string, separator = "|"): string {
   return entries
     .filter(({ path }) => path.length > 0)
@@ -171,7 +171,7 @@ function quoted(text: string): string {
   return `'${text.replaceAll("'", "’").replaceAll("\\", "/")}'`;
 }
 
-/** Within `quoted`. */
+/** Returns text quoted for use within `quoted`. */
 function quotedTwice(text: string): string {
   return `"${text}"`;
 }

@@ -1,4 +1,5 @@
-// `headrace completion`: scripts that complete commands, options and their values, made from the commands themselves.
+// `headrace completion`: scripts that complete commands, options and their values, generated from the command
+// definitions.
 import type { Command, Option } from "commander";
 import { command } from "./command.ts";
 import { bashScript, type Entry, type Flag, fishScript, zshScript } from "./completion-scripts.ts";

@@ -1,4 +1,4 @@
-// The command line: turns arguments into one command.
+// The command line: parses arguments and runs one command.
 import { Command } from "commander";
 import packageJson from "../../package.json" with { type: "json" };
 import { nearest } from "../base/text/nearest.ts";
@@ -16,7 +16,7 @@ Examples:
   headrace doctor                      show what is wrong and how to fix it
 `;
 
-/** Runs the command of the arguments. Never rejects: the exit code of the process tells the result. */
+/** Runs the command of the arguments. Never rejects: the exit code of the process shows the result. */
 export async function runCommand(args: readonly string[]): Promise<void> {
   const context = createContext(processEnvironment());
   const program = new Command("headrace")
@@ -57,7 +57,7 @@ const elsewhere: ReadonlyMap<string, string> = new Map([
   ["stop", "models stop"],
 ]);
 
-/** `serve` is the default command and would take any other word for an argument. */
+/** Rejects an unknown word, which the default command `serve` would take for an argument. */
 export function refuseUnknownCommand(word: string | undefined): void {
   const known = [...commands.keys(), "help"];
   if (word === undefined || word.startsWith("-") || known.includes(word)) return;

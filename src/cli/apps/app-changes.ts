@@ -149,7 +149,7 @@ function appSettings({ clearable }: { clearable: boolean }) {
 
 type AppSettings = OptionValues<ReturnType<typeof appSettings>> & { requirePkce?: boolean };
 
-/** Only the secret goes to standard output, so that a script can take it. People read the rest on standard error. */
+/** Only the secret goes to standard output, so that a script can capture it. The rest goes to standard error. */
 function printSecret(terminal: Terminal, { id }: ListedApp, secret: string, quiet: boolean | undefined): void {
   terminal.print(terminal.out.bold(printable(secret)));
   if (quiet) return;

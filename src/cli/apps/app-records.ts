@@ -1,4 +1,4 @@
-// Apps as the API describes them: finds the app that a person means, and shows it.
+// Apps as the API describes them: finds the app that a person names, and prints it.
 import { z } from "zod";
 import { refuseSecret } from "../keys/key-records.ts";
 import type { Connection } from "../login/connection.ts";
@@ -35,10 +35,12 @@ export type FoundApp = Found<"app", typeof appRecord>;
 const records = recordsOf("app", appRecord);
 export const { path: appPath, list: listApps } = records;
 
-/** `<app>` as Commander reads it. */
+/** `<app>` as a Commander argument: name and description. */
 export const appArgument = ["<app>", "id (the client id) or name"] as const;
 
-/** The one app with that id or name. Rejects with a CliError that lists the candidates if several have the name. */
+/**
+ * Returns the one app with this id or name. Rejects with a CliError that lists the candidates if several have the name.
+ */
 export async function findApp(connection: Connection, wanted: string, signal: AbortSignal): Promise<FoundApp> {
   refuseSecret(wanted);
   const direct = wanted.startsWith("app_") ? await records.withId(connection, wanted, signal) : undefined;
@@ -55,12 +57,12 @@ export async function findApp(connection: Connection, wanted: string, signal: Ab
   throw new CliError(`Several apps have this name. Name the one you mean by its id:\n${candidates.join("\n")}`);
 }
 
-/** `"Notes" (app_…)`, as in questions and answers. */
+/** Formats an app as `"Notes" (app_…)` for questions and answers. */
 export function shownApp({ id, name }: Pick<ListedApp, "id" | "name">): string {
   return printable(`"${name}" (${id})`);
 }
 
-/** Everything about an app that may be shown to a person. */
+/** Prints everything about an app, for a person. */
 export function printApp(terminal: Terminal, app: ListedApp, nowMs: number): void {
   const nowSeconds = Math.floor(nowMs / 1000);
   const maker = app.created_by ? ` by ${app.created_by}` : "";

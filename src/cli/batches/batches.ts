@@ -107,7 +107,7 @@ function printBatch(terminal: Terminal, found: Batch, nowSeconds: number): void 
   }
 }
 
-/** `120 of 500`. */
+/** Returns progress such as `120 of 500`. */
 function progressOf({ request_counts: { total, completed, failed } }: Pick<Batch, "request_counts">): string {
   return `${formatCount(completed + failed)} of ${formatCount(total)}`;
 }

@@ -4,7 +4,7 @@ import { formatCount } from "../terminal/figures.ts";
 import { printableText, type Terminal } from "../terminal/terminal.ts";
 import type { Answer, AnswerObserver } from "./chat-request.ts";
 
-/** The speed of an answer that came all at once means nothing. */
+/** The least duration, in milliseconds, for which speed is shown: an answer that came all at once has none. */
 const minMeasuredMs = 10;
 
 export class AnswerView implements AnswerObserver {
@@ -20,7 +20,7 @@ export class AnswerView implements AnswerObserver {
 
   text(piece: string): void {
     this.received += piece;
-    // The model's text must not control the terminal.
+    // Control characters are removed, because the model's text must not control the terminal.
     this.#write("stdout", printableText(piece), (text) => text);
   }
 
@@ -58,7 +58,7 @@ export class AnswerView implements AnswerObserver {
   }
 }
 
-/** `12 tokens in, 48 out; first after 0.21 s, then 35.2 a second` */
+/** Returns text such as `12 tokens in, 48 out; first after 0.21 s, then 35.2 a second`. */
 function figuresOf({ usage, firstTokenMs, totalMs }: Answer): string {
   const seconds = (milliseconds: number) => `${(milliseconds / 1000).toFixed(2)} s`;
   const about = usage?.estimated && usage.completion_tokens > 0 ? "about " : "";

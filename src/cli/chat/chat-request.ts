@@ -1,4 +1,4 @@
-// One answer of a model: the request, its retries, and the stream.
+// One answer of a model: the request, its retries and the stream.
 import { z } from "zod";
 import { failure, parseJson, send, understood, unreachable } from "../login/api-request.ts";
 import type { Connection } from "../login/connection.ts";
@@ -30,14 +30,14 @@ export interface Answer {
 
 export interface AnswerObserver {
   text(piece: string): void;
-  /** What a model writes before its answer, if the server sends it. */
+  /** Receives a piece of the model's reasoning, if the server sends it. */
   thought(piece: string): void;
   retrying(reason: string, waitMs: number): void;
 }
 
 const maxRetries = 2;
 const firstRetryMs = 500;
-/** For a longer wait the person decides. */
+/** The longest wait before a retry without asking the person. */
 const maxWaitMs = 60_000;
 
 const usageShape = z.object({

@@ -26,7 +26,7 @@ const help = `/model [id]      show the models, or take another
 A line that ends in \\ continues on the next. """ begins and ends a text of several
 lines. Ctrl-C stops an answer and keeps what is there of it.`;
 
-/** Three quotes around several lines, as in Python. */
+/** Encloses text of several lines, as in Python. */
 const fence = '"""';
 
 export class ChatSession {
@@ -46,7 +46,7 @@ export class ChatSession {
     this.#system = system;
   }
 
-  /** Runs until the person ends it. Rejects only with the reason of `signal`. */
+  /** Runs until the person ends the conversation. Rejects only with the reason of `signal`. */
   async run(signal: AbortSignal): Promise<void> {
     const { note, err } = this.#terminal;
     note(
@@ -56,7 +56,7 @@ export class ChatSession {
     for (;;) {
       const typed = await this.#readText(signal);
       if (typed === "end") {
-        // Otherwise the shell's prompt would be on the same line.
+        // An empty line, because the shell's prompt would otherwise continue the last line.
         note("");
         return;
       }

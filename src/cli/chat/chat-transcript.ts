@@ -7,8 +7,8 @@ import type { ChatMessage } from "./chat-request.ts";
 const speakers: Record<ChatMessage["role"], string> = { system: "Instructions", user: "You", assistant: "Model" };
 
 /**
- * Only for its owner, as conversations are private. Returns the absolute path. Rejects with a CliError, also if the
- * file exists.
+ * The file's mode allows only its owner, because conversations are private. Returns the absolute path. Rejects with a
+ * CliError, also if the file exists.
  */
 export async function saveConversation(name: string, model: string, messages: readonly ChatMessage[]): Promise<string> {
   if (name === "") throw new CliError("Name a file: /save talk.md");

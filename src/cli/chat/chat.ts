@@ -55,7 +55,7 @@ export const chatCommand = serverCommand({
   },
 });
 
-/** Undefined to begin a conversation. */
+/** Returns undefined to begin a conversation. */
 async function readPrompt(
   { input }: CliContext,
   words: readonly string[],

@@ -2,8 +2,8 @@
 import { SseParser } from "../../base/text/sse.ts";
 
 /**
- * The data of each event of a `text/event-stream`. Throws on an event beyond 8 MiB, and throws the reason of `signal`
- * once that is aborted.
+ * Yields the data of each event of a `text/event-stream`. Throws on an event beyond 8 MiB, and throws the reason of
+ * `signal` once that is aborted.
  */
 export async function* readEvents(body: ReadableStream<Uint8Array>, signal: AbortSignal): AsyncGenerator<string> {
   const parser = new SseParser();

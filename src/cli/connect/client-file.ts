@@ -17,10 +17,10 @@ import { CliError, type Env } from "../terminal/terminal.ts";
 import type { ClientFile } from "./clients.ts";
 import { SettingsError } from "./settings-text.ts";
 
-/** No real configuration is larger. */
+/** A larger file is refused; no real configuration has this size. */
 const maxBytes = 1_000_000;
 
-/** Absolute. A symbolic link, as in dotfiles, is resolved to its target. */
+/** Returns an absolute path. A symbolic link, as in dotfiles, is resolved to its target. */
 export function pathOf({ folder, otherFolder, names }: Omit<ClientFile, "settings">, env: Env): string {
   const [variable = "", ...below] = otherFolder ?? [];
   const other = env[variable];
@@ -29,7 +29,7 @@ export function pathOf({ folder, otherFolder, names }: Omit<ClientFile, "setting
   return existsSync(path) ? realpathSync(path) : path;
 }
 
-/** Undefined without a file. */
+/** Returns undefined if there is no file. */
 export function readClientFile(path: string): string | undefined {
   try {
     if (statSync(path).size > maxBytes) throw new CliError(`${path} has more than a megabyte: is it a configuration?`);
@@ -41,26 +41,27 @@ export function readClientFile(path: string): string | undefined {
   }
 }
 
-/** The path of the copy of the original file. */
+/** Returns the path of the copy of the original file. */
 export function keptPathOf(path: string): string {
   return join(dirname(path), `${basename(path)}.before-headrace`);
 }
 
-/** Undefined without a file. */
+/** Returns undefined if there is no file. */
 export function modeOf(path: string): number | undefined {
   return existsSync(path) ? statSync(path).mode & 0o777 : undefined;
 }
 
 /**
- * Refuses to replace a file against its owner's will: replacing takes the file over, even from another user, if
- * write-protected, or through a dangling link.
+ * Refuses to replace a file against its owner's will: replacing would take over another user's file, a write-protected
+ * file, or a dangling link.
  */
 export function requireOwn(path: string): void {
   const link = lstatSync(path, { throwIfNoEntry: false });
   if (link?.isSymbolicLink()) throw new CliError(`${path} is a link to a file that is not there. Nothing was changed.`);
   const there = link ? path : nearestFolder(path);
   const [owner, self] = [statSync(there).uid, process.getuid?.()];
-  // A user who may write into a folder of others may have been let in. Root may write everywhere and was not.
+  // A user who may write into another user's folder may have been granted that. Root may write everywhere without a
+  // grant.
   if (self !== undefined && owner !== self && (link !== undefined || self === 0)) {
     throw new CliError(
       `${there} belongs to another user, whose client could not read what is written now. Run headrace connect as that user${self === 0 ? ", without sudo" : ""}. Nothing was changed.`,
@@ -73,7 +74,7 @@ export function requireOwn(path: string): void {
 }
 
 function isWritable(path: string): boolean {
-  // Root may write it whatever its mode says.
+  // Root could write a read-only file despite its mode.
   if ((statSync(path).mode & 0o200) === 0) return false;
   try {
     accessSync(path, constants.W_OK);
@@ -88,16 +89,16 @@ function nearestFolder(path: string): string {
   return existsSync(folder) || folder === path ? folder : nearestFolder(folder);
 }
 
-/** Throws if somebody has written the file since it was read. */
+/** Throws if another program has written the file since it was read. */
 export function requireUnchanged(path: string, before: string | undefined): void {
   if (readClientFile(path) === before) return;
   throw new CliError(`${path} was changed meanwhile. Nothing was written: run the command again.`);
 }
 
 export interface WriteOptions {
-  /** Only for its owner by default. */
+  /** The file's mode; by default only its owner has access. */
   mode?: number | undefined;
-  /** The copy of the original to store beside it. */
+  /** The text of the original, to store beside the file. */
   kept?: string | undefined;
 }
 
@@ -120,7 +121,7 @@ export function removeClientFile(path: string): void {
   }
 }
 
-/** Does `work` on the text of the file. Errors name the file. */
+/** Runs `work` on the text of the file. Errors name the file. */
 export function understandingFile<Result>(path: string, work: () => Result): Result {
   try {
     return work();

@@ -1,9 +1,9 @@
-// The clients that can be connected: their settings, the file or variable for them, and where the vendor documents
-// that.
+// The clients that can be connected: their settings, the file or variable for the settings, and the vendor's
+// documentation of both.
 
-/** What a client is connected to. */
+/** The server, key and model that a client is connected to. */
 export interface Target {
-  /** Ends in `/v1`. */
+  /** The address of the API, which ends in `/v1`. */
   baseUrl: string;
   model: string;
   key: string;
@@ -17,11 +17,11 @@ export interface Setting {
   value: unknown;
 }
 
-/** Where a client finds tools. */
+/** The MCP endpoint that a client is connected to. */
 export interface ToolsTarget {
-  /** The endpoint that has all tools. */
+  /** The address of the endpoint that has all tools. */
   url: string;
-  /** Whether it sends the key of its environment. If not, it signs its user in. */
+  /** Whether the client sends the key of its environment. If not, it signs its user in. */
   sendsKey: boolean;
 }
 
@@ -50,9 +50,9 @@ export interface Client {
   file: ClientFile | undefined;
   /** The client's settings for MCP servers. Undefined if its users name MCP servers only in code. */
   tools: ClientTools | undefined;
-  /** The environment variables that it reads. */
+  /** Returns the environment variables that the client reads. */
   environment(target: Target): Readonly<Record<string, string>>;
-  /** What the user does next. */
+  /** What the user does next, such as the command to run. */
   start: string;
 }
 
@@ -197,12 +197,14 @@ const opencode: Client = {
   start: "opencode",
 };
 
-/** The client requires both. An answer is seldom longer than a quarter of the context. */
+/** The client requires both limits. An answer is seldom longer than a quarter of the context. */
 function limitOf(context: number) {
   return { context, output: Math.min(32_000, Math.floor(context / 4)) };
 }
 
-/** github.com/openai/openai-node and openai-python read these themselves; so does whatever is built on them. */
+/**
+ * github.com/openai/openai-node and openai-python read these variables themselves, and so do programs built on them.
+ */
 const openai: Client = {
   id: "openai",
   name: "OpenAI SDKs",
@@ -213,7 +215,7 @@ const openai: Client = {
   start: "your program",
 };
 
-/** github.com/anthropics/anthropic-sdk-typescript and -python read these themselves. */
+/** github.com/anthropics/anthropic-sdk-typescript and -python read these variables themselves. */
 const anthropic: Client = {
   id: "anthropic",
   name: "Anthropic SDKs",

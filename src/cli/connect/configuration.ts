@@ -1,8 +1,8 @@
-// The whole configuration for a client that has none yet.
+// Writes the whole configuration for a client that has none yet.
 import type { ClientFile } from "./clients.ts";
 import { settingsFormats, withSettings } from "./settings-text.ts";
 
-/** The client's configuration, as if it had none before. */
+/** Returns the client's configuration, as if it had none before. */
 export function configurationOf<To>(file: ClientFile<To>, target: To): string {
   return withSettings(settingsFormats[file.format], "", file.settings(target));
 }

@@ -23,7 +23,7 @@ interface ConnectOptions extends ConnectionOptions {
 }
 type ConnectCall = ServerCall<ConnectOptions>;
 
-/** The tokens of instructions and tools that agents begin with: Codex sends some 6,000, Claude Code 13,000. */
+/** The usual number of tokens of an agent's instructions and tools: Codex sends some 6,000, Claude Code 13,000. */
 const defaultPrompt = 16_000;
 
 export const connectCommand = serverCommand({
@@ -134,14 +134,14 @@ async function connectTools(call: ConnectCall, client: Client): Promise<MaybeOut
   return { json: { ...json, file: configFile.path, text }, show };
 }
 
-/** Chooses the file of the client, or undefined if it has none. */
+/** Chooses the file of the client; undefined if the client has none. */
 function configFileOf({ context, options }: ConnectCall, { id, file, tools }: Client): ClientConfigFile | undefined {
   const main = file && pathOf(file, context.env);
   const command = `headrace connect ${id}`;
   if (!options.tools) return file && main ? { path: main, format: file.format, record: id, command } : undefined;
   if (!tools) return undefined;
   const path = pathOf(tools.file, context.env);
-  // A file is restored as a whole, whatever was written into it.
+  // The main file and the file for tools have separate records, because a file is restored as a whole.
   const record = path === main ? id : `${id}-tools`;
   return { path, format: tools.file.format, record, command: `${command} --tools` };
 }
@@ -222,7 +222,7 @@ function outcomeOf(call: ConnectCall, client: Client, target: Target): MaybeOutc
   return { json: { ...json, text: text ?? null, environment: masked }, show };
 }
 
-/** Does not show the key itself: the shell command asks for it. */
+/** The key itself is not printed: the shell command asks for it. */
 function showVariables(call: ConnectCall, { environment, start, program }: Client, target: Target): void {
   const { terminal } = call;
   const variables = Object.entries(environment(target));
@@ -242,7 +242,7 @@ function showVariables(call: ConnectCall, { environment, start, program }: Clien
   }
 }
 
-/** Prints the same key again, with the options that found it. */
+/** Returns the command that prints the same key, with the options that found it. */
 function keyCommand({ options: { baseUrl, dataDir, apiKeyStdin } }: ConnectCall): string {
   if (apiKeyStdin) return "cat FILE_WITH_THE_KEY";
   const named = Object.entries({ "--base-url": baseUrl, "--data-dir": dataDir && resolve(dataDir) });

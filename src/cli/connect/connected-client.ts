@@ -1,4 +1,4 @@
-// Writes settings into a client's configuration after showing the change, and undoes that.
+// Writes settings into a client's configuration after showing the change, and undoes this later.
 import { maskKeys } from "../../domain/api-key.ts";
 import type { MaybeOutcome } from "../command.ts";
 import type { ServerCall } from "../login/server-command.ts";
@@ -33,9 +33,9 @@ export interface Texts {
   settings: readonly Setting[];
   /** If one of the settings is the key, the file is only for its owner. */
   key?: string;
-  /** Printed by `--json` beside the result. */
+  /** Members that `--json` prints beside the result. */
   json: Readonly<Record<string, unknown>>;
-  /** Tells the person what remains to be done. */
+  /** Tells the person the remaining steps. */
   showRest(): void;
 }
 
@@ -78,9 +78,9 @@ async function change(
   const connected = new ConnectedFiles(context.configFolder);
   const earlier = connected.read().get(record);
   const remembered = rememberedOf(format, { text: before, after, mode, file: path, settings }, earlier);
-  // Remembered first, since otherwise the change could not be undone.
+  // The record is written first: without it, the change could not be undone.
   connected.put(record, remembered);
-  // The original values are those before the first time: later the file has ours, including a key.
+  // Only the first write records the original values: later the file has ours, including a key.
   const isFirst = earlier?.file !== path;
   try {
     writeClientFile(path, after, { mode: hasKey ? undefined : mode, kept: isFirst ? before : undefined });
@@ -128,11 +128,11 @@ export async function undo(
 }
 
 interface Undone {
-  /** If undefined, the file is removed. */
+  /** The text to restore; undefined removes the file. */
   text: string | undefined;
-  /** Settings that somebody has changed since. */
+  /** Settings that another program has changed since, which stay. */
   kept: readonly string[];
-  /** Whether the file is then as it was before. */
+  /** Whether the file is then exactly as it was before the first write. */
   isExact: boolean;
 }
 
@@ -161,7 +161,7 @@ function showChange({ terminal }: Call, path: string, before: string, after: str
   terminal.note("");
 }
 
-/** Masks our keys, and values whose name says that they are secret. The name of a variable is not secret. */
+/** Masks our keys, and values whose name says that they are secret. A name of a variable is shown. */
 function maskSecrets(line: string): string {
   return maskKeys(line).replace(secretValue, (whole, begin: string, value: string, end: string) =>
     /^[A-Z][A-Z0-9_]*$|[{$…]/.test(value) ? whole : `${begin}${value.slice(0, 4)}…${end}`,

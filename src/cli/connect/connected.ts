@@ -1,4 +1,4 @@
-// Remembers what was written into the files of clients, so that it can be undone. Stored with this user's own settings.
+// Remembers what was written into the files of clients, so that it can be undone. Stored with the user's own settings.
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -24,7 +24,7 @@ const entry = z.object({
   mode: z.number().optional(),
   /** A digest of the file before the first write; missing if there was no file. */
   original: z.string().optional(),
-  /** A digest of the file after the last write; missing if somebody else changed it in between. */
+  /** A digest of the file after the last write; missing if another program changed the file between two writes. */
   left: z.string().optional(),
 });
 const content = z.object({ connected: z.record(z.string(), entry) });
@@ -40,7 +40,10 @@ export class ConnectedFiles {
     this.path = join(folder, "connected.json");
   }
 
-  /** By name: the id of a client, or the id of another file of it. Throws a CliError if the record cannot be parsed. */
+  /**
+   * Returns the records by name: the id of a client, or the id of another file of this client. Throws a CliError if
+   * they cannot be parsed.
+   */
   read(): Map<string, ConnectedFile> {
     let text: string;
     try {
@@ -65,7 +68,7 @@ export class ConnectedFiles {
 }
 
 export interface Written {
-  /** The earlier text of the file, or undefined without one. */
+  /** The current text of the file; undefined if there is no file. */
   text: string | undefined;
   after: string;
   mode?: number | undefined;
@@ -73,7 +76,7 @@ export interface Written {
   settings: readonly Setting[];
 }
 
-/** The record of settings that are about to be written. `earlier` is the record of the same file, if it has one. */
+/** Returns the record of settings that are about to be written. `earlier` is the existing record of the same file. */
 export function rememberedOf(
   format: SettingsFormat,
   { text, file, settings, after, mode }: Written,
@@ -84,11 +87,11 @@ export function rememberedOf(
   const changes = settings.map(({ path, value }) => {
     const now = valueAt(table, path);
     const ours = known?.changes.find((one) => Bun.deepEquals(one.path, path));
-    // A value that we wrote is not the owner's original.
+    // A value that this program wrote is not the owner's original.
     const before = ours && ours.written === digestOf(now) ? ours.before : now;
     return { path: [...path], ...(before === undefined ? {} : { before }), written: digestOf(value) };
   });
-  // Settings written there for another purpose are undone with it.
+  // Settings that an earlier call wrote into the file are kept in the record, and undone with these.
   const others = (known?.changes ?? []).filter((one) => !settings.some(({ path }) => Bun.deepEquals(path, one.path)));
   const first = { isNew: text === undefined, mode, original: text === undefined ? undefined : digestOf(text) };
   const { isNew, mode: firstMode, original } = known ?? first;
@@ -102,15 +105,18 @@ export function rememberedOf(
 }
 
 /**
- * Whether the file is unchanged since the last write and its original is kept, so that it can be restored byte for
- * byte.
+ * Reports whether the file is unchanged since the last write and its original is stored, so that it can be restored
+ * byte for byte.
  */
 export function isAsLeft({ isNew, left, original }: ConnectedFile, text: string, kept: string | undefined): boolean {
   if (left === undefined || left !== digestOf(text)) return false;
   return isNew || (kept !== undefined && digestOf(kept) === original);
 }
 
-/** Returns the text without the written settings. `kept` lists settings that somebody has changed since, which stay. */
+/**
+ * Returns the text without the written settings. `kept` lists settings that another program has changed since, which
+ * stay.
+ */
 export function undone(
   format: SettingsFormat,
   text: string,

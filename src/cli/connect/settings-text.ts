@@ -3,15 +3,15 @@ import { applyEdits, modify, type ParseError, parse, printParseErrorCode } from 
 import type { Setting } from "./clients.ts";
 import { setInToml } from "./toml-text.ts";
 
-/** The format of such files. */
+/** Parses and edits configuration files of one format. */
 export interface SettingsFormat {
   /** Throws a SettingsError that names the line. */
   parse(text: string): Record<string, unknown>;
-  /** Returns the text with this value, or without the setting if undefined. Comments and order stay. */
+  /** Returns the text with this value; an undefined value removes the setting. Comments and order stay. */
   set(text: string, path: readonly string[], value: unknown): string;
 }
 
-/** A file that cannot be parsed, or not be changed without a loss. */
+/** A file that cannot be parsed, or cannot be changed without losing something. */
 export class SettingsError extends Error {}
 
 const json: SettingsFormat = {
@@ -33,13 +33,13 @@ const json: SettingsFormat = {
   },
 };
 
-/** Some editors begin a file with a UTF-8 byte-order mark. */
+/** Separates the UTF-8 byte-order mark with which some editors begin a file. */
 function withoutMark(text: string): { mark: string; own: string } {
   const mark = text.startsWith("\ufeff") ? "\ufeff" : "";
   return { mark, own: text.slice(mark.length) };
 }
 
-/** `CloseBraceExpected`: close brace expected. */
+/** Turns `CloseBraceExpected` into "close brace expected". */
 function inWords(name: string): string {
   return name.replaceAll(/(?<!^)[A-Z]/g, (letter) => ` ${letter}`).toLowerCase();
 }
@@ -54,14 +54,14 @@ const toml: SettingsFormat = {
     }
   },
   set(text, path, value) {
-    // Works line by line, and restores the line ends that most lines have.
+    // The text is edited with LF line ends, and then gets the line end that most of its lines had.
     const end = lineEndOf(text);
     const changed = setInToml(end === "\n" ? text : text.replaceAll("\r\n", "\n"), path, value);
     return end === "\n" ? changed : changed.replaceAll("\n", end);
   },
 };
 
-/** Finding the line parses the text once for each line. */
+/** The most lines that are searched for a fault, because the search parses the text once per line. */
 const maxLines = 1_000;
 
 /** Returns the first line that makes the text invalid, since the parser does not say which. */
@@ -131,7 +131,7 @@ function putAt(table: Record<string, unknown>, path: readonly string[], value: u
   putAt(next, rest, value);
 }
 
-/** Without empty tables, which some formats write down and others do not. */
+/** Removes empty tables, which some formats write down and others do not. */
 function filled(table: Record<string, unknown>): Record<string, unknown> {
   const entries = Object.entries(table).map(([name, value]) => [name, isTable(value) ? filled(value) : value] as const);
   return Object.fromEntries(entries.filter(([, value]) => !isTable(value) || Object.keys(value).length > 0));

@@ -1,5 +1,5 @@
-// Sets a value in the text of a TOML file: one at the top level, or a whole table of plain values. The rest stays as
-// written.
+// Sets a value in the text of a TOML file: one at the top level, or a whole table of plain values. Everything else
+// stays as written.
 
 /** Matches the line that begins a table and captures its name. */
 const header = /^\s*\[{1,2}\s*(.+?)\s*\]{1,2}\s*(?:#.*)?$/;
@@ -21,7 +21,7 @@ function withTopValue(lines: readonly string[], name: string, value: unknown): s
   if (value === undefined) return at < 0 ? [...lines] : lines.toSpliced(at, 1);
   const line = `${bare(name)} = ${literal(value)}`;
   if (at >= 0) return lines.toSpliced(at, 1, line + commentOf(lines[at] ?? ""));
-  // After the last top-level value, so that a comment on the first table stays with it.
+  // The line is inserted after the last top-level value, so that a comment on the first table stays with the table.
   const last = lines.findLastIndex((one, index) => index < top && keyOf(one) !== undefined);
   return lines.toSpliced(last + 1, 0, line, ...(last < 0 && lines.length > 0 && lines[0] !== "" ? [""] : []));
 }
@@ -47,12 +47,12 @@ function keyOf(line: string): string | undefined {
   return match?.[1] ?? match?.[2] ?? match?.[3];
 }
 
-/** The comment at the end of a line that has a complete value. */
+/** Returns the comment at the end of a line that has a complete value. */
 function commentOf(line: string): string {
   return /^[^=]*=\s*(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^"'#[{]*?)(\s*#.*)$/.exec(line)?.[1] ?? "";
 }
 
-/** The names of a dotted key. */
+/** Returns the names of a dotted key. */
 function namesOf(key: string): string[] {
   return [...key.matchAll(/"([^"\\]*)"|'([^']*)'|([\w-]+)/g)].map((match) => match[1] ?? match[2] ?? match[3] ?? "");
 }

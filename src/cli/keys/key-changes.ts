@@ -165,7 +165,7 @@ interface NewKeyView {
   nowSeconds: number;
 }
 
-/** Only the secret goes to standard output, so that a script can take it. People read the rest on standard error. */
+/** Only the secret goes to standard output, so that a script can capture it. The rest goes to standard error. */
 function showNewKey(terminal: Terminal, made: NewKey, { what, quiet, baseUrl, nowSeconds }: NewKeyView): void {
   const { bold, dim } = terminal.err;
   const named = `Key "${printable(made.name)}" ${what} (${made.id})`;

@@ -1,4 +1,4 @@
-// API keys as the API describes them: finds the key that a person means.
+// API keys as the API describes them: finds the key that a person names.
 import { z } from "zod";
 import { environments, showsAs } from "../../domain/api-key.ts";
 import { byWire, keyAmounts } from "../../domain/limits/amounts.ts";
@@ -45,12 +45,12 @@ export type FoundKey = Found<"key", typeof keyRecord>;
 const records = recordsOf("key", keyRecord);
 export const { path: keyPath, list: listKeys, withId: keyWithId } = records;
 
-/** What may be shown of a key: `sk_live_hr_…x7Qp`. */
+/** Returns the visible parts of a key: `sk_live_hr_…x7Qp`. */
 export function shownKey({ prefix, last4 }: Pick<ListedKey, "prefix" | "last4">): string {
   return `${prefix}…${last4}`;
 }
 
-/** Whether the command itself uses this key: if it is removed, the next command has none. */
+/** Reports whether the command itself uses this key: if it is removed, the next command has none. */
 export function isOwnKey(connection: Connection, key: ListedKey): boolean {
   return showsAs(connection.apiKey, key);
 }
@@ -66,7 +66,7 @@ export function refuseSecret(argument: string): void {
   );
 }
 
-/** The argument, or standard input if it is `-`. Refuses a whole key as an argument. */
+/** Returns the argument, or reads standard input if it is `-`. Refuses a whole key as an argument. */
 export async function readKeyArgument(
   argument: string,
   input: CliInput,
@@ -86,9 +86,9 @@ export async function readKeyArgument(
 }
 
 /**
- * The one key that `wanted` means: an id, a name, the last four characters, or a whole key (from standard input, see
- * `readKeyArgument`), which is compared by its visible part and never sent. Prefers the active key. Rejects with a
- * CliError that lists the candidates if several remain.
+ * Returns the one key that `wanted` identifies: by id, name, last four characters, or a whole key (from standard input,
+ * see `readKeyArgument`). A whole key is compared by its visible part and never sent. Prefers an active key. Rejects
+ * with a CliError that lists the candidates if several remain.
  */
 export async function findKey(connection: Connection, wanted: string, signal: AbortSignal): Promise<FoundKey> {
   const direct = wanted.startsWith("key_") ? await records.withId(connection, wanted, signal) : undefined;

@@ -1,4 +1,4 @@
-// Options for what a key may do, and the API fields that they become.
+// Command line options for the settings of a key, and the API fields that they become.
 import { InvalidArgumentError } from "commander";
 import { amountText, type ByName, byName, byWire, type KeyAmount, keyAmounts } from "../../domain/limits/amounts.ts";
 import type { GivenQuotaRule } from "../../domain/limits/quota-rules.ts";
@@ -8,7 +8,10 @@ import { accountScopes, defaultScopes, scopeMeanings } from "../../domain/scope.
 import { parseDate, parseSpan, parseTime } from "../terminal/figures.ts";
 import { parseQuotas } from "./quota-view.ts";
 
-/** Undefined if not given. "none" clears a value, since Commander turns null into an empty text. */
+/**
+ * Settings that were given; undefined if not. The text "none" clears a value, because Commander turns null into an
+ * empty text.
+ */
 export interface KeySettings extends Partial<ByName<KeyAmount, number | None>> {
   scopes?: string[];
   expires?: Expiry | None;
@@ -27,14 +30,14 @@ export interface KeySettings extends Partial<ByName<KeyAmount, number | None>> {
 
 type None = "none";
 
-/** A span counts from the request. */
+/** The end of a key: a span from the time of the request, or a point in time. */
 export type Expiry = { inSeconds: number } | { at: number };
 
-/** What `--help` says about scopes. */
+/** The section of `--help` about scopes. */
 export const scopesHelp = `Scopes:
 ${accountScopes.map((scope) => `  ${scope.padEnd(12)}  ${scopeMeanings[scope]}`).join("\n")}`;
 
-/** How lists of tools are written. */
+/** The syntax of lists of tools. */
 export const toolsForm = "server or server/tool, or a prefix ending in *, separated by commas; none, or all";
 
 /** `clearable`: the key exists already, and `none` clears a setting. */

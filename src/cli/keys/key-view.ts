@@ -5,15 +5,15 @@ import { formatFacts, printable, type Terminal } from "../terminal/terminal.ts";
 import { type ListedKey, shownKey } from "./key-records.ts";
 import { quotaFacts, quotaWords } from "./quota-view.ts";
 
-/** `<key>` as Commander reads it. */
+/** `<key>` as a Commander argument: name and description. */
 export const keyArgument = ["<key>", "id, name, last four characters, or - for standard input"] as const;
 
-/** What `<key>` may be, for every command with one. */
+/** The help text about `<key>`, for every command that takes it. */
 export const keyArgumentHelp = `\
 <key> is an id, a name or the last four characters of a key, where those fit one
 key only; with - it is read from standard input, and may be a whole key there.`;
 
-/** When a key ends or ended, whichever of its ends comes first. */
+/** Returns when a key ends or ended, whichever of its ends comes first. */
 export function endsAs(key: ListedKey, nowSeconds: number): string {
   const { expires_at: expires, revoked_at: revoked } = key;
   if (key.status === "revoked") return formatRelative(revoked, nowSeconds);
@@ -21,7 +21,7 @@ export function endsAs(key: ListedKey, nowSeconds: number): string {
   return expires ? formatRelative(expires, nowSeconds) : "never";
 }
 
-/** Everything about a key that may be shown to a person. */
+/** Prints everything about a key, for a person. */
 export function printKey(terminal: Terminal, key: ListedKey, nowMs: number): void {
   const nowSeconds = Math.floor(nowMs / 1000);
   const { bold, green, yellow, red } = terminal.out;

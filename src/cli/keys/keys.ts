@@ -57,7 +57,7 @@ const showCommand = serverCommand({
     const { raw, key } = await ask(async (connection, signal) => {
       const found = await findKey(connection, name, signal);
       const { id, quotas, quotas_used: used } = found.key;
-      // A list does not include the use.
+      // The list of keys does not include the usage.
       const isMore = quotas?.length && used == null;
       return (isMore ? await keyWithId(connection, id, signal) : undefined) ?? found;
     });

@@ -1,4 +1,4 @@
-// Shows quotas and their use to a person, and parses quotas on the command line.
+// Shows quotas and their usage to a person, and parses quotas on the command line.
 import { InvalidArgumentError } from "commander";
 import { z } from "zod";
 import { type GivenQuotaRule, namedSpans, spanText } from "../../domain/limits/quota-rules.ts";
@@ -30,7 +30,7 @@ type UsedQuota = z.infer<typeof usedQuota>;
 
 const barWidth = 20;
 
-/** The used part of a limit, as a bar and in numbers. */
+/** Returns the used part of a limit, as a bar and in numbers. */
 export function shareOf(
   { limit, used }: { limit?: number | null | undefined; used: number },
   format: (value: number) => string,
@@ -40,7 +40,7 @@ export function shareOf(
   return `${barOf({ limit, used }, unicode)}, ${format(used)} of ${format(limit)}`;
 }
 
-/** The used part only: `█████░░░░░░░░░░░░░░░ 25 %`. */
+/** Returns the used part alone: `█████░░░░░░░░░░░░░░░ 25 %`. */
 export function barOf({ limit, used }: { limit: number; used: number }, unicode: boolean): string {
   const share = limit === 0 ? 1 : Math.min(1, used / limit);
   const filled = Math.round(share * barWidth);
@@ -48,7 +48,7 @@ export function barOf({ limit, used }: { limit: number; used: number }, unicode:
   return `${full.repeat(filled) + empty.repeat(barWidth - filled)} ${Math.floor(share * 100)} %`;
 }
 
-/** One fact per quota: what it limits, and how much is used. */
+/** Returns one fact per quota: what it limits, and how much is used. */
 export function quotaFacts(
   quotas: readonly UsedQuota[],
   unicode: boolean,
@@ -66,7 +66,7 @@ export function quotaFacts(
   });
 }
 
-/** Quotas whose use is unknown, as they are written on the command line. */
+/** Returns quotas in the syntax of the command line, without usage. */
 export function quotaWords(quotas: readonly z.infer<typeof givenQuota>[]): string {
   return quotas
     .map(({ unit, amount, per: span, window, hard_stop: isHard, ...which }) => {
@@ -76,7 +76,7 @@ export function quotaWords(quotas: readonly z.infer<typeof givenQuota>[]): strin
     .join(", ");
 }
 
-/** Which of the owner's requests it counts, if not all. */
+/** Describes which requests a quota counts, if not all. */
 function countedOf({ models, tag }: Pick<z.infer<typeof givenQuota>, "models" | "tag">, between: string): string {
   return (models ? ` for ${models.join(between)}` : "") + (tag == null ? "" : ` tagged ${tag}`);
 }

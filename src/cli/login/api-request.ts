@@ -5,18 +5,18 @@ import type { Connection } from "./connection.ts";
 
 export interface ApiRequest {
   method?: "GET" | "POST" | "PATCH" | "DELETE";
-  /** Sent as JSON. */
+  /** The request body, sent as JSON. */
   body?: unknown;
   /** Sent as a form instead of `body`. */
   form?: Readonly<Record<string, string>>;
   accept?: string;
-  /** Sent in addition to the usual headers. */
+  /** Headers in addition to the usual ones. */
   headers?: Readonly<Record<string, string>>;
-  /** Limits the whole exchange; null for none, for answers that take any time. */
+  /** The time limit of the whole exchange; null means none, for answers that may take any time. */
   timeoutMs?: number | null;
 }
 
-/** The server answered with a refusal. */
+/** An error answer of the server. */
 export class ApiError extends CliError {
   readonly status: number;
   /** The API's error code. Undefined if the answer is not from this API. */
@@ -35,7 +35,9 @@ export class ApiError extends CliError {
 const requestTimeoutMs = 30_000;
 const pageSize = 100;
 
-/** Returns the response with any status. Rejects with a CliError if none comes, or with the reason of `signal`. */
+/**
+ * Returns the response with any status. Rejects with a CliError if no response arrives, or with the reason of `signal`.
+ */
 export async function send(
   connection: Pick<Connection, "baseUrl"> & Partial<Connection>,
   path: string,
@@ -48,8 +50,8 @@ export async function send(
   const token = await login.token(signal);
   const response = await sendWith(token, url, baseUrl, signal, request);
   if (response.status !== 401) return response;
-  // A token may be rejected before its end, for example after the server's address changed. A new one works if the
-  // login still exists.
+  // A token may be rejected before its expiry, for example after the server's address changed. A renewed token works if
+  // the login still exists.
   await response.body?.cancel();
   return sendWith(await login.tokenAfter(token, signal), url, baseUrl, signal, request);
 }
@@ -73,7 +75,7 @@ async function sendWith(
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       // fetch sets the content type of a form.
       ...(form === undefined ? {} : { body: new URLSearchParams(form) }),
-      // A redirect must not take the key elsewhere.
+      // A redirect is not followed, because the key must not go to another server.
       redirect: "manual",
       signal: timeoutMs === null ? signal : AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
       // Bun's own limit of five minutes would end a long answer.
@@ -85,7 +87,7 @@ async function sendWith(
   }
 }
 
-/** The text of a successful response. Rejects with an ApiError for any other, and like `send`. */
+/** Returns the text of a successful response. Rejects with an ApiError for any other status, and like `send`. */
 export async function requestText(
   connection: Connection,
   path: string,
@@ -98,7 +100,7 @@ export async function requestText(
   throw refusal(response.status, text, connection);
 }
 
-/** The JSON of a successful response. Rejects like `requestText`. */
+/** Returns the JSON of a successful response. Rejects like `requestText`. */
 export async function requestJson(
   connection: Connection,
   path: string,
@@ -112,7 +114,7 @@ export async function requestJson(
 
 const page = z.object({ data: z.array(z.unknown()), last_id: z.string().nullish(), has_more: z.boolean().optional() });
 
-/** The entries of all pages of a list, as the API returns them. `path` may have a query. */
+/** Returns the entries of all pages of a list, as the API returns them. `path` may have a query. */
 export async function requestList(connection: Connection, path: string, signal: AbortSignal): Promise<unknown[]> {
   const first = path.includes("?") ? "&" : "?";
   const entries: unknown[] = [];
@@ -134,7 +136,7 @@ export async function requestList(connection: Connection, path: string, signal: 
 // Entries are not checked, since --json passes on fields unknown to this version.
 const wholeList = z.object({ data: z.array(z.unknown()) });
 
-/** The entries of a list in one response, as the API returns them. */
+/** Returns the entries of a list in one response, as the API returns them. */
 export async function requestWholeList(
   connection: Connection,
   path: string,
@@ -159,7 +161,7 @@ export function understood<Schema extends z.ZodType>(
   );
 }
 
-/** The body as text. A connection that breaks is reported as such. */
+/** Returns the body as text. If the connection breaks, the error says so. */
 export async function bodyText(response: Response, baseUrl: string, signal: AbortSignal): Promise<string> {
   try {
     return await response.text();
@@ -169,7 +171,7 @@ export async function bodyText(response: Response, baseUrl: string, signal: Abor
   }
 }
 
-/** The failure that a response with an error status describes. */
+/** Returns the error that a response with an error status describes. */
 export async function failure(response: Response, connection: Connection, signal: AbortSignal): Promise<ApiError> {
   return refusal(response.status, await bodyText(response, connection.baseUrl, signal), connection);
 }
@@ -189,7 +191,7 @@ function refusal(status: number, body: string, { baseUrl, keySource, login }: Co
     return new ApiError(message, status, refused);
   }
   if (refused) {
-    // Newcomers use the first key, which does not operate.
+    // Newcomers use the first key, which lacks the scopes of an operator.
     const hint = refused.message.endsWith(": admin:manage")
       ? ". It takes an operator's key: on the server's machine, HEADRACE_API_KEY=$(headrace operator-key --quiet)"
       : "";
@@ -204,7 +206,7 @@ function notThisApi(status: number, baseUrl: string): ApiError {
   return new ApiError(message, status);
 }
 
-/** No status arrived, or the answer broke off. */
+/** The error if no status arrived, or if the answer broke off. */
 export function unreachable(error: unknown, baseUrl: string, timeoutMs: number | null = requestTimeoutMs): CliError {
   if (error instanceof Error && error.name === "TimeoutError") {
     return new CliError(`${baseUrl} did not answer within ${(timeoutMs ?? requestTimeoutMs) / 1000} s.`);

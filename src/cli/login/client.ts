@@ -20,14 +20,14 @@ export interface ConnectionOptions {
 const localBaseUrl = "http://127.0.0.1:7545/v1";
 const startCommand = "headrace serve";
 
-/** Help text on the connection, the same for every command with one. */
+/** The help text about the connection, for every command that has one. */
 export const connectionHelp = `\
 The server and the key each come from the first of these that has one: --base-url and
 --api-key-stdin; HEADRACE_BASE_URL and HEADRACE_API_KEY; your headrace login, at the named
 server or else the last one; credentials.json, which headrace serve writes to the data
 directory. With --data-dir, its credentials.json is used and not a login.`;
 
-/** There is no option for the key, since every user of the machine can read arguments. */
+/** The key has no option, because every user of the machine can read the arguments of a process. */
 export const connectionOptions = {
   baseUrl: ["--base-url <url>", "base URL of the server, including /v1"],
   apiKeyStdin: ["--api-key-stdin", "read the API key from standard input"],
@@ -42,7 +42,7 @@ export async function findConnection(context: CliContext, options: ConnectionOpt
     const baseUrl = given ?? (await localCredentials(context, options)).stored?.baseUrl ?? localBaseUrl;
     return { baseUrl, apiKey: checkedKey(key.text, key.source), keySource: key.source };
   }
-  // A caller that names a data directory means the key in it.
+  // A caller that names a data directory wants the key in that directory.
   const login = options.dataDir === undefined ? await findLogin(context, given) : undefined;
   if (login) return loginConnection(context, login, given);
   const { dataDir, path, stored } = await localCredentials(context, options);
@@ -61,7 +61,7 @@ export async function findConnection(context: CliContext, options: ConnectionOpt
   return { baseUrl, apiKey: checkedKey(stored.apiKey, path), keySource: path, storedIn: dataDir };
 }
 
-/** The server if no key for it is needed: the given one, else the last login's, else the local one. */
+/** Returns the server for commands that need no key: the given one, else the last login's, else the local one. */
 export async function findServer(context: CliContext, options: ConnectionOptions): Promise<string> {
   const given = givenBaseUrl(options, context.env);
   if (given !== undefined) return given;
@@ -69,7 +69,7 @@ export async function findServer(context: CliContext, options: ConnectionOptions
   return login?.base_url ?? (await localCredentials(context, options)).stored?.baseUrl ?? localBaseUrl;
 }
 
-/** The login at that server, or the newest if none is named. */
+/** Returns the login at that server, or the newest login if no server is named. */
 export async function findLogin(context: CliContext, baseUrl: string | undefined): Promise<StoredLogin | undefined> {
   const logins = await new LoginStore(context.configFolder).read();
   return baseUrl === undefined ? [...logins.values()].at(-1) : logins.get(new URL(baseUrl).origin);
@@ -85,7 +85,7 @@ function loginConnection(context: CliContext, login: StoredLogin, given: string 
   };
 }
 
-/** Undefined if none is given. */
+/** Returns undefined if no key is given. */
 async function givenKey(
   { input, env }: CliContext,
   { apiKeyStdin }: ConnectionOptions,
@@ -108,7 +108,7 @@ async function localCredentials(context: CliContext, options: ConnectionOptions)
   return { dataDir, path, stored: await readCredentials(path) };
 }
 
-/** From --base-url or HEADRACE_BASE_URL; undefined if neither is given. Throws a CliError for an invalid address. */
+/** Reads --base-url or HEADRACE_BASE_URL; undefined if neither is given. Throws a CliError for an invalid address. */
 export function givenBaseUrl(options: { baseUrl?: string | undefined }, env: CliContext["env"]): string | undefined {
   if (options.baseUrl !== undefined) return checkedBaseUrl(options.baseUrl, "--base-url", exitCodes.usage);
   const fromEnv = env["HEADRACE_BASE_URL"]?.trim();
@@ -127,7 +127,7 @@ function checkedBaseUrl(text: string, source: string, exitCode: number = exitCod
   return trimSlashes(url.href);
 }
 
-/** Otherwise fetch would refuse the header with the key in the message. */
+/** An invalid key is refused here: fetch would refuse the header with the key in its error message. */
 function checkedKey(key: string, source: string): string {
   if (/^[!-~]+$/.test(key)) return key;
   throw new CliError(`The API key from ${source} has blanks or characters that no key has. Copy it again.`);
@@ -135,7 +135,7 @@ function checkedKey(key: string, source: string): string {
 
 const credentials = z.object({ base_url: z.string(), api_key: z.string().min(1) });
 
-/** Undefined without a file. */
+/** Returns undefined if there is no file. */
 async function readCredentials(path: string): Promise<{ baseUrl: string; apiKey: string } | undefined> {
   let text: string;
   try {

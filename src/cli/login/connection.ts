@@ -1,7 +1,7 @@
-// How a command reaches the server.
+// The address of the server and the credential for it.
 
 export interface Connection {
-  /** Includes `/v1`, without a slash at its end. */
+  /** The address of the API with `/v1`, without a trailing slash. */
   baseUrl: string;
   /**
    * The credential to send. For a login it is the access token at the start of the command; `login` returns the current
@@ -21,6 +21,6 @@ export interface FreshTokens {
   readonly expiresAt: number;
   /** Returns a token that stays valid for a while. */
   token(signal: AbortSignal): Promise<string>;
-  /** Returns another token than `refused`. */
+  /** Returns a token other than `refused`. */
   tokenAfter(refused: string, signal: AbortSignal): Promise<string>;
 }

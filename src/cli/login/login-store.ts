@@ -18,13 +18,13 @@ const login = z.object({
 
 export type StoredLogin = z.infer<typeof login>;
 
-/** By origin of the server. The newest login is the last. */
+/** Logins by the server's origin. The newest login is the last. */
 export type Logins = Map<string, StoredLogin>;
 
 const file = z.object({ logins: z.record(z.string(), login) });
 
 const lockWaitMs = 50;
-/** Longer than the longest renewal, during which a command holds the lock. */
+/** Longer than the longest token renewal, during which a command holds the lock. */
 const maxLockWaitMs = 30_000;
 
 export class LoginStore {
@@ -52,9 +52,9 @@ export class LoginStore {
   }
 
   /**
-   * Lets `work` change the logins and writes them afterwards. One process at a time holds the lock from the reading on,
-   * so that no two renew the same login. Rejects, with nothing written, like `work`, with the reason of `signal`, or
-   * with a CliError if the folder cannot be written.
+   * Lets `work` change the logins and writes them afterwards. The lock is held from the reading on, so that no two
+   * processes renew the same login. Rejects, with nothing written, like `work`, with the reason of `signal`, or with a
+   * CliError if the folder cannot be written.
    */
   async change<Result>(signal: AbortSignal, work: (logins: Logins) => Promise<Result>): Promise<Result> {
     const release = await this.#lock(signal);
@@ -87,7 +87,7 @@ export class LoginStore {
     }
   }
 
-  /** Written atomically and flushed to disk, since the server no longer accepts the renewed token. */
+  /** The file is written atomically and flushed, because the server no longer accepts the previous refresh token. */
   async #write(text: string): Promise<void> {
     await this.#writing(async () => {
       replaceFile(this.path, text);

@@ -28,12 +28,12 @@ import {
 import { namedPerson, readSession } from "./whoami.ts";
 
 const deviceGrant = "urn:ietf:params:oauth:grant-type:device_code";
-/** RFC 8628, 3.2 and 3.5. */
+/** The polling intervals of RFC 8628, 3.2 and 3.5. */
 const defaultIntervalSeconds = 5;
 const slowDownSeconds = 5;
 const maxIntervalSeconds = 60;
 const frameMs = 120;
-/** Cleaning up may not take longer. */
+/** The time limit for revoking tokens before the command ends. */
 const farewellMs = 5_000;
 
 const loginOptions = {
@@ -72,7 +72,7 @@ async function login(context: CliContext, options: LoginOptions): Promise<void> 
   const { terminal, configFolder, env } = context;
   const root = (await findServer(context, options)).replace(/\/v1$/, "");
   const store = new LoginStore(configFolder);
-  // Reports an unreadable file before the person goes to a browser.
+  // An unreadable file is reported before the person goes to a browser.
   await store.read();
   const made = await interruptible((signal) => signIn(context, root, options, signal)).catch((error: unknown) => {
     throw error instanceof Interrupted ? error.with("Interrupted. You are not signed in.") : error;
@@ -106,11 +106,11 @@ async function signIn(
     requireAccount(made, account);
     replaced = await keep(context, made, signal);
   } catch (error) {
-    // Nobody stores these tokens, also after Ctrl-C: the login must not remain at the server.
+    // Tokens that are not stored are revoked, also after Ctrl-C: the login must not remain at the server.
     await revoke({ base_url, refresh_token: tokens.refresh_token }, AbortSignal.timeout(farewellMs)).catch(() => {});
     throw error;
   }
-  // An earlier login must end. If the server cannot be told, this login still succeeds.
+  // An earlier login is revoked. If the server does not answer, the new login still succeeds.
   if (replaced) await revoke(replaced, AbortSignal.timeout(farewellMs)).catch(() => {});
   return made;
 }
@@ -126,7 +126,10 @@ const deviceAuthorization = z.object({
 
 type DeviceAuthorization = z.infer<typeof deviceAuthorization>;
 
-/** Rejects with a CliError also if the page is not on the server: the person would type the code there. */
+/**
+ * Rejects with a CliError also if the verification page is not on the same server, because the person would type the
+ * code there.
+ */
 async function authorizeDevice(
   { issuer, deviceEndpoint }: AuthorizationServer,
   signal: AbortSignal,
@@ -176,7 +179,7 @@ async function awaitApproval(
   }
 }
 
-/** The seconds until the next try. Throws if waiting is useless. */
+/** Returns the seconds until the next poll. Throws if waiting is useless. */
 function nextInterval(error: unknown, seconds: number): number {
   if (error instanceof OAuthRefusal) {
     const { code, status } = error;
@@ -188,11 +191,11 @@ function nextInterval(error: unknown, seconds: number): number {
   } else if (!(error instanceof CliError) || error instanceof Interrupted) {
     throw error;
   }
-  // RFC 8628, 3.5: an unreachable server is asked less often, and the person need not start again.
+  // RFC 8628, 3.5: an unreachable server is polled less often, and the person need not start again.
   return Math.max(seconds, Math.min(seconds * 2, maxIntervalSeconds));
 }
 
-/** Shows that the command still waits, and until when. A log gets one line. */
+/** Shows that the command still waits, and until when. If the output is a log, this is one line. */
 async function whileWaiting<Result>(
   { terminal, nowMs }: CliContext,
   { expires_in }: DeviceAuthorization,
@@ -248,7 +251,7 @@ function keep({ configFolder }: CliContext, made: StoredLogin, signal: AbortSign
   const { origin } = new URL(made.base_url);
   return new LoginStore(configFolder).change(signal, async (logins) => {
     const replaced = logins.get(origin);
-    // Inserted again, so that it is the last: that one is used if no server is named.
+    // The login is inserted again, so that it is the last: the last login is used if no server is named.
     logins.delete(origin);
     logins.set(origin, made);
     return replaced;

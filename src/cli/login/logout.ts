@@ -1,4 +1,4 @@
-// `headrace logout`: ends a login, at the server and here.
+// `headrace logout`: ends a login, at the server and on this machine.
 import { commandLineAppId } from "../../domain/people/app.ts";
 import { command } from "../command.ts";
 import type { CliContext } from "../terminal/context.ts";
@@ -35,7 +35,7 @@ export const logoutCommand = command({
 });
 
 /**
- * Holds the lock, so that no command renews the login while it is revoked. Returns why the server could not be told.
+ * Holds the lock, so that no command renews the login while it is revoked. Returns why the server could not be reached.
  */
 function end(
   { configFolder }: CliContext,
@@ -51,7 +51,10 @@ function end(
   });
 }
 
-/** RFC 7009. Returns what went wrong, or undefined if the login has ended. Rejects with the reason of `signal`. */
+/**
+ * Revokes tokens (RFC 7009). Returns what went wrong, or undefined if the login has ended. Rejects with the reason of
+ * `signal`.
+ */
 export async function revoke(
   { base_url, refresh_token }: Pick<StoredLogin, "base_url" | "refresh_token">,
   signal: AbortSignal,

@@ -99,7 +99,7 @@ Anyone who has the link can join. Send it over a private channel.`,
       const made = understood(newInvitation, answer, connection, "new invitation");
       if (made.link !== null) terminal.print(printable(made.link));
       if (options.quiet) {
-        // Without any output nobody would know why there is no link, or whether the address was right.
+        // Without this line, the person would not know why there is no link, or whether the address was right.
         if (made.link === null) terminal.note(`Mailed to ${printable(made.email)}.`);
         return;
       }
@@ -269,7 +269,7 @@ function parseRole(text: string): Role {
   throw new InvalidArgumentError(`It must be one of ${roles.join(", ")}.`);
 }
 
-/** Finds the caller without a list: members may not see the list, but may leave. */
+/** Finds the caller without the list of members, which members may not read although they may leave. */
 async function findSelf(connection: Connection, who: string, signal: AbortSignal): Promise<Found | undefined> {
   const { person, account, accounts } = understood(
     ownSession,
@@ -282,7 +282,7 @@ async function findSelf(connection: Connection, who: string, signal: AbortSignal
   return isMeant ? { kind: "member", one: { ...person, id: own.membership_id } } : undefined;
 }
 
-/** Finds by id or address, members before invitations. Rejects with a CliError if there is none. */
+/** Finds a person by id or address, members before invitations. Rejects with a CliError if there is none. */
 async function findOne(connection: Connection, who: string, signal: AbortSignal): Promise<Found> {
   refuseSecret(who);
   const wanted = who.trim().toLowerCase();
@@ -298,7 +298,7 @@ async function findOne(connection: Connection, who: string, signal: AbortSignal)
   );
 }
 
-/** Rejects with a CliError for a person who has not joined yet, as there is nothing to change. */
+/** Finds a member. Rejects with a CliError for an invited person, who has no membership to change. */
 async function findMember(connection: Connection, who: string, signal: AbortSignal): Promise<Found["one"]> {
   const { kind, one } = await findOne(connection, who, signal);
   if (kind === "member") return one;

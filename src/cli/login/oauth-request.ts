@@ -15,7 +15,7 @@ export interface AuthorizationServer {
 /** An error response by RFC 6749, 5.2, or one that cannot be parsed. */
 export class OAuthRefusal extends CliError {
   readonly status: number;
-  /** For example `invalid_grant`. Undefined if the response has another form. */
+  /** The OAuth error code, such as `invalid_grant`. Undefined if the response has another form. */
   readonly code: string | undefined;
 
   constructor(message: string, status: number, code: string | undefined) {
@@ -33,8 +33,9 @@ const metadata = z.object({
 });
 
 /**
- * RFC 8414. `root` is the address without `/v1`. Rejects with a CliError if the server names itself differently or
- * sends tokens elsewhere (RFC 8414, 3.3): an impostor could otherwise get the other server's tokens.
+ * Reads the metadata of an authorization server (RFC 8414). `root` is the address without `/v1`. Rejects with a
+ * CliError if the server names another issuer or sends tokens elsewhere (RFC 8414, 3.3): an impostor could otherwise
+ * get the other server's tokens.
  */
 export async function discover(root: string, signal: AbortSignal): Promise<AuthorizationServer> {
   const response = await send({ baseUrl: root }, "/.well-known/oauth-authorization-server", signal);
@@ -61,12 +62,12 @@ export async function discover(root: string, signal: AbortSignal): Promise<Autho
   };
 }
 
-/** Whether it is an http or https address on that server. */
+/** Reports whether an address is http or https and on that server. */
 export function isOfOrigin(address: string, root: string): boolean {
   return URL.canParse(address) && new URL(address).origin === new URL(root).origin;
 }
 
-/** Returns the text of a success. Rejects with an OAuthRefusal for any other response, and like `send`. */
+/** Returns the text of a successful response. Rejects with an OAuthRefusal for any other response, and like `send`. */
 export async function postForm(
   endpoint: string,
   form: Readonly<Record<string, string>>,
@@ -93,7 +94,7 @@ const tokens = z.object({
 
 export type IssuedTokens = z.infer<typeof tokens>;
 
-/** RFC 6749, 5.1. Rejects like `postForm`. */
+/** Requests tokens (RFC 6749, 5.1). Rejects like `postForm`. */
 export async function requestTokens(
   { issuer, tokenEndpoint }: Pick<AuthorizationServer, "issuer" | "tokenEndpoint">,
   form: Readonly<Record<string, string>>,

@@ -1,4 +1,4 @@
-// Records that the API lists by id, such as keys and apps: their path, all of them, and one by id.
+// Records that the API lists by id, such as keys and apps: reads all of them, or one by id.
 import type { z } from "zod";
 import { ApiError, requestJson, requestList, understood } from "./api-request.ts";
 import type { Connection } from "./connection.ts";
@@ -13,12 +13,12 @@ export function recordsOf<const Noun extends string, Shape extends z.ZodType>(no
   const path = (id: string) => `/${noun}s/${encodeURIComponent(id)}`;
   return {
     path,
-    /** All that the connection may see, newest first. */
+    /** Returns all records that the connection may see, newest first. */
     async list(connection: Connection, signal: AbortSignal): Promise<Found<Noun, Shape>[]> {
       const entries = await requestList(connection, `/${noun}s`, signal);
       return entries.map((raw) => read(raw, connection, `list of ${noun}s`));
     },
-    /** Undefined if there is none, since a name may look like an id. */
+    /** Returns undefined if there is none, because a name may look like an id. */
     async withId(connection: Connection, id: string, signal: AbortSignal): Promise<Found<Noun, Shape> | undefined> {
       try {
         return read(await requestJson(connection, path(id), signal), connection, noun);

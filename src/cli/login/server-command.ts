@@ -1,4 +1,4 @@
-// A command that asks a server: has options to choose it, and connects with its first request.
+// A command that talks to a server: has options to choose the server, and connects at its first request.
 import type {
   ArgumentEntry,
   ArgumentValues,
@@ -15,15 +15,15 @@ import { type ConnectionOptions, connectionHelp, connectionOptions, findConnecti
 import type { Connection } from "./connection.ts";
 
 export interface ServerCall<Values> extends Call<Values> {
-  /** Connects to the server of the options, at the first call. */
+  /** Connects to the chosen server at the first call. */
   connect(): Promise<Connection>;
-  /** Work at the server that Ctrl-C ends. */
+  /** Runs work at the server; Ctrl-C aborts it. */
   ask<Result>(work: (connection: Connection, signal: AbortSignal) => Promise<Result>): Promise<Result>;
-  /** The JSON of a successful response; `path` is below `/v1`. Rejects like `requestJson`. */
+  /** Returns the JSON of a successful response; `path` is below `/v1`. Rejects like `requestJson`. */
   request(path: string, request?: ApiRequest): Promise<unknown>;
 }
 
-/** The entry of such a command. The options and help of the connection follow its own. */
+/** Defines such a command. The options and help of the connection follow the command's own. */
 export function serverCommand<
   const Options extends OptionEntries = Record<never, never>,
   const Args extends readonly ArgumentEntry[] = [],

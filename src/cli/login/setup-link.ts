@@ -1,4 +1,5 @@
-// `headrace setup-link`: creates the link with which anybody who has the data directory creates an operator's sign-in.
+// `headrace setup-link`: creates a link for the first operator's sign-in; anybody with access to the data directory may
+// run it.
 import { loadDatabaseUrl, loadPublicUrl } from "../../config/config.ts";
 import { makeSetupLink } from "../../maintenance/setup-link.ts";
 import { command, dataDirOption } from "../command.ts";

@@ -12,7 +12,7 @@ export interface LoginTokensOptions {
   nowMs(): number;
 }
 
-/** A token this near its end is replaced first, since the request takes time and clocks differ. */
+/** A token this near its expiry is renewed first, because the request takes time and clocks differ. */
 const renewBeforeMs = 60_000;
 /**
  * A server repeats the answer to the same request for 10 s, in case the first answer was lost. The second request must
@@ -42,7 +42,7 @@ export class LoginTokens {
     return this.#lasts(this.#login) ? this.#login.access_token : this.#renewed((login) => this.#lasts(login), signal);
   }
 
-  /** Returns another token than `refused`, which the server rejected before its end. Rejects like `token`. */
+  /** Returns a token other than `refused`, which the server rejected before its expiry. Rejects like `token`. */
   async tokenAfter(refused: string, signal: AbortSignal): Promise<string> {
     const differs = (login: StoredLogin) => login.access_token !== refused && this.#lasts(login);
     return differs(this.#login) ? this.#login.access_token : this.#renewed(differs, signal);
@@ -82,7 +82,7 @@ export class LoginTokens {
 async function refresh({ base_url, refresh_token }: StoredLogin, signal: AbortSignal): Promise<IssuedTokens> {
   const server = await discover(base_url.replace(/\/v1$/, ""), signal);
   const form = { grant_type: "refresh_token", refresh_token, client_id: commandLineAppId };
-  // Not ended by Ctrl-C: abandoning the answer would lose the login.
+  // Ctrl-C does not abort the renewal, because abandoning the answer would lose the login.
   const ask = () => requestTokens(server, form, new AbortController().signal, renewalTimeoutMs);
   try {
     return await ask().catch((error: unknown) => {

@@ -17,7 +17,7 @@ const session = z.object({
 
 export type PersonSession = z.infer<typeof session>;
 
-/** The person of a login. Rejects with an ApiError of 403 for a key, which has no person. */
+/** Returns the person of a login. Rejects with an ApiError of 403 for a key, which has no person. */
 export async function readSession(connection: Connection, signal: AbortSignal): Promise<PersonSession> {
   return understood(session, await requestJson(connection, "/session", signal), connection, "session");
 }
@@ -40,7 +40,7 @@ export const whoamiCommand = serverCommand({
   },
 });
 
-/** What is known of a credential; null if unknown. */
+/** The known facts about a credential; null if unknown. */
 interface Identity {
   person: PersonSession["person"] | null;
   account: PersonSession["account"] | null;
@@ -64,7 +64,7 @@ async function identify(connection: Connection, signal: AbortSignal): Promise<Id
 
 const account = z.object({ id: z.string(), name: z.string(), environment: z.string() });
 
-/** What the key's scopes allow it to see of itself. */
+/** Returns what the key's scopes allow the key to see of itself. */
 async function identifyKey(connection: Connection, signal: AbortSignal): Promise<Identity> {
   const [found, keys] = await Promise.all([
     unlessForbidden(requestJson(connection, "/account", signal)),
@@ -96,7 +96,7 @@ function facts(identity: Identity, { baseUrl, keySource, login }: Connection, no
   const until = expires_at === null ? "never" : formatTimeAndRelative(expires_at, nowSeconds);
   const rows: [name: string, value: string][] = [["Server", baseUrl]];
   if (person) {
-    // An operator acts as one only with this scope, which no login has.
+    // An operator only has operator rights with this scope, which no login has.
     const operates = person.is_operator && scopes?.includes("admin:manage");
     rows.push(["Person", `${namedPerson(person)}${operates ? ", operator" : ""}`]);
   } else {
@@ -115,7 +115,7 @@ function facts(identity: Identity, { baseUrl, keySource, login }: Connection, no
   return rows;
 }
 
-/** `Ada Lovelace <ada@example.com>`, or the address alone without a name. */
+/** Returns `Ada Lovelace <ada@example.com>`, or the address alone if there is no name. */
 export function namedPerson({ name, email }: { name: string; email: string }): string {
   return printable(name.trim() === "" || name === email ? email : `${name} <${email}>`);
 }

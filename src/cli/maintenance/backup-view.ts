@@ -11,7 +11,7 @@ const named: Readonly<Record<string, readonly [one: string, many: string]>> = {
   responses: ["stored response", "stored responses"],
 };
 
-/** `2 accounts, 41 keys, 3 people, 10,234 requests`, without zero counts. */
+/** Returns text such as `2 accounts, 41 keys, 3 people, 10,234 requests`, without zero counts. */
 export function countsText(counts: Readonly<Record<string, number>>): string {
   const parts = Object.entries(named).flatMap(([name, [one, many]]) => {
     const count = counts[name] ?? 0;

@@ -1,4 +1,4 @@
-// `headrace backup`: copies the records and the usage that is not recorded yet, with or without a running server.
+// `headrace backup`: copies the records, and usage that is not in the database yet, with or without a running server.
 import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { InvalidArgumentError } from "commander";
@@ -134,7 +134,7 @@ function destinationOf(
 
 function secretsOf({ env }: CliContext, dataDir: string): KeyRing {
   const given = loadSecretsHex(env);
-  // Never creates a secret.
+  // An existing secret is read; a backup never creates one.
   if (given !== undefined || existsSync(secretFile(dataDir))) return loadSecrets(dataDir, given);
   throw new CliError(
     `There is no file ${secretFile(dataDir)} to include: set HEADRACE_SECRET to what the server is started with, or leave out --include-secret and keep it elsewhere.`,

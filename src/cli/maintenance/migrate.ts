@@ -47,7 +47,7 @@ async function migrate(context: CliContext, flags: { dataDir?: string; json?: bo
   }
   const startedMs = performance.now();
   const report = flags.json ? jsonReport(terminal) : textReport(terminal);
-  // Loaded here only, so that a long-running server does not keep it in memory.
+  // Loaded only here, so that a long-running server does not keep the code in memory.
   const { moveToPostgres } = await import("../../maintenance/move-to-postgres.ts");
   let moved: Moved;
   try {

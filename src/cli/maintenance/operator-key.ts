@@ -1,4 +1,5 @@
-// `headrace operator-key`: creates a key that may operate the installation, for anybody who has its data directory.
+// `headrace operator-key`: creates a key that may operate the installation; anybody with access to the data directory
+// may run it.
 import { InvalidArgumentError } from "commander";
 import { loadDatabaseUrl, loadSecretsHex } from "../../config/config.ts";
 import { environments } from "../../domain/api-key.ts";
@@ -60,7 +61,7 @@ function requestOf({ name, expires }: { name: string } & Pick<KeySettings, "expi
   throw new CliError("--expires: must be at most 100 years from now, or never.", exitCodes.usage);
 }
 
-/** Only the secret goes to standard output, so that a script can take it. People read the rest on standard error. */
+/** Only the secret goes to standard output, so that a script can capture it. The rest goes to standard error. */
 function printKey(
   terminal: Terminal,
   { record, key, account }: OperatorKey,

@@ -1,4 +1,4 @@
-// `headrace restore`: replaces a data directory's records with a backup, and says what that means.
+// `headrace restore`: replaces a data directory's records with a backup, and explains the consequences.
 import { join, resolve } from "node:path";
 import { loadDatabaseUrl, loadSecretsHex } from "../../config/config.ts";
 import { formatBytes } from "../../engines/llama/byte-size.ts";
@@ -12,7 +12,7 @@ import { type Progress, startProgress } from "../terminal/progress.ts";
 import { CliError, interruptible, printable, type Terminal } from "../terminal/terminal.ts";
 import { countsText } from "./backup-view.ts";
 
-/** The JSON has all of them. */
+/** The most credentials shown; `--json` lists all. */
 const shownCredentials = 20;
 
 const restoreOptions = {
@@ -50,7 +50,7 @@ async function restore(context: CliContext, path: string, flags: OptionValues<ty
   const nowSeconds = Math.floor(context.nowMs() / 1000);
   const secretsHex = loadSecretsHex(context.env);
   let progress: Progress | undefined;
-  // Loaded here only, so that a long-running server does not keep it in memory.
+  // Loaded only here, so that a long-running server does not keep the code in memory.
   const { restoreBackup } = await import("../../maintenance/restore.ts");
   let restored: Restored;
   try {

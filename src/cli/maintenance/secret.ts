@@ -1,4 +1,4 @@
-// `headrace secret`: replaces the installation's secret, and says what depends on the old one.
+// `headrace secret`: replaces the installation's secret, and lists what depends on the old one.
 import { loadDatabaseUrl, loadSecretsHex } from "../../config/config.ts";
 import {
   forgetOldSecrets,

@@ -1,4 +1,4 @@
-// `headrace spool drain`: brings the usage that a lost server had not written yet into the database.
+// `headrace spool drain`: writes the usage that a lost server had only spooled into the database.
 import { resolve } from "node:path";
 import { loadDatabaseUrl, loadRedisUrl } from "../../config/config.ts";
 import { command } from "../command.ts";
@@ -22,7 +22,7 @@ const drainCommand = command({
 nothing is counted twice; what is in the database is deleted from the directory.`,
   ],
   async run({ context, options, terminal }, directory) {
-    // Loaded here only, so that a long-running server does not keep it in memory.
+    // Loaded only here, so that a long-running server does not keep the code in memory.
     const { drainSpool } = await import("../../maintenance/spool-drain.ts");
     const { spool, settled, interrupted, damaged, unknown, tooOld } = await drainSpool({
       directory: resolve(directory),

@@ -20,7 +20,7 @@ export const fitNames: Record<Fit, string> = {
 const fileList = z.object({ data: z.array(pulledModelShape), memory: modelMemoryShape });
 const path = "/admin/pulled-models";
 
-/** Rejects like `request`. Needs an operator. */
+/** Returns the server's model files. Rejects like `request`. Needs an operator. */
 async function readFiles({ request, connect }: ServerCall<unknown>) {
   return understood(fileList, await request(path), await connect(), "list of files");
 }
@@ -53,7 +53,7 @@ export async function listFiles(call: ServerCall<unknown>): Promise<Outcome> {
   return { json: { data: files, memory }, show };
 }
 
-/** Prints what the server's disk has of a model. */
+/** Prints the facts about a model's file on the server's disk. */
 export function printFile(terminal: Terminal, file: PulledModelWire): void {
   const { memory, architecture, parameters, quantization, context_length: context } = file;
   const facts: [string, string][] = [
@@ -74,7 +74,7 @@ export function printFile(terminal: Terminal, file: PulledModelWire): void {
   terminal.print(formatFacts(facts, terminal.out));
 }
 
-/** Asks, deletes the file, and says how much space that frees. */
+/** Asks for confirmation, deletes the file, and prints how much space that frees. */
 export async function removeFile(call: ServerCall<unknown>, file: PulledModelWire, force: boolean): Promise<Outcome> {
   const { confirm, request, terminal } = call;
   const { id, bytes, in_use: inUse } = file;
@@ -91,7 +91,7 @@ export async function removeFile(call: ServerCall<unknown>, file: PulledModelWir
   };
 }
 
-/** `596 M`, `8.03 B`, the way in which makers of models count. */
+/** Formats `596 M` or `8.03 B`, as model vendors do. */
 export function parameterText(count: number): string {
   const [size, unit] = count < 1e9 ? [count / 1e6, "M"] : [count / 1e9, "B"];
   return `${Number(size.toPrecision(3))} ${unit}`;

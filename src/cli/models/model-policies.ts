@@ -48,7 +48,7 @@ type PolicyCall = Pick<
   "context" | "options"
 >;
 
-/** The policies of the options, where single options override the file. Empty if none was given. */
+/** Returns the policies of the options, where single options override the file. Empty if none was given. */
 export async function policyFields(call: PolicyCall): Promise<{ policies?: PoliciesRequest | null }> {
   const { policies: path, continuation, overflow, cache, guardrails, shadow, split } = call.options;
   const said = { continuation: continuation && continuation === "on", overflow, cache, guardrails, shadow, split };
@@ -145,7 +145,7 @@ function numberIn(text = ""): number {
   throw new InvalidArgumentError(`Give a number (got ${text}).`);
 }
 
-/** One line for each policy. */
+/** Returns one line for each policy. */
 export function policyLines(policies: PoliciesRequest | null | undefined): string[] {
   const { continuation, overflow, cache, guardrails, shadow, split } = policies ?? {};
   return [

@@ -1,4 +1,4 @@
-// `headrace models ps`, `load`, `stop`, `pin`, `unpin` and `log`: the commands of a server that are started for requests.
+// `headrace models ps`, `load`, `stop`, `pin`, `unpin` and `log`: the model processes that a server starts on demand.
 import { z } from "zod";
 import { formatBytes } from "../../engines/llama/byte-size.ts";
 import {
@@ -19,7 +19,7 @@ const path = "/admin/model-processes";
 const whichArgument = ["<name>", "name of the command, or the id of a model that it serves"] as const;
 const json = ["--json", "print what the API gives"] as const;
 const followMs = 500;
-/** The memory of the server, as the list of its files reports it. */
+/** The memory of the server, as the list of model files reports it. */
 const filesMemory = z.object({ memory: modelMemoryShape });
 
 export const psCommand = serverCommand({
@@ -134,7 +134,7 @@ function stateText(process: ModelProcessWire): string {
   return process.state === "failed" ? `failed: ${printable(process.failure ?? "")}` : shortState(process);
 }
 
-/** Leaves out why the process failed, which may be as long as a log line. */
+/** Returns the state without the reason of a failure, which may be as long as a log line. */
 function shortState({ state, behind, pinned, is_next: isNext }: ModelProcessWire): string {
   if (state === "waiting" && behind.length > 0) return `waiting for ${printable(behind.join(", "))}`;
   if (pinned) return `${state}, pinned`;

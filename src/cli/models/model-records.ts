@@ -1,4 +1,4 @@
-// The models of a server as operators see them: reads one and shows it.
+// The models of a server as operators see them: reads and prints one.
 import { type ManagedModelWire, managedModelShape } from "../../wire/models.ts";
 import { understood } from "../login/api-request.ts";
 import type { Connection } from "../login/connection.ts";
@@ -32,7 +32,7 @@ function usualText({ input, cached_input: cached, output }: NonNullable<ManagedM
   return `${formatRate(input)} in${cached === undefined ? "" : ` (${formatRate(cached)} cached)`}, ${formatRate(output)} out`;
 }
 
-/** What `usualText` leaves out, with the names of headrace.yaml: the other rates, and the rates for certain times. */
+/** Returns the rates that `usualText` leaves out, by their names in headrace.yaml, and the rates for certain times. */
 function otherRates(price: ManagedModelWire["price"]): string[] {
   const { input: _input, output: _output, cached_input: _cached, variants = [], ...rates } = price ?? {};
   return [rates, ...variants].flatMap((one, i) => {

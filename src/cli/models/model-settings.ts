@@ -5,7 +5,7 @@ import { capabilityNames } from "../../domain/models/capabilities.ts";
 import type { OptionValues } from "../command.ts";
 import { parseNames } from "../keys/key-settings.ts";
 
-/** "none" clears a setting: Commander turns null into an empty text. */
+/** The text "none" clears a setting, because Commander turns null into an empty text. */
 type OrNone<Value> = Value | "none";
 
 interface Deployment {

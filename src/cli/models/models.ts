@@ -107,7 +107,7 @@ async function listModels({ connect, request, terminal }: ServerCall<unknown>): 
       ["OWNER", ({ owned_by: owner }) => owner ?? "-"],
     ]);
   };
-  // The entries as received, since --json passes on fields unknown to this version.
+  // The entries are printed as received, because --json passes on fields unknown to this version.
   return { json: (answer as { data: unknown[] }).data, show };
 }
 
@@ -127,7 +127,7 @@ async function listAllModels({ connect, ask, terminal }: ServerCall<unknown>): P
   return { json: raw, show };
 }
 
-/** Shows how many of its processes are loaded, if they are started on demand. */
+/** Returns the state, with the number of loaded processes if they are started on demand. */
 function stateText({ status, deployments }: ManagedModelWire): string {
   const states = new Set(deployments.flatMap(({ process }) => process ?? []));
   return [status, ...states].join(", ");

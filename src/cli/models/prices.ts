@@ -5,7 +5,7 @@ import { command } from "../command.ts";
 import { formatCount, formatRate } from "../terminal/figures.ts";
 import { CliError, formatTable } from "../terminal/terminal.ts";
 
-/** A longer list would not help. */
+/** The most rows printed; a longer list would not help. */
 const maxRows = 60;
 
 export const pricesCommand = command({
@@ -66,7 +66,7 @@ export const pricesCommand = command({
   },
 });
 
-/** Lines that can be pasted into headrace.yaml. */
+/** Returns lines that can be pasted into headrace.yaml. */
 function yamlOf({ variants = [], ...rates }: PriceWire): string {
   const lines = ["price:", ...Object.entries(rates).map(([name, rate]) => `  ${name}: ${rate}`)];
   if (variants.length > 0) lines.push("  variants:", ...variants.map((variant) => `    - ${flowOf(variant)}`));

@@ -70,7 +70,7 @@ async function pull(context: CliContext, source: string, options: PullOptions): 
   }
 }
 
-/** Adds what the person can do now. Other errors stay unchanged. */
+/** Adds a remedy to a download's error. Other errors stay unchanged. */
 function explain(error: unknown, keptBytes: number, command: string): unknown {
   const resume = `${formatBytes(keptBytes)} are kept. To continue, run the same command again:\n  ${command}`;
   if (error instanceof Interrupted) return keptBytes > 0 ? error.with(`Interrupted. ${resume}`) : error;
@@ -225,7 +225,7 @@ class JsonView implements PullView {
   }
 }
 
-/** `chat, completion, tools; 40960 tokens of context; 639 MB` */
+/** Returns text such as `chat, completion, tools; 40960 tokens of context; 639 MB`. */
 function traits({ capabilities, tools, context, bytes }: ModelManifest): string {
   const names = (["chat", "completion", "embeddings"] as const).filter((name) => capabilities[name]);
   const abilities = [...names, ...(tools ? ["tools"] : [])].join(", ");

@@ -1,4 +1,5 @@
-// `headrace list` and `headrace rm`: the models that were pulled to this machine, with their size, and their end.
+// `headrace list` and `headrace rm`: lists the models that were pulled to this machine with their size, and removes
+// them.
 import { fitOf } from "../../domain/models/memory-need.ts";
 import type { PulledModel, RemovedModel } from "../../domain/models/pulled-model.ts";
 import { formatBytes } from "../../engines/llama/byte-size.ts";
@@ -23,7 +24,8 @@ export const listCommand = command({
   ],
   async run({ context, options, terminal, nowSeconds }) {
     const models = await listPulledModels(await context.dataDir(options.dataDir));
-    // This command does not know what a server has loaded, so it counts the memory that other programs leave free.
+    // This command does not know which models a server has loaded, so it counts the memory that all programs leave
+    // free.
     const here = { ...machineMemory(), evictable: 0, pinned: 0 };
     const show = () => {
       if (models.length === 0) {
@@ -63,7 +65,7 @@ export const rmCommand = command({
   async run({ context, options, terminal, confirm }, ids) {
     const dataDir = await context.dataDir(options.dataDir);
     const all = await listPulledModels(dataDir);
-    // Checked before anything is deleted: one mistyped id of several changes nothing.
+    // All ids are checked before anything is deleted: one mistyped id changes nothing.
     const models = [...new Set(ids)].map((id) => all.find((model) => model.id === id) ?? unknown(id));
     const names = models.map(({ id, bytes }) => `${id} (${formatBytes(bytes)})`).join(", ");
     await confirm({
@@ -75,7 +77,7 @@ export const rmCommand = command({
     try {
       for (const { id } of models) removed.push((await removePulledModel(dataDir, id)) ?? unknown(id));
     } finally {
-      // Also prints what was deleted before a refusal, such as a model that is being pulled.
+      // Models that were deleted before an error, such as for a model that is being pulled, are printed as well.
       if (!options.json) {
         for (const { id, bytes } of removed) terminal.print(`${printable(id)} is deleted, ${formatBytes(bytes)}.`);
       } else if (removed.length > 0) terminal.print(JSON.stringify(removed.map(removedAsJson), undefined, 2));
@@ -97,7 +99,7 @@ function removedAsJson({ left, ...model }: RemovedModel) {
   return { ...asJson(model), left };
 }
 
-/** With the names of the API. */
+/** Returns a model with the API's member names. */
 function asJson({ pulledAt, context, facts, memory, ...model }: PulledModel) {
   const { architecture = null, quantization = null, parameters = null } = facts ?? {};
   return {

@@ -1,4 +1,4 @@
-// Follows the configuration file of a running server: reads it again after a complete change, and on SIGHUP.
+// Follows the configuration file of a running server: reads the file again after a complete change, and on SIGHUP.
 import { statSync } from "node:fs";
 import type { Log } from "../../base/log.ts";
 import {
@@ -10,7 +10,7 @@ import {
 } from "../../config/config.ts";
 import type { RunningServer } from "../../server/serve.ts";
 
-/** Milliseconds. A change that two looks in a row have found the same is taken as complete. */
+/** Milliseconds between polls. A change counts as complete once two polls in a row see the same file. */
 const pollMs = 500;
 
 export interface FollowOptions {
@@ -22,8 +22,8 @@ export interface FollowOptions {
 }
 
 /**
- * A wrong file is refused and the running configuration stays, also if the file is empty: tools that write a file in
- * place empty it first, and the served configuration must not vanish for that moment, or for good on a full disk.
+ * An invalid or empty file is refused and the running configuration stays. Tools that write a file in place empty it
+ * first, and the configuration must not vanish for that moment, or for good on a full disk.
  */
 export function followConfigFile({ config, server, log, reloaded }: FollowOptions): void {
   const { path } = config.file;
@@ -53,7 +53,7 @@ export function followConfigFile({ config, server, log, reloaded }: FollowOption
     const now = mark(path);
     const isComplete = now === looked;
     looked = now;
-    // A file that is missing for a moment is being replaced; one that stays away changes nothing.
+    // A file that is missing for a moment is being replaced; a file that stays away changes nothing.
     if (!isComplete || now === taken || now === undefined) return;
     taken = now;
     void reload();
@@ -70,7 +70,7 @@ function emptied(file: string): ConfigError {
   ]);
 }
 
-/** The time and size of the last change, or undefined without a file. */
+/** Returns the time and size of the last change, or undefined if there is no file. */
 function mark(path: string): string | undefined {
   const stats = statSync(path, { throwIfNoEntry: false });
   return stats && `${stats.mtimeMs} ${stats.size} ${stats.ino}`;

@@ -1,12 +1,12 @@
-// What a person sees of a machine that serves as a node: one updated line, or the changes in a log.
+// The display of a machine that serves as a node: one updated line, or the changes in a log.
 import type { UplinkView } from "../../nodes/uplink.ts";
 import { printable, type Terminal } from "../terminal/terminal.ts";
 
 const redrawMs = 500;
-/** Below this width the parts of the line could not be read. */
+/** The least number of columns at which the line stays readable. */
 const minColumns = 40;
 
-/** Runs until the process ends. `stop` ends it cleanly. */
+/** Runs until the process ends. `stop` ends the node cleanly. */
 export function showNode(
   terminal: Terminal,
   view: () => UplinkView | undefined,
@@ -18,7 +18,7 @@ export function showNode(
     const line = now ? lineOf(now, terminal) : "This machine has left its gateway.";
     const isOver = now === undefined || now.status === "refused";
     if (terminal.interactive && !isOver) {
-      // Some terminals report 0 if they do not know.
+      // Some terminals report a width of 0 if they do not know it.
       const columns = Math.max(minColumns, terminal.stderr.columns || 80);
       const fitting = cut(line, columns - 1);
       if (fitting === shown) return;
@@ -32,7 +32,7 @@ export function showNode(
     terminal.note(line);
     if (!isOver) return;
     clearInterval(timer);
-    // A node that was refused must exit with an error; a node that left did what somebody wanted.
+    // A refused node exits with an error; a node that left on request does not.
     if (now) process.exitCode = 1;
     void stop(now ? "node_refused" : "node_left");
   };
@@ -57,7 +57,7 @@ function lineOf(view: UplinkView, { interactive }: Terminal): string {
     ...[who, "connected", offered],
     approved > 0 ? `${approved} approved` : "",
     pending > 0 ? `${pending} waiting for approval` : "",
-    // It changes all the time, so a log does not show it.
+    // The number changes all the time, so a log does not show it.
     interactive ? `${running} running` : "",
   ];
   return parts.filter((part) => part !== "").join(" · ");

@@ -1,4 +1,4 @@
-// `headrace node`: makes this machine a node of a gateway, shows how its connection does, and leaves again.
+// `headrace node`: makes this machine a node of a gateway, shows the state of its connection, and leaves again.
 import { hostname } from "node:os";
 import { InvalidArgumentError } from "commander";
 import { StartError } from "../../base/errors.ts";
@@ -120,7 +120,7 @@ export const nodeCommand = command({
 async function joinAndServe(context: CliContext, gatewayUrl: string, flags: JoinFlags): Promise<void> {
   const { terminal } = context;
   const { token: _, tokenStdin: __, name = defaultName(), ...serveOptions } = flags;
-  // A fault in the configuration must not cost the token.
+  // The configuration is checked first, so that an error in it does not use up the token.
   const { dataDir } = await loadConfig({ flags: serveOptions as never, env: context.env });
   const joined = readNodeIdentity(dataDir);
   if (joined) {
@@ -174,7 +174,7 @@ function explainJoin(error: unknown, gatewayUrl: string): unknown {
   );
 }
 
-/** Whether a server runs on the directory. */
+/** Reports whether a server runs on the directory. */
 function isServed(dataDir: string): boolean {
   try {
     lockDataDirectory(dataDir)();
@@ -204,7 +204,7 @@ async function waitForServer(context: CliContext, dataDir: string, identity: Nod
   });
 }
 
-/** Without the secrets: the key and the password of a proxy. */
+/** Returns the identity without its secrets: the key and the proxy's password. */
 function shownOf({ private_key: _, proxy, ...shown }: NodeIdentity) {
   if (proxy === undefined) return shown;
   const url = URL.canParse(proxy) ? new URL(proxy) : undefined;

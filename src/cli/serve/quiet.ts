@@ -7,7 +7,10 @@ import type { RunningServer } from "../../server/serve.ts";
 const pollMs = 1_000;
 /** A server counts as quiet up to this many requests in a second, so that a monitor does not keep it busy. */
 const maxQuietRequests = 10;
-/** A server in use has pauses of seconds. Compiling its code again after each pause would cost more than the memory. */
+/**
+ * The quiet seconds after a load before memory is returned. A server in use pauses for seconds, and compiling its code
+ * again after each pause would cost more than the memory.
+ */
 const quietPollsAfterLoad = 20;
 
 interface Releases {
@@ -20,7 +23,7 @@ interface Releases {
 /**
  * Production keeps the compiled code: a gateway is quiet most of the time, and without its code each first second after
  * a pause took several times the processor time (docs/adr/0027-memory.md). Development, on a person's own machine,
- * frees the code as well.
+ * releases the code as well.
  */
 export function releaseWhenQuiet(
   server: Pick<RunningServer, "requests">,

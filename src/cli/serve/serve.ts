@@ -1,5 +1,4 @@
-// `headrace serve`: starts the server, tells a person what to do next, follows the configuration file and stops
-// cleanly.
+// `headrace serve`: starts the server, prints the next steps, follows the configuration file and stops cleanly.
 import packageJson from "../../../package.json" with { type: "json" };
 import {
   type Config,
@@ -21,14 +20,14 @@ import { CliError, reportError } from "../terminal/terminal.ts";
 import { followConfigFile } from "./follow-config.ts";
 import { releaseWhenQuiet } from "./quiet.ts";
 
-/** Running answers get this long to end after the first signal. */
+/** The time that running answers get to end after the first signal. */
 const drainMs = 30_000;
-/** One Ctrl-C may arrive from the terminal and again from npm. Only a later one means "now". */
+/** One Ctrl-C may arrive twice, from the terminal and from npm. Only a signal after this time means "now". */
 const secondSignalMs = 1_500;
 const watchMs = 1_000;
 const firstPollMs = 1_000;
 
-/** All flags of a server. */
+/** Returns all options of a server. */
 export function serveOptions(): OptionEntries {
   return Object.fromEntries(
     serveFlags().map(({ syntax, description, repeatable }) => [
@@ -66,7 +65,7 @@ export const serveCommand = command({
 
 /** The display of a server with another purpose, such as a node. */
 export interface ServerFace {
-  /** The log gets problems only, since the display shows normal operation. */
+  /** If true, the log gets problems only, because the display shows normal operation. */
   quiet: boolean;
   /** Called instead of printing the banner. */
   show(server: RunningServer, stop: (reason: string) => Promise<void>): void;
@@ -79,14 +78,14 @@ export async function startServer(
   face?: ServerFace,
 ): Promise<void> {
   prepareServerProcess();
-  // Everything this process writes, including the database and its journal, is only for its owner.
+  // Every file that this process writes, including the database and its journal, is readable by its owner only.
   process.umask(0o077);
   const config = await loadConfig({ flags: flags as never });
   const launcher = process.ppid;
   const log = new StreamLog(config.logFormat);
   const configureLog = (reloaded: ReloadableConfig, server?: RunningServer) => {
     const { level, redact } = logSettings(config, reloaded, server);
-    // With a quiet display a person watches that instead of the log.
+    // With a quiet display a person watches the display instead of the log.
     log.configure({ level: face?.quiet && level === "info" ? "warn" : level, redact });
   };
   configureLog(config);
@@ -159,7 +158,7 @@ function logStart(log: StreamLog, config: Config, server: RunningServer, found: 
       .map((model) => model.id)
       .join(","),
   });
-  // The key stays out of the log, which others may read. The file is only for its owner.
+  // The key stays out of the log, which other users may read. The file is readable by its owner only.
   if (server.firstKey.key !== undefined) {
     const { prefix, last4 } = server.firstKey.record;
     log.info("first_key", { key: `${prefix}…${last4}`, file: credentialsPath(config.dataDir) });
@@ -171,7 +170,7 @@ function logStart(log: StreamLog, config: Config, server: RunningServer, found: 
     log.info("local_server_found", { title, url, served: config.mode === "development" });
 }
 
-/** This process ends together with `launcher`, if given. */
+/** Shuts down on signals, and together with the process `launcher`, if given. */
 function followSignals(
   server: RunningServer,
   log: StreamLog,

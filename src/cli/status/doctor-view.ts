@@ -1,4 +1,4 @@
-// Shows the findings to a person, and to a program.
+// Prints the findings of `headrace doctor`, as text or JSON.
 
 import { countLevels, type Finding, type GroupReport, type Level } from "../../doctor/finding.ts";
 import { paragraph } from "../terminal/fitted-text.ts";
@@ -9,7 +9,7 @@ const widestName = 24;
 
 const words: Readonly<Record<Level, string>> = { ok: "ok", skipped: "skipped", warning: "warning", failure: "FAILURE" };
 
-/** Lines are broken at a terminal. Elsewhere each finding is one line, so that it can be searched. */
+/** Returns the lines of a group. They are wrapped at a terminal; elsewhere each finding is one line for searching. */
 export function groupLines({ title, findings }: GroupReport, terminal: Terminal): string[] {
   const { out, stdout } = terminal;
   const columns = stdout.isTTY ? (stdout.columns ?? 80) : undefined;
@@ -37,7 +37,7 @@ function coloured(level: Level, { green, yellow, red, dim }: Style): string {
   return paint(words[level].padEnd(levelWidth));
 }
 
-/** `31 ok, 2 warnings, 1 failure`. */
+/** Returns a summary such as `31 ok, 2 warnings, 1 failure`. */
 export function summaryLine(reports: readonly GroupReport[], seconds: number): string {
   const { ok, warning, failure, skipped } = countLevels(reports);
   const parts = [
@@ -90,7 +90,7 @@ export class WaitingLine {
     if (this.#terminal.interactive && this.#timer === undefined) this.#draw();
   }
 
-  /** Removes the line so that others can be printed. It comes back with the next change. */
+  /** Removes the line so that other lines can be printed. It comes back with the next change. */
   clear(): void {
     if (this.#isShown) this.#terminal.stderr.write("\r\x1b[2K");
     this.#isShown = false;

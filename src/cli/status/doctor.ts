@@ -1,4 +1,4 @@
-// `headrace doctor`: checks everything that a server needs, and says what is wrong and how to fix it.
+// `headrace doctor`: checks everything that a server needs, and explains each fault and its remedy.
 import packageJson from "../../../package.json" with { type: "json" };
 import { connectDirectly, serveFlags } from "../../config/config.ts";
 import type { GroupReport } from "../../doctor/finding.ts";
@@ -32,10 +32,10 @@ const doctorOptions = {
   apiKeyStdin: ["--api-key-stdin", "with --clients: read the API key from standard input"],
 } as const;
 
-/** The options of `serve`. An option that may be repeated there is taken once here, except for models. */
+/** The options of `serve`. Options that may be repeated there are taken once here, except for models. */
 const ofServe = Object.fromEntries(
   serveFlags().flatMap(({ syntax, description }) =>
-    // The option has two meanings here.
+    // `--model` is left out, because it has another meaning here.
     syntax.startsWith("--model ") ? [] : [[syntax, [syntax, description] as const]],
   ),
 );
@@ -66,7 +66,7 @@ async function doctor(context: CliContext, flags: DoctorFlags): Promise<void> {
   connectDirectly();
   const { terminal, env } = context;
   const startedMs = performance.now();
-  // Loaded here only, so that a long-running server does not keep them in memory.
+  // Loaded only here, so that a long-running server does not keep the code in memory.
   const [{ findSubject }, { diagnose }] = await Promise.all([
     import("../../doctor/subject.ts"),
     import("../../doctor/diagnose.ts"),

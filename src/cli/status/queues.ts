@@ -1,4 +1,4 @@
-// Shows what waits for models: by priority, and the estimated wait of a new request.
+// Shows the queues of models: the waiting requests by priority, and the estimated wait of a new request.
 import { z } from "zod";
 import { priorities } from "../../domain/models/policies/priority.ts";
 import { formatCount } from "../terminal/figures.ts";
@@ -6,7 +6,7 @@ import { printable } from "../terminal/terminal.ts";
 
 const byPriority = z.record(z.string(), z.number().nullable());
 
-/** A model of `GET /v1/model-status`. Older servers tell only how many requests wait. */
+/** A model of `GET /v1/model-status`. Older servers report only how many requests wait. */
 export const modelQueues = z.object({
   id: z.string(),
   deployments: z.array(
@@ -48,7 +48,7 @@ export function queueFacts(queues: readonly ModelQueue[]): [name: string, value:
   return others > 0 ? [...facts, ["", `and for ${others} more`]] : facts;
 }
 
-/** `gpt-6 at vllm: 12 (2 high, about 1 s; 10 normal, about 9 s)`. */
+/** Returns text such as `gpt-6 at vllm: 12 (2 high, about 1 s; 10 normal, about 9 s)`. */
 function queueText({ model, upstream, waiting, waiting_by_priority: counts, expected_wait_ms: waits }: ModelQueue) {
   const lines = [...priorities].reverse().flatMap((priority) => {
     const count = counts[priority] ?? 0;

@@ -34,12 +34,12 @@ export interface StatusReport {
   /** Why the key is refused. */
   keyRefused?: string;
   account?: { raw: unknown; read: z.infer<typeof account> };
-  /** The limits of a key that may not see the account. */
+  /** The limits of a key that may not read the account. */
   limits?: { raw: unknown; read: z.infer<typeof limitsShape> };
   key?: FoundKey;
   models?: readonly string[];
   queues?: readonly ModelQueue[];
-  /** What could not be read, usually because a scope is missing. */
+  /** The parts that could not be read, usually because a scope is missing. */
   missing: { part: string; reason: string }[];
 }
 

@@ -1,4 +1,4 @@
-// `headrace status`: shows the state of a server and what this key may do there.
+// `headrace status`: shows the state of a server, and the rights of this key.
 import { z } from "zod";
 import { type FoundKey, isOwnKey, listKeys } from "../keys/key-records.ts";
 import { ApiError, parseJson, requestJson, requestWholeList, send, understood } from "../login/api-request.ts";
@@ -50,7 +50,7 @@ async function readStatus(connection: Connection, signal: AbortSignal): Promise<
     checks: {},
     missing: [],
   };
-  // Public pages are beside /v1 and are requested without a key.
+  // Public pages are outside of /v1 and are requested without a key.
   const root = { baseUrl: baseUrl.replace(/\/v1$/, "") };
   let ready: z.infer<typeof readiness>;
   try {
@@ -90,7 +90,7 @@ async function readStatus(connection: Connection, signal: AbortSignal): Promise<
   return report;
 }
 
-/** A key that may only use models sees its limits without the account. */
+/** Reads the account. A key that may only use models gets its limits instead. */
 async function readAccount(connection: Connection, signal: AbortSignal, report: StatusReport): Promise<void> {
   try {
     const raw = await requestJson(connection, "/account", signal);
@@ -110,7 +110,7 @@ async function readVersion(root: { baseUrl: string }, signal: AbortSignal): Prom
   return understood(description, parseJson(await response.text()), root, "API description").info.version;
 }
 
-/** If one part fails, the others are still shown. */
+/** Notes a part that could not be read; the others are still shown. */
 function leaveOut(report: StatusReport, name: string, error: unknown, signal: AbortSignal): void {
   if (signal.aborted || !(error instanceof CliError)) throw error;
   if (error instanceof ApiError && error.status === 401) {

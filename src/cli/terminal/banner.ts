@@ -1,4 +1,4 @@
-// The text that people see at start.
+// The text that `headrace serve` prints at start.
 import packageJson from "../../../package.json" with { type: "json" };
 import type { Config } from "../../config/config.ts";
 import { showsAs } from "../../domain/api-key.ts";
@@ -8,7 +8,7 @@ import type { FirstKey, RunningServer } from "../../server/serve.ts";
 import { credentialsPath, readCredentials } from "../../storage/files/credentials-file.ts";
 import type { Style } from "./terminal.ts";
 
-/** What is shown of the running server. */
+/** The members of the running server that the text needs. */
 interface ShownServer {
   readonly baseUrl: string;
   readonly firstKey: ShownKey;
@@ -21,8 +21,8 @@ interface ShownKey {
 }
 
 /**
- * What a person reads at start: the address, the key, the models, and a command that works when pasted. `setupLink` is
- * set while nobody has a sign-in.
+ * Returns the text: the address, the key, the models, and a command to paste. `setupLink` is set while nobody has a
+ * sign-in.
  */
 export function banner(
   config: Pick<Config, "dataDir" | "mode" | "upstreams" | "databaseUrl">,
@@ -32,7 +32,7 @@ export function banner(
   setupLink?: string,
 ): string {
   const { firstKey, baseUrl } = server;
-  // Browsers must use this address: under another one the server refuses what a signed-in person does.
+  // Browsers must use this address: under another one the server refuses the changes of a signed-in person.
   const url = baseUrl.replace(/\/v1$/, "");
   const file = credentialsPath(config.dataDir);
   // Only models that the shown key may use.
@@ -85,7 +85,7 @@ function tryIt(config: Pick<Config, "dataDir">, { firstKey, baseUrl }: ShownServ
     (keyIsIn(config, firstKey)
       ? `$(node -p ${shellQuoted(`require(${JSON.stringify(file)}).api_key`)})`
       : "$HEADRACE_API_KEY");
-  // The demo model is so small that only its likeliest words make sense.
+  // The demo model is so small that only its likeliest tokens make sense.
   const temperature = model === demoId ? { temperature: 0 } : {};
   const body = JSON.stringify({
     model,

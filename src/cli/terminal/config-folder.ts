@@ -3,12 +3,14 @@ import { join } from "node:path";
 import { homeDirectory } from "../../installation/home.ts";
 import type { Env } from "./terminal.ts";
 
-/** The folder for settings of a person's programs: XDG Base Directory, or what macOS and Windows have instead. */
+/**
+ * Returns the folder for settings of a person's programs: XDG Base Directory, or its equivalent on macOS and Windows.
+ */
 export function configFolder(env: Env, platform: NodeJS.Platform = process.platform): string {
   const { XDG_CONFIG_HOME: xdg, APPDATA } = env;
   const home = homeDirectory(env);
   if (platform === "win32") return join(APPDATA || join(home, "AppData", "Roaming"), "headrace");
-  // XDG says to ignore relative values.
+  // The XDG specification says to ignore relative values.
   if (xdg?.startsWith("/")) return join(xdg, "headrace");
   if (platform === "darwin") return join(home, "Library", "Application Support", "headrace");
   return join(home, ".config", "headrace");

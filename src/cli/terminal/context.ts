@@ -1,4 +1,4 @@
-// The outside world that every command gets, so that a test can replace it.
+// The environment of every command, which a test can replace.
 import { setTimeout } from "node:timers/promises";
 import { loadDataDir, loadPullSource, type PullSource } from "../../config/config.ts";
 import { configFolder } from "./config-folder.ts";
@@ -12,23 +12,23 @@ export interface CliContext {
   begin(): void;
   /** The data directory that `headrace serve` would choose, as an absolute path. Rejects with a ConfigError. */
   dataDir(flag: string | undefined): Promise<string>;
-  /** Throws a ConfigError. */
+  /** Returns the source of pulled models. Throws a ConfigError. */
   pullSource(): PullSource;
-  /** The folder of the user's logins: absolute, and may not exist yet. */
+  /** The folder of the user's logins: an absolute path, which may not exist yet. */
   configFolder: string;
   input: CliInput;
   /** Milliseconds since the Unix epoch. */
   nowMs(): number;
-  /** Rejects with the reason of `signal`. */
+  /** Waits. Rejects with the reason of `signal`. */
   pause(ms: number, signal: AbortSignal): Promise<void>;
-  /** Shows a page in the user's browser. False if no browser can be started here. */
+  /** Opens a page in the user's browser. Returns false if no browser can be started. */
   openPage(url: string): boolean;
 }
 
-/** 128 + SIGPIPE, as of a program that the signal ends. */
+/** 128 + SIGPIPE, the exit code of a program that this signal ends. */
 const brokenPipeCode = 141;
 
-/** The real world, with the environment from config.ts. */
+/** Creates the context of the real process; config.ts supplies the environment. */
 export function createContext(env: Env): CliContext {
   bypassProxyForLoopback(env);
   return {
@@ -45,11 +45,11 @@ export function createContext(env: Env): CliContext {
   };
 }
 
-/** `url` must be an http or https address: nothing else is to be opened. */
+/** Opens an http or https address; `url` must not be any other. */
 function openPage(url: string): boolean {
   const opener = {
     darwin: ["open"],
-    // Not `start`: the Windows command line would interpret the & of a query.
+    // `start` is not used, because the Windows command line would interpret the & of a query.
     win32: ["rundll32", "url.dll,FileProtocolHandler"],
   }[process.platform as string] ?? ["xdg-open"];
   try {
@@ -60,7 +60,7 @@ function openPage(url: string): boolean {
   }
 }
 
-/** Ends once nobody reads our output, as after `| head`. */
+/** Ends the process once nobody reads its output, as after `| head`. */
 function endWhenUnread(): void {
   for (const stream of [process.stdout, process.stderr]) {
     stream.on("error", (error: NodeJS.ErrnoException) => {
@@ -70,7 +70,10 @@ function endWhenUnread(): void {
   }
 }
 
-/** Bun would send even requests to this machine, with its API key, to the proxy of the environment. */
+/**
+ * Exempts this machine from the proxy of the environment: Bun would send even local requests, with their API key, to
+ * the proxy.
+ */
 function bypassProxyForLoopback(env: Env): void {
   const hosts = [env["NO_PROXY"] ?? env["no_proxy"] ?? "", "localhost", "127.0.0.1", "::1"].filter(
     (host) => host !== "",

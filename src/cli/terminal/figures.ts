@@ -4,7 +4,7 @@ const minuteSeconds = 60;
 const hourSeconds = 3600;
 const daySeconds = 86_400;
 
-/** `12,345`, as in the dashboard; `-` for none. */
+/** Returns `12,345`, as in the dashboard; `-` for none. */
 export function formatCount(value: number | null | undefined): string {
   if (value === null || value === undefined) return "-";
   const [whole = "", fraction] = String(value).split(".");
@@ -12,14 +12,14 @@ export function formatCount(value: number | null | undefined): string {
   return fraction === undefined ? grouped : `${grouped}.${fraction}`;
 }
 
-/** USD with `digits` digits after the point; `-` for none. */
+/** Formats USD with `digits` digits after the point; `-` for none. */
 export function formatUsd(value: number | null | undefined, digits = usdDigits([value])): string {
   if (value === null || value === undefined) return "-";
   const [whole = "", fraction = ""] = Math.abs(value).toFixed(digits).split(".");
   return `${value < 0 ? "-" : ""}$${formatCount(Number(whole))}.${fraction}`;
 }
 
-/** A rate or an amount that a person set, without the extra digits of binary fractions: `$2.5`. */
+/** Formats a rate or an amount that a person set, without the extra digits of binary fractions: `$2.5`. */
 export function formatRate(usd: number): string {
   return `$${Number(usd.toPrecision(12))}`;
 }
@@ -34,7 +34,8 @@ export function formatUsdColumn(costs: readonly string[]): (cost: string) => str
 }
 
 /**
- * The digits after the point that show every amount: a request often costs less than a cent, so two significant digits.
+ * Returns the digits after the point that show every amount: a request often costs less than a cent, so two significant
+ * digits.
  */
 export function usdDigits(values: readonly (number | null | undefined)[]): number {
   const needed = values.map((value) => {
@@ -44,7 +45,7 @@ export function usdDigits(values: readonly (number | null | undefined)[]): numbe
   return Math.max(2, ...needed);
 }
 
-/** `2026-11-20 18:30` in this machine's time zone; `-` for none. `seconds` is Unix time. */
+/** Formats `2026-11-20 18:30` in this machine's time zone; `-` for none. `seconds` is Unix time. */
 export function formatTime(seconds: number | null | undefined): string {
   if (seconds === null || seconds === undefined) return "-";
   const date = new Date(seconds * 1000);
@@ -52,10 +53,10 @@ export function formatTime(seconds: number | null | undefined): string {
   return `${day} ${two(date.getHours())}:${two(date.getMinutes())}`;
 }
 
-/** A link made for ten minutes shows ten left, not nine, although its answer took a moment to arrive. */
+/** The allowance for network delay: a link made for ten minutes shows ten left rather than nine. */
 const onItsWaySeconds = 5;
 
-/** `3 min ago`, `in 29 days`; for distant times the time itself. Unix seconds; `-` for none. */
+/** Returns `3 min ago` or `in 29 days`; for distant times the time itself. `seconds` is Unix time; `-` for none. */
 export function formatRelative(seconds: number | null | undefined, nowSeconds: number): string {
   if (seconds === null || seconds === undefined) return "-";
   const away = Math.abs(seconds - nowSeconds);
@@ -66,7 +67,7 @@ export function formatRelative(seconds: number | null | undefined, nowSeconds: n
   return `in ${formatSpan(remaining < minuteSeconds ? away : remaining)}`;
 }
 
-/** The largest whole unit that is precise enough: `45 s`, `3 min`, `23 h`, `29 days`. */
+/** Returns the largest whole unit that is precise enough: `45 s`, `3 min`, `23 h`, `29 days`. */
 export function formatSpan(seconds: number): string {
   if (seconds < minuteSeconds) return `${Math.floor(seconds)} s`;
   if (seconds < hourSeconds) return `${Math.floor(seconds / minuteSeconds)} min`;
@@ -74,7 +75,7 @@ export function formatSpan(seconds: number): string {
   return `${Math.floor(seconds / daySeconds)} days`;
 }
 
-/** `2026-11-20 18:30 (3 h ago)`; `-` for none. */
+/** Returns `2026-11-20 18:30 (3 h ago)`; `-` for none. */
 export function formatTimeAndRelative(seconds: number | null | undefined, nowSeconds: number): string {
   const time = formatTime(seconds);
   const relative = formatRelative(seconds, nowSeconds);

@@ -30,7 +30,7 @@ function pieces(word: string, width: number): string[] {
   return [...found, piece];
 }
 
-/** A narrower column is useless, so the line becomes too long instead. */
+/** The least width of a column; below it the line becomes too long instead. */
 const minWidth = 8;
 
 /** Reports whether a word is a number, a date or a time, a part of which would read as another value. */
@@ -40,8 +40,8 @@ function isFigure(word: string): boolean {
 
 /**
  * Returns column widths that fit into a line, two spaces apart. Columns become narrower in this order: those whose
- * cells break between words, then text columns, then the names of number columns. Numbers are never broken, even if the
- * line becomes too long. `rows` includes the header; `figures` lists the number columns, from 0.
+ * cells break between words, then text columns, then the headings of number columns. Numbers are never broken, even if
+ * the line becomes too long. `rows` includes the header; `figures` lists the number columns, from 0.
  */
 export function fittedWidths(
   rows: readonly (readonly string[])[],
@@ -69,7 +69,7 @@ function widest(texts: readonly string[]): number {
   return Math.max(0, ...texts.map((text) => Bun.stringWidth(text)));
 }
 
-/** Takes columns one by one from the widest that exceeds its minimum. */
+/** Narrows the widest columns that exceed their minimum, one character at a time. */
 function narrow(widths: number[], least: readonly number[], room: number): void {
   for (let excess = widths.reduce((sum, width) => sum + width, 0) - room; excess > 0; excess--) {
     const spare = widths.map((width, column) => (width > (least[column] ?? 0) ? width : 0));
@@ -79,7 +79,7 @@ function narrow(widths: number[], least: readonly number[], room: number): void 
   }
 }
 
-/** The columns that a text gets, however narrow the terminal is. */
+/** The least number of columns for a text, however narrow the terminal is. */
 const minWrapped = 20;
 
 /**

@@ -1,16 +1,16 @@
-// What commands read from the caller: standard input as text, and a person's answers at a terminal.
+// The input of commands: standard input as text, and a person's answers at a terminal.
 import { createInterface } from "node:readline";
 import { createLineEditor, type LineEditor } from "./line-editor.ts";
 import { CliError, exitCodes, Interrupted, printable } from "./terminal.ts";
 
 export interface CliInput {
-  /** Whether a person can be asked: standard input is a terminal. */
+  /** Whether a person can answer questions: standard input is a terminal. */
   isTerminal: boolean;
-  /** The first line of standard input without its line end, or empty. */
+  /** Reads the first line of standard input without its line end; may be empty. */
   readLine(): Promise<string>;
-  /** All of standard input. */
+  /** Reads all of standard input. */
   readAll(): Promise<string>;
-  /** The person's answer, or undefined if they end the input instead. Rejects with Interrupted on Ctrl-C. */
+  /** Returns the person's answer, or undefined if they end the input instead. Rejects with Interrupted on Ctrl-C. */
   ask(question: string): Promise<string | undefined>;
   openEditor(): LineEditor;
 }
@@ -48,20 +48,17 @@ function ask(question: string): Promise<string | undefined> {
 }
 
 export interface Confirmation {
-  /** What is about to happen, as a question without its mark. */
+  /** The question without its question mark, such as "Revoke the key". */
   question: string;
-  /** What else will follow from it, in whole sentences. */
+  /** Further consequences, in full sentences. */
   consequence?: string;
-  /** It can be undone, and is confirmed for another reason. */
+  /** True if the action can be undone; the confirmation then has another reason. */
   canBeUndone?: boolean;
-  /** `--yes` was given. */
+  /** Whether `--yes` was given. */
   yes: boolean | undefined;
 }
 
-/**
- * Resolves once the person agrees. Without a terminal nobody can be asked: then the call is wrong unless `--yes` is
- * given.
- */
+/** Resolves once the person agrees. Without a terminal nobody can answer, so the call needs `--yes`. */
 export async function confirm(input: CliInput, confirmation: Confirmation): Promise<void> {
   const { question, consequence, canBeUndone, yes } = confirmation;
   if (yes) return;

@@ -10,7 +10,7 @@ const around = 2;
 /** Longer texts are compared only at their beginning and end. */
 const maxLines = 3_000;
 
-/** Empty if the texts are equal. */
+/** Returns the changes; empty if the texts are equal. */
 export function lineChanges(before: string, after: string): LineChange[] {
   const all = compared(linesOf(before), linesOf(after));
   const isNear = (index: number) =>
@@ -36,7 +36,7 @@ function compared(before: readonly string[], after: readonly string[]): LineChan
   ];
 }
 
-/** By the longest common subsequence. */
+/** Compares two texts by their longest common subsequence. */
 function middle(before: readonly string[], after: readonly string[]): LineChange[] {
   const gone = (line: string): LineChange => ({ sign: "-", line });
   const come = (line: string): LineChange => ({ sign: "+", line });

@@ -3,19 +3,19 @@ import { createInterface, type Interface } from "node:readline";
 
 export type Typed =
   | { kind: "line"; text: string }
-  /** Ctrl-C; `empty` if nothing was typed yet. */
+  /** Ctrl-C was typed; `empty` if nothing was typed before. */
   | { kind: "interrupted"; empty: boolean }
-  /** Ctrl-D at an empty line, or the terminal has closed. */
+  /** Ctrl-D was typed at an empty line, or the terminal has closed. */
   | { kind: "end" };
 
 export interface LineEditor {
-  /** Several lines pasted at once are one text. Rejects with the reason of `signal`. */
+  /** Reads one text; several lines pasted at once are one text. Rejects with the reason of `signal`. */
   read(prompt: string, signal: AbortSignal): Promise<Typed>;
-  /** Until the returned function is called, Ctrl-C calls `onInterrupt` and other input is dropped. */
+  /** Calls `onInterrupt` on Ctrl-C and drops other input, until the returned function is called. */
   watch(onInterrupt: () => void): () => void;
 }
 
-/** Faster than anybody types, slower than a terminal delivers pasted text. */
+/** The gap between lines that ends a paste: longer than between pasted lines, shorter than between typed ones. */
 const pasteGapMs = 30;
 const historySize = 1000;
 const controlC = 0x03;
@@ -47,7 +47,7 @@ export function createLineEditor(): LineEditor {
       const onData = (bytes: Uint8Array) => {
         if (bytes.includes(controlC)) onInterrupt();
       };
-      // In raw mode Ctrl-C arrives as a byte and ends only the answer, and typed keys are not echoed into it.
+      // In raw mode, Ctrl-C arrives as a byte and ends only the answer, and typed keys are not echoed.
       stdin.setRawMode?.(true);
       stdin.on("data", onData);
       stdin.resume();
@@ -71,7 +71,7 @@ function readOne(lines: Interface, signal: AbortSignal): Promise<Typed> {
       typed.push(line);
       clearTimeout(timer);
       timer = setTimeout(() => {
-        // If a paste ends without a line end, its rest stays at the prompt until Enter.
+        // If a paste does not end with a line end, its last part stays at the prompt until Enter.
         if (lines.line === "") resolve({ kind: "line", text: typed.join("\n") });
       }, pasteGapMs);
     });

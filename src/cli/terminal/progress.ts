@@ -6,7 +6,7 @@ export interface ProgressReport {
   bytes: number;
   totalBytes: number;
   bytesPerSecond: number;
-  /** Undefined while nothing is transferred. */
+  /** Undefined while no bytes arrive. */
   secondsLeft: number | undefined;
 }
 
@@ -20,16 +20,16 @@ export interface Progress {
 
 export interface ProgressOptions {
   totalBytes: number;
-  /** If given, reports go here and nothing is drawn. */
+  /** If given, this function receives the reports, and nothing is drawn. */
   onReport?: ((report: ProgressReport) => void) | undefined;
-  /** Monotonic, in milliseconds. */
+  /** A monotonic clock, in milliseconds. */
   now?: () => number;
 }
 
 const redrawIntervalMs = 200;
 const logIntervalMs = 5_000;
 const reportIntervalMs = 1_000;
-// Long enough to smooth bursts, short enough to follow a change of network.
+// The time over which the speed is measured: smooths bursts, but follows a change of network.
 const speedWindowMs = 6_000;
 
 export function startProgress(terminal: Terminal, options: ProgressOptions): Progress {
@@ -63,7 +63,7 @@ export function startProgress(terminal: Terminal, options: ProgressOptions): Pro
   };
 }
 
-/** The speed over the last seconds. Bytes before the first record do not count. */
+/** Measures the speed over the last seconds. Bytes before the first record do not count. */
 class SpeedMeter {
   readonly #totalBytes: number;
   readonly #now: () => number;

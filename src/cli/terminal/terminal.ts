@@ -1,4 +1,4 @@
-// What commands share of the terminal: streams, colors, tables, exit codes and Ctrl-C.
+// Shared parts of the terminal: streams, colors, tables, exit codes and Ctrl-C.
 import { CommanderError } from "commander";
 import { StartError } from "../../base/errors.ts";
 import { ConfigError } from "../../config/config.ts";
@@ -7,7 +7,7 @@ import { fittedWidths, wrapped } from "./fitted-text.ts";
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
-/** 0 done, 1 failed, 2 called wrongly, 130 interrupted (128 + SIGINT, as shells count). */
+/** The exit codes: 0 done, 1 failed, 2 called wrongly, 130 interrupted (128 + SIGINT, as shells count). */
 export const exitCodes = { ok: 0, failure: 1, usage: 2, interrupted: 130 } as const;
 
 /** An expected failure of a command. `message` is shown as it is. */
@@ -29,13 +29,13 @@ export interface OutputStream {
 }
 
 export interface Terminal {
-  /** Prints results, which a script would read. */
+  /** Prints results to standard output, for scripts. */
   print(line: string): void;
-  /** Prints notes and errors, which a person reads. */
+  /** Prints notes and errors to standard error, for people. */
   note(line: string): void;
-  /** Receives answers that arrive piece by piece. */
+  /** The stream for answers that arrive piece by piece. */
   stdout: OutputStream;
-  /** Receives progress. */
+  /** The stream for progress. */
   stderr: OutputStream;
   /** Whether a person watches standard error, so that a line may be redrawn. */
   interactive: boolean;
@@ -58,7 +58,7 @@ export interface Style {
 
 export function createTerminal(stdout: OutputStream, stderr: OutputStream, env: Env): Terminal {
   const dumb = env["TERM"] === "dumb";
-  // https://no-color.org: set and not empty, whatever the value.
+  // https://no-color.org: colors are off if the variable is set and not empty, whatever its value.
   const colours = !dumb && !env["NO_COLOR"];
   const locale = env["LC_ALL"] || env["LC_CTYPE"] || env["LANG"] || "";
   return {
@@ -79,7 +79,7 @@ function styles(colours: boolean, stream: OutputStream): Style {
   const style = (on: number, off: number) => (text: string) => (enabled ? `\x1b[${on}m${text}\x1b[${off}m` : text);
   return {
     get columns() {
-      // Read again each time, since a window may have been resized.
+      // The width is read each time, because a window may be resized.
       return stream.isTTY === true ? stream.columns : undefined;
     },
     bold: style(1, 22),
@@ -90,13 +90,14 @@ function styles(colours: boolean, stream: OutputStream): Style {
   };
 }
 
-/** Removes control characters from text of other origin: the name of a model must not control the terminal. */
+/** Removes control characters from untrusted text: the name of a model must not control the terminal. */
 export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, "");
 }
 
 /**
- * The same for text of several lines. Line ends and tabs stay, and so do the joiners that some scripts and emoji need.
+ * Removes control characters from untrusted text of several lines. Line ends and tabs stay, and so do the joiners that
+ * some scripts and emoji need.
  */
 export function printableText(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (character) =>
@@ -148,7 +149,7 @@ export function formatFacts(facts: readonly (readonly [name: string, value: stri
     .join("\n");
 }
 
-/** `8 s`, `2 min 05 s`, `1 h 03 min`. */
+/** Formats a duration: `8 s`, `2 min 05 s`, `1 h 03 min`. */
 export function formatDuration(seconds: number): string {
   const whole = Math.max(0, Math.round(seconds));
   if (whole < 60) return `${whole} s`;
@@ -157,7 +158,10 @@ export function formatDuration(seconds: number): string {
   return `${Math.floor(whole / 3600)} h ${two(Math.floor((whole % 3600) / 60))} min`;
 }
 
-/** One Ctrl-C may arrive from the terminal and again from npm or the launcher. Only a later one means "at once". */
+/**
+ * One Ctrl-C may arrive twice, from the terminal and from npm or the launcher. Only a signal after this time means "at
+ * once".
+ */
 const secondSignalMs = 1_500;
 
 /**
@@ -182,7 +186,7 @@ export async function interruptible<Result>(work: (signal: AbortSignal) => Promi
   }
 }
 
-/** The person, or a process manager, ended the command. */
+/** The error of a command that the person, or a process manager, ended. */
 export class Interrupted extends CliError {
   readonly #signalName: string;
 
@@ -192,7 +196,7 @@ export class Interrupted extends CliError {
     this.#signalName = signalName;
   }
 
-  /** The same with a longer message. */
+  /** Returns the same error with a longer message. */
   with(message: string): Interrupted {
     return new Interrupted(this.#signalName, message);
   }
@@ -204,7 +208,7 @@ export class Interrupted extends CliError {
  */
 export function reportError(error: unknown, terminal: Terminal): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
-  // Errors quote text of servers and file names.
+  // The text is made printable, because errors quote file names and texts of servers.
   const clean = (text: string) => text.split("\n").map(printable).join("\n");
   if (error instanceof Interrupted) {
     terminal.note(clean(error.message));

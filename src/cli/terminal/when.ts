@@ -1,4 +1,4 @@
-// Parses times in options: a date, or a time in this machine's time zone.
+// Parses times in options: a date in UTC, or a time in this machine's time zone.
 import { InvalidArgumentError } from "commander";
 import { parseDate, parseTime } from "./figures.ts";
 
@@ -10,7 +10,7 @@ export function parseEnd(text: string): number {
   return parseWhen(text, 1);
 }
 
-/** Unix seconds. A date alone means its beginning in UTC, `dayOffset` days later. */
+/** Returns Unix seconds. A date alone means its beginning in UTC, `dayOffset` days later. */
 function parseWhen(text: string, dayOffset: number): number {
   const date = parseDate(text);
   if (date) return Date.UTC(date.year, date.month - 1, date.day + dayOffset) / 1000;

@@ -1,4 +1,4 @@
-// `headrace tools changes`, `approve` and `refuse`: the tool definitions of servers, and which of them are offered.
+// `headrace tools changes`, `approve` and `refuse`: the definitions of an MCP server's tools, and which are offered.
 import { type DefinitionWire, definitionShape } from "../../wire/tools/mcp-servers.ts";
 import type { Outcome } from "../command.ts";
 import { refuseSecret } from "../keys/key-records.ts";
@@ -12,7 +12,7 @@ import { serverArgument, serverPath, serversPath, understoodServer } from "./ser
 
 type Decision = "approved" | "refused";
 
-/** The definitions seen from a server, all or those that wait for approval, raw and parsed. */
+/** Returns the definitions seen from a server, all or only the pending ones, raw and parsed. */
 export async function readDefinitions(
   connection: Connection,
   server: string,

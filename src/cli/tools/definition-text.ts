@@ -1,4 +1,4 @@
-// Shows a tool's definition so that a person can judge it: everything is visible, and changes are marked.
+// Shows a tool's definition for review: hidden characters are visible, and changes are marked.
 import type { DefinitionWire } from "../../wire/tools/mcp-servers.ts";
 import { lineChanges } from "../terminal/line-changes.ts";
 import type { Style } from "../terminal/terminal.ts";
@@ -13,8 +13,8 @@ const emojiOrHidden =
   /\p{Extended_Pictographic}\u{FE0F}?(?:\u{200D}\p{Extended_Pictographic}\u{FE0F}?)*|[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu;
 
 /**
- * A model reads characters that no terminal shows, such as zero-width spaces and language tags. They are written out,
- * and so are those that would control the terminal.
+ * Writes out characters that a model reads and no terminal shows, such as zero-width spaces and language tags, and
+ * characters that would control the terminal.
  */
 export function unhidden(text: string): string {
   return text.replace(emojiOrHidden, (found) =>
@@ -22,14 +22,14 @@ export function unhidden(text: string): string {
   );
 }
 
-/** One member below another, with its name. Texts stay as they are, everything else is JSON. */
+/** Returns the members with their names, one below the other. Texts stay as they are, everything else is JSON. */
 export function definitionLines(definition: Definition): string[] {
   return membersOf(definition).flatMap((name) => [`${unhidden(name)}:`, ...linesOf(definition[name])]);
 }
 
 /**
- * The approved definition compared with the current one, in lines that begin with a sign. All of it if no difference
- * can be shown.
+ * Returns the difference between the approved and the current definition, in lines with a sign; the whole definition if
+ * no difference can be shown.
  */
 export function changedLines(
   { approved, definition }: Pick<DefinitionWire, "approved" | "definition">,
@@ -50,7 +50,7 @@ export function changedLines(
 
 function membersOf(definition: Definition): string[] {
   const names = [...new Set([...order, ...Object.keys(definition)])];
-  // The name is shown above the members.
+  // The name is left out, because it is shown above the members.
   return names.filter((name) => name !== "name" && definition[name] !== undefined);
 }
 
@@ -60,7 +60,7 @@ function linesOf(value: unknown): string[] {
   return text.split("\n").map((line) => `  ${unhidden(line)}`);
 }
 
-/** The line for a table. */
+/** Returns the first line, for a table. */
 export function firstLine(text: string): string {
   return text.trimStart().split("\n")[0] ?? "";
 }

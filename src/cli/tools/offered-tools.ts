@@ -8,17 +8,17 @@ export interface OfferedTool {
   description?: string | undefined;
 }
 
-/** The revision whose requests need no session. */
+/** The protocol revision whose requests need no session. */
 const revision = "2026-07-28";
 const path = "/mcp?tools=all";
-/** An endless list is not followed. */
+/** The most pages of one list, in case a server never ends its list. */
 const maxPages = 50;
 const timeoutMs = 60_000;
 
-/** All tools, even where there are so many that clients search among them. Rejects like `requestJson`. */
+/** Lists all tools, even if there are so many that other clients get a search tool. Rejects like `requestJson`. */
 export async function listOffered(connection: Connection, signal: AbortSignal): Promise<OfferedTool[]> {
   const root = connection.baseUrl.replace(/\/v1$/, "");
-  // The server's own error message is better than that of the MCP package.
+  // The server's own error message is kept, because it is better than that of the MCP package.
   let refused: unknown;
   const fetchAs: FetchLike = async (_, init) => {
     try {
@@ -49,7 +49,7 @@ export async function listOffered(connection: Connection, signal: AbortSignal): 
   }
 }
 
-/** Uses the connection's credential, which may be renewed during a login. */
+/** Sends a request with the connection's credential, which is renewed during a login if necessary. */
 async function answerOf(connection: Connection, signal: AbortSignal, init: RequestInit = {}): Promise<Response> {
   const { accept = "application/json", ...headers } = Object.fromEntries(new Headers(init.headers));
   const body = parseJson(String(init.body));

@@ -1,4 +1,5 @@
-// `headrace tools mine`, `connect` and `disconnect`: tools that a key or person may use, and people's own accounts at their servers.
+// `headrace tools mine`, `connect` and `disconnect`: the tools that a key or person may use, and the person's own
+// accounts at MCP servers.
 import { z } from "zod";
 import { type ToolConnectionWire, toolConnectionShape } from "../../wire/tools/connections.ts";
 import { printRows } from "../command.ts";
@@ -12,7 +13,7 @@ import { firstLine, unhidden } from "./definition-text.ts";
 
 const connectionsPath = "/tools/connections";
 const peopleNeed = "Needs a headrace login.";
-/** The server's own limit for a person who is signing in is the same. */
+/** The time for a person to sign in, which equals the server's own limit. */
 const connectingMs = 15 * 60_000;
 const pollMs = 2_000;
 
@@ -102,7 +103,7 @@ function stateText({ state, broken_because: reason }: ToolConnectionWire): strin
   return state === "broken" ? `broken: ${reason ?? "connect it again"}` : state;
 }
 
-/** Empty for a key, which belongs to no person. */
+/** Returns the connections; empty for a key, which belongs to no person. */
 async function ownConnections(connection: Connection, signal: AbortSignal): Promise<ToolConnectionWire[]> {
   try {
     const found = await requestWholeList(connection, connectionsPath, "list of accounts", signal);

@@ -84,13 +84,13 @@ Other users of this machine can read the arguments of a command. For a secret, w
 input. The server stores secrets encrypted and does not show them again.`;
 
 type SettingOptions = OptionValues<typeof serverSettings>;
-/** Where the values of secrets come from. */
+/** The readers of secret values, such as standard input. */
 export interface SecretSource {
   context: Pick<CliContext, "env" | "input">;
   options: ConnectionOptions;
 }
 
-/** The fields of the options, null to clear. Empty if no option was given. */
+/** Returns the fields of the options, null to clear. Empty if no option was given. */
 export async function serverFields(options: SettingOptions, source: SecretSource): Promise<UpdateMcpServerRequest> {
   const { header, enabled, disabled } = options;
   if (enabled && disabled) throw new CliError("Give --enabled or --disabled, not both.", exitCodes.usage);
@@ -118,7 +118,7 @@ export async function serverFields(options: SettingOptions, source: SecretSource
   return withNulls(fields);
 }
 
-/** The headers of `--header`, or undefined if none was given. */
+/** Returns the headers of `--header`, or undefined if none was given. */
 export function givenHeaders(
   header: readonly Header[] | "none" | undefined,
   source: SecretSource,
@@ -159,7 +159,7 @@ function withNulls(fields: Readonly<Record<string, unknown>>): Record<string, un
   return Object.fromEntries(given.map(([name, value]) => [name, value === "none" ? null : value]));
 }
 
-/** Rejects with a CliError that names the option. */
+/** Reads the secret value of an option. Rejects with a CliError that names the option. */
 type ReadSecret = (option: string, text: string) => Promise<string>;
 
 function secretReader({ context: { env, input }, options: { apiKeyStdin } }: SecretSource): ReadSecret {
@@ -200,7 +200,7 @@ function parsePlace(text: string): { node: string; server: string } {
   throw new InvalidArgumentError("Give a node and a server of it, such as studio/files.");
 }
 
-/** The API represents a list without a restriction as null. */
+/** Parses a list; `all` becomes null, with which the API represents a list without a restriction. */
 function orAll<Value>(parse: (text: string) => Value): (text: string) => Value | "none" {
   return (text) => (text === "all" ? "none" : parse(text));
 }

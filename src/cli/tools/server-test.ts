@@ -1,4 +1,4 @@
-// `headrace tools test`: asks a new or an existing MCP server what it has, and shows the result.
+// `headrace tools test`: connects to a new or an existing MCP server, and shows its tools or the error.
 import { type McpServerTestWire, mcpServerTestShape } from "../../wire/tools/mcp-servers.ts";
 import { printRows } from "../command.ts";
 import { refuseSecret } from "../keys/key-records.ts";
@@ -9,7 +9,7 @@ import { CliError, exitCodes, formatFacts, type Terminal } from "../terminal/ter
 import { firstLine, unhidden } from "./definition-text.ts";
 import { givenHeaders, headerOption, sampleHeader, secretsHelp, serverSettings } from "./server-settings.ts";
 
-/** The server's own limits end it earlier. */
+/** The time limit of a test; the server's own limits end it earlier. */
 const testTimeoutMs = 60_000;
 
 export const testCommand = serverCommand({

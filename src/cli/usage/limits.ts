@@ -1,4 +1,4 @@
-// `headrace limits`: shows which limits and quotas apply to a key, what is used and left, and when each resets.
+// `headrace limits`: shows the limits and quotas of a key, what is used and left, and when each resets.
 import { z } from "zod";
 import { type Column, printRows } from "../command.ts";
 import { barOf, quotaWords, usedQuota } from "../keys/quota-view.ts";

@@ -1,4 +1,4 @@
-// Shows the rest of a rate limit to a person.
+// Shows what remains of a rate limit.
 import { z } from "zod";
 import { formatCount, formatSpan } from "../terminal/figures.ts";
 

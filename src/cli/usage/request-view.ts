@@ -7,13 +7,15 @@ import { formatFacts, formatTable, printable, type Style, type Terminal } from "
 import type { ListedRequest, RequestDetail, RequestStep } from "./request-records.ts";
 
 const header = ["TIME", "OUTCOME", "MODEL", "TOKENS", "DURATION", "ID", "KEY"];
-/** The number columns, and the columns that move to a separate line if the others leave no room. */
+/** The indexes of the number columns, and of the columns that move to a separate line if the terminal is narrow. */
 const figures = [3, 4];
 const ownLine = 5;
 const modelColumn = 2;
 const minModel = 8;
 
-/** On a narrow terminal the id and key are below their request. Elsewhere each request is one line. */
+/**
+ * Prints a table. On a narrow terminal the id and key stand below their request; elsewhere each request is one line.
+ */
 export function printRequests(terminal: Terminal, requests: readonly ListedRequest[]): void {
   const { stdout, unicode } = terminal;
   // The id is never broken here: other cells are cut or move below.
@@ -53,7 +55,7 @@ function cutEnd(text: string, width: number, mark: string): string {
   return text.length <= width ? text : text.slice(0, Math.max(0, width - 1)) + mark;
 }
 
-/** Where many names begin alike, the middle tells least. */
+/** Cuts the middle of a name, because similar names differ at their ends. */
 function cutMiddle(text: string, width: number, mark: string): string {
   if (text.length <= width) return text;
   const start = Math.floor((width - 1) / 3);
@@ -64,7 +66,7 @@ function widthOf(table: string): number {
   return Math.max(...table.split("\n").map((line) => Bun.stringWidth(line)));
 }
 
-/** `completed`, `completed, cached` of the response cache, `refused 429`. */
+/** Returns the outcome: `completed`, `completed, cached` for the response cache, `refused 429`. */
 function endingOf({ outcome, error_status: status, from_cache: isKept }: ListedRequest): string {
   if (isKept) return `${outcome}, cached`;
   return status == null ? outcome : `${outcome} ${status}`;
@@ -203,7 +205,7 @@ function stepText(step: RequestStep, servers: number, asked: string | null): str
   return `${shown}${standIn}${id}: ${words}${duration_ms > 0 ? `, ${formatMs(duration_ms)}` : ""}`;
 }
 
-/** Broken into lines at a terminal. The first line has no margin. */
+/** Wraps text at a terminal. The first line has no margin. */
 function lines(text: string, columns: number | undefined, margin: string): string {
   return text
     .split("\n")
@@ -211,7 +213,7 @@ function lines(text: string, columns: number | undefined, margin: string): strin
     .join(`\n${margin}`);
 }
 
-/** `840 ms`, `1.6 s`, `2 min`. */
+/** Formats a duration: `840 ms`, `1.6 s`, `2 min`. */
 function formatMs(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   const seconds = ms / 1_000;

@@ -18,7 +18,8 @@ const defaultLimit = 20;
 const maxListed = 1_000;
 const pageRows = 200;
 /**
- * The server searches a limited number of requests for each page. If none match, the output says how far it searched.
+ * The server searches a limited number of requests for each page. If none match, the output reports how far it
+ * searched.
  */
 const maxPages = 20;
 
@@ -93,7 +94,7 @@ export const requestsCommand = serverCommand({
         const back = searchedTo === null ? "" : ` back to ${formatTime(searchedTo)}; --end goes on from there`;
         return terminal.note(`No such request${back}.`);
       }
-      // The requests themselves tell the app of a grant.
+      // The names of apps need no further request, because the entries themselves name the app of a grant.
       printRequests(terminal, await ask((_, signal) => withNames(connection, entries, async () => [], signal)));
     };
     return { json: raw, show };
@@ -120,7 +121,7 @@ const requestPage = z.object({
   searched_to: z.number().nullish(),
 });
 
-/** `searchedTo` says in Unix seconds how far was searched, if not everything. */
+/** Reads the requests. `searchedTo` is the Unix time back to which the server searched, if not everything. */
 async function readRequests(
   connection: Connection,
   query: URLSearchParams,

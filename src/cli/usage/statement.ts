@@ -1,5 +1,5 @@
-// `headrace statement`: shows the usage of a month with its cost, for one account, or for any account if the caller is
-// an operator.
+// `headrace statement`: shows the usage and cost of a month, for one account, or for any account if the caller is an
+// operator.
 import { InvalidArgumentError } from "commander";
 import { z } from "zod";
 import { environments } from "../../domain/api-key.ts";
@@ -150,7 +150,7 @@ interface Figure {
   text(sums: z.infer<typeof figures>): string;
 }
 
-/** Leaves out partial token counts and unpriced requests if all are zero. */
+/** Returns the figures to show; partial token counts and unpriced requests are left out if all are zero. */
 function shownFigures(all: readonly z.infer<typeof figures>[]): Figure[] {
   const counted = (head: string, name: Exclude<keyof z.infer<typeof figures>, "cost">, isPart = false): Figure[] =>
     isPart && !all.some((sums) => sums[name] > 0) ? [] : [{ head, text: (sums) => formatCount(sums[name]) }];

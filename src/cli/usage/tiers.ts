@@ -1,4 +1,4 @@
-// `headrace tiers`: shows how much each tier may use, and which one this account has.
+// `headrace tiers`: shows the limits of each tier, and the tier of this account.
 import { z } from "zod";
 import { type Amount, amountLabel, amounts, byWire } from "../../domain/limits/amounts.ts";
 import { type Column, printRows } from "../command.ts";

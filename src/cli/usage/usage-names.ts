@@ -17,8 +17,8 @@ const allowed = z.object({ app: z.object({ id: z.string(), name: z.string() }) }
 const withEnvironment = /^(mbr_.+)_[a-z]+$/;
 
 /**
- * The rows with names. `readGrants` returns the same usage by key and app, which tells the app of a grant; it is called
- * only if the rows lack one of them.
+ * Returns the rows with names. `readGrants` returns the same usage by key and app, which names the app of a grant; it
+ * is called only if the rows lack one of them.
  */
 export async function withNames<Row extends Named>(
   connection: Connection,
@@ -71,7 +71,7 @@ async function namesOfMembers(connection: Connection, signal: AbortSignal): Prom
   );
 }
 
-/** The account's own apps, then other apps that the person allowed. */
+/** Returns the names of the account's own apps, then of other apps that the person authorized. */
 async function namesOfApps(connection: Connection, ids: ReadonlySet<string>, signal: AbortSignal): Promise<Names> {
   const names = new Map([[commandLineAppId, "command line"]]);
   const isMissing = () => [...ids].some((id) => !names.has(id));
@@ -84,7 +84,10 @@ async function namesOfApps(connection: Connection, ids: ReadonlySet<string>, sig
   return names;
 }
 
-/** If this credential may not read the list, or the server lacks it, the ids stay. */
+/**
+ * Returns an empty list if this credential may not read the list or the server lacks it; ids are then shown as they
+ * are.
+ */
 async function orNothing<Entry>(list: Promise<readonly Entry[]>): Promise<readonly Entry[]> {
   return list.catch((error: unknown) => {
     if (error instanceof ApiError) return [];

@@ -30,9 +30,9 @@ export type UsageRow = z.infer<typeof usageRow>;
 export interface UsageTableOptions {
   bucket: string;
   groups: readonly UsageGroup[];
-  /** The rows for the total, if the shown rows do not add up to it. */
+  /** The rows that the total is computed from, if the shown rows do not add up to it. */
   whole?: readonly UsageRow[] | undefined;
-  /** Whether a row without a cost is of a model without a price. */
+  /** Reports whether a model has no price, for rows without a cost. */
   isUnpriced?: ((model: string) => boolean) | undefined;
 }
 
@@ -40,7 +40,7 @@ const blocks = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 const minBarWidth = 8;
 const maxBarWidth = 30;
 
-/** Rows in the order of the API, with a total if there are several. */
+/** Prints rows in the order of the API, with a total if there are several. */
 export function printUsage(terminal: Terminal, rows: readonly UsageRow[], options: UsageTableOptions): void {
   const { bucket, groups, whole = rows, isUnpriced = () => false } = options;
   const { out } = terminal;
@@ -72,7 +72,7 @@ export function printUsage(terminal: Terminal, rows: readonly UsageRow[], option
   const numeric = header.map((_, column) => column).slice(groups.length + 1);
   const table = formatTable(header, cells, out, numeric);
   const [first = "", ...lines] = table.split("\n");
-  // On a narrow terminal a row takes several lines, so bars would be beside the wrong lines.
+  // On a narrow terminal a row takes several lines, so bars would stand beside the wrong lines.
   if (lines.length !== cells.length) {
     terminal.print(table);
     return;
@@ -83,7 +83,7 @@ export function printUsage(terminal: Terminal, rows: readonly UsageRow[], option
 
 type Figures = Omit<UsageRow, "start" | "end" | UsageGroup>;
 
-/** Whether the row has usage but no cost. */
+/** Reports whether the row has usage but no cost. */
 export function costsNothing({ cost, total_tokens: tokens }: Pick<UsageRow, "cost" | "total_tokens">): boolean {
   return cost === 0 && tokens > 0;
 }
@@ -97,20 +97,23 @@ function sum(rows: readonly UsageRow[]): Figures {
     cached_tokens: total((row) => row.cached_tokens ?? 0),
     completion_tokens: total((row) => row.completion_tokens),
     total_tokens: total((row) => row.total_tokens),
-    // Whole nano-USD: sums of fractions would show 0.30000000000000004.
+    // Sums whole nano-USD, because sums of fractions would show 0.30000000000000004.
     cost: priced ? usdOf(total((row) => nanoOfUsd(row.cost ?? 0))) : null,
     errors: total((row) => row.errors),
   };
 }
 
-/** Buckets are in UTC, whatever the local time zone. */
+/** Returns the name of a bucket, in UTC whatever the local time zone. */
 function periodOf(startSeconds: number, bucket: string): string {
   const text = new Date(startSeconds * 1000).toISOString();
   if (bucket === "month") return text.slice(0, 7);
   return bucket === "hour" ? text.slice(0, 16).replace("T", " ") : text.slice(0, 10);
 }
 
-/** Adds each row's share of the largest in tokens. Left out if the bars do not fit or the output is not a terminal. */
+/**
+ * Adds a bar to each row: its tokens as a share of the largest row's. Left out if the bars do not fit or the output is
+ * not a terminal.
+ */
 function withBars(lines: readonly string[], rows: readonly UsageRow[], terminal: Terminal): readonly string[] {
   const most = Math.max(...rows.map((row) => row.total_tokens));
   const width = Math.max(...lines.map((line) => Bun.stringWidth(line)));
@@ -127,7 +130,7 @@ function withBars(lines: readonly string[], rows: readonly UsageRow[], terminal:
   });
 }
 
-/** Drawn in eighths of a column. A share above zero gets at least the thinnest bar. */
+/** Draws a bar in eighths of a column. A share above zero gets at least the thinnest bar. */
 export function bar(share: number, width: number): string {
   const eighths = share > 0 ? Math.max(1, Math.round(share * width * 8)) : 0;
   return "█".repeat(Math.floor(eighths / 8)) + (blocks[eighths % 8] ?? "");

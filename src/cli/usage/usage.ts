@@ -40,11 +40,14 @@ interface UsageFields {
   arguments?: readonly [] | readonly [ArgumentEntry];
   examples: readonly string[];
   notes?: readonly string[];
-  /** The path in the API. `wanted` is the argument. */
+  /** Returns the path in the API. `wanted` is the argument. */
   path(call: UsageCall, wanted: string): string | Promise<string>;
 }
 
-/** `usage` of the account or under a subject: reads `path` of the API and prints it in the requested form. */
+/**
+ * Defines the command `usage` of the account or of a key: reads `path` of the API and prints the usage in the requested
+ * form.
+ */
 export function usageCommand(fields: UsageFields): CommandEntry {
   const { summary, description, notes = [] } = fields;
   return serverCommand({
@@ -110,7 +113,7 @@ async function showUsage(
   if (without.length > 0)
     terminal.note(`These models have no price, so the cost does not include them: ${namesOf(without)}.`);
 
-  /** A request with several tags is in several rows. */
+  /** The total is read separately, because a request with several tags is in several rows. */
   async function readWhole(): Promise<UsageRow[]> {
     const once = new URLSearchParams(query);
     once.delete("group_by");
@@ -125,7 +128,7 @@ function namesOf(ids: readonly string[]): string {
   return `${ids.slice(0, maxNames).join(", ")}${more}`;
 }
 
-/** Whether each model has a price. Undefined if the key may not list them. */
+/** Returns whether each model has a price. Undefined if the key may not list them. */
 async function readPrices(connection: Connection, signal: AbortSignal): Promise<Map<string, boolean> | undefined> {
   try {
     const models = await readModels(connection, signal);

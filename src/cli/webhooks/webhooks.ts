@@ -32,7 +32,7 @@ type Delivery = z.infer<typeof delivery>;
 
 const idArgument = ["<id>", "id of the webhook, whk_…"] as const;
 const operators = ["--operators", "webhooks of the server, for operators"] as const;
-/** The server begins an attempt at once, and it takes 15 s at most. */
+/** The time to wait for a test delivery, which the server attempts immediately and for at most 15 s. */
 const testWaitMs = 20_000;
 const testPollMs = 250;
 
@@ -139,7 +139,7 @@ const testCommand = serverCommand({
   },
 });
 
-/** Returns the delivery after its first attempt, or as it is if that takes too long. */
+/** Returns the delivery after its first attempt, or its current state if the attempt takes too long. */
 async function firstAttempt(
   { ask, connect }: Pick<ServerCall<unknown>, "ask" | "connect">,
   path: string,
@@ -212,7 +212,7 @@ const deleteCommand = serverCommand({
   },
 });
 
-/** The result of the last attempt: `200`, `timeout`. */
+/** Returns the result of the last attempt: `200`, `timeout`. */
 function cameOf({ attempts }: Delivery): string {
   const last = attempts.at(-1);
   if (!last) return "-";
