@@ -29,7 +29,7 @@ const demoModel: LlamaModel = {
 
 export interface BuiltInEngineOptions extends Pick<LlamaEngineOptions, "budget" | "log" | "onOpen" | "onReady"> {
   config: Config;
-  /** Ids of models that another program runs. */
+  /** The ids of models that another program runs. */
   elsewhere: ReadonlySet<string>;
 }
 
@@ -90,7 +90,7 @@ export function openPulledModels(
   };
 }
 
-/** Throws the refusal of a pull as the client gets it. */
+/** Throws the error of a pull in the form that the client gets. */
 function refuse(error: unknown): never {
   if (error instanceof ConfigError) throw new GatewayError("service_unavailable", error.message, { cause: error });
   if (!(error instanceof SetupError)) throw error;
@@ -156,7 +156,7 @@ export async function builtInModels(
   }
   for (const manifest of await listModels(config.dataDir, onSkipped)) {
     const { id, file, otherFiles, capabilities, context } = manifest;
-    // A model named for this start takes precedence.
+    // A model named on the command line takes precedence.
     if (models.has(id)) continue;
     models.set(id, {
       id,
@@ -172,8 +172,8 @@ export async function builtInModels(
 }
 
 /**
- * Estimates from the size alone if the header is unreadable; the worker reports the fault, or loads the file anyway.
- * Returns nothing without a file.
+ * Returns the memory that a model needs, or nothing if its file is missing. If the header is unreadable, the size alone
+ * gives an estimate; the worker then reports the fault, or loads the file anyway.
  */
 async function memoryOf(files: readonly string[], { engine }: Config): Promise<Pick<LlamaModel, "memory">> {
   const facts = await readModelFile(files)

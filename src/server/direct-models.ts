@@ -9,9 +9,9 @@ import type { DirectEngine, EngineSources } from "./engine-sources.ts";
 export interface DirectModels {
   readonly engines: readonly DirectEngine[];
   readonly models: readonly DeclaredModel[];
-  /** Ids of all other models, which no alias of a model served here may replace. */
+  /** The ids of all other models, which no alias of a model served by a worker may replace. */
   readonly others: readonly string[];
-  /** Names of drained engines. */
+  /** The names of drained engines. */
   readonly drained: readonly string[];
 }
 
@@ -21,7 +21,10 @@ export interface DirectModelsDeps {
   router: Pick<Router, "drained">;
 }
 
-/** The primary process alone assigns slots of limited engines, the built-in engine and nodes, and applies policies. */
+/**
+ * Lists the models that workers may serve. The primary process alone assigns slots of limited engines, of the built-in
+ * engine and of nodes, and applies policies.
+ */
 export function directModels({ catalog, sources, router }: DirectModelsDeps): DirectModels {
   const engines = sources.direct();
   const byEngine = new Map(engines.map(({ engine, connection }) => [engine, connection]));

@@ -24,10 +24,10 @@ const unnamed = {
   ...{ discover: true, local: false, environments: defaultEnvironments, maxConcurrency: null },
 };
 
-/** The connection of engines without HTTP. */
+/** The connection settings of engines that are not HTTP servers. */
 const nowhere = { url: null, timeoutSeconds: null, idleSeconds: null, hasApiKey: false };
 
-/** Maximum number of replaced engines that may still answer earlier requests and are counted. */
+/** The most replaced engines that may still answer earlier requests and are counted. */
 const maxFormer = 50;
 
 /** An HTTP server with the values of its engine, as plain data with its key. */
@@ -57,7 +57,7 @@ export class EngineSources implements UpstreamSources, ModelSources {
 
   constructor(engine: LlamaEngine, commands: readonly CommandEngine[], config: ReloadableConfig) {
     this.config = config;
-    // Their models run on this machine, so they are local.
+    // The models of found servers run on this machine, so they count as local.
     const here = { ...unnamed, ...nowhere, local: true };
     this.#own = [
       { ...here, name: engine.name, source: "built-in", engine },
@@ -67,7 +67,7 @@ export class EngineSources implements UpstreamSources, ModelSources {
     ];
   }
 
-  /** Adds found servers and returns whether any is new. A server that is away stays, because it may be restarting. */
+  /** Adds found servers and returns whether any is new. An unreachable server stays, because it may be restarting. */
   addLocal(found: readonly FoundServer[]): boolean {
     const added = found.filter(
       (server) => server.models !== undefined && !this.#local.some((known) => known.url === server.url),
@@ -109,7 +109,10 @@ export class EngineSources implements UpstreamSources, ModelSources {
     this.#known = known;
   }
 
-  /** Returns nodes without the name of an upstream. One may have been added to the file after the node joined. */
+  /**
+   * Returns nodes whose name no upstream has. An upstream of that name may have been added to the file after the node
+   * joined.
+   */
   #ofNodes(upstreams: readonly KnownUpstream[]): KnownUpstream[] {
     const taken = new Set([...this.#own, ...upstreams].map(({ name }) => name));
     return this.nodes()
@@ -173,7 +176,8 @@ export class EngineSources implements UpstreamSources, ModelSources {
 
   /** The file takes precedence over the database; found servers with the name or address of either are left out. */
   #wanted(): Wanted[] {
-    // A file that names an upstream like a command is refused, but the database may have had one before.
+    // A file that gives an upstream the name of a command is refused, but the database may hold such an upstream
+    // already.
     const own = new Set(this.#own.map(({ name }) => name));
     const ofFile = this.config.upstreams.map(
       ({ maxConcurrency = null, ...upstream }): Wanted => ({

@@ -2,14 +2,14 @@
 import { exactMs } from "../base/clock.ts";
 
 interface Slice {
-  /** Monotonic milliseconds. */
+  /** Monotonic milliseconds at the slice's start. */
   sinceMs: number;
   count: number;
   sumMs: number;
   maxMs: number;
 }
 
-/** Ten samples a second cost about two thousandths of a core. Shorter delays are seen in part, or by chance. */
+/** Ten samples a second cost about two thousandths of a core. Shorter delays are measured only partly or by chance. */
 const intervalMs = 100;
 const sliceMs = 10_000;
 /** Time slices of the last minute, including the current one. */
@@ -31,7 +31,7 @@ export class EventLoopDelay {
     this.#timer.unref();
   }
 
-  /** Called by its timer. */
+  /** Takes a sample; called by the timer. */
   sample(): void {
     const nowMs = this.#now();
     const delayMs = Math.max(0, nowMs - this.#lastMs - intervalMs);

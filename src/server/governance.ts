@@ -81,13 +81,16 @@ export interface GovernanceOptions {
   config: Config;
   log: Log;
   clock: Clock;
-  /** Returns the base URL with `/v1`. Called late, because a port of 0 is known only once the server listens. */
+  /**
+   * Returns the base URL with `/v1`. The value is a function, because a port of 0 is known only once the server
+   * listens.
+   */
   baseUrl(): string;
-  /** The feed of changes among processes that share the database. */
+  /** The feed of changes between processes that share the database. */
   feed?: ChangeFeed;
-  /** Returns the number of replicas by the database; at least 1. */
+  /** Returns the number of replicas according to the database; at least 1. */
   countReplicas?: () => number;
-  /** Usage that workers have settled but that may not be in the database yet. */
+  /** The usage that workers have settled but that may not be in the database yet. */
   ofWorkers?: Pick<SummedLedgerOptions, "hold" | "flush">;
   /** Called after each change of credentials or limits by this process. */
   onChanged?: () => void;
@@ -131,7 +134,7 @@ export interface Governance {
   reports: SqlUsageReports;
   statements: Statements;
   parties: SqlUsageParties;
-  /** Unix seconds from which on requests without a price are counted; 0: always. */
+  /** Unix seconds from which on requests without a price are counted; 0 means always. */
   unpricedSince: number;
   requestHistory: RequestHistory;
   /** Comparisons of models with those that get a share of their requests. */
@@ -144,7 +147,7 @@ export interface Governance {
   addressThrottle: AddressThrottle;
   unknownCredentials: UnknownCredentials;
   deletionClock: DeletionClock;
-  /** Usual lengths of answers. */
+  /** The learned lengths of answers. */
   lengths: LearnedLengths;
   admitter: Admitter;
   signingKeys: SigningKeys;
@@ -157,18 +160,19 @@ export interface Governance {
   speeds: SqlSpeeds;
   authenticator: Authenticator;
   /**
-   * Call it after this process commits a change of a key or account. The change applies here at once, and soon
-   * elsewhere. `ids` of keys, accounts, people and apps: only credentials that depend on one of these are affected.
+   * Call it after this process commits a change of a key or account. The change applies to this process immediately,
+   * and to others soon. `ids` are those of keys, accounts, people and apps: only credentials that depend on one of
+   * these are affected.
    */
   changed(ids?: readonly string[]): void;
   /** Call it after this process commits a change of a tier. */
   tiersChanged(): Promise<void>;
   reconfigure(changed: ReloadableConfig): void;
-  /** Notes the current limits of requests that another process of this server counts. */
+  /** Records the current limits of requests that another process of this server counts. */
   limitsSeen(limits: LimitSet): void;
 }
 
-/** Resolves when the usage of an earlier process's spool is in the database. */
+/** Opens the governance. Resolves when the usage of an earlier process's spool is in the database. */
 export async function openGovernance(options: GovernanceOptions): Promise<Governance> {
   const { db, config, log, clock, baseUrl, feed = noChangeFeed, countReplicas = () => 1, opened } = options;
   const secrets = loadSecrets(config.dataDir, config.secretsHex);
@@ -176,7 +180,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
   const id = await claimInstallation(db, config.dataDir);
   if (!(await secretInUse(db, secrets, clock.nowSeconds()))) throw otherSecret(config);
   const secretRotation = opened.add(new SecretRotation({ db, secrets, clock, log }));
-  // Values are resealed before their secret is the only one in use, because earlier ones may then be dropped.
+  // Values are resealed before the replaced secret is dropped.
   await secretRotation.reseal();
   if (!(await claimSecret(db, secrets, clock.nowSeconds()))) throw otherSecret(config);
   const copiedTo = await beginServing(db);
@@ -196,7 +200,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
 
   await keys.endDue(clock.nowSeconds());
   let closeShared: () => unknown = () => {};
-  // Opened and closed after the ledger, so that leases that end while it closes are reported.
+  // Opened before the ledger is closed and closed after it, so that leases that end during closing are reported.
   opened.onClose(() => closeShared());
   const directory = join(config.dataDir, "spool");
   const countedSince = await unpricedSince(db, clock.nowSeconds());
@@ -243,7 +247,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
       clock,
       deletionClock,
       log,
-      // On PostgreSQL only writers wait, and each commit takes time.
+      // On PostgreSQL only writers wait, and each commit takes time, so the default piece size applies.
       ...(config.databaseUrl === undefined ? {} : { pieceMs: 15 }),
     }),
   );
@@ -378,7 +382,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     changed,
     async tiersChanged() {
       await loadTiers();
-      // Only limits changed, so a process that cannot read them keeps its credentials.
+      // Only limits changed, so cached credentials stay valid even if the new limits cannot be read.
       changed([]);
     },
     reconfigure(changed) {
@@ -402,7 +406,7 @@ async function openShared(options: SharedLimitsOptions): Promise<SharedLimits> {
   return await SharedLimits.open(options);
 }
 
-/** Returns the ledger's usage in the current windows, so that a restart does not reset every limit. */
+/** Returns the ledger's usage in the current windows, so that a restart does not reset the limits. */
 async function pastUsage(
   db: Database,
   keys: SqlKeyStore,

@@ -12,13 +12,13 @@ import { isMissingTable } from "../storage/sql/postgres-errors.ts";
 export interface InstallationWatchOptions {
   db: Database;
   secrets: KeyRing;
-  /** The database's id at the start. Undefined: none. */
+  /** The id of the database at the start; undefined if it had none. */
   id: string | undefined;
   clock: Clock;
   log: Log;
 }
 
-/** Bounds the checks, however many monitors ask. */
+/** The shortest time between two checks, however many monitors ask. */
 const askAgainMs = 1_000;
 
 export class InstallationWatch {
@@ -29,18 +29,18 @@ export class InstallationWatch {
   #isOff = false;
   #isAnother = false;
 
-  /** Created at a start, which refuses another secret. */
+  /** Created at a start, which refuses a wrong secret. */
   constructor(options: InstallationWatchOptions) {
     this.#options = options;
     this.#askedMs = options.clock.monotonicMs();
   }
 
-  /** Id of the installation at the start. Undefined: the database had none. */
+  /** The id of the installation at the start; undefined if the database had none. */
   get id(): string | undefined {
     return this.#options.id;
   }
 
-  /** `failed`: another secret took the place of this process's, which finds hardly a key under its own any more. */
+  /** `failed` if another secret has replaced this process's, which then finds hardly any key. */
   get secret(): "ok" | "failed" {
     return this.#isForeign ? "failed" : "ok";
   }
@@ -54,14 +54,14 @@ export class InstallationWatch {
   }
 
   /**
-   * `degraded`: signatures of other processes may be refused here, and the other way round; or usage is counted in
-   * months that are long over, as on a machine that boots in 1970.
+   * `degraded` if clocks differ so much that signatures are refused between processes, or if usage is counted in past
+   * months, as on a machine that boots in 1970.
    */
   get clock(): "ok" | "degraded" {
     return this.#isOff ? "degraded" : "ok";
   }
 
-  /** Checks unless that was just done. Never rejects: without the database, the last result stays. */
+  /** Checks the installation unless that was just done. Never rejects: without the database, the last result stays. */
   reach(): Promise<void> {
     const nowMs = this.#options.clock.monotonicMs();
     if (!this.#asking && nowMs - this.#askedMs >= askAgainMs) {

@@ -15,18 +15,18 @@ export interface FileCommandsOptions {
   config: Config;
   /** Reads the models that the built-in engine would serve. */
   models(): Promise<readonly LlamaModel[]>;
-  /** The memory of all models. */
+  /** The memory budget that all models share. */
   totals: Amounts;
   environment: Readonly<Record<string, string | undefined>>;
   log: Log;
 }
 
-/** A large model on a slow disk takes minutes. */
+/** The time limit for loading: a large model on a slow disk takes minutes. */
 const readySeconds = 15 * 60;
 const keepSeconds = 10 * 60;
 const helpTimeoutMs = 10_000;
 
-/** Returns commands for the existing files. Logs missing ones. */
+/** Returns commands for the existing files. Logs missing files. */
 export async function fileCommands(options: FileCommandsOptions): Promise<CommandSettings[]> {
   const { config, log } = options;
   const { files } = config.engine;
@@ -77,7 +77,7 @@ async function commandOf(
     name: fileEngineName(file.program, file.model),
     command: [
       ...[program, "--model", model.path, "--alias", model.id, "--host", "127.0.0.1", "--port", portMark],
-      // llama-server's context is that of all slots together.
+      // llama-server's context size is the sum over all slots.
       ...["--ctx-size", `${context * parallel}`, "--parallel", `${parallel}`],
       ...(threads === undefined ? [] : ["--threads", `${threads}`]),
       ...(model.capabilities?.completion === false ? ["--embeddings"] : []),
@@ -87,7 +87,7 @@ async function commandOf(
     ],
     ...{ env: {}, directory: undefined, models: [model.id], path: "/v1", readyPath: "/health", readySeconds },
     files: [model.path, ...(draft ? [draft.path] : []), ...(file.projector === undefined ? [] : [file.projector])],
-    // The part that a GPU takes is unknown, so it is measured.
+    // The part that a GPU takes is unknown, so the memory is measured instead.
     memory: need && !onGpus ? { ram: need.bytes + besides, gpu: {} } : undefined,
     ...{ keepSeconds: model.eager ? null : keepSeconds, preload: model.eager, pinned: model.eager },
     ...{ group: undefined, parallel, asleepGpu: undefined, ...usualSpeech },

@@ -1,15 +1,15 @@
-// Detects that the memory for buffered bytes is full for longer than a burst.
+// Detects that the memory for buffered bytes stays full for longer than a burst.
 
 import type { BufferedBytes } from "../base/bytes/buffered-bytes.ts";
 import type { Clock } from "../base/clock.ts";
 
-/** Refused clients are told to retry after 2 seconds. */
+/** The duration after which full memory is reported. Refused clients are told to retry after 2 seconds. */
 const longMs = 3_000;
 
 export class MemoryWatch {
   readonly #ledger: Pick<BufferedBytes, "isFull">;
   readonly #clock: Pick<Clock, "monotonicMs">;
-  /** Monotonic time of the first of the consecutive polls that found it full. */
+  /** The monotonic time of the first of the consecutive polls that found the memory full. */
   #fullSinceMs: number | undefined;
 
   constructor(ledger: Pick<BufferedBytes, "isFull">, clock: Pick<Clock, "monotonicMs">) {
@@ -17,7 +17,7 @@ export class MemoryWatch {
     this.#clock = clock;
   }
 
-  /** Call it several times a second. Only consecutive full polls count. */
+  /** Takes a sample; call it several times a second. Only consecutive full polls count. */
   check(): void {
     if (!this.#ledger.isFull) this.#fullSinceMs = undefined;
     else this.#fullSinceMs ??= this.#clock.monotonicMs();

@@ -52,7 +52,7 @@ export async function openModelProcesses(options: ModelProcessesOptions) {
   };
 }
 
-/** Returns the memory budget for operators. */
+/** Returns the shared memory budget in the operators' form. */
 export function sharedMemory(budget: MemoryBudget): SharedMemory {
   const { pools, waiting, next } = budget.view();
   return { pools, next, behind: new Map(waiting.map(({ name, behind }) => [name, behind])) };

@@ -38,9 +38,12 @@ export interface ModelRoutingOptions {
   clock: Clock;
   log: Log;
   version: string;
-  /** Interval of reading the load of servers in use. Undefined: the default. */
+  /** The interval of reading the load of servers in use; undefined means the default. */
   loadReadMs: number | undefined;
-  /** Returns the base URL with `/v1`. Called late, because a port of 0 is known only once the server listens. */
+  /**
+   * Returns the base URL with `/v1`. The value is a function, because a port of 0 is known only once the server
+   * listens.
+   */
   baseUrl(): string;
   opened: Opened;
 }
@@ -57,7 +60,7 @@ export async function openModelRouting(options: ModelRoutingOptions) {
   const { commands, budget } = await openModelProcesses({
     ...{ config, clock, log },
     onOpen: (command) => capacity.opened(command),
-    // The catalog notifies the router: earlier failures do not concern the new process.
+    // The catalog notifies the router that the new process has no failures yet.
     onLoaded: (command) => void catalog.refreshSource(command),
   });
   opened.add(commands);
@@ -111,7 +114,7 @@ export async function openModelRouting(options: ModelRoutingOptions) {
   });
   await Promise.all([upstreams.load(), managedModels.load()]);
   configure();
-  // Known before the first request; loading waits until the port is certainly free.
+  // The models are known before the first request; loading starts once the port is certainly free.
   await catalog.refreshSource(engine, ...commands.engines);
 
   const watcher = followOthers({ config, store, feed, log, opened }, async () => {
@@ -137,7 +140,7 @@ function queueBounds({ limits: { queue, queueSeconds } }: ReloadableConfig) {
   return { maxWaiting: queue, maxWaitMs: queueSeconds * 1000 };
 }
 
-/** Follows changes of other replicas. A SQLite file has no other writer of routing settings. */
+/** Follows changes of other replicas. A SQLite file has no second process that changes routing settings. */
 function followOthers(
   {
     config,

@@ -40,7 +40,7 @@ export interface NodeNetworkOptions {
   clock: Clock;
   log: Log;
   version: string;
-  /** Returns the base URL with `/v1`. Called late. */
+  /** Returns the base URL with `/v1`, once the server listens. */
   baseUrl(): string;
   /** Updates the sources of the catalog. */
   configure(): void;
@@ -51,10 +51,10 @@ export interface NodeNetworkOptions {
 
 export type NodeNetwork = Awaited<ReturnType<typeof openNodeNetwork>>;
 
-/** Default timeouts of upstreams. */
+/** The default timeouts of upstreams, in milliseconds. */
 const [firstByteTimeoutMs, idleTimeoutMs] = [600_000, 900_000];
 
-/** Maximum nesting of a body from the gateway, regardless of this machine's own limit. */
+/** The most levels of nesting in a body from the gateway, regardless of this machine's own limit. */
 const deepest = 256;
 
 /** Call it before the catalog is configured for the first time. Rejects if the database cannot be read. */
@@ -74,7 +74,7 @@ export async function openNodeNetwork(options: NodeNetworkOptions) {
     for (const engine of reachable) if (!before.has(engine)) router.reached(engine);
     warnOfHidden();
     toolNodes.changed();
-    // Waiting requests are routed again.
+    // Waiting requests are routed again once the node's models are known.
     void catalog.refreshSource(...engines).then(() => capacity.regroup());
   };
   const directory: NodeDirectory = new NodeDirectory({
@@ -84,7 +84,7 @@ export async function openNodeNetwork(options: NodeNetworkOptions) {
   const toolNodes = new DirectoryToolNodes({ directory, router });
   sources.nodes = () => directory.engines();
   let hidden: ReadonlySet<string> = new Set();
-  /** If the file names an upstream like a node, the node is hidden. */
+  /** If the file names an upstream like a node, the upstream hides the node. */
   const warnOfHidden = () => {
     const shown = new Set(sources.known().map(({ engine }) => engine));
     const now = directory.engines().filter(({ engine }) => !shown.has(engine));
@@ -105,7 +105,8 @@ export async function openNodeNetwork(options: NodeNetworkOptions) {
   });
   const serving = new LocalServing({
     ...{ catalog, router, capacity, clock, log, version: options.version, demoModel: demoId },
-    // The gateway has checked the request by its own limits. Its owner decides which members this machine's servers get.
+    // The gateway has checked the request by its own limits. This machine's owner decides which members its servers
+    // get.
     requestLimits: () => ({
       bodyBytes: Number.MAX_SAFE_INTEGER,
       depth: Math.max(sources.config.limits.depth, deepest),
@@ -156,7 +157,7 @@ export async function openNodeNetwork(options: NodeNetworkOptions) {
         await directory.close();
       });
     },
-    /** Accepts nothing new in either direction. Resolves when requests of this machine's own gateway have ended. */
+    /** Refuses new work in both directions. Resolves when requests of this machine's own gateway have ended. */
     async drain(): Promise<void> {
       directory.drain();
       await uplink.drain();

@@ -1,4 +1,4 @@
-// Composes notifications: what detects events, stores them, and delivers them.
+// Composes notifications: detects, stores and delivers events.
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config/config.ts";
@@ -28,9 +28,9 @@ import type { ModelRouting } from "./model-routing.ts";
 import type { Opened } from "./opened.ts";
 import type { People } from "./people.ts";
 
-/** Intervals that tests shorten. Missing ones have defaults. */
+/** Intervals that tests shorten; the defaults apply if absent. */
 export interface NotificationTimes {
-  /** Interval of checking quotas, incidents and the queue. */
+  /** The interval of checking quotas, incidents and the queue. */
   everyMs?: number;
   posting?: Partial<Pick<PostOptions, "resolve" | "timeoutMs" | "ca">>;
 }
@@ -42,7 +42,7 @@ export interface NotificationOptions {
   people: Pick<People, "people" | "issuer">;
   routing: Pick<ModelRouting, "sources" | "router" | "network">;
   replicas: Replicas;
-  /** The observer of all requests. The returned one replaces it. */
+  /** The observer of all requests; the returned observer replaces it. */
   observer: Observer;
   clock: Clock;
   log: Log;
@@ -52,7 +52,7 @@ export interface NotificationOptions {
 
 export type NotificationParts = ReturnType<typeof openNotifications>;
 
-/** Interval of deleting expired notifications. */
+/** The interval of deleting expired notifications. */
 const sweepMs = 600_000;
 
 export function openNotifications(options: NotificationOptions) {
@@ -65,7 +65,7 @@ export function openNotifications(options: NotificationOptions) {
     new SqlDeliveryStore(db),
   ];
   const rules = { allowLoopback: config.webhookLoopback };
-  // Separate from the mailer of sign-in, whose slots are for people who wait at a page.
+  // A separate mailer: the slots of the sign-in mailer are for people who wait at a page.
   const mail = config.mail && new SmtpMailer(config.mail);
   const deliverer = opened.add(
     new Deliverer({

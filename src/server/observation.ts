@@ -39,7 +39,7 @@ export interface ObservationOptions {
     ModelRouting,
     "budget" | "catalog" | "router" | "capacity" | "overflow" | "commands" | "sources" | "network"
   >;
-  /** The listening server; called only then. */
+  /** The HTTP server; called only once it listens. */
   http: ServerMetricsOptions["http"];
   batches: ServerMetricsOptions["batches"];
   shadows: ServerMetricsOptions["shadows"];
@@ -48,7 +48,7 @@ export interface ObservationOptions {
   ofWorkers: ServerMetricsOptions["ofWorkers"];
   formSpace: ServerMetricsOptions["formSpace"];
   isDraining(): boolean;
-  /** Bounds for sending spans. Undefined: the defaults. */
+  /** The bounds for exporting spans; undefined means the defaults. */
   spanBounds: Partial<ExportBounds> | undefined;
   opened: Opened;
 }
@@ -62,9 +62,9 @@ export interface Observation {
   tracer: Tracer | undefined;
   readiness: ServiceRouteDeps["readiness"];
   health: SystemHealth;
-  /** HTTP requests that ended so far. */
+  /** Returns the number of HTTP requests that have ended. */
   answered(): number;
-  /** Notes that an upstream accepted a request of another process of this server. */
+  /** Records that an upstream accepted a request of another process of this server. */
   tookRequest(upstream: string): void;
   metrics: MetricsRouteDeps["metrics"];
 }

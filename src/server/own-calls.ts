@@ -15,7 +15,7 @@ export interface OwnCallsOptions {
   clock: Clock;
 }
 
-/** Maximum delay after which the successor of a rotated first key is used. */
+/** The longest delay until the successor of a rotated first key is used. */
 const rememberedMs = 60_000;
 
 export function openOwnCalls({ config, current, governance, inference, clock }: OwnCallsOptions): GatewayCalls {

@@ -41,9 +41,12 @@ export interface PeopleOptions {
   log: Log;
   governance: Governance;
   locality: Locality;
-  /** Returns the base URL with `/v1`. Called late, because a port of 0 is known only once the server listens. */
+  /**
+   * Returns the base URL with `/v1`. The value is a function, because a port of 0 is known only once the server
+   * listens.
+   */
   baseUrl(): string;
-  /** How documents of clients are fetched. A test has them on this machine. */
+  /** Options for fetching client documents. A test serves documents from this machine. */
   documentFetch?: Partial<Pick<ClientDocumentsOptions, "resolve" | "ca" | "timeoutMs">> | undefined;
   opened: Opened;
 }
@@ -107,7 +110,7 @@ export function openPeople(options: PeopleOptions) {
         oauth: (nowSeconds) => oauth.prune(nowSeconds),
         outside_clients: (nowSeconds) => outsideClients.prune(nowSeconds),
         links: (nowSeconds) => people.pruneLinks(nowSeconds),
-        // There may be many, which are worthless after minutes.
+        // Pending sign-ins may be many, and are worthless after minutes.
         pending: () => pendingStore.prune(clock.nowSeconds()),
         signing_keys: (nowSeconds) => signingKeyStore.pruneSigningKeys(nowSeconds - retiredKeysKeptSeconds),
       },
@@ -151,7 +154,7 @@ export function openPeople(options: PeopleOptions) {
     sessionPrincipals: new SessionPrincipals({ sessions, authenticator, isOwnOrigin: isOwn, environment }),
     isOwnOrigin: isOwn,
     pageOrigin: (req: IncomingRequest) => pageOrigin(req, publicUrl, locality),
-    // Browsers send the origin of a form in separate headers, but over plain http only to this machine.
+    // Browsers send a form's origin in separate headers, but over plain http only to the same machine.
     formReferrerPolicy: () => (publicUrl?.startsWith("http:") ? ("same-origin" as const) : undefined),
     environment,
     formKey,
@@ -164,8 +167,7 @@ export function openPeople(options: PeopleOptions) {
       return !hasPeople;
     },
     /**
-     * Returns the link of the first person, unless there is one. Invalidates an earlier link, unless another process
-     * showed it.
+     * Returns the setup link, unless a person exists. Invalidates an earlier link, unless another process printed it.
      */
     async setupLink(): Promise<string | undefined> {
       if ((await people.listPeople({ after: undefined, limit: 1 })).length > 0) return undefined;

@@ -14,26 +14,26 @@ export interface ReadinessOptions {
   ledger: Pick<SpoolLedger, "reach" | "isWritable" | "isSpoolKept">;
   installation: Pick<InstallationWatch, "reach" | "secret" | "clock">;
   memory: Pick<MemoryWatch, "isFullForLong">;
-  /** Client connections, once the server listens. */
+  /** Returns the client connections, once the server listens. */
   connections(): { open: number; limit: number };
   /** Undefined if the database is not shared. */
   replicas: Pick<Replicas, "isUncoordinated"> | undefined;
   /** Retries a failed sync of the database's disk. Rejects if it fails again. */
   resync(): Promise<void>;
-  /** The state of database writes: `lost` if the database, or its file, was moved, emptied or replaced. */
+  /** Returns the state of database writes: `lost` if the database, or its file, was moved, emptied or replaced. */
   writes(): "ok" | "refused" | "lost";
-  /** Whether limits are counted in Redis now. Undefined without Redis. */
+  /** Returns whether limits are counted in Redis now. Undefined without Redis. */
   redis: (() => "ok" | "failed") | undefined;
   isDraining(): boolean;
 }
 
-/** If a disk or database takes longer, its last result counts. */
+/** The time limit of a check; afterwards its last result counts. */
 const patienceMs = 1_000;
 
 export async function readinessOf(options: ReadinessOptions): Promise<Readiness> {
   const { authenticator, ledger, installation } = options;
   const checks = Promise.allSettled([ledger.reach(), installation.reach(), options.resync()]);
-  // A check that is late keeps its last result.
+  // A check that exceeds the time limit keeps its last result.
   await Promise.all([authenticator.reach(), withDeadline(checks, patienceMs).catch(() => {})]);
   return readinessNow(options);
 }
@@ -43,7 +43,7 @@ export function readinessNow(options: ReadinessOptions): Readiness {
   const { authenticator, catalog, ledger, installation, memory, replicas, redis } = options;
   const database = authenticator.standing;
   const { open, limit } = options.connections();
-  // Checks whose failure affects nearly every request, while another replica may work.
+  // Checks whose failure affects nearly every request here, while another replica may work.
   const needed: Record<string, CheckState> = {
     spool: ledger.isWritable ? "ok" : "failed",
     secret: installation.secret,
@@ -62,8 +62,8 @@ export function readinessNow(options: ReadinessOptions): Readiness {
     ...needed,
     ...(ledger.isWritable && !ledger.isSpoolKept ? { spool: "degraded" } : {}),
   };
-  // Without its database a server still serves cached keys for some minutes, because other replicas may be affected
-  // too.
+  // Without its database a server still serves cached keys for some minutes, because other replicas are probably
+  // affected too.
   const isReady = database !== "gone" && writes !== "lost" && isWhole(needed);
   return { status: isReady ? (isWhole(checks) ? "ready" : "degraded") : "not_ready", checks };
 }

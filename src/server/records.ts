@@ -23,7 +23,7 @@ export interface RecordsOptions {
   config: Config;
   log: Log;
   version: string;
-  /** Bounds of PostgreSQL's pool. Undefined: the defaults. */
+  /** The bounds of PostgreSQL's pool; undefined means the defaults. */
   databaseBounds: PoolBounds | undefined;
   opened: Opened;
 }
@@ -34,7 +34,9 @@ export interface Records {
   replicas: Replicas;
 }
 
-/** Rejects with a StartError if another server has the directory, or the database cannot be used. */
+/**
+ * Opens the records. Rejects with a StartError if another server uses the directory, or if the database cannot be used.
+ */
 export async function openRecords({ config, log, version, databaseBounds, opened }: RecordsOptions): Promise<Records> {
   const { dataDir, databaseUrl, redisUrl } = config;
   prepareDirectory(dataDir);
@@ -69,7 +71,7 @@ export async function openRecords({ config, log, version, databaseBounds, opened
   return { db, feed, replicas };
 }
 
-/** This is normal during a rolling upgrade and after going back. */
+/** Warns of a newer schema, which is normal during a rolling upgrade and after a downgrade. */
 async function warnOfNewerSchema(db: Database, log: Log): Promise<void> {
   const { version, known, madeBy } = await schemaState(db, dialectOf(db));
   if (version <= known) return;
@@ -80,19 +82,19 @@ async function warnOfNewerSchema(db: Database, log: Log): Promise<void> {
   });
 }
 
-/** Makes the directory private, because it has keys' digests, usage and stored chats. */
+/** Makes the directory private, because it holds keys' digests, usage and stored chats. */
 function prepareDirectory(dataDir: string): void {
   makeDirectory(dataDir);
   for (const name of lockNames) makePrivate(join(dataDir, name));
 }
 
 /**
- * An existing directory, such as a mounted volume, may be open to others, so its files are private; SQLite gives its
- * journals the mode of the database.
+ * Makes the database's file private even in an existing directory, such as a mounted volume, that others can read;
+ * SQLite gives its journals the mode of the database.
  */
 function prepareDatabase(dataDir: string): void {
   makePrivate(join(dataDir, databaseName));
-  // A killed process leaves these, and they are reused as they are.
+  // A killed process leaves these files, which SQLite reuses with their mode.
   for (const name of [`${databaseName}-wal`, `${databaseName}-shm`]) {
     const file = join(dataDir, name);
     if (existsSync(file)) chmodSync(file, 0o600);

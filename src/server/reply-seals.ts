@@ -4,7 +4,7 @@ import type { Keys } from "../domain/key-ring.ts";
 import type { AccountSeal } from "../domain/seal.ts";
 import { seal, unseal } from "../policy/credentials/sealing.ts";
 
-/** A value sealed for one account opens only for that account. */
+/** Returns the seals of an account: a value sealed for one account opens only for that account. */
 export function replySeals(keys: Keys, pseudonymKey: Uint8Array): (accountId: string) => AccountSeal {
   return (accountId) => {
     const context = `reply ${accountId}`;

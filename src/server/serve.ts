@@ -70,44 +70,44 @@ export type { FirstKey };
 
 export interface ServeOptions {
   log: Log;
-  /** Takes whole log lines of workers. Default: standard output. */
+  /** Receives whole log lines of workers; by default they go to standard output. */
   passLines?: (lines: Uint8Array) => void;
   clock?: Clock;
   /** The addresses to check for model servers on this machine. */
   localServers?: readonly LocalServer[];
-  /** The source of pulled models. A test has a hub of its own. */
+  /** Returns the source of pulled models. A test has a hub of its own. */
   hub?: () => Hub;
-  /** Silence of an engine after which a stream gets a comment line. */
+  /** The silence of an engine, in milliseconds, after which a stream gets a comment line. */
   heartbeatMs?: number;
-  /** Limits on slow and silent clients. Missing ones have defaults. */
+  /** Limits for slow and silent clients; the defaults apply if absent. */
   httpLimits?: Partial<Http1Limits>;
-  /** Interval of polling engines for their models. */
+  /** The interval of polling engines for their models. */
   pollMs?: number;
-  /** Bounds of PostgreSQL's pool. Tests shorten them. */
+  /** The bounds of PostgreSQL's pool. Tests shorten them. */
   databaseBounds?: PoolBounds;
-  /** Bounds for sending spans. Tests shorten them. */
+  /** The bounds for exporting spans. Tests shorten them. */
   spanBounds?: Partial<ExportBounds>;
-  /** Interval of reading the load of servers in use. */
+  /** The interval of reading the load of servers in use. */
   loadReadMs?: number;
   /** Limits of clients without a credential. Tests lower them. */
   addressLimits?: Partial<Record<AddressLimit, number>>;
   /** Times of notifications and deliveries. Tests shorten them. */
   notificationTimes?: NotificationTimes;
-  /** How documents of clients are fetched. Tests have them on this machine. */
+  /** Options for fetching client documents. Tests serve documents from this machine. */
   documentFetch?: PeopleOptions["documentFetch"];
-  /** Times of the work on batches. Tests shorten them. */
+  /** The times of the batch work. Tests shorten them. */
   batchTimes?: BatchTimes;
-  /** Called for each statement. Tests show with it that code reads nothing. */
+  /** Called for each SQL statement. Tests prove with it that code reads nothing. */
   onDatabaseUse?: () => void;
   /** Replaces the file's MCP servers. Tests change them. */
   mcpServers?: () => readonly McpServer[];
 }
 
 export interface RunningServer {
-  /** The address on which it listens, e.g. `http://127.0.0.1:7545`. */
+  /** The listening address, e.g. `http://127.0.0.1:7545`. */
   url: string;
   port: number;
-  /** The base URL of clients; ends in `/v1`. */
+  /** The base URL for clients; ends in `/v1`. */
   baseUrl: string;
   firstKey: FirstKey;
   catalog: Catalog;
@@ -122,13 +122,13 @@ export interface RunningServer {
   network: NodeNetwork;
   notices: NotificationParts;
   ownCalls: OwnCalls;
-  /** Recording of tool calls, and sampling of their servers. */
+  /** The recording of tool calls, and the sampling requests of MCP servers. */
   tools: ToolUseParts;
   /** Deletes expired files now, which also happens every minute. */
   sweepFiles(): Promise<void>;
   /** Undefined if this process serves all requests. */
   workers: Workers | undefined;
-  /** The one-time link of the first person. Undefined if there is one. A secret. */
+  /** The one-time setup link, a secret. Undefined if a person exists. */
   setupLink: string | undefined;
   /** Model servers found on this machine at start; resolves after the check. */
   localServers: Promise<readonly FoundServer[]>;
@@ -151,7 +151,7 @@ const defaultPollMs = 30_000;
 const defaultHeartbeatMs = 10_000;
 const farewellMs = 500;
 const defaultHub = (): Hub => ({ ...loadPullSource(), timing: defaultHubTiming });
-/** How long connections are refused, for load balancers without readiness checks. */
+/** The milliseconds for which connections are refused, for load balancers without readiness checks. */
 const refusingMs = 1_000;
 
 export async function serve(config: Config, options: ServeOptions): Promise<RunningServer> {
@@ -175,7 +175,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     opened,
   });
   let baseUrl = "";
-  /** Id of the key in credentials.json, for development on one machine. */
+  /** The id of the key in credentials.json, for development on one machine. */
   let ownerKeyId: string | undefined;
   let workers: Workers | undefined;
   const used = options.onDatabaseUse ? observed(db, options.onDatabaseUse) : db;
@@ -359,7 +359,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   engine.start();
   routing.commands.start();
   network.start();
-  // The key is shown once, so it is made when nothing can prevent showing it.
+  // The key is shown once, so it is created last, when nothing can prevent showing it.
   const accountId = await accounts.ensureFirstAccount(clock.nowSeconds());
   const environment = config.mode === "development" ? "dev" : "live";
   useCredentialsOf(config.dataDir, environment);
@@ -460,16 +460,16 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
         await Bun.sleep(lameDuckMs);
         refusing = true;
         workers?.turnAway();
-        // Waits before the port is closed, so that connections on their way are not cut off without an answer.
+        // The pause before the port is closed keeps connections on their way from being cut off without an answer.
         await Bun.sleep(refusingMs);
       }
-      // Handed-over requests are answered until the workers have ended. Other replicas continue its batches at once.
+      // Requests of workers are answered until the workers have ended. Other replicas continue the batches immediately.
       void batches.batchRunner.close();
       const ended = workers?.stop(drainMs);
       const served = ended ? ended.then(() => server.stop()) : server.stop();
       const drained = Promise.all([served, network.drain(), backgroundRuns.idle()]);
       await Promise.race([drained, Bun.sleep(drainMs)]);
-      // Remaining clients are notified and get a moment to receive that.
+      // Remaining clients are notified and get a moment to receive the notification.
       stopping.begin();
       await Promise.race([drained, Bun.sleep(Math.min(drainMs, farewellMs))]);
       await ended;
@@ -485,7 +485,7 @@ function openShared({ host, port, dataDir }: Config, opened: Opened): { director
   return { directory: path, port: free };
 }
 
-/** The address may change, but the key in the file exists nowhere else. */
+/** Updates the address in the file, whose key exists nowhere else. */
 function keepAddress(dataDir: string, baseUrl: string): void {
   const existing = readCredentials(dataDir);
   if (existing && existing.base_url !== baseUrl) writeCredentials(dataDir, { ...existing, base_url: baseUrl });

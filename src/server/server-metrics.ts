@@ -67,7 +67,7 @@ export interface ServerMetricsOptions {
 }
 
 const loopDelays = new Buckets([0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]);
-/** Maximum number of upstreams, of nodes, and of models of one upstream with their own gauges. */
+/** The most upstreams, nodes, and models of one upstream with gauges of their own. */
 const maxShown = 200;
 /** An upstream that accepted a request within this time is up, even if it was too busy to list its models. */
 const tookLatelyMs = 60_000;
@@ -93,7 +93,7 @@ export class ServerMetrics {
     return this.#traffic;
   }
 
-  /** Notes that the upstream accepted a request of a worker, which counts the request itself. */
+  /** Records that the upstream accepted a request of a worker, which counts the request itself. */
   tookRequest(upstream: string): void {
     this.#traffic.took(upstream);
   }
@@ -107,7 +107,7 @@ export class ServerMetrics {
     this.#loopDelay.observe(ms);
   }
 
-  /** `accept` is the header of the client. */
+  /** Returns the metrics as text; `accept` is the client's header. */
   async read(accept: string): Promise<{ contentType: string; text: string }> {
     const format = formatFor(accept);
     const [text, workers = []] = await Promise.all([this.#text(format), this.#options.ofWorkers?.()]);
@@ -381,7 +381,7 @@ export function writeSlots(
   ] as const;
   for (const [name, help, member] of slots) {
     out.family(name, "gauge", help);
-    // Embeddings may have slots besides those of the same model.
+    // Embeddings may have slots in addition to those of the same model.
     const sums = new Map<string, number>();
     for (const gate of gates) {
       const labels = labelText({ upstream: gate.upstream, model: gate.model });

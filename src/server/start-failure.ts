@@ -5,9 +5,9 @@ import { GatewayError, StartError } from "../base/errors.ts";
 
 /** Errors of a full file system (errno(3)), and of SQLite if its file, log or shared memory cannot grow. */
 const noRoom = /\b(ENOSPC|EDQUOT|SQLITE_FULL)\b|no space left on device|disk quota exceeded|database or disk is full/i;
-/** SQLite's codes for a full disk when it maps a file into memory. */
+/** SQLite's codes that may mean a full disk, when it maps a file into memory. */
 const maybeNoRoom = /\bSQLITE_(IOERR|CANTOPEN)/;
-/** SQLite's codes for a damaged file, or one of another format. */
+/** SQLite's codes for a damaged file, or a file of another format. */
 const damaged = /\bSQLITE_(CORRUPT|NOTADB)/;
 /** PostgreSQL's `disk_full`, of class 53 of its error codes. */
 const postgresIsFull = /\b53100\b/;
@@ -36,7 +36,7 @@ export function startFailure(error: unknown, dataDir: string): unknown {
     );
   }
   if (!(error instanceof GatewayError)) return error;
-  // An error that tells requests to retry later ends a start.
+  // The detail is kept: an error that tells requests to retry later ends a start.
   const detail = error.detail === undefined ? "" : ` (${error.detail})`;
   return new StartError(
     `The server cannot start: ${error.message}${detail} Look at the database, and at HEADRACE_REDIS_URL where that is set; then start again.`,

@@ -15,7 +15,7 @@ import type { Governance } from "../governance.ts";
 import type { Opened } from "../opened.ts";
 import { replySeals } from "../reply-seals.ts";
 
-/** Share of the memory bound for answers that vectors may use in addition. */
+/** The share of the cache's memory that vectors may use in addition. */
 const partOfVectors = 1 / 4;
 
 export interface AnswerCacheOptions {
@@ -41,8 +41,8 @@ export async function openAnswerCache(options: AnswerCacheOptions) {
   feed.onChange("answers", (accountIds: readonly (string | undefined)[] = [undefined]) => {
     for (const accountId of accountIds) {
       similar.forget(accountId);
-      // This may clear more than requested elsewhere, which costs only recomputation. Shared stores are cleared by the
-      // requesting process.
+      // Other processes clear the whole account, which may be more than requested and costs only recomputation. The
+      // requesting process clears shared stores.
       if (store instanceof MemoryAnswers) void store.forget({ accountId });
     }
   });
