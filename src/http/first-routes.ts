@@ -1,5 +1,5 @@
-// The routes that are there from the start: what asks models, and what monitors ask. All others are loaded once somebody
-// asks for one of them, as a gateway that nobody manages would hold their modules for nothing.
+// The routes that exist from the start: those for models and for monitors. All others are loaded at the first request
+// for one, so that a gateway that nobody manages does not keep their modules in memory.
 import { inferenceRoutes } from "./api/inference-routes.ts";
 import { messageRoutes } from "./api/message-routes.ts";
 import { metricsRoutes } from "./api/metrics-routes.ts";
@@ -22,7 +22,7 @@ const makers = [
 
 export interface FirstRoutes {
   routes: readonly Route[];
-  /** Loads all others, and gives them alone. */
+  /** Loads and returns all other routes. */
   others(): Promise<readonly Route[]>;
 }
 

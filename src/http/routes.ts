@@ -62,7 +62,7 @@ import { deviceRoutes } from "./pages/device-routes.ts";
 import { pageRoutes } from "./pages/page-routes.ts";
 import { ssoRoutes } from "./pages/sso-routes.ts";
 
-/** What makes the routes, by subject. */
+/** The functions that make the routes, by subject. */
 const makers = [
   inferenceRoutes,
   responseRoutes,
@@ -129,15 +129,15 @@ const makers = [
 
 type Maker = (typeof makers)[number];
 
-/** What the routes work with: what each of their makers asks for, together. */
+/** The dependencies of all route makers together. */
 export type RouteDeps = Maker extends (deps: infer Deps, all: () => Promise<readonly Route[]>) => unknown
   ? Deps
   : never;
 
-/** What each maker of routes has made, so that none is asked twice. */
+/** The routes by their maker, so that no maker runs twice. */
 export type MadeRoutes = ReadonlyMap<unknown, readonly Route[]>;
 
-/** `made`: what some of the makers have made already. */
+/** Returns all routes. `made` has those of makers that have already run. */
 export function createRoutes(deps: RouteDeps, made: MadeRoutes = new Map()): readonly Route[] {
   const routes: Route[] = makers.flatMap(
     (make: Maker): readonly Route[] => made.get(make) ?? make(deps, async () => routes),

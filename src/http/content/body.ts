@@ -1,4 +1,4 @@
-// Reads the body of a request from its socket once: size, media type, encoding, and JSON if asked for.
+// Reads the body of a request once from its socket: checks size, media type and encoding, and parses JSON if asked.
 import { accountTicks } from "../../base/account-ticks.ts";
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { GatewayError, invalidRequest } from "../../base/errors.ts";
@@ -10,18 +10,20 @@ const charsets = /;\s*charset\s*=([^;]*)/gi;
 const utf8Names = new Set(["utf-8", "utf8"]);
 const jsonType = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 
-/** Maximum length of a body that is parsed in less than a millisecond or two. */
+/** The maximum length of a body that parses within a millisecond or two. */
 const longBodyBytes = 64 * 1024;
 
-/** At once where the body is here. Throws, or rejects with, a GatewayError. */
+/**
+ * Reads and parses a JSON body. Returns synchronously if the body has arrived. Throws, or rejects with, a GatewayError.
+ */
 export function readJsonBody(request: IncomingRequest, limits: BodyLimits): JsonBody | Promise<JsonBody> {
   const bytes = readJsonBytes(request, limits);
   return bytes instanceof Promise ? bytes.then((all) => parseBody(all, limits)) : parseBody(bytes, limits);
 }
 
 /**
- * Does what `readJsonBody` does, without parsing. The parse of a long body holds the event loop, so that the account of
- * its key gets one long body in each tick.
+ * Does what `readJsonBody` does, without parsing. Because the later parse of a long body blocks the event loop, each
+ * account gets one long body per tick.
  */
 export function readJsonBytes(request: IncomingRequest, limits: BodyLimits): ByteSpan | Promise<ByteSpan> {
   const bytes = readAnyBytes(request, limits);
@@ -56,7 +58,10 @@ function readAnyBytes(request: IncomingRequest, limits: BodyLimits): ByteSpan | 
   }
 }
 
-/** JSON that systems exchange is UTF-8 (RFC 8259, 8.1): read as that, a text in another charset would be another one. */
+/**
+ * Refuses other charsets: exchanged JSON is UTF-8 (RFC 8259, 8.1), and another charset read as UTF-8 would be another
+ * text.
+ */
 function requireUtf8(type: string): void {
   for (const [, sent = ""] of type.matchAll(charsets)) {
     const charset = sent.trim().replace(/^"(.*)"$/, "$1");
@@ -81,7 +86,7 @@ async function readUnpacked(
   }
 }
 
-/** The body as it is, of at most so many bytes. Rejects with a GatewayError. */
+/** Reads the body unparsed, at most `bodyBytes` bytes. Rejects with a GatewayError. */
 export async function readBytes(request: IncomingRequest, bodyBytes: number): Promise<ByteSpan> {
   try {
     return await request.readBody(bodyBytes);
@@ -90,7 +95,7 @@ export async function readBytes(request: IncomingRequest, bodyBytes: number): Pr
   }
 }
 
-/** The error for the client where the body did not come as it should; another as it is. */
+/** Returns the client's error for a body that did not arrive correctly; returns any other error unchanged. */
 export function bodyFault(error: unknown, bodyBytes: number): unknown {
   if (!(error instanceof RequestBodyError)) return error;
   switch (error.fault) {

@@ -1,4 +1,4 @@
-// What a build left in a directory: its manifest, read anew where there is a new one, and how its compressed forms are named.
+// Reads a build directory: its manifest, again after each build, and the names of its compressed files.
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 
@@ -6,12 +6,12 @@ export class BuiltManifest<Manifest> {
   readonly #path: string;
   #read: { mtimeMs: number; manifest: Manifest } | undefined;
 
-  /** `directory`: where the build wrote `manifest.json`. */
+  /** `directory` is where the build wrote `manifest.json`. */
   constructor(directory: string) {
     this.#path = join(directory, "manifest.json");
   }
 
-  /** The same object until there is a new build; undefined where nothing was built. */
+  /** Returns the same object until the next build; undefined without a build. */
   async read(): Promise<Manifest | undefined> {
     try {
       const { mtimeMs } = await stat(this.#path);
@@ -25,10 +25,10 @@ export class BuiltManifest<Manifest> {
   }
 }
 
-/** The codings in which builds leave their files, the best first; and no other. */
+/** The content codings of built files, the best first. */
 export const builtCodings = ["br", "gzip"] as const;
 
-/** The name under which the build left a file in this coding. */
+/** Returns the name of a built file in this coding. */
 export function builtName(name: string, encoding: (typeof builtCodings)[number] | undefined): string {
   return encoding === undefined ? name : `${name}.${encoding === "br" ? "br" : "gz"}`;
 }

@@ -1,4 +1,4 @@
-// Which coding of content a client takes (RFC 9110, 12.5.3), and answers in it: compressed beside the event loop.
+// Chooses the content coding that a client accepts (RFC 9110, 12.5.3), and compresses answers on another thread.
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip, zstdCompress } from "node:zlib";
 import type { HeaderFields } from "../../http1/message.ts";
@@ -11,20 +11,20 @@ const toGzip = promisify(gzip);
 const toBrotli = promisify(brotliCompress);
 const toZstd = promisify(zstdCompress);
 
-/** How hard to try: what is made for one answer has to be quick, what is made once may take a second. */
+/** The compression effort: quick for a single answer, thorough for content that is compressed once. */
 type Effort = "quick" | "thorough";
 const levels = {
   quick: { gzip: 5, br: 4, zstd: 3 },
   thorough: { gzip: 9, br: 10, zstd: 15 },
 } as const satisfies Record<Effort, Record<Coding, number>>;
 
-/** About what one packet takes: less is not there sooner. */
+/** About the size of one packet: a shorter answer would not arrive sooner. */
 const minBytes = 1_400;
 const compressible = /^(?:application\/(?:json|openmetrics-text)|text\/)/;
 
 /**
- * The one of `offered` that the client prefers; of several that it likes as much, the first. Undefined: as it is, also for
- * who refuses that without naming another, as anything can be read as it is.
+ * Returns the coding of `offered` that the client prefers, the first of several with equal weight. Undefined means no
+ * coding, also for a client that forbids it without naming another, because every client can read plain content.
  */
 export function codingFor<Offered extends Coding>(
   acceptEncoding: string | null,
@@ -39,12 +39,12 @@ export function codingFor<Offered extends Coding>(
   const weigh = (name: string) => weights.get(name) ?? weights.get("*") ?? 0;
   let best: Offered | undefined;
   for (const coding of offered) if (weigh(coding) > (best === undefined ? 0 : weigh(best))) best = coding;
-  // Named and liked better than any: as it is.
+  // If the client prefers `identity` to all others, the content stays plain.
   const plain = weights.get("identity");
   return best !== undefined && plain !== undefined && plain > weigh(best) ? undefined : best;
 }
 
-/** What is no weight is as good as none was given. */
+/** Returns the weight; an invalid weight counts as none. */
 function weightOf(parameters: readonly string[]): number {
   const given = parameters.find((parameter) => parameter.startsWith("q="));
   return given === undefined ? 1 : /^q=[01](?:\.\d{0,3})?$/.test(given) ? Math.min(1, Number(given.slice(2))) : 0;
@@ -60,20 +60,23 @@ export async function encoded(bytes: Uint8Array, coding: Coding, effort: Effort)
   return await toZstd(bytes, { params: { [constants.ZSTD_c_compressionLevel]: level } });
 }
 
-/** Whether it would be compressed for a client that takes that. */
+/** Reports whether an answer is worth compressing. */
 export function isWorthCoding({ status, headers, body }: PlainAnswer): boolean {
   if (status !== 200 || headers["content-encoding"] !== undefined) return false;
   if (typeof body !== "string" && !(body instanceof Uint8Array)) return false;
   return body.length >= minBytes && compressible.test(headers["content-type"] ?? "");
 }
 
-/** Undefined for what came from elsewhere and is passed on in pieces. */
+/** Returns the bytes of a complete body; undefined for a body that is streamed. */
 function bytesOf(body: PlainAnswer["body"]): Uint8Array | undefined {
   if (typeof body === "string") return Buffer.from(body);
   return body instanceof Uint8Array ? body : undefined;
 }
 
-/** For a client that takes none of the codings it stays as it is, but says to caches that others get another form. */
+/**
+ * Compresses an answer for the client. An answer that stays plain still gets `vary`, because other clients get another
+ * form.
+ */
 export async function inCoding(answer: PlainAnswer, acceptEncoding: string | null): Promise<PlainAnswer> {
   const coding = codingFor(acceptEncoding, codings);
   const headers = withVary(answer.headers);
@@ -91,7 +94,7 @@ export function withVary(headers: HeaderFields): HeaderFields {
   return { ...headers, vary: vary === undefined ? "Accept-Encoding" : `${vary}, Accept-Encoding` };
 }
 
-/** A strong tag is of the very bytes. */
+/** Weakens an entity tag, because a strong tag stands for exactly these bytes. */
 function weakTag(etag: string | undefined): HeaderFields {
   return etag === undefined || etag.startsWith("W/") ? {} : { etag: `W/${etag}` };
 }

@@ -1,4 +1,4 @@
-// Bodies that were compressed for the way: unpacked as they come, no further than a body may be long.
+// Decompresses request bodies while they arrive, up to the maximum length of a body.
 import type { Transform } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from "node:zlib";
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
@@ -8,17 +8,17 @@ import { GatewayError, invalidRequest } from "../../base/errors.ts";
 import type { IncomingRequest } from "../../http1/message.ts";
 import { ZstdFrames } from "./zstd-frames.ts";
 
-/** What comes out at once; memory beside what is kept. */
+/** The size of one piece of output, which is memory in addition to the stored body. */
 const stepBytes = 64 * 1024;
 export interface BodyCoding {
-  /** Makes what unpacks one body, on a thread of its own. */
+  /** Creates the decoder of one body, which runs on a thread of its own. */
   decoder(): Transform;
-  /** Follows a body to its end, if its decoder does not report one that ends early. */
+  /** Follows the frames of a body, for a coding whose decoder does not report a truncated body. */
   frames?(): ZstdFrames;
 }
 
 const gzip: BodyCoding = { decoder: () => createGunzip({ chunkSize: stepBytes }) };
-/** By their names of RFC 9110, 8.4.1, RFC 7932 and RFC 8878. */
+/** Codings by their names of RFC 9110, 8.4.1, RFC 7932 and RFC 8878. */
 const codings: Readonly<Record<string, BodyCoding>> = {
   gzip,
   "x-gzip": gzip,
@@ -27,7 +27,7 @@ const codings: Readonly<Record<string, BodyCoding>> = {
   zstd: { decoder: () => createZstdDecompress({ chunkSize: stepBytes }), frames: () => new ZstdFrames() },
 };
 
-/** Undefined where the body was not packed. Throws `unsupported_media_type`. */
+/** Returns the coding; undefined if the body is not compressed. Throws `unsupported_media_type`. */
 export function codingOf(encoding: string | null): BodyCoding | undefined {
   if (encoding === null) return undefined;
   const name = encoding.trim().toLowerCase();
@@ -41,9 +41,9 @@ export function codingOf(encoding: string | null): BodyCoding | undefined {
 }
 
 /**
- * The body of `source` without its coding. Only what comes out is held, by `request`. Rejects with what the source fails with,
- * or a GatewayError: `request_too_large` if more than `maxBytes` come out, `invalid_request` if the body cannot be unpacked, or
- * is not all that was sent.
+ * Returns the decompressed body of `source`. Only the decompressed bytes count for `request`. Rejects with the source's
+ * error, or a GatewayError: `request_too_large` if the result exceeds `maxBytes`, `invalid_request` if the body is
+ * corrupt or truncated.
  */
 export function unpacked(
   source: BodySource,
@@ -63,7 +63,7 @@ class Unpacking implements BodySink {
   readonly #reject: (error: unknown) => void;
   #pieces: Buffer[] = [];
   #length = 0;
-  /** Pieces that the decoder has not taken in yet. */
+  /** The pieces that the decoder has not consumed yet. */
   #writing = 0;
   #hasBegun = false;
   #hasEnded = false;
@@ -90,7 +90,7 @@ class Unpacking implements BodySink {
     });
     this.#decoder.on("drain", () => this.#source.resume());
     this.#decoder.on("end", () => {
-      // An end before the decoder was told of one: something follows the compressed body.
+      // If the decoder ends before the body does, something follows the compressed body.
       if (!this.#decoder.writableEnded || this.#frames?.areWhole === false) this.fail(notPacked());
       if (this.#isOver) return;
       this.#isOver = true;
@@ -101,7 +101,7 @@ class Unpacking implements BodySink {
 
   data(bytes: ByteSpan): void {
     if (this.#isOver) return;
-    // The source lends its bytes, and the decoder reads them later.
+    // The bytes are copied, because the source reuses them and the decoder reads them later.
     const piece = Buffer.from(bytes.view);
     this.#frames?.push(piece);
     this.#hasBegun = true;
@@ -115,7 +115,7 @@ class Unpacking implements BodySink {
 
   end(): void {
     this.#hasEnded = true;
-    // No decoder reports that there was nothing to unpack.
+    // An empty body never reaches the decoder, which would not report it.
     if (this.#hasBegun) this.#endDecoder();
     else this.fail(notPacked());
   }
@@ -129,7 +129,7 @@ class Unpacking implements BodySink {
     this.#reject(error);
   }
 
-  /** Not before the decoder has taken all of it in: what follows the compressed body must show before its end. */
+  /** Ends the decoder once it has consumed all input, so that trailing data is noticed first. */
   #endDecoder(): void {
     if (this.#hasEnded && this.#writing === 0 && !this.#isOver) this.#decoder.end();
   }

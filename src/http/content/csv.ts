@@ -1,16 +1,19 @@
-// Tables as CSV (RFC 4180), for those who ask for it.
+// Writes tables as CSV (RFC 4180), for clients that ask for it.
 
 export const csvType = "text/csv; charset=utf-8";
 
 /**
- * One line. Text that a spreadsheet would run as a formula gets an apostrophe in front, which shows it as text; a model or
- * an app may have been named by somebody else.
+ * Returns one line. An apostrophe precedes text that a spreadsheet would run as a formula, because the name of a model
+ * or app is untrusted.
  */
 export function csvLine(cells: readonly (string | number | null)[]): string {
   return `${cells.map(csvCell).join(",")}\r\n`;
 }
 
-/** Openers of formulas in spreadsheets, also in full width, as those of Chinese, Japanese and Korean systems take them. */
+/**
+ * The characters that open formulas in spreadsheets, including the full-width forms of Chinese, Japanese and Korean
+ * systems.
+ */
 const formula = /^[\s\p{Cc}\p{Cf}]*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20]|^[\t\r\n]/u;
 
 function csvCell(value: string | number | null): string {
@@ -20,7 +23,7 @@ function csvCell(value: string | number | null): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** Whether the `Accept` header (RFC 9110, 12.5.1) prefers CSV; JSON is what everybody else gets. */
+/** Reports whether the `Accept` header (RFC 9110, 12.5.1) prefers CSV; the default is JSON. */
 export function prefersCsv(accept: string | null): boolean {
   const ranges = (accept ?? "").split(",").map(parseRange);
   const csv = quality(ranges, "text/csv");
@@ -40,7 +43,7 @@ function parseRange(text: string): MediaRange {
   return { type, q: /^(0(\.\d{0,3})?|1(\.0{0,3})?)$/.test(q) ? Number(q) : 0 };
 }
 
-/** The quality that the most specific range gives that covers the type. */
+/** Returns the quality of the most specific range that covers the type. */
 function quality(ranges: readonly MediaRange[], type: string): { q: number; specificity: number } {
   const covers = ["*/*", `${type.slice(0, type.indexOf("/"))}/*`, type];
   for (let specificity = covers.length - 1; specificity >= 0; specificity--) {

@@ -1,14 +1,17 @@
-// Keeps what took long to make for a while, so that many who ask for it again and again cost a bounded part of the time.
+// Caches results for a time proportional to their cost, so that repeated requests take a bounded share of the time.
 import type { Clock } from "../../base/clock.ts";
 
-/** Kept for so many times as long as it took: at most one part in so many of the time goes into making it. */
+/**
+ * A result is cached for this multiple of the time that it took, so that at most a tenth of the time is spent on making
+ * it.
+ */
 const timesAsLong = 10;
 const minMs = 1_000;
 const maxMs = 10_000;
 
 interface Kept<Value> {
   value: Promise<Value>;
-  /** Monotonic; infinite while it is being made. */
+  /** Monotonic; infinite while the value is being computed. */
   untilMs: number;
 }
 
@@ -17,13 +20,13 @@ export class KeptBriefly<Value> {
   readonly #most: number;
   readonly #kept = new Map<string, Kept<Value>>();
 
-  /** At most `most` values beside those that are being made; the oldest gives way. */
+  /** Caches at most `most` values besides those being computed; the oldest is evicted. */
   constructor(clock: Pick<Clock, "monotonicMs">, most: number) {
     this.#clock = clock;
     this.#most = most;
   }
 
-  /** Who asks while it is being made waits for the same one. What fails is not kept. */
+  /** Returns the cached value, or waits for the running computation. Failures are not cached. */
   get(id: string, make: () => Promise<Value>): Promise<Value> {
     const known = this.#kept.get(id);
     const startedMs = this.#clock.monotonicMs();
@@ -33,7 +36,7 @@ export class KeptBriefly<Value> {
     this.#kept.set(id, made);
     for (const [oldest, { untilMs }] of this.#kept) {
       if (this.#kept.size <= this.#most) break;
-      // What is being made would be made once more by the next who asks.
+      // A value that is being computed is not evicted, because the next request would compute it again.
       if (untilMs !== Infinity) this.#kept.delete(oldest);
     }
     made.value.then(

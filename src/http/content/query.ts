@@ -1,11 +1,10 @@
-// Reads the query of a request target: known parameters only, each once, in the types that the route's schema names.
+// Reads the query of a request target: known parameters only, each once, converted by the route's schema.
 import type { z } from "zod";
 import { fieldError, type GatewayError } from "../../base/errors.ts";
 
 /**
- * The parameters as the schema has them; throws `invalid_request` that names the parameter. Text becomes what the schema
- * wants of it: its members read text (`z.coerce`, `z.stringbool`, or a transform). `metadata[k]=v` and its like are for
- * `prefixed`.
+ * Returns the parameters by the schema; throws `invalid_request` with the parameter's name. The schema's members must
+ * convert from text (`z.coerce`, `z.stringbool`, or a transform). `prefixed` is for parameters such as `metadata[k]=v`.
  */
 export function readQuery<Schema extends z.ZodObject>(
   schema: Schema,
@@ -20,7 +19,7 @@ export function readQuery<Schema extends z.ZodObject>(
   return readKnownQuery(schema, target);
 }
 
-/** The same, where clients may send parameters of their own: those are passed over. */
+/** Does what `readQuery` does, but ignores unknown parameters. */
 export function readKnownQuery<Schema extends z.ZodObject>(schema: Schema, target: string): z.output<Schema> {
   const values = new Map<string, string>();
   for (const [name, value] of searchParams(target)) {
@@ -38,7 +37,7 @@ export function readKnownQuery<Schema extends z.ZodObject>(schema: Schema, targe
   throw fieldError(name, `must be ${must} (got ${got === undefined ? "nothing" : JSON.stringify(shown(got))}).`);
 }
 
-/** `prefix[name]=value` pairs, such as `metadata[topic]=demo`; each name once. */
+/** Returns `prefix[name]=value` pairs, such as `metadata[topic]=demo`; each name may come once. */
 export function readPrefixed(target: string, prefix: string): Record<string, string> {
   const found = new Map<string, string>();
   for (const [name, value] of searchParams(target)) {
@@ -51,7 +50,7 @@ export function readPrefixed(target: string, prefix: string): Record<string, str
   return Object.fromEntries(found);
 }
 
-/** PostgreSQL neither keeps U+0000 nor compares with it, and nothing that it could name has one. */
+/** Refuses U+0000, which PostgreSQL can neither store nor compare. */
 export function requireStorable(name: string, value: string): void {
   if (!value.includes("\0")) return;
   throw fieldError(name, "must not have the character U+0000 (%00); leave it out.");
@@ -69,7 +68,10 @@ function shown(text: string): string {
   return text.length > 64 ? `${text.slice(0, 64)}…` : text;
 }
 
-/** The query of a target in origin or absolute form (RFC 9112, 3.2), without a fragment, which does not belong there. */
+/**
+ * Returns the query of a target in origin or absolute form (RFC 9112, 3.2), without a fragment, which is not allowed
+ * there.
+ */
 function searchParams(target: string): URLSearchParams {
   const end = target.indexOf("#");
   const sent = end < 0 ? target : target.slice(0, end);

@@ -1,4 +1,5 @@
-// A document that is the same for everybody until the next start: compressed once for each coding, and not sent twice to who has it.
+// A document that never changes until the next start: compressed once per coding, and answered with 304 to clients that
+// have it.
 import type { HeaderLines } from "../../http1/message.ts";
 import type { PlainAnswer } from "../exchange/route.ts";
 import { type Coding, codingFor, codings, encoded, withVary } from "./content-coding.ts";
@@ -13,7 +14,7 @@ export class StaticDocument {
   constructor(text: string, type: string) {
     this.#bytes = Buffer.from(text);
     this.#type = type;
-    // Weak, and so the same in every coding: who has it in one need not have it in another.
+    // The tag is weak, so it is the same for every coding.
     this.#tag = weakTagOf(this.#bytes);
   }
 

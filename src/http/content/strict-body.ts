@@ -1,4 +1,4 @@
-// Reads the body of a management request: its shape, and no member that this shape does not know.
+// Reads the body of a management request by its schema, and refuses unknown members.
 import { z } from "zod";
 import { fieldError, type GatewayError } from "../../base/errors.ts";
 import { formatPath } from "../../base/text/json-path.ts";
@@ -10,7 +10,7 @@ import { readJsonBody } from "./body.ts";
 
 const maxBytes = 1024 * 1024;
 
-/** A misspelt member is refused: a key whose `expires_at` was not understood would never expire. */
+/** Refuses misspelt members: a key whose `expires_at` was ignored would never expire. */
 export async function readStrictBody<Schema extends z.ZodObject>(
   schema: Schema,
   request: IncomingRequest,
@@ -22,7 +22,7 @@ export async function readStrictBody<Schema extends z.ZodObject>(
   return body as z.output<Schema>;
 }
 
-/** Also of the strict objects inside; what has another type than the schema's is left to `validate`. */
+/** Checks nested strict objects too; `validate` reports members of a wrong type. */
 function requireKnownMembers(schema: z.core.$ZodType, value: unknown, path: Path): void {
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable) {
     requireKnownMembers(schema.def.innerType, value, path);

@@ -1,17 +1,20 @@
-// Whether compressed bytes are whole zstd frames (RFC 8878): the decoder takes for the end whatever comes last.
+// Checks that compressed bytes are whole zstd frames (RFC 8878), because the decoder accepts a truncated body.
 
 const frameMagic = 0xfd2fb528;
-/** The last half byte of it is the user's. */
+/** The magic number of a skippable frame, whose last four bits are free. */
 const skippableMagic = 0x184d2a5;
 const dictionaryIdBytes = [0, 1, 2, 4] as const;
 const contentSizeBytes = [0, 2, 4, 8] as const;
 const blockHeaderBytes = 3;
-/** A run of one byte, of which the block's size is the length once unpacked. */
+/** The type of a block that repeats one byte; its size is the decompressed length. */
 const runBlock = 1;
 const checksumBytes = 4;
 const magicAndDescriptorBytes = 5;
 
-/** One frame or several, and nothing behind them. What is in the blocks is for the decoder to judge. */
+/**
+ * Reports whether the bytes are one or several whole frames and nothing else. The decoder checks the content of the
+ * blocks.
+ */
 export function areWholeZstdFrames(bytes: Buffer): boolean {
   const frames = new ZstdFrames();
   frames.push(bytes);
@@ -28,9 +31,9 @@ const partBytes: Readonly<Record<Part, number>> = {
 
 /** Follows the frames of a body that arrives in pieces. */
 export class ZstdFrames {
-  /** The part that comes next, behind the bytes to skip. */
+  /** The part of the frame that comes after the bytes to skip. */
   #part: Part = "magic";
-  /** The bytes of that part that have arrived, as a little-endian number, and how many they are. */
+  /** The part's bytes so far as a little-endian number, and their count. */
   #value = 0;
   #length = 0;
   #skip = 0;
@@ -79,7 +82,7 @@ export class ZstdFrames {
   }
 }
 
-/** Bytes of a frame's header, the magic number included (RFC 8878, 3.1.1.1). */
+/** Returns the length of a frame's header, with the magic number (RFC 8878, 3.1.1.1). */
 function headerBytes(descriptor: number): number {
   const isSingleSegment = (descriptor & 32) !== 0;
   const contentSize = contentSizeBytes[(descriptor >> 6) as 0 | 1 | 2 | 3];

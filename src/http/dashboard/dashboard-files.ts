@@ -1,4 +1,4 @@
-// The built dashboard: its files as they were compressed at build time, read when first asked for, and kept.
+// The files of the built dashboard, compressed at build time, read at the first request, and cached.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { BuiltManifest, builtCodings, builtName } from "../content/built-files.ts";
@@ -6,16 +6,16 @@ import { codingFor } from "../content/content-coding.ts";
 
 export interface DashboardFile {
   type: string;
-  /** Its coding, as `accept-encoding` names it; undefined: none. */
+  /** The value for `content-encoding`; undefined means none. */
   encoding: "br" | "gzip" | undefined;
   bytes: Uint8Array;
 }
 
-/** Names of the files that the page itself loads. */
+/** The names of the files that the page itself loads. */
 export interface DashboardEntries {
   script: string;
   style: string;
-  /** Scripts that the first one loads at once. */
+  /** The scripts that the main script loads immediately. */
   parts: readonly string[];
 }
 
@@ -23,13 +23,13 @@ const types: Readonly<Record<string, string>> = {
   ".js": "text/javascript; charset=utf-8",
   ".css": "text/css; charset=utf-8",
 };
-/** What the build writes: named by their content, so that a name never means anything else. */
+/** The names of built files contain a hash of their content, so that a name always means the same content. */
 const fileName = /^[a-zA-Z0-9-]{1,100}(\.js|\.css)$/;
 
 export class DashboardFiles {
   readonly #directory: string;
   readonly #manifest: BuiltManifest<DashboardEntries>;
-  /** Read from the build that has these entries. */
+  /** The files of the build that has these entries. */
   #files = new Map<string, DashboardFile>();
   #entries: DashboardEntries | undefined;
 
@@ -38,7 +38,7 @@ export class DashboardFiles {
     this.#manifest = new BuiltManifest(directory);
   }
 
-  /** Undefined where it was not built. A new build is noticed. */
+  /** Returns the entries; undefined without a build. A new build is noticed. */
   async entries(): Promise<DashboardEntries | undefined> {
     const entries = await this.#manifest.read();
     if (entries !== this.#entries) this.#files = new Map();
@@ -46,7 +46,7 @@ export class DashboardFiles {
     return entries;
   }
 
-  /** Undefined where there is none of this name. */
+  /** Returns the file; undefined if there is none of this name. */
   async find(name: string, acceptEncoding: string | null): Promise<DashboardFile | undefined> {
     const type = types[fileName.exec(name)?.[1] ?? ""];
     if (type === undefined) return undefined;

@@ -1,10 +1,10 @@
-// The one page of the dashboard: its script makes all the others, by their addresses.
+// The only HTML page of the dashboard, whose script renders all views by their addresses.
 import { randomBytes } from "node:crypto";
 import type { PlainAnswer } from "../exchange/route.ts";
 import { html } from "../pages/html.ts";
 import type { DashboardEntries } from "./dashboard-files.ts";
 
-/** Style elements that the component library makes bear the nonce; scripts come from files of ours alone. */
+/** The nonce allows style elements of the component library; scripts may only come from our own files. */
 export function dashboardPage({ script, style, parts }: DashboardEntries): PlainAnswer {
   const nonce = randomBytes(16).toString("base64");
   return {

@@ -1,4 +1,4 @@
-// Where the dashboard is served: its page under every address that it has a view for, for who is signed in, and its files.
+// Serves the dashboard: its page at the address of every view, for signed-in people, and its files.
 
 import type { BrowserSessions } from "../../accounts/browser-sessions.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -14,8 +14,8 @@ import { DashboardFiles } from "./dashboard-files.ts";
 import { dashboardPage } from "./dashboard-page.ts";
 
 /**
- * First segments of the views' addresses; web/shell/navigation.ts names the views. Not `models`: who asks for that forgot the
- * `/v1`, and is told so.
+ * The first segments of the views' addresses, which web/shell/navigation.ts defines. `models` is missing: a request for
+ * it lacks `/v1`, and the answer says so.
  */
 const pages = [
   "playground",
@@ -74,12 +74,15 @@ async function view(exchange: Exchange, deps: DashboardDeps, files: DashboardFil
   );
 }
 
-/** No browser has a key on its way to a page; what a proxy in front may ask of it is no bearer token. */
+/**
+ * Reports whether a request has a bearer token, which browsers never send when they load a page; a proxy uses other
+ * schemes.
+ */
 function isProgram(headers: Exchange["req"]["headers"]): boolean {
   return hasApiKey(headers) || /^bearer /i.test(headers.get("authorization") ?? "");
 }
 
-/** A sign-in page with a status of success would be taken for an answer of the API. */
+/** Returns an error, because a program would take a successful sign-in page for an answer of the API. */
 function noEndpoint(path: string): PlainAnswer {
   return errorAnswer(
     new GatewayError(

@@ -1,10 +1,10 @@
-// Sends the answers of routes. An answer that cannot begin is broken off.
+// Sends the answers of routes. If an answer cannot begin, the connection is closed.
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import type { PausableChannel } from "../../http1/byte-channel.ts";
 import { contentTypeOptions } from "./browser-headers.ts";
 import type { AnswerHeaders, PlainAnswer, StreamedAnswer, UpgradeAnswer } from "./route.ts";
 
-/** With room for the usual headers in their order, since an object is copied as it grows. */
+/** Returns the usual headers in their final order, so that the object is not copied while it grows. */
 export function firstHeaders(requestId: string): AnswerHeaders {
   return {
     "x-request-id": requestId,
@@ -27,7 +27,7 @@ export function beginStream(answer: StreamedAnswer, client: ClientStream): void 
   try {
     answer.begin(client);
   } catch (error) {
-    // No other code would end it: the client would wait, and the connection be held, for ever.
+    // No other code would end the stream: the client would wait, and the connection would stay open forever.
     client.abort();
     throw error;
   }
@@ -40,7 +40,7 @@ export function upgradeTo(answer: UpgradeAnswer, open: () => PausableChannel): v
     channel = open();
     answer.upgrade(channel);
   } catch (error) {
-    // No other code would end it.
+    // No other code would close the channel.
     channel?.terminate();
     answer.abandoned?.();
     throw error;

@@ -5,19 +5,19 @@ import { anthropicStatus, renderAnthropicError } from "../../wire/anthropic-erro
 import type { PlainAnswer } from "./route.ts";
 
 /**
- * Whether a path without a route was meant for Anthropic's API: below its endpoint, of which only parts exist here, or
- * from its client.
+ * Reports whether a path without a route was meant for Anthropic's API: below its endpoint, of which only parts exist
+ * here, or from an Anthropic client.
  */
 export function isAskedAsAnthropic(req: Pick<IncomingRequest, "headers">, path: string): boolean {
   return isAnthropicClient(req) || /^\/(?:v1\/)*messages(?:\/|$)/.test(path);
 }
 
-/** Its SDKs and Claude Code send their API version with each request. */
+/** Anthropic's SDKs and Claude Code send their API version with each request. */
 export function isAnthropicClient({ headers }: Pick<IncomingRequest, "headers">): boolean {
   return headers.get("anthropic-version") !== null;
 }
 
-/** The same error as the vendor would answer it. `answer` is ours. */
+/** Returns the error in the vendor's form. `answer` is the error in our form. */
 export function inAnthropicForm(answer: PlainAnswer, error: GatewayError, requestId: string): PlainAnswer {
   return {
     status: anthropicStatus(error.code),
@@ -26,7 +26,7 @@ export function inAnthropicForm(answer: PlainAnswer, error: GatewayError, reques
   };
 }
 
-/** Its SDKs read the id of a request from this header. */
+/** Anthropic's SDKs read the id of a request from this header. */
 export function requestIdHeader(requestId: string): { "request-id": string } {
   return { "request-id": requestId };
 }

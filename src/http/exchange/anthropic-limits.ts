@@ -19,11 +19,11 @@ export function anthropicLimitHeaders({ requests, tokens }: LimitStatus, nowMs: 
   }
 }
 
-/** The last few times: requests within one second usually name the same. */
+/** Caches the last few times, because requests within one second usually have the same. */
 const lastMoments = Array.from({ length: 4 }, () => ({ seconds: -1, text: "" }));
 let oldest = 0;
 
-/** In RFC 3339, in whole seconds, rounded up, so that a client that waits until then is admitted. */
+/** Formats RFC 3339 in whole seconds, rounded up, so that a client that waits until then is admitted. */
 function moment(ms: number): string {
   const seconds = Math.ceil(ms / 1000);
   for (const last of lastMoments) if (last.seconds === seconds) return last.text;

@@ -5,8 +5,8 @@ import { asksForWebSocket, offeredProtocols } from "../../websocket/handshake.ts
 type Headers = IncomingRequest["headers"];
 
 /**
- * The key, or null if neither header has one. Two different keys are treated as one repeated field (RFC 9110, 5.3),
- * which is not a key.
+ * Returns the key, or null if neither header has one. Two different keys are treated as one repeated field (RFC 9110,
+ * 5.3), which is not a key.
  */
 export function apiKeyOf(headers: Headers): string | null {
   const ours = headers.get("x-api-key");
@@ -15,10 +15,10 @@ export function apiKeyOf(headers: Headers): string | null {
   return ours === null || ours === "" ? azures : `${ours}, ${azures}`;
 }
 
-/** OpenAI's browser clients prefix their key with this, since they cannot set a header of a WebSocket. */
+/** The prefix that OpenAI's browser clients put before their key, because they cannot set a header of a WebSocket. */
 const keyProtocol = "openai-insecure-api-key.";
 
-/** The value of `Authorization`. Without it, a WebSocket may send the key among its subprotocols. */
+/** Returns the value of `Authorization`. Without this header, a WebSocket may send the key among its subprotocols. */
 export function authorizationOf({ headers }: Pick<IncomingRequest, "headers">): string | null {
   const said = headers.get("authorization");
   if (said !== null || !asksForWebSocket({ headers })) return said;

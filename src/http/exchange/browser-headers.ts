@@ -1,13 +1,13 @@
 // Headers that tell browsers how to treat each answer: no guessing of types, no framing, no leaks.
 import type { AnswerHeaders } from "./route.ts";
 
-/** With every answer: a browser must trust the declared type. */
+/** Sent with every answer: a browser must trust the declared type. */
 export const contentTypeOptions = "nosniff";
 
-/** Features that none of our pages uses. */
+/** Browser features that none of our pages uses. */
 const unused = ["accelerometer", "camera", "geolocation", "gyroscope", "magnetometer", "microphone", "payment", "usb"];
 
-/** For everything that browsers load, including redirects, scripts and errors. Pages add more. */
+/** Headers for everything that browsers load, including redirects, scripts and errors. Pages add more. */
 export const pageHeaders: Readonly<Record<string, string>> = {
   "content-security-policy": "default-src 'none'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'",
   "cross-origin-resource-policy": "same-origin",
@@ -17,8 +17,8 @@ export const pageHeaders: Readonly<Record<string, string>> = {
 };
 
 /**
- * Browsers that reach us by https keep to it for a year. Sent with everything that needs no credential, since a browser
- * comes there first. Not for subdomains, which may belong to others.
+ * Tells browsers to use https for a year. Sent with everything that needs no credential, because a browser loads that
+ * first. Subdomains are excluded, because they may belong to others.
  */
 const strictTransport = "max-age=31536000";
 
@@ -26,6 +26,6 @@ const strictTransport = "max-age=31536000";
 export function addBrowserHeaders(headers: AnswerHeaders, isPage: boolean, publicUrl: string | undefined): void {
   if (isPage) for (const name in pageHeaders) headers[name] ??= pageHeaders[name] ?? "";
   if (publicUrl?.startsWith("https:")) headers["strict-transport-security"] = strictTransport;
-  // With plain http, browsers accept it only from this machine and complain elsewhere.
+  // Over plain http, browsers accept this header only from the same machine and complain elsewhere.
   else if (publicUrl !== undefined) delete headers["cross-origin-opener-policy"];
 }

@@ -1,4 +1,4 @@
-// What is known of the browser behind a request.
+// Facts about the browser behind a request.
 import type { BrowserOrigin } from "../../accounts/browser-sessions.ts";
 import type { IncomingRequest } from "../../http1/message.ts";
 import type { Locality } from "./locality.ts";
@@ -8,7 +8,7 @@ export function browserOrigin({ req, clientAddress, requestId }: Exchange): Brow
   return { clientAddress, requestId, userAgent: req.headers.get("user-agent") };
 }
 
-/** Whether pages of this origin are ours. */
+/** Reports whether an origin is one of our own pages'. */
 export function isOwnOrigin(
   origin: string,
   req: IncomingRequest,
@@ -19,9 +19,9 @@ export function isOwnOrigin(
 }
 
 /**
- * The origin under which a browser sees our pages: that of the public URL. In development without one, the server has
- * several names: `localhost`, loopback addresses and `allowed_hosts`. Then it is the one that the request was sent to,
- * if it comes from this machine, or else undefined.
+ * Returns the origin under which a browser sees our pages: that of the public URL. In development without a public URL,
+ * the server has several names: `localhost`, loopback addresses and `allowed_hosts`. The origin is then the one that a
+ * request from this machine was sent to, else undefined.
  */
 export function pageOrigin(
   req: IncomingRequest,

@@ -4,12 +4,13 @@ import { formatRange, parseRange } from "../../base/text/ip-range.ts";
 import type { IncomingRequest } from "../../http1/message.ts";
 
 /**
- * The address of a client that a trusted proxy passed on without naming it. It is on no list of allowed addresses, and
- * all such clients share one throttle: they must not count as the proxy, which may be allowed everything.
+ * Stands for the address of a client that a trusted proxy forwarded without naming it. It matches no list of allowed
+ * addresses, and all such clients share one throttle: they must not count as the proxy, which may be allowed
+ * everything.
  */
 export const unknownAddress = "unknown";
 
-/** Addresses whose `X-Forwarded-For` is trusted. */
+/** Returns the addresses whose `X-Forwarded-For` is trusted. */
 export function trustedProxies(entries: readonly string[]): BlockList {
   const list = new BlockList();
   for (const entry of entries) {
@@ -22,8 +23,9 @@ export function trustedProxies(entries: readonly string[]): BlockList {
 }
 
 /**
- * The peer. Behind a trusted proxy, the first address in `X-Forwarded-For` from the right that is not a trusted proxy,
- * or `unknownAddress` for any other text. A proxy that forwards for nobody has its own address.
+ * Returns the peer, or behind a trusted proxy the first address in `X-Forwarded-For` from the right that is not a
+ * trusted proxy; `unknownAddress` if that is not an address. A trusted proxy without this header counts as the client
+ * itself.
  */
 export function clientAddress(
   { peer, headers }: Pick<IncomingRequest, "headers" | "peer">,
@@ -51,7 +53,7 @@ interface Peer {
   isTrusted: boolean;
 }
 
-/** Most requests come from the same address as the one before. */
+/** Caches the last result, because most requests come from the same address as the one before. */
 let last: Peer = { peer: "", trusted: undefined, address: "", isTrusted: false };
 
 function judged(peer: string, trusted: BlockList): Peer {
@@ -66,8 +68,8 @@ function isTrusted(address: string, trusted: BlockList): boolean {
 }
 
 /**
- * The address in one spelling, so that no other spelling escapes a list or a throttle: without the port and brackets
- * that some proxies write, and IPv4 within IPv6 as IPv4. Undefined if it is not an address.
+ * Returns the address in one spelling, so that no other spelling escapes a list or a throttle: without the port and
+ * brackets that some proxies write, and IPv4 within IPv6 as IPv4. Undefined if it is not an address.
  */
 export function addressOf(text: string): string | undefined {
   if (isIP(text) === 4) return text;

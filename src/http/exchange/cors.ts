@@ -25,15 +25,15 @@ const exposedHeaders = [
 ].join(", ");
 
 /**
- * Headers for an answer to the request's origin, in a separate object, empty if it is not allowed. Credentials are
- * never cookies, so `*` is safe.
+ * Returns headers for an answer to the request's origin, in a separate object, empty if the origin is not allowed.
+ * Credentials are never cookies, so `*` is safe.
  */
 export function corsHeaders(req: Pick<IncomingRequest, "headers">, origins: readonly string[]): Record<string, string> {
   if (origins.length === 0) return {};
   const origin = req.headers.get("origin");
   if (origins.includes("*"))
     return { "access-control-allow-origin": "*", "access-control-expose-headers": exposedHeaders };
-  // A cache must not give one origin the answer for another, or for none.
+  // A cache must not answer one origin with the answer for another, or for none.
   if (origin === null || !origins.includes(origin)) return { vary: "Origin" };
   return { "access-control-allow-origin": origin, "access-control-expose-headers": exposedHeaders, vary: "Origin" };
 }

@@ -3,7 +3,7 @@ import type { GatewayError } from "../../base/errors.ts";
 import { errorTable, renderError } from "../../wire/errors.ts";
 import type { PlainAnswer } from "./route.ts";
 
-/** nginx's status for a client that left before its answer: for the log and metrics. */
+/** nginx's status for a client that left before its answer; appears in the log and metrics. */
 export const clientClosedRequest = 499;
 
 export function errorAnswer(error: GatewayError): PlainAnswer {

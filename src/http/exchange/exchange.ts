@@ -54,13 +54,10 @@ import { type FoundRoute, pathOf, type RouteTable } from "./route-table.ts";
 import type { HttpServerOptions } from "./server-options.ts";
 import { unrouted } from "./unrouted.ts";
 
-/** Maximum size of an answer that is sent whatever the key holds, such as the secret of a key that was just made. */
+/** The size up to which an answer is sent regardless of the key's memory use, such as the secret of a new key. */
 const minHeldBytes = 16 * 1024;
 
-/**
- * It implements the interfaces of all parts that are called for a request, so that no request needs further objects for
- * them.
- */
+/** One object implements the interfaces of all parts that are called for a request, which saves further objects. */
 export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, OverListener, DeferredLine, SlotLender {
   readonly req: PassableRequest;
   readonly requestId = newRequestId();
@@ -81,10 +78,10 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
   #trace: RequestTrace | undefined;
   #slot: OpenSlot | undefined;
   #isOver = false;
-  /** What is held until the request is over. */
+  /** Memory that is reserved until the request is over. */
   #held: { release(): void } | undefined;
   #deferred = false;
-  /** Only until that was decided. */
+  /** The flag is valid until the coding is decided. */
   #mayBeCoded: boolean;
 
   constructor(req: PassableRequest, reply: Reply, table: RouteTable, options: HttpServerOptions) {
@@ -96,14 +93,14 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     this.#found = table.find(req.method, pathOf(req.target));
     this.params = this.#found?.params ?? {};
     this.clientAddress = clientAddress(req, options.trustedProxies);
-    // Pages of other sites may not use ours (RFC 9700, 4.2.4).
+    // Pages of other sites may not frame or open ours (RFC 9700, 4.2.4).
     const isPage = this.#found ? this.#found.route.access === "page" : table.isPage(pathOf(req.target));
     const origins = isPage ? [] : options.corsOrigins();
     const own = firstHeaders(this.requestId);
     this.answerHeaders = origins.length === 0 ? own : Object.assign(corsHeaders(req, origins), own);
     this.#isPage = isPage;
     this.#mayBeCoded = req.method === "GET" && mayBeCoded(this.#found?.route);
-    // With room for the usual fields, since an object is copied as it grows.
+    // The object lists the usual fields at once, because it would be copied while it grows.
     this.line = {
       id: this.requestId,
       client: this.clientAddress,
@@ -124,7 +121,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     return this.req.method;
   }
 
-  /** The pattern of its path. */
+  /** The pattern of the route's path. */
   get route(): string | undefined {
     return this.#found?.route.path;
   }
@@ -145,7 +142,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     return this.#trace;
   }
 
-  /** Never throws. */
+  /** Serves the request. Never throws. */
   serve(): void {
     try {
       const handled = this.#preflight() ?? this.#handle();
@@ -174,7 +171,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     }
   }
 
-  /** Counts a large answer for the memory of its key until the client has taken all of it. */
+  /** Charges a large answer to the memory of its key until the client has received it. */
   async #heldAnswer(response: Response): Promise<PlainAnswer> {
     const answer = await plainAnswerOf(response);
     const { byteLength } = answer.body;
@@ -183,7 +180,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     return answer;
   }
 
-  /** Answers what the route threw instead. */
+  /** Answers the error that the route threw. */
   fault(thrown: unknown): void {
     if (thrown instanceof HandedOver) {
       this.#options.elsewhere?.pass(this.req, this.#reply, thrown.body);
@@ -194,7 +191,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
       this.#fail(toGatewayError(thrown));
       return;
     }
-    // The client is gone.
+    // Called when the client has left.
     this.status = clientClosedRequest;
     if (!this.#deferred) this.#write();
   }
@@ -211,7 +208,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     return this.#options.locality.whyNotLocal(this.req);
   }
 
-  /** The whole answer is sent, or the client is gone. */
+  /** Called when the whole answer is sent, or the client has left. */
   over(): void {
     this.#isOver = true;
     this.takeSlot()?.release();
@@ -260,7 +257,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
   #handle(): Answer | MaybePromise<Answer> {
     const route = this.#found?.route;
     if (!route) throw unrouted(this.req, this.#table, this.#options.baseUrl());
-    // Requests of machines continue: monitors, and other replicas that act for their clients.
+    // Requests of machines are still accepted: monitors, and other replicas that act for their clients.
     if (this.#options.isRefusing?.() && (isAuthenticated(route) || route.access === "page")) throw stoppingError();
     if (!isAuthenticated(route)) return this.#throttled(route) ?? route.handle(this);
     const principal = this.#authenticate();
@@ -339,7 +336,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
       else if ("begin" in answer) beginStream(answer, this.#reply.stream(status, headers));
       else this.#reply.send(status, headers, answer.body);
     } catch (error) {
-      // A header that cannot be sent would also prevent the answer that reports it.
+      // A header that cannot be sent would also prevent the error answer about it.
       for (const name in answer.headers) delete headers[name];
       throw error;
     }
@@ -350,7 +347,8 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     for (const name in own) headers[name] ??= own[name];
     const { vary } = own;
     if (vary !== undefined && headers["vary"] !== vary) headers["vary"] = addedTo(headers["vary"], vary);
-    // Another credential must not see this answer, even if the credential came in a header that caches do not know.
+    // Caches must not give this answer to another credential, even if the credential came in a header that caches do
+    // not know.
     headers["cache-control"] ??= "no-store";
     const route = this.#found?.route;
     if (route && isAuthenticated(route)) {
@@ -375,7 +373,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     }
     Object.assign(this.answerHeaders, headers);
     if (status === 401 || status === 403) this.#nameAuthorizationServer(status);
-    // RFC 9111, 4.2.2: caches would store some errors, such as 404, without this.
+    // RFC 9111, 4.2.2: without this header, caches would store some errors, such as 404.
     this.answerHeaders["cache-control"] ??= "no-store";
     addBrowserHeaders(this.answerHeaders, this.#isPage, this.#options.publicUrl);
     if (!this.#reply.begun) this.#reply.send(status, this.answerHeaders, body);
@@ -400,8 +398,8 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
   }
 
   /**
-   * Whether a person at a browser asks for an unknown page. Browsers send no key, and only programs use paths below
-   * /v1.
+   * Reports whether a person at a browser requests an unknown page. Browsers send no key, and only programs use paths
+   * below /v1.
    */
   #isReaderLost(): boolean {
     const { method, target, headers } = this.req;
@@ -411,8 +409,8 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
   }
 
   /**
-   * A client that knows only the address of the API, or of tools, learns where to get a token, and for tools also the
-   * scope, since their clients ask for what they are told here.
+   * Tells a client where to get a token, if it knows only the address of the API or of tools. For tools the answer also
+   * names the scope, because MCP clients request the scope that they are told here.
    */
   #nameAuthorizationServer(status: number): void {
     const challenge = this.answerHeaders["www-authenticate"];
@@ -443,9 +441,9 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
 }
 
 /**
- * Model requests are not GETs and stay uncompressed. Answers with a session's token beside text from others are not
- * compressed either, since their length would reveal the token bit by bit (BREACH): pages with forms, and data about
- * the signed-in person.
+ * Reports whether an answer may be compressed. Model requests are no GETs and stay uncompressed. Answers with a
+ * session's token beside untrusted text are not compressed either, because their length would reveal the token bit by
+ * bit (BREACH): pages with forms, and data about the signed-in person.
  */
 function mayBeCoded(route: Route | undefined): boolean {
   return route !== undefined && route.access !== "page" && route.access !== "person" && route.access !== "machine";

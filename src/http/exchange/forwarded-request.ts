@@ -1,5 +1,5 @@
-// A request that another replica passes on because this process holds the node's connection: checked, sent, streamed
-// back.
+// A request that another replica forwards because this process holds the node's connection: checks, sends and streams
+// it.
 
 import { bufferedBytes, type MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
@@ -31,7 +31,7 @@ export interface ForwardedRequestDeps {
   requestLimits(): BodyLimits;
 }
 
-/** What a gateway adds to a client's body: short members, and another model id. */
+/** The bytes that a gateway adds to a client's body: short members, and another model id. */
 const addedBytes = 4_096;
 /** The headers of a node's answer that the other replica reads. */
 const passedHeaders = ["content-type", "retry-after", "mcp-session-id"] as const;
@@ -48,9 +48,9 @@ export async function forwardedRequest(exchange: Exchange, deps: ForwardedReques
     bodyDigest: digest,
   };
   const signature = req.headers.get(forwardHeaders.signature) ?? "";
-  // Before any of the body is read.
+  // The signature is checked before any of the body is read.
   if (!deps.forwardVerifier.verify(request, signature)) throw notSigned();
-  // A process that was restarted at the same address has another id and none of the connections.
+  // A process that was restarted at the same address has another id and none of the old connections.
   if (request.replicaId !== deps.replicaId) return outcome("not_there", "");
   const asked = readAbout(about);
   if (!asked) throw notSigned();
@@ -84,7 +84,7 @@ function failed(error: unknown, { req, line }: Exchange): Answer {
   return outcome("error", errorText(fault));
 }
 
-/** The key for which the other replica asks, until the request is over. */
+/** Returns the memory account of the key that the other replica names, until the request is over. */
 function memoryAccountOf(
   { holder }: AboutRequest,
   { req }: Exchange,
@@ -96,7 +96,7 @@ function memoryAccountOf(
   return slot.memoryAccount;
 }
 
-/** The status has no meaning: the other replica reads the field. */
+/** Answers with a header field, which the other replica reads; the status has no meaning. */
 function outcome(what: ForwardOutcome, body: string): Answer {
   return { status: 502, headers: { "content-type": "application/json", [forwardHeaders.outcome]: what }, body };
 }

@@ -1,4 +1,4 @@
-// How a process that serves only some requests says that another one must answer this one.
+// Signals that another process must answer a request, from a process that serves only some.
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 import type { PassableRequest, Reply } from "../../http1/message.ts";
 
@@ -15,6 +15,6 @@ export class HandedOver {
 
 /** The process that answers everything. */
 export interface Elsewhere {
-  /** Lets that process answer the request, and sends its answer. */
+  /** Forwards the request to that process, and sends its answer. */
   pass(req: PassableRequest, reply: Reply, body?: ByteSpan): void;
 }

@@ -16,11 +16,11 @@ export function limitHeaders({ requests, tokens }: LimitStatus, headers: AnswerH
   }
 }
 
-/** Most values are among them, and an identical string object needs no comparison. */
+/** Most values are below a second, and a cached string is compared by identity. */
 const belowSecond: readonly string[] = Array.from({ length: 1_000 }, (_, ms) => `${ms}ms`);
 
 /**
- * Go's form of durations (`12ms`, `1s`, `6m0s`, `1h2m3s`), which OpenAI sends. Rounded up to whole numbers, since a
+ * Formats Go's durations (`12ms`, `1s`, `6m0s`, `1h2m3s`), which OpenAI sends. Rounded up to whole numbers, because a
  * client with a simple pattern for digits and units would read `1.5s` as five seconds.
  */
 export function duration(ms: number): string {

@@ -1,4 +1,5 @@
-// Whether a request comes from this machine: only then it needs no key for some things, and development keys are valid.
+// Decides whether a request comes from this machine, which allows some things without a key and makes development keys
+// valid.
 import { isIP } from "node:net";
 import type { IncomingRequest } from "../../http1/message.ts";
 import { addressOf } from "./client-address.ts";
@@ -11,24 +12,24 @@ const proxyHeaders = new Set(["forwarded", "via", "x-real-ip", "cf-connecting-ip
 export class Locality {
   readonly #allowedHosts: ReadonlySet<string>;
 
-  /** Names, without port, that count as this machine's own. */
+  /** Takes host names, without port, that count as this machine's own. */
   constructor(allowedHosts: readonly string[]) {
     this.#allowedHosts = new Set(allowedHosts.map((host) => normal(host.includes(":") ? `[${host}]` : host)));
   }
 
   /**
-   * For what this machine may do without a key: peer and Host must both be this machine, and no proxy may have passed
-   * the request on. A tunnel or proxy on the same host must not make the internet local, nor may a web page that
-   * rebinds its name to 127.0.0.1.
+   * Reports whether a request may do what this machine may without a key: peer and Host are both this machine, and no
+   * proxy has forwarded the request. A tunnel or proxy on the same host must not make the internet local, nor may a web
+   * page that rebinds its name to 127.0.0.1.
    */
   isLocal(req: Origin): boolean {
     return passedOn(req) === undefined && hostsOf(req).every((host) => this.#isOwn(host));
   }
 
   /**
-   * Why a genuine development key is not accepted from the request's origin. Undefined if it is accepted. A page that
+   * Returns why a genuine development key is not accepted from the request's origin; undefined if it is. A page that
    * rebinds its name has no key, so programs may use other names of this machine, such as those within containers.
-   * Public names are refused, since a tunnel may have one, and so are pages of other sites.
+   * Public names are refused, because a tunnel may have one, and so are pages of other sites.
    */
   whyNotLocal(req: Origin): string | undefined {
     const outside = passedOn(req);
@@ -51,7 +52,7 @@ export class Locality {
   }
 }
 
-/** The sign in a request that it comes from another machine, or undefined. */
+/** Returns the sign that a request comes from another machine, or undefined. */
 function passedOn({ peer, headers }: Origin): string | undefined {
   if (!isLoopback(addressOf(peer) ?? peer)) return "the request comes from another one";
   for (const name of headers.keys()) {
@@ -62,7 +63,7 @@ function passedOn({ peer, headers }: Origin): string | undefined {
   return undefined;
 }
 
-/** The Host and, for a target in absolute form (RFC 9112, 3.2.2), the host in it as well; "" for none. */
+/** Returns the Host and, for a target in absolute form (RFC 9112, 3.2.2), the target's host as well; "" for none. */
 function hostsOf({ headers, target }: Origin): string[] {
   const hosts = [normal(headers.get("host") ?? "")];
   if (!target.startsWith("/")) hosts.push(normal(/^https?:\/\/([^/?#]*)/i.exec(target)?.[1] ?? ""));
@@ -82,12 +83,12 @@ function isLoopback(address: string): boolean {
 }
 
 /**
- * Names that are not in the public DNS: single labels and special-use domains; and addresses that public networks do
- * not route.
+ * Reports whether a name is not in the public DNS, as single labels and special-use domains, or an address that public
+ * networks do not route.
  */
 function isOfPrivateNetwork(name: string): boolean {
   const bare = name.replace(/\.$/, "");
-  // Some programs would read a number as an address.
+  // A purely numeric name is excluded, because some programs would read it as an address.
   if (/^(?:[a-z][a-z0-9_-]*)?$/.test(bare)) return true;
   if (/^[a-z0-9_.-]+\.(?:internal|local|localhost|lan|test|home\.arpa)$/.test(bare)) return true;
   if (isIP(bare) === 4) return /^(?:10|127|192\.168|169\.254|172\.(?:1[6-9]|2\d|3[01]))\.|^0\.0\.0\.0$/.test(bare);

@@ -1,5 +1,5 @@
-// One request that came as a message on an upgraded connection, or that continues in the background: its place, log
-// line and trace.
+// A request that came as a message on an upgraded connection, or that continues in the background: its slot, log line
+// and trace.
 
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { elapsedMs } from "../../base/clock.ts";
@@ -17,7 +17,7 @@ import { everyRequest, levelOfLine } from "./request-line.ts";
 import type { Exchange, SlotLender } from "./route.ts";
 import type { HttpServerOptions } from "./server-options.ts";
 
-/** The request that it came with. */
+/** The HTTP request that the message belongs to. */
 interface CameWith {
   readonly kind: MessageKind;
   readonly requestId: string;
@@ -25,7 +25,7 @@ interface CameWith {
   readonly method: string;
   readonly route: string;
   readonly headers: HeaderLines;
-  /** Set if it uses the place of another request, which has none from then on. */
+  /** Set if the message uses the slot of another request, which then has none. */
   readonly lender?: SlotLender | undefined;
 }
 
@@ -97,7 +97,7 @@ export class MessageExchange implements MessageRequest, HttpEnd {
     const level = levelOfLine(line, this.durationMs, requestLog?.() ?? everyRequest, Math.random);
     if (level !== undefined) log[level]("request", line);
     this.trace?.end(this.status, error?.code);
-    // Background work was counted when it was answered.
+    // Background work was already counted when its HTTP request was answered.
     if (this.#kind === "websocket") observer?.httpEnded(this);
   }
 

@@ -5,9 +5,9 @@ import { errorAnswer } from "./errors.ts";
 import type { PlainAnswer } from "./route.ts";
 
 /**
- * The errors of the parts that all endpoints share. A reached limit and an unreachable store are both worth a retry,
- * but a token endpoint has no code for either, so `temporarily_unavailable` of RFC 6749, 4.1.2.1, is sent with
- * `Retry-After`. Any other error is our fault and is answered as everywhere.
+ * Errors that all endpoints share. A reached limit and an unreachable store are both worth a retry, but a token
+ * endpoint has no code for either, so `temporarily_unavailable` of RFC 6749, 4.1.2.1, is sent with `Retry-After`. Any
+ * other error is an internal error and is answered as everywhere.
  */
 const shared: Partial<Record<ErrorCode, { status: number; code: OAuthErrorCode }>> = {
   invalid_request: { status: 400, code: "invalid_request" },
@@ -17,7 +17,7 @@ const shared: Partial<Record<ErrorCode, { status: number; code: OAuthErrorCode }
   service_unavailable: { status: 503, code: "temporarily_unavailable" },
 };
 
-/** Rethrows anything but a refusal. `reason` is for the log. */
+/** Returns the answer to a refusal, and rethrows any other error. `reason` is for the log. */
 export function oauthErrorAnswer(error: unknown): { answer: PlainAnswer; code: string; reason: string | undefined } {
   if (error instanceof OAuthError) {
     const { code, reason } = error;
@@ -41,12 +41,12 @@ function refusal(
   more: Readonly<Record<string, string>> = {},
 ): PlainAnswer {
   const headers: Record<string, string> = { ...more, "content-type": "application/json" };
-  // RFC 9110, 15.5.2: always with a 401, whichever way the client had tried.
+  // RFC 9110, 15.5.2: a 401 always has this header, however the client tried to authenticate.
   if (status === 401) headers["www-authenticate"] = 'Basic realm="headrace"';
   return { status, headers, body: JSON.stringify({ error, error_description: describable(text) }) };
 }
 
-/** RFC 6749, 5.2: printable ASCII without quotes and backslashes. */
+/** Removes characters that RFC 6749, 5.2, forbids: only printable ASCII without quotes and backslashes may stay. */
 function describable(text: string): string {
   return text.replaceAll('"', "'").replace(/[^\x20-\x21\x23-\x5b\x5d-\x7e]/g, "?");
 }

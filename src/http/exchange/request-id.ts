@@ -6,7 +6,7 @@ const digits = Buffer.from("0123456789abcdef");
 const at = { timeHigh: 4, timeLow: 13, counter: 19, variant: 23, node: 28 } as const;
 
 export class RequestIds {
-  /** The last id. */
+  /** The previous id. */
   readonly #text = Buffer.from("req_00000000-0000-7000-8000-000000000000");
   readonly #random = new Uint32Array(1_024);
   #nextRandom = this.#random.length;
@@ -15,8 +15,8 @@ export class RequestIds {
   #counter = 0;
 
   /**
-   * `nowMs` is in Unix milliseconds. If the clock went back, or one millisecond had too many requests, the time in the
-   * id is ahead of it.
+   * Returns the next id. `nowMs` is in Unix milliseconds. If the clock went back, or one millisecond had too many
+   * requests, the time in the id is ahead of the clock.
    */
   next(nowMs: number): string {
     if (nowMs > this.#lastMs) this.#begin(nowMs);
@@ -24,7 +24,7 @@ export class RequestIds {
     else this.#counter++;
     const first = this.#word();
     this.#put(this.#counter, at.counter, 3);
-    // Two bits tell the kind of UUID.
+    // The two highest bits are the UUID's variant.
     this.#put(0x8000 | (first & 0x3fff), at.variant, 4);
     this.#put(first >>> 16, at.node, 4);
     this.#put(this.#word(), at.node + 4, 8);

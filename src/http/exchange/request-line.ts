@@ -1,4 +1,4 @@
-// Which requests get a log line, and at which level: failures always, successes perhaps by sampling.
+// Decides which requests get a log line, and at which level: failures always, successes possibly by sampling.
 import type { LogFields, LogLevel, RequestLogSettings } from "../../base/log.ts";
 
 export const everyRequest: RequestLogSettings = { sample: 1, slowMs: Number.POSITIVE_INFINITY };
@@ -6,8 +6,9 @@ export const everyRequest: RequestLogSettings = { sample: 1, slowMs: Number.POSI
 type Fields = Record<string, LogFields[string]>;
 
 /**
- * Undefined for no line. `fields` have the status, and `code` or `outcome` if the request failed. A line that stands
- * for others says so in `sampled`, so that they can be counted. `draw` is a random number from 0 to below 1.
+ * Returns the level; undefined for no line. `fields` have the status, and `code` or `outcome` if the request failed. A
+ * sampled line records the rate in `sampled`, so that requests can be counted. `draw` is a random number from 0 to
+ * below 1.
  */
 export function levelOfLine(
   fields: Fields,

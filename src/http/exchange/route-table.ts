@@ -1,4 +1,5 @@
-// Finds the route of a request by its path as sent. Nothing is resolved, so no two readings of a path can differ.
+// Finds the route of a request by its path as sent. Paths are never normalized, so two parts of the server cannot read
+// one differently.
 import type { Route } from "./route.ts";
 
 export interface FoundRoute {
@@ -20,9 +21,9 @@ const noParams: Readonly<Record<string, string>> = {};
 export class RouteTable {
   readonly #exact = new Map<string, Methods>();
   readonly #patterns: Pattern[] = [];
-  /** By the text before the `*`. */
+  /** Wildcard routes by the text before the `*`. */
   readonly #wildcards = new Map<string, Methods>();
-  /** The path without parameters that was found last, since most requests are for the same. */
+  /** The path without parameters that was found last, because most requests are for the same path. */
   #lastMethod = "";
   #lastPath = "";
   #lastFound: FoundRoute | undefined;
@@ -31,7 +32,7 @@ export class RouteTable {
     this.add(routes);
   }
 
-  /** None of them may be at a path that an earlier route matches by a parameter or a wildcard. */
+  /** Adds routes. A path must not match a parameter or a wildcard of an earlier route. */
   add(routes: readonly Route[]): void {
     for (const route of routes) {
       const methods = this.#methodsAt(route.path);
@@ -70,7 +71,7 @@ export class RouteTable {
     return [...new Set(found)];
   }
 
-  /** Whether this path is a person's page, with any method. */
+  /** Reports whether this path is a page for people, with any method. */
   isPage(path: string): boolean {
     const methods = [this.#exact.get(path), ...[...this.#matches(path)].map((match) => match.methods)];
     return methods.some((found) => found?.values().some(({ route }) => route.access === "page"));
@@ -113,7 +114,7 @@ export function pathOf(target: string): string {
   if (target.startsWith("/openai/v1/")) {
     start = groqPrefix.length;
   } else if (!target.startsWith("/")) {
-    // The authority ends at the first of these: a slash in the query after it does not begin a path.
+    // The authority ends at the first slash, question mark or hash: a slash in the query does not begin the path.
     const behind = /^https?:\/\/[^/?#]*/i.exec(target)?.[0].length;
     if (behind === undefined || target[behind] !== "/") return "/";
     start = behind;

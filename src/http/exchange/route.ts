@@ -1,4 +1,4 @@
-// What a route is: the server, the OpenAPI document and the tests all read the same table of these.
+// The type of a route: the server, the OpenAPI document and the tests all read the same table of routes.
 
 import type { z } from "zod";
 import type { Bytes } from "../../base/bytes/byte-span.ts";
@@ -15,10 +15,10 @@ import type { MessageKind, MessageRequest } from "../../inference/message-reques
 import type { AddressLimit } from "../../policy/address-throttle.ts";
 import type { OpenSlot } from "../../policy/open-requests.ts";
 
-/** Headers are added until the answer is sent. */
+/** The headers of an answer, which may be added until the answer is sent. */
 export type AnswerHeaders = Record<string, AnswerFields[string]>;
 
-/** One request on its way through the server. */
+/** One HTTP request while it is handled. */
 export interface Exchange {
   readonly req: IncomingRequest;
   /** Path parameters from the route table, decoded. `*` is the rest of a wildcard path. */
@@ -26,11 +26,11 @@ export interface Exchange {
   readonly requestId: string;
   /** The client's address. Forwarded addresses count only behind trusted proxies. */
   readonly clientAddress: string;
-  /** Whether it may do what this machine needs no key for. */
+  /** Reports whether the request may do what this machine may without a key. */
   isLocal(): boolean;
   /** Reports whether the request has the first key of a development server and comes from the server's machine. */
   isOwnMachine(principal: Principal): boolean;
-  /** Why a development key is not accepted from the request's origin. Undefined if it is accepted. */
+  /** Returns why a development key is not accepted from the request's origin; undefined if it is. */
   whyNotLocal(): string | undefined;
   /** The trace of the request. */
   readonly trace?: RequestTrace | undefined;
@@ -43,17 +43,17 @@ export interface Exchange {
   /** Releases `held` once, when the whole answer is sent or the client is gone. */
   releaseWhenOver(held: { release(): void }): void;
   /**
-   * A separate request: a message on this connection after its upgrade, or the background work of this request after
-   * its answer, with its id and place. `lender` is a connection whose messages use its own place.
+   * Creates a separate request: a message on this connection after its upgrade, or background work after this request's
+   * answer, which takes over its id and slot. `lender` is a connection whose messages use its own slot.
    */
   message(kind: MessageKind, lender?: SlotLender): MessageRequest;
-  /** The log line waits for `finish`, since the answer continues after the handler returns. */
+  /** Defers the log line until `finish`, because the answer continues after the handler returns. */
   defer(): DeferredLine;
 }
 
-/** An open connection that lends its place to a request that belongs to it. */
+/** An open connection that lends its slot to a request that belongs to it. */
 export interface SlotLender {
-  /** Undefined if the place is lent already, or was returned. */
+  /** Takes the slot; undefined if it is lent already, or was returned. */
   takeSlot(): OpenSlot | undefined;
   returnSlot(slot: OpenSlot): void;
 }
@@ -62,7 +62,7 @@ export interface DeferredLine {
   finish(error?: GatewayError): void;
 }
 
-/** An answer in its parts, for frequent requests where a web `Response` would cost too much. */
+/** An answer in parts, for frequent requests where a web `Response` would cost too much. */
 export interface PlainAnswer {
   status: number;
   headers: HeaderFields;
@@ -77,17 +77,17 @@ export interface StreamedAnswer {
   begin(client: ClientStream): void;
 }
 
-/** The connection of the request continues with another protocol. */
+/** An answer after which the connection continues with another protocol. */
 export interface UpgradeAnswer {
   status: 101;
   headers: HeaderFields;
-  /** Called once the head of the answer is on its way. From then on the code owns the connection. */
+  /** Called once the head of the answer is on its way. From then on the route owns the connection. */
   upgrade(channel: PausableChannel): void;
   /** Called if the connection could not be upgraded, perhaps after `upgrade` threw: releases what was taken for it. */
   abandoned?(): void;
 }
 
-/** A `Response` is sent whole. */
+/** Any kind of answer. A `Response` is sent whole. */
 export type Answer = Response | PlainAnswer | StreamedAnswer | UpgradeAnswer;
 
 export interface RouteDoc {
@@ -114,16 +114,16 @@ export interface RouteDoc {
     | "Administration"
     | "Service";
   parameters?: readonly { name: string; in: "path"; description: string }[];
-  /** Members are text, as in a URL; `http/content/query.ts` reads them. */
+  /** The query's schema; its members are text, as in a URL, and `http/content/query.ts` reads them. */
   query?: z.ZodObject;
   requestBody?: z.ZodType;
   /** True if a request may omit its body, which then counts as an object without members. */
   bodyIsOptional?: true;
   /** The type of the request body, if it is not JSON. */
   requestType?: "application/x-www-form-urlencoded" | "multipart/form-data";
-  /** Whether JSON is accepted in addition to that type. */
+  /** If true, JSON is accepted in addition to `requestType`. */
   orJson?: boolean;
-  /** A request body that works as it is. */
+  /** An example of a valid request body. */
   example?: Readonly<Record<string, unknown>>;
   /** The answer of a success, 200 by default. */
   response: {
@@ -138,20 +138,20 @@ export interface RouteDoc {
    */
   otherResponses?: Readonly<Record<number, { name?: string; description: string; json: z.ZodType }>>;
   /**
-   * Without the errors that the route's access and the limits of addresses add to every route; `reference/openapi.ts`
-   * adds them.
+   * The route's own errors. `reference/openapi.ts` adds the errors that the route's access and the limits of addresses
+   * add to every route.
    */
   errors?: readonly ErrorCode[];
 }
 
 /**
- * The form of errors: OpenAI's, as nearly everywhere, or Anthropic's for endpoints of its clients. `asked`: both kinds
- * of clients use it, and Anthropic's identify themselves by a header.
+ * The format of errors: OpenAI's, as nearly everywhere, or Anthropic's for endpoints of its clients. `asked` means that
+ * both kinds of clients use the route, and Anthropic's identify themselves by a header.
  */
 export type ErrorForm = "openai" | "anthropic" | "asked";
 
 interface RouteBase {
-  /** OpenAI's by default. */
+  /** By default OpenAI's format. */
   errorForm?: ErrorForm;
   method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** `:name` stands for one segment, a `*` at the end for the rest: `/v1/models/*`, `/v1/keys/:id`. */
@@ -160,7 +160,7 @@ interface RouteBase {
 }
 
 /**
- * Clients without a credential are limited by their address before anything is read for them, on every such route.
+ * A route that limits clients without a credential by their address, before anything is read for them.
  * policy/address-throttle.ts says what counts.
  */
 interface Throttled {
@@ -169,7 +169,7 @@ interface Throttled {
 
 export interface PublicRoute extends RouteBase, Throttled {
   access: "public";
-  /** Answers too many requests from an address in the route's own form. By default the answer is the usual error. */
+  /** Answers an address with too many requests in the route's own format. By default the answer is the usual error. */
   refuse?(exchange: Exchange, error: GatewayError): Answer;
   handle(exchange: Exchange): Answer | MaybePromise<Answer>;
 }
@@ -179,14 +179,13 @@ export interface ScopedRoute extends RouteBase {
   /** True if the first key of a development server may use the route from this machine without the scope. */
   ownMachine?: true | undefined;
   /**
-   * Called with an error that was the answer, also if it came before the route was called, for example for a missing
-   * scope.
+   * Called with an error that became the answer, also if it came before the handler, for example for a missing scope.
    */
   refused?(exchange: Exchange, principal: Principal, error: GatewayError, durationMs: number): void;
   handle(exchange: Exchange, principal: Principal): Answer | MaybePromise<Answer>;
 }
 
-/** For a person, signed in at a browser or with `headrace login`, whatever the scopes: the person's own records. */
+/** A route for the records of a person who is signed in at a browser or with `headrace login`, whatever the scopes. */
 export interface PersonRoute extends RouteBase {
   access: "person";
   handle(exchange: Exchange, principal: PersonPrincipal): Answer | MaybePromise<Answer>;
@@ -194,11 +193,11 @@ export interface PersonRoute extends RouteBase {
 
 export type PersonPrincipal = Principal & { person: SignedInPerson };
 
-/** Denied by default: a route without a scope must say `public`, or whom it is for. */
+/** A route of the API. Access is denied by default: a route without a scope must say `public` or name its audience. */
 export type ApiRoute = PublicRoute | ScopedRoute | PersonRoute;
 
 /**
- * A public page for people, which finds out itself who is signed in. Errors become an error page. Not part of the
+ * A public page for people, which determines itself who is signed in. Errors become an error page. Not part of the
  * described API.
  */
 export interface PageRoute extends Throttled {
@@ -209,38 +208,38 @@ export interface PageRoute extends Throttled {
 }
 
 /**
- * For other machines with their own proof of identity: nodes, and other replicas of this installation. Not part of the
- * described API.
+ * A route for other machines with their own proof of identity: nodes, and other replicas of this installation. Not part
+ * of the described API.
  */
 export interface MachineRoute {
   method: "GET" | "POST";
   path: string;
   access: "machine";
-  /** `signed`: each request has to be signed by another replica, and that is checked without reading anything. */
+  /** `signed` requires each request to be signed by another replica, which is checked without reading anything. */
   throttle: AddressLimit | "signed";
   handle(exchange: Exchange): Answer | MaybePromise<Answer>;
 }
 
 export type Route = ApiRoute | PageRoute | MachineRoute;
 
-/** Whether it is part of the described API. */
+/** Reports whether a route is part of the described API. */
 export function isDescribed(route: Route): route is ApiRoute {
   return route.access !== "page" && route.access !== "machine";
 }
 
-/** Whether it needs a key, a token or a session. Other routes identify the caller themselves. */
+/** Reports whether a route needs a key, a token or a session. Other routes identify the caller themselves. */
 export function isAuthenticated(route: Route): route is ScopedRoute | PersonRoute {
   return route.access !== "public" && route.access !== "page" && route.access !== "machine";
 }
 
-/** The person of the request, or `permission_denied`. */
+/** Returns the person of the request, or throws `permission_denied`. */
 export function requirePerson(principal: Principal): PersonPrincipal {
   const { person } = principal;
   if (person) return { ...principal, person };
   throw forbidden("This is for people, not for keys and apps: sign in at a browser, or with `headrace login`.");
 }
 
-/** The name of the rest of a wildcard path in texts for people. */
+/** Returns the name of a wildcard path's rest, for people. */
 export function restName({ doc }: ApiRoute): string {
   return doc.parameters?.at(-1)?.name ?? "rest";
 }

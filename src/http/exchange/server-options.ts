@@ -19,35 +19,37 @@ export type HttpServerOptions = HttpServerParts & (TcpAddress | UnixAddress);
 
 export interface HttpServerParts {
   routes: readonly Route[];
-  /** Returns further routes, at the first request for none of `routes`. Left out if there are none. */
+  /** Returns further routes, called at the first request for none of `routes`. Absent if there are none. */
   otherRoutes?: () => Promise<readonly Route[]>;
   authenticator: Pick<Authenticator, "authenticate">;
-  /** People at browsers. */
+  /** Finds the principals of people at browsers. */
   sessions: Pick<SessionPrincipals, "applies" | "find">;
   /** The URL for clients, with `/v1`. Each 401 names the metadata of this resource (RFC 9728, 5.1). */
   baseUrl(): string;
   openRequests: Pick<OpenRequests, "enter">;
-  /** Missing ones have defaults. */
+  /** Limits of HTTP; the defaults apply if absent. */
   limits?: Partial<Http1Limits>;
   trustedProxies: BlockList;
   locality: Locality;
-  /** Reports whether a key is the first one of a development server. Left out if there is none. */
+  /** Reports whether a key is the first one of a development server. Absent if there is none. */
   isFirstKey?: (principal: Principal) => boolean;
-  /** The URL under which browsers reach the server. Left out if only on this machine. */
+  /** The URL under which browsers reach the server. Absent if only this machine does. */
   publicUrl?: string | undefined;
   /** Limits clients without a credential. */
   addressThrottle: Pick<AddressThrottle, "take">;
-  /** Whether requests are refused because the server is about to end. Left out for never. */
+  /** Reports whether requests are refused because the server is about to end. Absent means never. */
   isRefusing?: () => boolean;
-  /** Allowed origins, read for every request since a reload may change them. */
+  /** Returns the allowed origins for each request, because a reload may change them. */
   corsOrigins(): readonly string[];
   log: Log;
-  /** Which requests get a log line, read for every request. All by default. */
+  /** Returns which requests get a log line, for each request. All by default. */
   requestLog?: () => RequestLogSettings;
   clock: Clock;
-  /** Answers requests without a route here and those handed over. Left out if this process answers everything. */
+  /** Answers requests that were handed over or have no route here. Absent if this process answers everything. */
   elsewhere?: Elsewhere | undefined;
-  /** Called before an answer is sent, if a change of the request must first take effect elsewhere. */
+  /**
+   * Called before an answer is sent, if the request changed something that must first take effect in other processes.
+   */
   beforeAnswer?: (() => void) | undefined;
   /** Traces authenticated requests. */
   tracer?: Tracer | undefined;

@@ -1,4 +1,4 @@
-// The HTTP API: routes every request by one table, authenticates, answers errors, and writes one log line for each.
+// The HTTP API: routes requests by one table, authenticates them, answers errors, and writes one log line per request.
 
 import { type ErrorCode, GatewayError } from "../../base/errors.ts";
 import type { HeaderFields, PassableRequest, Reply } from "../../http1/message.ts";
@@ -41,7 +41,7 @@ function serving(table: RouteTable, options: HttpServerOptions): OnRequest {
   return (req, reply) => new HttpExchange(req, reply, table, options).serve();
 }
 
-/** The first request without a route loads all others. If that fails, the next one tries again. */
+/** Loads all other routes at the first request without a route. If loading fails, the next such request tries again. */
 function loadingOthers(
   others: () => Promise<readonly Route[]>,
   table: RouteTable,
@@ -71,7 +71,7 @@ function loadingOthers(
   };
 }
 
-/** A path without a route here may have one elsewhere; if not, the other process says so. */
+/** Forwards a path without a route to the other process, which answers that there is none if so. */
 function passing(elsewhere: Elsewhere, table: RouteTable, options: HttpServerOptions): OnRequest {
   return (req, reply) => {
     if (table.find(req.method, pathOf(req.target))) new HttpExchange(req, reply, table, options).serve();
@@ -84,7 +84,7 @@ const codeOfStatus: Readonly<Record<number, ErrorCode>> = {
   503: "service_unavailable",
 };
 
-/** Invalid input gets the form of every other error, and a log line. */
+/** Answers invalid HTTP in the form of every other error, and logs a line. */
 function malformedAnswer(
   { status, reason, peer }: { status: number; reason: string; peer: string },
   { log, observer }: Pick<HttpServerOptions, "log" | "observer">,

@@ -1,4 +1,4 @@
-// A person at a browser as the principal of an API request: by the session's cookie, and only for our own pages.
+// Finds the principal of a person at a browser: by the session's cookie, and only for our own pages.
 import type { BrowserSessions } from "../../accounts/browser-sessions.ts";
 import { forbidden, type GatewayError, invalidRequest } from "../../base/errors.ts";
 import { invalidApiKey } from "../../base/invalid-api-key.ts";
@@ -15,9 +15,9 @@ import type { Exchange } from "./route.ts";
 export interface SessionPrincipalsOptions {
   sessions: BrowserSessions;
   authenticator: Pick<Authenticator, "member">;
-  /** The origins under which browsers reach our pages. */
+  /** Reports whether browsers reach our pages under this origin. */
   isOwnOrigin(origin: string, req: IncomingRequest): boolean;
-  /** Used if a request names none. */
+  /** The environment of a request that names none. */
   environment: Environment;
 }
 
@@ -30,16 +30,16 @@ export class SessionPrincipals {
     this.#options = options;
   }
 
-  /** Whether the request is authenticated by its cookie: it has a session's, and no other credential. */
+  /** Reports whether the request is authenticated by its cookie: it has a session's cookie, and no other credential. */
   applies({ headers }: IncomingRequest): boolean {
     if (authorizationOf({ headers }) !== null || hasApiKey(headers)) return false;
     return this.#options.sessions.hasCookie(headers.get("cookie"));
   }
 
   /**
-   * Rejects with `invalid_api_key` for a session that has ended, and with `permission_denied` for a request from a page
-   * that is not ours. `Headrace-Account` and `Headrace-Environment` choose among the person's accounts and
-   * environments.
+   * Finds the person's principal. Rejects with `invalid_api_key` for a session that has ended, and with
+   * `permission_denied` for a request from a page that is not ours. `Headrace-Account` and `Headrace-Environment`
+   * choose among the person's accounts and environments.
    */
   async find(exchange: Exchange): Promise<Principal> {
     const { req, clientAddress, requestId } = exchange;
@@ -51,7 +51,7 @@ export class SessionPrincipals {
     this.#requireOwnPage(req, signedIn);
     const membership = membershipOf(signedIn, req.headers.get("headrace-account"));
     const environment = this.#environmentOf(req);
-    // Browsers send a cookie by themselves, so it is not valid for other names of this machine.
+    // Browsers send a cookie automatically, so it is not valid for other names of this machine.
     const whyNotLocal = () => (exchange.isLocal() ? undefined : "a session in development is for this machine alone");
     return authenticator.member(
       membershipCredentialId(membership.id, environment),
@@ -61,12 +61,14 @@ export class SessionPrincipals {
     );
   }
 
-  /** A change needs the page's origin and its token. A read must not come from another site's page. */
+  /**
+   * Checks that a change has the page's origin and its token, and that a read does not come from another site's page.
+   */
   #requireOwnPage(req: IncomingRequest, signedIn: SignedIn): void {
     const { headers, method } = req;
     const site = headers.get("sec-fetch-site");
     if (site !== null && site !== "same-origin" && site !== "none") throw foreign("sec_fetch_site");
-    // Browsers send the site only to trustworthy addresses, but always the origin, except for navigations.
+    // Browsers send `Sec-Fetch-Site` only to trustworthy addresses, but always the origin, except for navigations.
     const origin = headers.get("origin");
     if (origin !== null && !this.#options.isOwnOrigin(origin, req)) throw foreign("origin");
     if (safeMethods.has(method)) return;
@@ -77,7 +79,7 @@ export class SessionPrincipals {
   #environmentOf({ headers }: IncomingRequest): Environment {
     const wanted = headers.get("headrace-environment");
     if (wanted === null) return this.#options.environment;
-    // Development is not valid elsewhere. Reported here, since the session is not at fault.
+    // The development environment is only valid locally. The error names the environment, because the session is valid.
     const here = environments.filter((name) => name !== "dev" || this.#options.environment === "dev");
     const environment = here.find((name) => name === wanted);
     if (environment) return environment;

@@ -4,13 +4,13 @@ import type { IncomingRequest } from "../../http1/message.ts";
 import { isAskedAsAnthropic } from "./anthropic-errors.ts";
 import { pathOf, type RouteTable } from "./route-table.ts";
 
-/** The most segments that a wrong base URL may add at the start. Each costs a look-up in the table. */
+/** The most segments that a wrong base URL may prepend. Each costs a look-up in the table. */
 const maxSegmentsTooMany = 8;
 const maxShown = 100;
 
 /**
- * `baseUrl` is the URL for clients. A nearly right path is explained, not served: another layer, such as a proxy that
- * passes only some paths, may read it differently.
+ * Returns the error for an unknown path. `baseUrl` is the URL for clients. A nearly right path is explained, not
+ * served: another layer, such as a proxy that passes only some paths, may read it differently.
  */
 export function unrouted(
   req: Pick<IncomingRequest, "method" | "target" | "headers">,
@@ -30,7 +30,7 @@ export function unrouted(
   }
   if (path.startsWith("/v1/realtime/")) return pastGateway(shown);
   const meant = meantPath(path, table);
-  // Anthropic's clients add the version themselves.
+  // Anthropic's clients append the version themselves.
   const ownBase = isAskedAsAnthropic(req, path) ? baseUrl.replace(/\/v1$/, "") : baseUrl;
   const ofBase = meant?.startsWith("/mcp")
     ? " An address of MCP ends without a slash."
@@ -39,7 +39,9 @@ export function unrouted(
   return new GatewayError("not_found", `There is no endpoint ${shown}.${hint} GET /docs/api lists the endpoints.`);
 }
 
-/** Adds the base URL for clients that add the version themselves, such as Spring AI. */
+/**
+ * Adds the base URL without version to the message, for clients that append the version themselves, such as Spring AI.
+ */
 function orWithout(path: string, base: string): string {
   if (!path.startsWith("/v1/v1/") || !base.endsWith("/v1")) return "";
   return ` If your client adds /v1 itself, its base URL is ${base.slice(0, -"/v1".length)}.`;
@@ -58,7 +60,10 @@ const otherApis: readonly { pattern: RegExp; hint(baseUrl: string): string }[] =
   },
 ];
 
-/** A model server's secret, or a direct call to it, would bypass the gateway with its limits and counts. */
+/**
+ * Refuses a request with a model server's secret, or for a model server's path, which would bypass the gateway's limits
+ * and accounting.
+ */
 function pastGateway(path: string): GatewayError {
   return new GatewayError(
     "not_found",
@@ -67,8 +72,8 @@ function pastGateway(path: string): GatewayError {
 }
 
 /**
- * The endpoint that the path means, with extra slashes, without the version, or after an extra prefix from a client's
- * base URL, such as `/api/v1` or `/v1/v1`. Undefined if there is none.
+ * Returns the endpoint that a path means: with extra slashes, without the version, or after an extra prefix from a
+ * client's base URL, such as `/api/v1` or `/v1/v1`. Undefined if there is none.
  */
 function meantPath(path: string, table: RouteTable): string | undefined {
   const segments = path.split("/", maxShown).filter((segment) => segment !== "");

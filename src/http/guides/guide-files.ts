@@ -1,4 +1,4 @@
-// The guides as they were built: what their manifest lists and nothing else, compressed at build time, kept once read.
+// Reads the built guides: exactly the files of their manifest, compressed at build time and cached once read.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { BuiltManifest, builtCodings, builtName } from "../content/built-files.ts";
@@ -8,25 +8,31 @@ import { codingFor } from "../content/content-coding.ts";
 export interface GuideFile {
   file: string;
   type: string;
-  /** The same for the same bytes. */
+  /** The entity tag, equal for equal bytes. */
   tag: string;
-  /** Whether it lies there compressed as well. */
+  /** Whether the file also exists in compressed form. */
   compressed?: true;
-  /** Whether its name says what is in it. */
+  /** Whether the file's name contains a hash of its content. */
   forever?: true;
 }
 
 export interface GuideManifest {
-  /** By the address of a version below that of the site: the inline scripts of its pages, as a policy names them. */
+  /**
+   * Hashes of the inline scripts in the pages of each version, for the Content-Security-Policy; by the version's
+   * address within the site.
+   */
   scripts: Readonly<Record<string, readonly string[]>>;
-  /** By address below that of the site. */
+  /** The files by their address within the site. */
   files: Readonly<Record<string, GuideFile>>;
 }
 
-/** A version of the guides takes 10 MB in all of its forms; what is above is read each time. */
+/**
+ * The cache's limit in bytes. A version of the guides takes 10 MB in all forms; beyond the limit, files are read each
+ * time.
+ */
 const maxHeldBytes = 16_000_000;
 
-/** What was read of one build. */
+/** The cached files of one build. */
 interface Held {
   manifest: GuideManifest | undefined;
   files: Map<string, Uint8Array>;
@@ -43,18 +49,18 @@ export class GuideFiles {
     this.#manifest = new BuiltManifest(directory);
   }
 
-  /** Undefined where they were not built. A new build is noticed. */
+  /** Returns the manifest; undefined without a build. A new build is noticed. */
   async manifest(): Promise<GuideManifest | undefined> {
     const manifest = await this.#manifest.read();
     if (manifest !== this.#held.manifest) this.#held = { manifest, files: new Map(), bytes: 0 };
     return manifest;
   }
 
-  /** In the form that the client likes best; undefined where a new build has just taken the place of this one. */
+  /** Reads a file in the client's preferred coding; undefined if a new build has just replaced this one. */
   async read({ file, compressed }: GuideFile, acceptEncoding: string | null) {
     const encoding = compressed ? codingFor(acceptEncoding, builtCodings) : undefined;
     const name = builtName(file, encoding);
-    // What is read now does not get among the files of a build that comes meanwhile.
+    // Keeps the cache of the current build, so that a file that is being read does not enter that of a newer build.
     const held = this.#held;
     const bytes = held.files.get(name) ?? (await readFile(join(this.#directory, name)).catch(() => undefined));
     if (!bytes) return undefined;

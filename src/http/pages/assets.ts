@@ -1,4 +1,4 @@
-// The files that pages load: a fixed list, read at the first request, kept in memory, and identified by their content.
+// The files that pages load: a fixed list, read at the first request, cached, and identified by their content.
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { GatewayError } from "../../base/errors.ts";
@@ -35,7 +35,7 @@ export function assetRoutes(): PageRoute[] {
     if (kept) return kept;
     const asset = source.read().then((bytes) => ({ type: source.type, etag: etagOf(bytes), bytes }));
     read.set(name, asset);
-    // A file that could not be read may be there the next time.
+    // A file that could not be read is tried again at the next request.
     asset.catch(() => read.delete(name));
     return asset;
   };
@@ -47,7 +47,7 @@ export function assetRoutes(): PageRoute[] {
       throttle: "file",
       async handle({ req, params }) {
         const { type, etag, bytes } = await find(params["name"] ?? "");
-        // Revalidated each time, so that a page never gets files of the previous version.
+        // The file is revalidated each time, so that a page never gets files of the previous version.
         const headers = { etag, "cache-control": "no-cache" };
         if (isKnown(req.headers.get("if-none-match"), etag)) return { status: 304, headers, body: "" };
         return { status: 200, headers: { ...headers, "content-type": type }, body: bytes };
@@ -56,7 +56,7 @@ export function assetRoutes(): PageRoute[] {
   ];
 }
 
-/** RFC 9110, 13.1.2: weak comparison. */
+/** Reports whether the client has the file (weak comparison of RFC 9110, 13.1.2). */
 function isKnown(ifNoneMatch: string | null, etag: string): boolean {
   if (ifNoneMatch === null) return false;
   return ifNoneMatch.split(",").some((known) => known.trim().replace(/^W\//, "") === etag || known.trim() === "*");
@@ -70,7 +70,7 @@ function ownFile(name: string): Promise<Uint8Array> {
   return readFile(pageAsset(name));
 }
 
-/** What our own scripts may import from it. */
+/** The functions of the library that our own scripts import. */
 const webauthnNames = [
   "WebAuthnAbortService",
   "WebAuthnError",
@@ -82,8 +82,8 @@ const webauthnNames = [
 ];
 
 /**
- * The package's single file is a script that sets a global. Here it becomes a module that exports the members of the
- * global.
+ * Reads the package's single file, a script that sets a global, and makes it a module that exports the global's
+ * members.
  */
 async function readWebauthnLibrary(): Promise<Uint8Array> {
   const script = await readFile(webauthnScript(), "utf8");

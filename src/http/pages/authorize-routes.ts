@@ -32,16 +32,16 @@ import { formAt, type PageDeps, pageAnswer, pageAt, readForm, redirectTo, signed
 
 export interface AuthorizeDeps extends PageDeps {
   apps: Pick<AppStore, "findApp">;
-  /** Left out if no client documents are fetched. */
+  /** Absent if no client documents are fetched. */
   clientDocuments?: Pick<ClientDocuments, "find"> | undefined;
   outsideClients: Pick<OutsideClientStore, "allowed">;
   mcpServers: Pick<McpServers, "all">;
   oauth: Pick<OAuthStore, "insertCode" | "allowedBefore">;
   keys: Pick<KeyStore, "findChainById">;
   limits: Pick<LimitStore, "admit">;
-  /** Public URL without `/v1`. */
+  /** Returns the public URL without `/v1`. */
   issuer(): string;
-  /** 32 bytes. Ties forms to requests. May be the key of the CSRF tokens. */
+  /** The key that ties forms to requests, 32 bytes. May be the key of the CSRF tokens. */
   formKey: Keys;
   clock: Clock;
 }
@@ -51,7 +51,7 @@ interface Parts extends AuthorizeDeps {
 }
 
 const path = "/oauth/authorize";
-/** Each is a database row. More than any person means to allow. */
+/** The limit of codes per person, which are database rows; more than anybody needs. */
 const codesPerMinute = 60;
 
 export function authorizeRoutes(deps: AuthorizeDeps): PageRoute[] {
@@ -62,7 +62,7 @@ export function authorizeRoutes(deps: AuthorizeDeps): PageRoute[] {
 async function asked(exchange: Exchange, deps: Parts): Promise<PlainAnswer> {
   const query = queryOf(exchange.req.target);
   const signedIn = await signedInAt(exchange, deps);
-  // Only for a signed-in person a document is fetched.
+  // A document is fetched only for a signed-in person.
   if (!signedIn && isDocumentUrl(new Parameters(query).get("client_id") ?? "")) {
     return redirectTo(signInPath(`${path}?${query}`));
   }
@@ -84,7 +84,7 @@ async function asked(exchange: Exchange, deps: Parts): Promise<PlainAnswer> {
   return ask({ request, query, signedIn, memberships }, deps);
 }
 
-/** The request is checked again, since it may not be valid any more. */
+/** The request is checked again, because the app may have changed since the page was shown. */
 async function decided(exchange: Exchange, deps: Parts): Promise<PlainAnswer> {
   const signedIn = await signedInAt(exchange, deps);
   const fields = await readForm(exchange, deps, signedIn);
@@ -113,7 +113,7 @@ async function decided(exchange: Exchange, deps: Parts): Promise<PlainAnswer> {
   }
 }
 
-/** Undefined if the person cannot act for the account. */
+/** Allows the app; returns undefined if the person cannot act for the account. */
 async function allow(
   request: ValidRequest & Pick<Authorization, "tools">,
   membership: OwnMembership,
@@ -144,7 +144,7 @@ async function ask(parts: Omit<ConsentPageParts, "ticket" | "toolChoice">, deps:
   return pageAnswer({ ...page, opener: "kept" });
 }
 
-/** Initially chosen is what was chosen before in the person's current account. */
+/** Returns the initial choice: the one made before in the person's current account. */
 async function choiceOf(
   { request, signedIn, memberships }: Pick<ConsentPageParts, "request" | "signedIn" | "memberships">,
   deps: AuthorizeDeps,
@@ -169,7 +169,10 @@ function toApp(client: ClientRequest, answer: { code: string } | Fault, { issuer
   return redirectTo(answerLocation(client, answer, issuer()));
 }
 
-/** What the page shows and the code will stand for: if the app changes in between, the person is asked again. */
+/**
+ * Returns everything that the page shows and the code will stand for: if the app changes in between, the person is
+ * asked again.
+ */
 function subjectOf({ app, redirectUri, scopes }: ValidRequest, query: string, signedIn: SignedIn): TicketSubject {
   const { id, name, publisher, environment } = app;
   return { purpose: "consent", signedIn, about: [query, id, name, publisher, environment, redirectUri, ...scopes] };
@@ -195,7 +198,7 @@ function refused(message: string, detail: string): GatewayError {
   });
 }
 
-/** The query as sent, since we must not rewrite the app's own parameters. */
+/** Returns the query as sent, because the app's own parameters must not be rewritten. */
 function queryOf(target: string): string {
   const [sent = ""] = target.split("#", 1);
   const start = sent.indexOf("?");

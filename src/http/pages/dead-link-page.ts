@@ -3,7 +3,10 @@ import type { PlainAnswer } from "../exchange/route.ts";
 import { type Html, html } from "./html.ts";
 import { pageAnswer } from "./page.ts";
 
-/** One page for used, expired and unknown links, so that a guess reveals nothing. `advice` tells how to get another. */
+/**
+ * Returns one page for used, expired and unknown links, so that a guess reveals nothing. `advice` tells how to get
+ * another link.
+ */
 export function deadLinkPage(advice: Html): PlainAnswer {
   const title = "This link does not work";
   const body = html`<h1>${title}</h1><p>The link was already used, has expired, or was replaced by a newer link.</p><p>${advice}</p>`;

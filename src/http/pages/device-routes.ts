@@ -41,7 +41,7 @@ export interface DeviceDeps extends PageDeps {
   limits: LimitStore;
   /** The environment in which the command line tool acts. */
   environment: Environment;
-  /** 32 bytes. Ties forms to codes. May be the key of the CSRF tokens. */
+  /** The key that ties forms to codes, 32 bytes. May be the key of the CSRF tokens. */
   formKey: Keys;
   clock: Clock;
 }
@@ -53,7 +53,8 @@ interface PendingDevice {
 
 const path = "/device";
 /**
- * RFC 8628, 5.1: a code is short, as a person types it. New sessions, and new addresses in a network, are easy to get.
+ * RFC 8628, 5.1: a code is short, because a person types it. Sessions, and addresses in a network, are easy to get, so
+ * tries are counted for each of them.
  */
 const maxWrongCodes = 10;
 const windowSeconds = 600;
@@ -108,7 +109,8 @@ class DevicePages {
     const signedIn = await signedInAt(exchange, this.#deps);
     const fields = await readForm(exchange, this.#deps, signedIn);
     if (!signedIn) return redirectTo(signInPath(path));
-    // Answered alike, and counted as a try: otherwise a caller without a ticket would learn here which codes exist.
+    // A form without a ticket counts as a try too and gets the same answer: otherwise it would reveal which codes
+    // exist.
     const device = await this.#tried(signedIn, exchange, async () => {
       const found = await this.#find(fields.get("user_code") ?? "");
       if (found && hasTicket(this.#deps.formKey, subjectOf(found, signedIn), fields.get("ticket"))) return found;
@@ -139,7 +141,7 @@ class DevicePages {
     return this.#attempts.run(rules, `At most ${maxWrongCodes} wrong codes in ${windowSeconds / 60} minutes.`, find);
   }
 
-  /** Also undefined for scopes that the app may not request any more. */
+  /** Returns the device; undefined also for scopes that the app may no longer request. */
   async #find(entered: string): Promise<PendingDevice | undefined> {
     const { oauth, apps, environment, clock } = this.#deps;
     const userCode = normalizedUserCode(entered);
@@ -206,13 +208,19 @@ class DevicePages {
   }
 }
 
-/** A third-party app never gets more than any app may have, whatever a record says. */
+/**
+ * Reports whether the app may get the scopes: a third-party app never gets more than any app may have, whatever a
+ * record says.
+ */
 function grantable(app: PublishedApp, scopes: readonly Scope[]): boolean {
   const most: readonly Scope[] = app.id === commandLineAppId ? app.scopes : appScopes;
   return scopes.length > 0 && scopes.every((scope) => app.scopes.includes(scope) && most.includes(scope));
 }
 
-/** Another device may get the same code later, and an app another name. The person must then look again. */
+/**
+ * Returns everything that the person decides about. Another device may get the same code later, and an app another
+ * name; the person must then look again.
+ */
 function subjectOf({ code, app }: PendingDevice, signedIn: SignedIn): TicketSubject {
   const { id, name, publisher } = app;
   return { purpose: "device", signedIn, about: [code.digest, code.userCode, id, name, publisher, ...code.scopes] };
@@ -224,7 +232,7 @@ function unknownCode(): GatewayError {
   );
 }
 
-/** The code has expired or was used, or what the form showed has changed. */
+/** The error if the code has expired or was used, or the form's content has changed. */
 function goneMeanwhile(): GatewayError {
   return invalidRequest("This code has expired or was already used. Start again on the device to get a new code.", {
     detail: "user_code_gone",

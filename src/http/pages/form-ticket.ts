@@ -1,5 +1,4 @@
-// Ties a form to what it was shown for: one session, one purpose, and one request with everything that the person was
-// told.
+// Ties a form to its context: one session, one purpose, and one request with everything that the person was shown.
 import { createHmac } from "node:crypto";
 import { forbidden } from "../../base/errors.ts";
 import { currentKey, type Keys, keyRing } from "../../domain/key-ring.ts";
@@ -9,11 +8,11 @@ import { sameSecret } from "../../policy/credentials/opaque-token.ts";
 export interface TicketSubject {
   purpose: "consent" | "device";
   signedIn: Pick<SignedIn, "session">;
-  /** Everything that the person decides about. */
+  /** The facts that the person decides about. */
   about: readonly string[];
 }
 
-/** `keys` have 32 bytes each. Texts of their other uses never begin like this one. */
+/** Returns the ticket. `keys` have 32 bytes each. The texts of their other uses never begin like this one. */
 export function formTicket(keys: Keys, subject: TicketSubject): string {
   return ticketUnder(currentKey(keys), subject);
 }
@@ -23,7 +22,7 @@ function ticketUnder(key: Uint8Array, { purpose, signedIn, about }: TicketSubjec
   return createHmac("sha256", key).update(text).digest("base64url");
 }
 
-/** In constant time. */
+/** Compares in constant time. */
 export function hasTicket(keys: Keys, subject: TicketSubject, given: string | undefined): boolean {
   return keyRing(keys).some((key) => sameSecret(ticketUnder(key, subject), given ?? ""));
 }

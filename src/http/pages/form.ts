@@ -1,4 +1,4 @@
-// Forms: fields with their labels, hints and errors, and how an error is shown beside its field.
+// Forms: fields with labels, hints and errors, and the error beside its field.
 import { maxPasswordLength, minPasswordLength } from "../../accounts/passwords.ts";
 import { type ErrorCode, GatewayError } from "../../base/errors.ts";
 import type { SignedIn } from "../../domain/people/session.ts";
@@ -6,7 +6,7 @@ import { errorTable } from "../../wire/errors.ts";
 import type { Exchange } from "../exchange/route.ts";
 import { type Html, html } from "./html.ts";
 
-/** What is wrong with a form. */
+/** The error of a form. */
 export interface FormFault {
   /** Name of the field, or undefined for the whole form. */
   field: string | undefined;
@@ -39,7 +39,7 @@ const shownInForms: ReadonlySet<ErrorCode> = new Set([
 ]);
 
 /**
- * Returns an error that the person can correct in the form, and logs it like an error page's. Rethrows anything else. A
+ * Returns an error that the person can correct in the form, and logs it like an error page. Rethrows any other error. A
  * message begins with its field: `email: must be …`.
  */
 export function faultOf(error: unknown, fields: readonly string[], exchange: Exchange): FormFault {
@@ -65,7 +65,7 @@ export function field(given: Field): Html {
   const id = idPrefix + name;
   const fault = given.fault?.field === name ? given.fault : undefined;
   const described = [hint !== undefined && `${id}-hint`, fault && `${id}-error`].filter(Boolean).join(" ");
-  // A browser focuses the first wrong field, as it would have before sending.
+  // A browser focuses the first invalid field, as it does before sending.
   const isFocused = fault !== undefined || (given.autofocus === true && given.fault === undefined);
   return html`<div class="field">
 <label for="${id}">${label}</label>
@@ -105,7 +105,7 @@ export function newPasswordField(fault: FormFault | undefined, given: Partial<Fi
     label: "Password",
     type: "password",
     autocomplete: "new-password",
-    // The error says the same.
+    // The error repeats the hint, so the hint is left out.
     ...(fault?.field === "password" ? {} : { hint }),
     minLength: minPasswordLength,
     maxLength: maxPasswordLength,
@@ -114,7 +114,10 @@ export function newPasswordField(fault: FormFault | undefined, given: Partial<Fi
   });
 }
 
-/** Hidden: password managers store a new password for this name. They ignore inputs of type `hidden`. */
+/**
+ * Returns a hidden text field: password managers store a new password for this name, and ignore inputs of type
+ * `hidden`.
+ */
 export function usernameOf(email: string): Html {
   return html`<input type="email" name="email" value="${email}" autocomplete="username" readonly hidden>`;
 }
@@ -123,7 +126,7 @@ export function hidden(name: string, value: string): Html {
   return html`<input type="hidden" name="${name}" value="${value}">`;
 }
 
-/** Empty if nobody is signed in. */
+/** Returns the CSRF field; undefined if nobody is signed in. */
 export function csrfField(signedIn: SignedIn | undefined): Html | undefined {
   return signedIn && hidden("csrf", signedIn.csrfToken);
 }

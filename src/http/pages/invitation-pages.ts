@@ -1,4 +1,4 @@
-// An invitation to an account: for a new person, for one with a sign-in here, and for the wrong person.
+// The pages of an invitation: for a new person, for a person with a sign-in here, and for the wrong person.
 import type { OneTimeLinks } from "../../accounts/links.ts";
 import type { AccountStore } from "../../domain/account.ts";
 import { normalizedEmail, type OneTimeLink, type PersonStore } from "../../domain/people/person.ts";
@@ -21,7 +21,7 @@ export interface InvitationPageDeps extends OpenFormDeps {
 
 const path = "/invitations/:token";
 
-/** What the holder of the link may do. */
+/** The relation of the link's visitor to the invitation. */
 type Guest = { is: "new" } | { is: "known" } | { is: "invited" | "somebody else"; signedIn: SignedIn };
 
 interface InvitationView {

@@ -1,4 +1,4 @@
-// The frame of every page: head, who is signed in, and the content.
+// The frame of every page: head, the signed-in person's menu, and the content.
 import type { SignedIn } from "../../domain/people/session.ts";
 import { type Html, html } from "./html.ts";
 
@@ -6,25 +6,27 @@ export interface Page {
   title: string;
   body: Html;
   status?: number;
-  /** Shown with their menu. */
+  /** The person whose menu is shown. */
   signedIn?: SignedIn | undefined;
-  /** For pages of several sections instead of one sheet. */
+  /** True for pages of several sections instead of one sheet. */
   wide?: boolean;
   /**
-   * A path on this server to continue with at once. Unlike a redirect, it is not part of the form's answer for
-   * `formTargets`.
+   * A path on this server to continue to at once. Unlike a redirect, it is not part of the form's answer, to which
+   * `formTargets` applies.
    */
   continueTo?: string;
-  /** Instead of `no-referrer`. */
+  /** The policy to use instead of `no-referrer`. */
   referrerPolicy?: "same-origin" | undefined;
   /** Names of scripts in /assets that the page needs, e.g. `passkeys.js`. */
   scripts?: readonly string[];
   /**
-   * `kept`: an app may have opened it in a window, to continue there after the return to the app. All other pages are
-   * cut off from their opener.
+   * `kept` if an app may have opened the page in a window, to continue there after the return to the app. All other
+   * pages are cut off from their opener.
    */
   opener?: "kept";
-  /** Origins, or schemes with a colon, to which a form's answer may lead besides this one (CSP `form-action`). */
+  /**
+   * The origins, or schemes with a colon, to which a form's answer may lead besides this server (CSP `form-action`).
+   */
   formTargets?: readonly string[];
 }
 

@@ -1,4 +1,4 @@
-// What all pages for people share: their headers, who is signed in, and how their forms are read.
+// Shared parts of all pages for people: headers, the signed-in person, and the reading of forms.
 
 import type { BrowserSessions } from "../../accounts/browser-sessions.ts";
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
@@ -15,23 +15,26 @@ export interface PageDeps {
   isOwnOrigin(origin: string, req: IncomingRequest): boolean;
 }
 
-/** For pages whose forms are sent by people who are not signed in. */
+/** What pages need whose forms are sent by people who are not signed in. */
 export interface OpenFormDeps extends PageDeps {
-  /** With plain http, browsers send a form's origin only under another policy than `no-referrer`. */
+  /** Over plain http, browsers send a form's origin only under another policy than `no-referrer`. */
   formReferrerPolicy(): "same-origin" | undefined;
 }
 
-/** A page at a path. */
+/** Defines a page at a path. */
 export function pageAt(path: string, handle: PageRoute["handle"]): PageRoute {
   return { method: "GET", path, access: "page", throttle: "page", handle };
 }
 
-/** Handles the form sent to a path. */
+/** Defines the handler of a form that is sent to a path. */
 export function formAt(path: string, handle: PageRoute["handle"]): PageRoute {
   return { method: "POST", path, access: "page", throttle: "form", handle };
 }
 
-/** Not cached, and only our own files may run in it. Headers that all pages share are in browser-headers.ts. */
+/**
+ * Returns an answer that is not cached, and in which only our own files may run. Headers that all pages share are in
+ * browser-headers.ts.
+ */
 export function pageAnswer(page: Page): PlainAnswer {
   const targets = ["'self'", ...(page.formTargets ?? [])].join(" ");
   return {
@@ -47,7 +50,7 @@ export function pageAnswer(page: Page): PlainAnswer {
   };
 }
 
-/** A page with a form for people who may not be signed in yet, with an error status if the form was refused. */
+/** Returns a page with a form for people who may not be signed in yet, with an error status if the form was refused. */
 export function openFormPage(
   page: Page,
   fault: { status: number } | undefined,
@@ -56,7 +59,7 @@ export function openFormPage(
   return pageAnswer({ ...page, status: fault?.status ?? 200, referrerPolicy: deps.formReferrerPolicy() });
 }
 
-/** 303: the browser requests it with GET, without the posted data (RFC 9700, 4.12). */
+/** Status 303 makes the browser use GET, without the posted data (RFC 9700, 4.12). */
 export function redirectTo(location: string): PlainAnswer {
   return {
     status: 303,
@@ -66,8 +69,9 @@ export function redirectTo(location: string): PlainAnswer {
 }
 
 /**
- * After a sign-in. From `/oauth/authorize` the next step may be an app. A redirect there would belong to the answer to
- * the form, ours or an identity provider's, which browsers restrict by that page's `form-action`.
+ * Returns a page that continues after a sign-in. From `/oauth/authorize` the next step may be an app. A redirect there
+ * would belong to the answer to the form, ours or an identity provider's, which browsers restrict by that page's
+ * `form-action`.
  */
 export function goOn(next: string): PlainAnswer {
   if (!next.startsWith("/oauth/")) return redirectTo(next);
@@ -75,7 +79,7 @@ export function goOn(next: string): PlainAnswer {
   return pageAnswer({ title: "Signed in", body, continueTo: next, opener: "kept" });
 }
 
-/** Who is signed in. A renewed cookie is sent with the answer. */
+/** Returns the signed-in person. A renewed cookie is sent with the answer. */
 export async function signedInAt(
   exchange: Exchange,
   { sessions }: { sessions: Pick<BrowserSessions, "find"> },
@@ -89,8 +93,8 @@ const maxFormLength = 65_536;
 const formType = /^application\/x-www-form-urlencoded\s*(?:;|$)/i;
 
 /**
- * The fields of a form from one of our pages. Throws a GatewayError, which becomes an error page, for another site's
- * form, for a repeated field and, for a signed-in person, for a missing or wrong `csrf`.
+ * Returns the fields of a form from one of our pages. Throws a GatewayError, which becomes an error page, for another
+ * site's form, for a repeated field and, for a signed-in person, for a missing or wrong `csrf`.
  */
 export async function readForm(
   exchange: Exchange,
@@ -103,16 +107,17 @@ export async function readForm(
   if (from === "elsewhere") throw stale("form_origin");
   const fields = await readFields(req);
   if (signedIn && !sessions.csrfMatches(signedIn, fields.get("csrf") ?? "")) throw stale("form_csrf");
-  // The body may have taken long, and a person who has signed out meanwhile decides nothing.
+  // Reading the body may have taken long: a person who has signed out meanwhile decides nothing.
   if (signedIn && (await signedInAt(exchange, deps))?.session.id !== signedIn.session.id) throw stale("form_session");
-  // Only our own page can know what is bound to the session.
+  // Without a known origin, the form must have the session's CSRF token, which only our own page knows.
   if (from === "untold" && !signedIn) throw stale("form_origin_untold");
   return fields;
 }
 
 /**
- * From a page with the referrer policy `no-referrer`, browsers send forms with `Origin: null` (Fetch, 3.2). They also
- * send `Sec-Fetch-Site`, which no page can set, but only by https or to this machine. By plain http nothing is known.
+ * Returns where a form comes from. From a page with the referrer policy `no-referrer`, browsers send forms with
+ * `Origin: null` (Fetch, 3.2). They also send `Sec-Fetch-Site`, which no page can set, but only over https or to this
+ * machine. Over plain http nothing is known.
  */
 function whereFrom(req: IncomingRequest, isOwnOrigin: PageDeps["isOwnOrigin"]): "here" | "elsewhere" | "untold" {
   const origin = req.headers.get("origin");
@@ -122,12 +127,15 @@ function whereFrom(req: IncomingRequest, isOwnOrigin: PageDeps["isOwnOrigin"]): 
   return site === null ? "untold" : "here";
 }
 
-/** The fields of a form from any site, each at most once. Throws like `readPairs` and `fieldsOf`. */
+/** Returns the fields of a form from any site, each at most once. Throws like `readPairs` and `fieldsOf`. */
 export async function readFields(req: IncomingRequest): Promise<Map<string, string>> {
   return fieldsOf(await readPairs(req), () => true);
 }
 
-/** Throws `invalid_request` if a name that `once` accepts comes twice. Of other names the last value counts. */
+/**
+ * Returns the fields. Throws `invalid_request` if a name that `once` accepts comes twice. The last value of other names
+ * counts.
+ */
 export function fieldsOf(pairs: URLSearchParams, once: (name: string) => boolean): Map<string, string> {
   const fields = new Map<string, string>();
   for (const [name, value] of pairs) {
@@ -137,7 +145,7 @@ export function fieldsOf(pairs: URLSearchParams, once: (name: string) => boolean
   return fields;
 }
 
-/** Throws `unsupported_media_type`, `request_too_large`, `invalid_request`. */
+/** Reads a form. Throws `unsupported_media_type`, `request_too_large` or `invalid_request`. */
 export async function readPairs(req: IncomingRequest): Promise<URLSearchParams> {
   if (!formType.test(req.headers.get("content-type") ?? "")) {
     throw new GatewayError("unsupported_media_type", "Send the body as application/x-www-form-urlencoded.");

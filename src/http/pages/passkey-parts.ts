@@ -1,13 +1,13 @@
-// The passkey parts of pages: the button to sign in with one, and the list of the person's own. The script in assets
-// makes them work.
+// The passkey parts of pages: the sign-in button, and the list of the person's passkeys. The script in assets makes
+// them work.
 import type { Passkey } from "../../domain/people/person.ts";
 import { hidden } from "./form.ts";
 import { type Html, html } from "./html.ts";
 import { onDay } from "./words.ts";
 
 /**
- * The script shows it if the browser has passkeys. Leads to `next`, a path on this server. The page must load
- * `passkeys.js`.
+ * Returns the button, which the script shows if the browser has passkeys. Leads to `next`, a path on this server. The
+ * page must load `passkeys.js`.
  */
 export function passkeySignIn(next: string): Html {
   return html`<div data-passkey-sign-in data-next="${next}" hidden>
@@ -16,7 +16,7 @@ export function passkeySignIn(next: string): Html {
 </div>`;
 }
 
-/** The page must load `passkeys.js`. */
+/** Returns the person's passkeys. The page must load `passkeys.js`. */
 export function passkeySection(passkeys: readonly Passkey[], csrfToken: string): Html {
   return html`<section aria-labelledby="passkeys-title" data-passkeys data-csrf="${csrfToken}">
 <h2 id="passkeys-title">Passkeys</h2>

@@ -1,4 +1,4 @@
-// A forgotten password: requests a link, and sets a new password with it.
+// The pages for a forgotten password: request a link, and set a new password with it.
 import type { OneTimeLinks } from "../../accounts/links.ts";
 import type { PersonStore } from "../../domain/people/person.ts";
 import { browserOrigin } from "../exchange/browser.ts";
@@ -17,7 +17,7 @@ export interface ResetPageDeps extends OpenFormDeps {
 
 interface NewPasswordView {
   token: string;
-  /** The address of the password's person. */
+  /** The email address of the person whose password is set. */
   email: string;
 }
 
@@ -90,7 +90,7 @@ ${field({ name: "email", label: "E-mail address", type: "email", autocomplete: "
   return openFormPage({ title: "Set a new password", body }, fault, deps);
 }
 
-/** The same for an unknown address, so that nobody learns who is known here. */
+/** Returns the same page for an unknown address, so that nobody learns which addresses are known. */
 function askedPage({ links }: ResetPageDeps, email: string): PlainAnswer {
   const title = links.isMailing ? "Check your mail" : "Now ask for your link";
   const body = html`<h1>${title}</h1>

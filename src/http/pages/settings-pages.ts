@@ -1,4 +1,4 @@
-// A person's own changes on the settings page, one form for each.
+// The forms of the settings page, with which a person changes their own data.
 import { idleSeconds } from "../../accounts/browser-sessions.ts";
 import type { OwnAccount } from "../../accounts/own-account.ts";
 import type { Passkeys } from "../../accounts/passkeys.ts";
@@ -40,7 +40,7 @@ export function settingsRoutes(deps: SettingsPageDeps): PageRoute[] {
   const change = (what: string, make: (change: Change) => Promise<PlainAnswer>) =>
     formAt(`${path}/${what}`, async (exchange) => {
       const signedIn = await signedInAt(exchange, deps);
-      // The form is lost, since its session has ended.
+      // If the session has ended, the form is lost and the person signs in again.
       if (!signedIn) return redirectTo(signInPath(path));
       return make({ exchange, deps, signedIn, fields: await readForm(exchange, deps, signedIn) });
     });
@@ -134,7 +134,7 @@ async function endSession({ exchange, deps, signedIn, fields }: Change): Promise
     return redirectTo("/sign-in");
   }
   const detail = { reason: "ended_by_person" };
-  // A session that is gone already is the wanted result.
+  // If the session has ended already, that is the wanted result.
   await deps.sessionStore.end(id, person.id, ended(exchange, deps, signedIn, { targetId: id, detail }));
   return done("session");
 }

@@ -28,9 +28,9 @@ export interface SettingsView {
   passkeys: readonly Passkey[];
   apps: readonly AllowedApp[];
   nowSeconds: number;
-  /** What was just done, from `?done=`. */
+  /** The action that was just done, from `?done=`. */
   done?: string | undefined;
-  /** The refusal and its form. `name` is the text that was entered. */
+  /** The refused form and its error. `name` is the text that was entered. */
   refused?: { form: "name" | "password"; fault: FormFault; name?: string } | undefined;
 }
 

@@ -1,4 +1,4 @@
-// The set-up link: its holder becomes the operator of the installation.
+// The page of the set-up link, whose holder becomes the operator of the installation.
 import type { OneTimeLinks } from "../../accounts/links.ts";
 import { browserOrigin } from "../exchange/browser.ts";
 import type { PageRoute, PlainAnswer } from "../exchange/route.ts";

@@ -1,4 +1,4 @@
-// Signing in, the pages that lead to it, and signing out.
+// The pages for signing in and signing out.
 import type { SignIn } from "../../accounts/sign-in.ts";
 import type { SignedIn } from "../../domain/people/session.ts";
 import { browserOrigin } from "../exchange/browser.ts";
@@ -23,13 +23,13 @@ import { ssoButton } from "./sso-parts.ts";
 
 export interface SignInPageDeps extends OpenFormDeps {
   signIn: Pick<SignIn, "password">;
-  /** The name of the identity provider on the button. Undefined if there is none. */
+  /** Returns the identity provider's name for the button; undefined if there is none. */
   singleSignOnName(): string | undefined;
-  /** Whether nobody can sign in yet. */
+  /** Reports whether nobody can sign in yet. */
   isNew(): Promise<boolean>;
 }
 
-/** The final page of a tab in which a person signed in for another tab. */
+/** The last page of a tab in which a person signed in for another tab. */
 const signedInPath = "/signed-in";
 
 export function signInRoutes(deps: SignInPageDeps): PageRoute[] {
@@ -49,7 +49,8 @@ export function signInRoutes(deps: SignInPageDeps): PageRoute[] {
 }
 
 async function signIn(exchange: Exchange, deps: SignInPageDeps): Promise<PlainAnswer> {
-  // A person who has signed in meanwhile in another window may still sign in here: that session is not used.
+  // A person who has meanwhile signed in in another window may still sign in here, so the form does not depend on a
+  // session.
   const fields = await readForm(exchange, deps, undefined);
   const next = localPath(fields.get("next")) ?? home;
   const email = fields.get("email") ?? "";
@@ -99,7 +100,7 @@ function signedInPage(signedIn: SignedIn): PlainAnswer {
   return pageAnswer({ title: "Signed in", body, signedIn });
 }
 
-/** For pages about another person than the signed-in one. Leads back to `next`. */
+/** Returns the form for pages about another person than the signed-in one. Leads back to `next`. */
 export function signOutForm(signedIn: SignedIn, next: string): Html {
   return html`<form method="post" action="/sign-out">${csrfField(signedIn)}${hidden("next", next)}
 <button class="second">Sign out</button></form>`;

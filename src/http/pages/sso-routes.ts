@@ -1,4 +1,4 @@
-// The way to the identity provider and back.
+// The redirect to the identity provider, and the return.
 import { Attempts } from "../../accounts/attempts.ts";
 import { cookieIn, hostCookieName, setCookie } from "../../accounts/cookies.ts";
 import { type SingleSignOn, ssoLifeSeconds } from "../../accounts/single-sign-on.ts";
@@ -22,7 +22,7 @@ export interface SsoRouteDeps {
   singleSignOn: SingleSignOn | undefined;
   limits: Pick<LimitStore, "admit">;
   clock: Clock;
-  /** The origin under which the browser sees our pages, or undefined if unknown. */
+  /** Returns the origin under which the browser sees our pages, or undefined if unknown. */
   pageOrigin(req: IncomingRequest): string | undefined;
   /** Called after logins may have ended, so that caches forget them. */
   changed(ids?: readonly string[]): void;
@@ -82,7 +82,7 @@ function requireOrigin(req: IncomingRequest, { pageOrigin }: SsoRouteDeps): stri
   throw forbidden("Without a public URL, sign-in works only on the server's own machine.");
 }
 
-/** A failure is shown together with a way to continue. */
+/** Shows a failure together with a way to continue. */
 async function orProblem(exchange: Exchange, work: () => Promise<PlainAnswer>): Promise<PlainAnswer> {
   try {
     return await work();

@@ -1,4 +1,4 @@
-// Words for times, browsers and roles.
+// Texts for times, browsers and roles.
 import type { Role } from "../../domain/people/role.ts";
 import { type Html, html } from "./html.ts";
 
@@ -8,12 +8,12 @@ const minute = 60;
 const hour = 3_600;
 const day = 86_400;
 
-/** Both in Unix seconds. */
+/** Formats how long ago `at` was. Both times are Unix seconds. */
 export function timeAgo(at: number, nowSeconds: number): Html {
   return timed(at, wordsFor(at, nowSeconds));
 }
 
-/** Unix seconds. Shows the day in UTC. */
+/** Formats the day in UTC of a time in Unix seconds. */
 export function onDay(at: number): Html {
   return timed(at, dayWords(at));
 }
@@ -40,7 +40,7 @@ function timed(at: number, words: string): Html {
   return html`<time datetime="${new Date(at * 1000).toISOString()}">${words}</time>`;
 }
 
-/** The first match wins, since most browsers also name those that they resemble. */
+/** The first match wins, because most browsers also name the browsers that they imitate. */
 const browsers: readonly [RegExp, string][] = [
   [/\bEdg(?:A|iOS)?\//, "Edge"],
   [/\b(?:OPR|OPiOS)\//, "Opera"],
@@ -60,7 +60,7 @@ const systems: readonly [RegExp, string][] = [
   [/\bLinux\b/, "Linux"],
 ];
 
-/** `Firefox on Linux`, from the value of `User-Agent`, which may be anything. */
+/** Returns a name such as `Firefox on Linux` from `User-Agent`, which is untrusted text. */
 export function browserWords(userAgent: string): string {
   const browser = browsers.find(([pattern]) => pattern.test(userAgent))?.[1];
   const system = systems.find(([pattern]) => pattern.test(userAgent))?.[1];

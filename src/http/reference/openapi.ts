@@ -1,4 +1,4 @@
-// The OpenAPI 3.1 document of exactly what is served, made from the route table.
+// Generates the OpenAPI 3.1 document of exactly what is served, from the route table.
 import { z } from "zod";
 import { type ErrorCode, engineErrorCodes, errorCodes } from "../../base/errors.ts";
 import { scopeMeanings } from "../../domain/scope.ts";
@@ -27,7 +27,7 @@ export interface OpenApiDocument {
   components: Components & { securitySchemes: Record<string, Json> };
 }
 
-/** What is written once and referred to by its name. */
+/** Shared parts of the document, which others refer to by name. */
 interface Components {
   schemas: Record<string, Json>;
   responses: Record<string, Json>;
@@ -87,7 +87,7 @@ function ownStatus(code: ErrorCode): number {
 
 interface ErrorNames {
   schema: Json;
-  /** What the names of answers begin with. */
+  /** The prefix for names of responses. */
   prefix: string;
   statusOf(code: ErrorCode): number;
 }
@@ -110,7 +110,7 @@ export function openApiDocument(all: readonly Route[], version: string): OpenApi
     paths[path] ??= {};
     paths[path][route.method.toLowerCase()] = operation(route, components);
   }
-  // In place of what is checked of it: the bytes of a form are described as what they are.
+  // A form's file is described as bytes, although its schema checks something else.
   components.schemas["FormFile"] = { type: "string", format: "binary", description: "A file, sent with a filename." };
   return {
     openapi: "3.1.0",
@@ -141,7 +141,7 @@ export function openApiDocument(all: readonly Route[], version: string): OpenApi
   };
 }
 
-/** What a reference within the document leads to; all else is itself. */
+/** Follows a reference within the document; returns any other value itself. */
 export function resolved(value: Json, document: OpenApiDocument): Json {
   const reference = value["$ref"];
   if (typeof reference !== "string") return value;
@@ -149,7 +149,7 @@ export function resolved(value: Json, document: OpenApiDocument): Json {
   return document.components[kind as keyof Components][name] ?? value;
 }
 
-/** `/v1/models/*` reads `/v1/models/{model}` in the document. */
+/** Writes `/v1/models/*` as `/v1/models/{model}`. */
 function documentedPath(route: ApiRoute): string {
   return route.path.replace(/\*$/, `{${restName(route)}}`).replace(/:(\w+)/g, "{$1}");
 }
@@ -159,13 +159,13 @@ function operation(route: ApiRoute, components: Components): OpenApiOperation {
   const scoped = access !== "public";
   const description = [doc.description, accessText(access)].filter(Boolean).join("\n\n");
   const codes: ErrorCode[] = [
-    // Whoever asks has to be looked up; and of a session's request, the environment may be none.
+    // Authentication may fail, the store may be unavailable, and a session's request may name an invalid environment.
     ...(scoped ? (["invalid_request", "invalid_api_key", "service_unavailable"] as const) : []),
     ...(scoped && access !== "person" ? (["insufficient_scope"] as const) : []),
     ...(access === "person" ? (["permission_denied"] as const) : []),
     ...(doc.errors ?? []),
   ];
-  // Each address may ask so often; and with a credential that is nobody's so often.
+  // Every route limits requests per address, and attempts with invalid credentials.
   codes.push("rate_limit_exceeded", "internal_error");
   return {
     operationId: doc.operationId,
@@ -193,7 +193,7 @@ function operation(route: ApiRoute, components: Components): OpenApiOperation {
     responses: {
       [doc.response.status ?? 200]: answer(doc.response, components),
       ...errorResponses(codes, errorForms[route.errorForm ?? "openai"], components),
-      // A route that answers such errors in another form says so itself.
+      // A route that answers such errors in another form declares them itself.
       ...Object.fromEntries(
         Object.entries(doc.otherResponses ?? {}).map(([status, { name, ...response }]) => {
           const described = answer(response, components);
@@ -204,7 +204,10 @@ function operation(route: ApiRoute, components: Components): OpenApiOperation {
   };
 }
 
-/** People have no keys here; a session's cookie is for pages of this server alone, and so none that a client could send. */
+/**
+ * Returns the security schemes. Routes for people take no key, and a session's cookie is only for this server's own
+ * pages, so clients get none.
+ */
 function securityOf(access: ApiRoute["access"]): Record<string, string[]>[] {
   if (access === "public") return [];
   return access === "person" ? [{ bearer: [] }] : [{ bearer: [] }, { apiKey: [] }, { azureApiKey: [] }];
@@ -247,7 +250,10 @@ function answer(response: RouteDoc["response"], components: Components): Json {
   };
 }
 
-/** Several codes may share a status; an answer is named after all that it may be: `InsufficientScopeOrPermissionDenied`. */
+/**
+ * Describes errors by status. Several codes may share a status; the response is named after all of them:
+ * `InsufficientScopeOrPermissionDenied`.
+ */
 function errorResponses(
   codes: readonly ErrorCode[],
   { schema, prefix, statusOf }: ErrorNames,
@@ -270,13 +276,13 @@ function pascalCase(code: ErrorCode): string {
   return code.replace(/(?:^|_)(\w)/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** Keeps an answer under a name, and refers to it. */
+/** Stores a response under a name, and returns a reference. */
 function shared(name: string, response: Json, { responses }: Components): Json {
   responses[name] = response;
   return { $ref: `#/components/responses/${name}` };
 }
 
-/** Registers a schema and all that it refers to; gives a reference, or the schema itself where it has no name. */
+/** Registers a schema and all that it refers to; returns a reference, or the schema itself if it has no name. */
 function schemaOf(schema: z.ZodType, { schemas }: Components): Json {
   const {
     $schema: _,

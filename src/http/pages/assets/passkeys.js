@@ -1,4 +1,5 @@
-// Signs in with a passkey and adds one. Without it, or without passkeys in the browser, the pages work all the same.
+// Signs in with a passkey, and adds passkeys. The pages also work without this script, and in browsers without
+// passkeys.
 import {
   browserSupportsWebAuthn,
   browserSupportsWebAuthnAutofill,
@@ -6,10 +7,10 @@ import {
   startRegistration,
 } from "/assets/simplewebauthn.js";
 
-/** The server forgets a challenge after five minutes. */
+/** The time for which a challenge is used; the server forgets it after five minutes. */
 const freshMs = 270_000;
 
-/** No browser takes an IP address for a passkey's home. */
+/** WebAuthn accepts no IP address as a relying party id. */
 const isAtAddress = /^(?:[\d.]+|\[.*\])$/.test(location.hostname);
 const isPossible = browserSupportsWebAuthn() && window.isSecureContext && !isAtAddress;
 
@@ -23,7 +24,7 @@ async function ask(path, body, csrf) {
   return answer;
 }
 
-/** Its message is the server's, made for people. */
+/** An error whose message comes from the server and is made for people. */
 class Refusal extends Error {}
 
 const wordsByName = {
@@ -40,7 +41,7 @@ function wordsFor(error) {
   return wordsByName[error?.name] ?? "That did not work. Try again.";
 }
 
-/** Runs the task with the button at rest, and says what became of it. */
+/** Runs the task with the button disabled, and shows the result. */
 async function attempt(button, status, task) {
   button.disabled = true;
   status.textContent = "Waiting for your passkey…";
@@ -61,7 +62,7 @@ async function signIn(next, useBrowserAutofill) {
   location.assign(target);
 }
 
-/** Among the addresses that the browser offers for the field; silent, as nobody asked for it. */
+/** Offers passkeys in the browser's autofill list. Errors are not shown, because the user did not start this. */
 async function offerInField(next) {
   if (!document.querySelector("input[autocomplete~='webauthn']") || !(await browserSupportsWebAuthnAutofill())) return;
   const again = setTimeout(() => offerInField(next), freshMs);
@@ -94,7 +95,7 @@ function setUpSection(section) {
   form.hidden = false;
 }
 
-/** At loopback addresses the server has a name as well. */
+/** Links to a host name, if the page was opened at a loopback address, where passkeys do not work. */
 function pointElsewhere(section) {
   const place = section.querySelector("[data-elsewhere]");
   if (!isAtAddress || !window.isSecureContext || location.protocol !== "http:") return;

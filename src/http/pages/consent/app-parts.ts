@@ -1,4 +1,4 @@
-// What the pages about an app share: the app, what it may do, for which account, and the decision.
+// Shared parts of pages about an app: the app, its scopes, the account, and the decision.
 import { looksLikeOurs } from "../../../accounts/app-name.ts";
 import type { Environment } from "../../../domain/api-key.ts";
 import { commandLineAppId, type PublishedApp } from "../../../domain/people/app.ts";
@@ -13,13 +13,13 @@ import { asSent, type ToolChoice, toolChoiceFields } from "./tool-choice.ts";
 
 type Named = Pick<PublishedApp, "id" | "name">;
 
-/** For the title of a page. */
+/** Returns the app's name for the title of a page. */
 function titleOf(app: Named): string {
   if (app.id === commandLineAppId) return "the headrace command line tool";
   return plainName(app.name) || app.id;
 }
 
-/** Isolated in text direction, whatever its script. */
+/** Returns the app's name, isolated in text direction. */
 export function nameOf(app: Named): Html {
   return html`<bdi>${titleOf(app)}</bdi>`;
 }
@@ -30,7 +30,10 @@ function publisherLine(app: PublishedApp): Html {
   return html`<p>Published by <bdi>${plainName(app.publisher) || app.accountId}</bdi>${homepageLink(app)}</p>`;
 }
 
-/** The host is in ASCII: a foreign letter that looks like another one is shown as its `xn--` form. */
+/**
+ * Returns a notice with the document's host in ASCII: a foreign letter that looks like another is shown as its `xn--`
+ * form.
+ */
 function unverifiedNotice(documentUrl: string | null): Html {
   const who =
     documentUrl === null
@@ -39,7 +42,7 @@ function unverifiedNotice(documentUrl: string | null): Html {
   return html`<div class="notice" role="note"><p>${who} Allow this app only if you have just started to connect it yourself.</p></div>`;
 }
 
-/** A warning for an app registered before such names were refused. */
+/** Returns a warning for an app that was registered before imitating names were refused. */
 function imitationWarning(app: Named): Html | undefined {
   if (app.id === commandLineAppId || !looksLikeOurs(app.name)) return undefined;
   return html`<div class="notice" role="note"><p>This app is not part of this server, although its name suggests that. Its publisher chose the name.</p></div>`;
@@ -73,14 +76,17 @@ const environmentWarnings: Readonly<Record<Environment, string | undefined>> = {
   dev: "This app is in development: it uses the account’s development environment, not the live environment.",
 };
 
-/** An app without an account acts in the server's environment, so the environment is no sign of unfinished work. */
+/**
+ * Returns a warning for an app of a test environment. An app without an account always acts in the server's
+ * environment, so it gets none.
+ */
 function environmentWarning(app: PublishedApp): Html | undefined {
   const isOfNobody = app.id === commandLineAppId || app.unverified !== undefined;
   const warning = isOfNobody ? undefined : environmentWarnings[app.environment];
   return warning === undefined ? undefined : html`<div class="notice" role="note"><p>${warning}</p></div>`;
 }
 
-/** The account in which the person works now, if it can be chosen. */
+/** Returns the account in which the person works now, if it can be chosen. */
 export function preferredMembership(
   memberships: readonly OwnMembership[],
   { membership }: Pick<SignedIn, "membership">,
@@ -109,7 +115,7 @@ ${hidden("account", only.accountId)}`;
 ${alert}</fieldset>`;
 }
 
-/** Enter without a choice refuses, since it activates the first button. */
+/** The first button refuses, because Enter activates it. */
 const decisionButtons = html`<div class="actions">
 <button name="decision" value="deny" class="second">Deny</button>
 <button name="decision" value="allow">Allow</button>
@@ -119,7 +125,7 @@ function whoIsSignedIn({ person }: SignedIn): Html {
   return html`<p class="after quiet">You are signed in as <bdi>${person.email}</bdi>. You can revoke access at any time in your <a href="/settings">settings</a>.</p>`;
 }
 
-/** What must be chosen again, and why. */
+/** The part of the form that must be chosen again, and why. */
 export interface ChoiceFault {
   field: "account" | "tools";
   message: string;
@@ -137,14 +143,14 @@ export interface DecisionParts {
   toolChoice: ToolChoice | undefined;
   /** The accounts to choose from. */
   memberships: readonly OwnMembership[];
-  /** The error of the account or tools that were chosen before. */
+  /** The error of the account or tools chosen before. */
   fault: ChoiceFault | undefined;
-  /** Where the decision is sent, with hidden fields. */
+  /** The target of the decision, with hidden fields. */
   action: string;
   hiddenFields: HtmlValue;
-  /** Shown before what the app may do. */
+  /** Content above the app's scopes. */
   notice?: Html;
-  /** Shown before the decision. */
+  /** Content above the decision. */
   consequence?: Html;
 }
 
@@ -172,7 +178,7 @@ ${whoIsSignedIn(signedIn)}`,
   };
 }
 
-/** The chosen account among the possible ones, or undefined. */
+/** Returns the chosen account among the possible ones, or undefined. */
 export function chosenMembership(
   memberships: readonly OwnMembership[],
   account: string | undefined,

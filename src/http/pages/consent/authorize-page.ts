@@ -9,7 +9,7 @@ import { type ChoiceFault, type DecisionParts, decisionPage, nameOf } from "./ap
 
 export interface ConsentPageParts {
   request: ValidRequest;
-  /** Query of the request, as sent. */
+  /** The query of the request, as sent. */
   query: string;
   ticket: string;
   signedIn: SignedIn;
@@ -41,7 +41,7 @@ export function consentPage({
   };
 }
 
-/** The person has no account to act for. The app can still be told so. */
+/** Returns the page for a person without an account to act for, who can still refuse the app. */
 export function noAccountPage({
   request,
   query,
@@ -69,13 +69,13 @@ function hiddenFields(signedIn: SignedIn, query: string, ticket: string): readon
 }
 
 /**
- * Chromium applies `form-action` to every redirect after a form, including those of the app's own pages, which may lead
- * to the app's other addresses. So the policy names the scheme and not the host.
+ * Returns the targets for `form-action`. Chromium applies it to every redirect after a form, including those of the
+ * app's own pages, which may lead to the app's other addresses. So the policy names the scheme and not the host.
  */
 function formTargets(redirectUri: string): string[] {
   const { protocol, hostname, host } = new URL(redirectUri);
   if (protocol !== "http:") return [protocol];
-  // A policy cannot express an IPv6 address.
+  // A policy cannot express an IPv6 address, so the whole scheme is allowed.
   return [hostname.startsWith("[") ? "http:" : `http://${host}`, "https:"];
 }
 

@@ -1,12 +1,12 @@
-// Makes names that others chose safe to show on a page.
+// Makes names chosen by other people safe to show on a page.
 const maxNameLength = 60;
-/** U+2800, a Braille cell without a dot, is a blank that Unicode does not classify as one. */
+/** U+2800, a Braille cell without dots, is a blank that Unicode does not classify as one. */
 const unsafeCharacters = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]+/gu;
 const piledMarks = /(\p{M}{2})\p{M}+/gu;
 
 /**
- * A name that somebody else chose, so that it can only pass for a name: one line of limited length, without characters
- * that are invisible, reverse the text, or reach into other lines.
+ * Returns an untrusted name as one line of limited length, without characters that are invisible, reverse the text, or
+ * reach into other lines.
  */
 export function plainName(name: string): string {
   const plain = name.normalize("NFC").replace(unsafeCharacters, " ").replace(piledMarks, "$1");

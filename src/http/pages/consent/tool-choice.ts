@@ -1,4 +1,4 @@
-// The tools that an app is allowed: the servers to choose from, in a page and in its form.
+// The choice of the tools that an app may use: the MCP servers in the page and in its form.
 import type { PublishedApp } from "../../../domain/people/app.ts";
 import { commandLineAppId } from "../../../domain/people/app.ts";
 import type { Authorization } from "../../../domain/people/oauth.ts";
@@ -14,7 +14,7 @@ import { plainName } from "./plain-name.ts";
 
 export interface ToolChoice {
   servers: readonly ChoosableServer[];
-  /** Whether all servers, including later ones, may be chosen. */
+  /** Whether the choice of all servers, including later ones, is possible. */
   mayBeAll: boolean;
   /** Whether fewer than all are chosen. */
   isSome: boolean;
@@ -22,9 +22,9 @@ export interface ToolChoice {
 
 interface ChoosableServer {
   name: string;
-  /** Set if the person may know it. */
+  /** The server's title, if the person may know it. */
   title: string | undefined;
-  /** The list entries of the choice: the server's name, or those of its tools that were allowed before. */
+  /** The list entries that this choice stands for: the server's name, or the tools of it that were allowed before. */
   entries: readonly string[];
   isChosen: boolean;
 }
@@ -37,7 +37,7 @@ export interface ToolChoiceDeps {
 interface Asking {
   app: PublishedApp;
   scopes: readonly Scope[];
-  /** Paths of the resources that the app wants to use. */
+  /** The paths of the resources that the app wants to use. */
   resources: readonly string[];
   memberships: readonly OwnMembership[];
   /** The list that was allowed before. */
@@ -48,8 +48,8 @@ interface Asking {
 const maxServers = 100;
 
 /**
- * Undefined if there is nothing to choose: the app uses no tools, or it is the person's own command line tool. A server
- * named by the request can be chosen whether it exists or not, so that nobody learns which exist.
+ * Returns the choice; undefined if there is none to make: the app uses no tools, or it is the person's own command line
+ * tool. A server named by the request can be chosen whether it exists or not, so that nobody learns which exist.
  */
 export async function toolChoice(asking: Asking, deps: ToolChoiceDeps): Promise<ToolChoice | undefined> {
   const { app, scopes, resources, before } = asking;
@@ -72,7 +72,8 @@ export async function toolChoice(asking: Asking, deps: ToolChoiceDeps): Promise<
 }
 
 /**
- * The servers that the person may use in any of the accounts and that the app may have, in the order of their names.
+ * Returns the servers that the person may use in any of the accounts and that the app may have, in the order of their
+ * names.
  */
 async function usableServers(
   { app, memberships }: Asking,
@@ -93,21 +94,21 @@ async function usableServers(
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** With the choice in the form that was sent. */
+/** Returns the choice as the person sent it. */
 export function asSent(choice: ToolChoice | undefined, sent: ReadonlyMap<string, string>): ToolChoice | undefined {
   if (!choice) return undefined;
   const servers = choice.servers.map((server) => ({ ...server, isChosen: sent.has(fieldOf(server.name)) }));
   return { ...choice, servers, isSome: sent.get("tools") === "some" };
 }
 
-/** The form's choice as the list of the grant. `fault` if nothing was chosen. */
+/** Returns the form's choice as the list of the grant; `fault` if nothing was chosen. */
 export function chosenTools(
   choice: ToolChoice | undefined,
   fields: ReadonlyMap<string, string>,
 ): { tools: Authorization["tools"] } | { fault: string } {
   if (!choice || (choice.mayBeAll && fields.get("tools") !== "some")) return { tools: null };
   const [only] = choice.servers;
-  // If only one server was requested, allowing the app chooses it.
+  // If only one server was requested, allowing the app chooses this server.
   if (only && isSettled(choice)) return { tools: [...only.entries] };
   const chosen = choice.servers.filter(({ name }) => fields.has(fieldOf(name)));
   if (chosen.length === 0) return { fault: "Choose at least one server, or deny access." };
