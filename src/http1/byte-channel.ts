@@ -1,4 +1,4 @@
-// The bytes of an upgraded connection in both directions, in another protocol.
+// The bytes of an upgraded connection, which carries another protocol in both directions.
 
 export interface ByteChannel {
   /** Address of the peer, without its port. */
@@ -10,28 +10,28 @@ export interface ByteChannel {
   /** Begins to deliver input; call it once. Bytes read earlier are delivered before it returns. */
   listen(listener: ByteChannelListener): void;
   /**
-   * Writes bytes. Those that the kernel does not take are copied, so they may change afterwards. Does nothing once it
-   * is closed.
+   * Writes bytes. Bytes that the kernel does not take are copied, so the caller may reuse the array. Does nothing on a
+   * closed channel.
    */
   write(bytes: Uint8Array): void;
-  /** Ends it after the written bytes. Later input is discarded. Harmless on a closed channel. */
+  /** Closes the channel after the written bytes. Later input is discarded. Harmless on a closed channel. */
   end(): void;
-  /** Ends it immediately. */
+  /** Closes the channel immediately. */
   terminate(): void;
 }
 
 /** A channel whose peer can be made to wait. */
 export interface PausableChannel extends ByteChannel {
-  /** After the call only bytes that were already received are delivered. */
+  /** Pauses input; afterwards only bytes that were already received are delivered. */
   pause(): void;
   resume(): void;
 }
 
 export interface ByteChannelListener {
-  /** The listener owns the bytes, and may keep and change them. */
+  /** Receives bytes; the listener owns them, and may keep and change them. */
   data(bytes: Buffer): void;
-  /** All unsent bytes have left. */
+  /** Called when all unsent bytes have left. */
   drained(): void;
-  /** Called once, whichever side ended it. */
+  /** Called once, whichever side closed the channel. */
   closed(): void;
 }

@@ -2,11 +2,11 @@
 // checked and kept.
 import { type FieldLines, HeadError, isTokenByte, parseFieldLines } from "./head.ts";
 
-/** 48 bits: more than any body, and exact as a number. */
+/** The most digits of a chunk size: 48 bits, more than any body, and exact as a number. */
 const maxSizeDigits = 12;
-/** The most digits of a size that is read at once if its line is here: it is a number below 2^31. */
+/** The most digits of a size on the fast path, so that it is below 2^31. */
 const maxQuickDigits = 7;
-/** Bytes of a chunk's line after its size, and of all trailers. */
+/** The most bytes of a chunk's line after its size; the next is that of all trailers. */
 const maxExtensionBytes = 256;
 const maxTrailerBytes = 8 * 1024;
 
@@ -19,7 +19,7 @@ const space = 0x20;
 const tab = 0x09;
 
 export interface ChunkTaker {
-  /** A piece of the body is in `bytes` from `start` to `end`. */
+  /** Reports that a piece of the body is in `bytes` from `start` to `end`. */
   chunkData(bytes: Buffer, start: number, end: number): void;
 }
 
@@ -29,9 +29,9 @@ export class ChunkedDecoder {
   #digits = 0;
   #extensionBytes = 0;
   #extensionNamed = false;
-  /** The missing bytes of the current chunk. */
+  /** The number of bytes that the current chunk still lacks. */
   #remaining = 0;
-  /** Set at the end, if there are any. */
+  /** The trailers, set at the end if there are any. */
   trailers: FieldLines | undefined;
   readonly #trailers: number[] = [];
 
@@ -45,7 +45,7 @@ export class ChunkedDecoder {
   }
 
   /**
-   * Reads `bytes` from `offset` on and tells `taker` where each piece of the body is. Returns the offset after the read
+   * Reads `bytes` from `offset` on and reports each piece of the body to `taker`. Returns the offset after the read
    * bytes: all of them, or the end of the body if it is `done`. Throws a HeadError (400), after which the decoder is
    * useless.
    */
@@ -75,7 +75,7 @@ export class ChunkedDecoder {
     return end;
   }
 
-  /** Reads the line end after a chunk, if all of it is here. Returns the offset after it. */
+  /** Reads the line end after a chunk, if it has arrived completely. Returns the offset after the line end. */
   #takeDataEnd(bytes: Uint8Array, start: number): number {
     if (start + 2 <= bytes.length && bytes[start] === carriageReturn && bytes[start + 1] === lineFeed) {
       this.#state = "size";
@@ -153,7 +153,7 @@ export class ChunkedDecoder {
     this.#digits = 0;
   }
 
-  /** Ends at an empty line: CRLF at once, or after the last trailer. */
+  /** Reads a trailer's byte. The trailers end at an empty line, which may come first. */
   #takeTrailer(byte: number): void {
     const trailers = this.#trailers;
     const before = trailers.at(-1);
@@ -169,12 +169,12 @@ export class ChunkedDecoder {
   }
 }
 
-/** The size in the line that `sizeLineEnd` found last. */
+/** The size in the line that `sizeLineEnd` read last. */
 let sizeRead = 0;
 
 /**
- * Returns the offset after a line with only a size, as most servers write it, if it is here with some bytes after it.
- * Returns `start` if the line must be read byte by byte.
+ * Returns the offset after a line with only a size, the form that most servers write, if it has arrived with some bytes
+ * after it. Returns `start` if the line must be read byte by byte.
  */
 function sizeLineEnd(bytes: Uint8Array, start: number): number {
   if (start + maxQuickDigits + 2 > bytes.length) return start;

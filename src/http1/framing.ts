@@ -1,25 +1,25 @@
-// Finds the end of a message's body and whether its connection continues, and refuses everything ambiguous (RFC 9112, 6
-// and 9.3).
+// Determines the end of a message's body and whether its connection continues, and refuses everything ambiguous (RFC
+// 9112, 6 and 9.3).
 import { HeadError, type RequestHead, type ResponseHead } from "./head.ts";
 
 export type RequestFraming = { kind: "none" } | { kind: "length"; length: number } | { kind: "chunked" };
-/** `close`: the end of the connection is the end of the body. */
+/** The framing of an answer. `close`: the end of the connection is the end of the body. */
 export type ResponseFraming = RequestFraming | { kind: "close" };
 
 const none = { kind: "none" } as const;
 const chunked = { kind: "chunked" } as const;
 const close = { kind: "close" } as const;
 
-/** Nearly all requests name the same host, and comparing is cheaper than checking. */
+/** The last valid host: nearly all requests name the same, and comparing is cheaper than checking. */
 let lastHost = "";
 
-/** Throws a HeadError (400). Also checks `Host`: a request must have exactly one. */
+/** Returns the framing. Throws a HeadError (400). Also checks `Host`: a request must have exactly one. */
 export function requestFraming(head: RequestHead): RequestFraming {
   checkHost(head);
   return declaredFraming(head) ?? none;
 }
 
-/** Throws a HeadError. `method` is the request's. */
+/** Returns the framing. Throws a HeadError. `method` is the request's. */
 export function responseFraming(head: ResponseHead, method: string): ResponseFraming {
   const declared = declaredFraming(head);
   const { status } = head;
@@ -27,7 +27,7 @@ export function responseFraming(head: ResponseHead, method: string): ResponseFra
   return declared ?? close;
 }
 
-/** Whether another message may follow on the connection (RFC 9112, 9.3). */
+/** Reports whether another message may follow on the connection (RFC 9112, 9.3). */
 export function keepsAlive(head: RequestHead | ResponseHead): boolean {
   const connection = head.headers.get("connection");
   if (connection === null) return head.version === "1.1";
@@ -49,14 +49,14 @@ function declaredFraming(head: RequestHead | ResponseHead): RequestFraming | und
     throw new HeadError(400, "Content-Length and Transfer-Encoding must not be used together.");
   }
   if (head.version === "1.0") throw new HeadError(400, "Transfer-Encoding needs HTTP/1.1.");
-  // Repeated fields arrive joined as a list, which is not a single coding either.
+  // Repeated fields arrive joined as a list, which is also refused, because it is not a single coding.
   if (encoding !== "chunked" && encoding.toLowerCase() !== "chunked") {
     throw new HeadError(400, "Transfer-Encoding must be chunked, once.");
   }
   return chunked;
 }
 
-/** Repeated fields arrive joined as a list, which is not a number, even if the values are equal. */
+/** Parses a length. Repeated fields arrive joined as a list, which is refused even if the values are equal. */
 function readLength(text: string): number {
   let length = text === "" || text.length > 16 ? Number.NaN : 0;
   for (let index = 0; index < text.length; index++) {

@@ -1,16 +1,17 @@
-// Reads the heads of HTTP/1.1 messages strictly: what two parsers might read differently is refused (RFC 9112, 2-5).
+// Parses the heads of HTTP/1.1 messages strictly: refuses everything that two parsers might read differently (RFC 9112,
+// 2-5).
 import type { HeaderLines } from "./message.ts";
 
 export interface RequestHead {
   method: string;
-  /** Origin form, absolute form, or `*` with OPTIONS. */
+  /** The target in origin form or absolute form, or `*` with OPTIONS. */
   target: string;
   version: HttpVersion;
   headers: FieldLines;
 }
 
 export interface ResponseHead {
-  /** 100 to 599. */
+  /** The status, from 100 to 599. */
   status: number;
   version: HttpVersion;
   headers: FieldLines;
@@ -29,21 +30,21 @@ export class HeadError extends Error {
   }
 }
 
-/** A client that begins with HTTP/2 does not understand an HTTP/1.1 answer. */
+/** The error for a client that begins with HTTP/2 and does not understand an HTTP/1.1 answer. */
 export class Http2PrefaceError extends HeadError {
   constructor() {
     super(505, "HTTP/2 is not spoken here. Let the client use HTTP/1.1, or put a proxy that speaks HTTP/2 in front.");
   }
 }
 
-/** The same limit as in most servers. The caller limits the bytes of a head. */
+/** The most fields of a head, as in most servers. The caller limits the bytes. */
 export const maxFieldLines = 200;
 
-/** Indexed by byte: its lower case if a token may contain it (RFC 9110, 5.6.2), else 0. */
+/** A table by byte: its lower case if a token may contain it (RFC 9110, 5.6.2), else 0. */
 const tokenBytes = new Uint8Array(256);
-/** Indexed by byte: 1 if a field value may contain it (RFC 9110, 5.5). */
+/** A table by byte: 1 if a field value may contain it (RFC 9110, 5.5). */
 const valueBytes = new Uint8Array(256);
-/** Indexed by byte: 1 if a request target may contain it. */
+/** A table by byte: 1 if a request target may contain it. */
 const targetBytes = new Uint8Array(256);
 for (let code = 0; code < 256; code++) {
   const character = String.fromCharCode(code);
@@ -63,8 +64,8 @@ const slash = 0x2f;
 const http2Preface = "PRI * HTTP/2.0";
 
 /**
- * `text` is the head with one character for each byte (latin1), without its final empty line. Throws a HeadError: 400,
- * 431 for too many fields, 505 for another version.
+ * Parses a request's head. `text` has one character for each byte (latin1), without the final empty line. Throws a
+ * HeadError: 400, 431 for too many fields, 505 for another version.
  */
 export function parseRequestHead(text: string): RequestHead {
   let position = 0;
@@ -100,9 +101,10 @@ export function parseResponseHead(text: string): ResponseHead {
 const responseStart = Buffer.from("HTTP/1.");
 
 /**
- * Checks an incomplete response whose head began at `start`. Throws a HeadError if it cannot become valid, since
+ * Checks an incomplete response whose head began at `start`. Throws a HeadError if it cannot become valid, because
  * nothing else would end the wait for the rest. Bytes up to `searched` were checked before. RFC 9112, 2.2 allows a
- * recipient to accept LF alone as a line end, but two readers that differ are worse than a refused server.
+ * recipient to accept LF alone as a line end; this reader refuses it, because two readers that differ are worse than a
+ * refused server.
  */
 export function checkPartialResponse(bytes: Buffer, start: number, searched: number): void {
   const known = Math.min(responseStart.length, bytes.length - start);
@@ -116,7 +118,7 @@ export function checkPartialResponse(bytes: Buffer, start: number, searched: num
   }
 }
 
-/** `text` contains only field lines, such as the trailers of a chunked body. Throws a HeadError. */
+/** Parses field lines alone, such as the trailers of a chunked body. Throws a HeadError. */
 export function parseFieldLines(text: string): FieldLines {
   return readFields(`\r\n${text}`, 0);
 }
@@ -137,7 +139,7 @@ function readFields(text: string, position: number): FieldLines {
   const { length } = text;
   let at = position;
   while (at < length) {
-    // The caller has seen CRLF here, and so has the loop below.
+    // The caller and the loop below have verified the CRLF before this position.
     const nameStart = at + 2;
     at = nameStart;
     while (at < length && tokenBytes[text.charCodeAt(at)] !== 0) at++;
@@ -156,12 +158,12 @@ function readFields(text: string, position: number): FieldLines {
   return new FieldLines(text, offsets);
 }
 
-/** Knows the offsets of all fields, and extracts those that are requested. */
+/** Stores the offsets of all fields, and extracts values on request. */
 export class FieldLines implements HeaderLines {
   readonly #text: string;
-  /** For each field the start of its name, the end of the name (the colon) and the end of the value. */
+  /** Three offsets for each field: the start of its name, the end of the name (the colon) and the end of the value. */
   readonly #offsets: readonly number[];
-  /** Extracted values, by the index in `#offsets` of their first line. Undefined if they are not kept. */
+  /** Extracted values, by the index in `#offsets` of their first line. Undefined if values are not cached. */
   #values: Record<number, string> | undefined;
   /** The Content-Length that replaces the one in the text. */
   #length: string | undefined;
@@ -185,12 +187,12 @@ export class FieldLines implements HeaderLines {
     return value;
   }
 
-  /** Keeps values, for heads whose fields are read repeatedly. */
+  /** Caches values, for heads whose fields are read repeatedly. */
   keepValues(): void {
     this.#values ??= {};
   }
 
-  /** The same fields with another Content-Length, which has one line. */
+  /** Returns the same fields with another Content-Length; the field has one line. */
   withLength(length: string): FieldLines {
     const fields = new FieldLines(this.#text, this.#offsets);
     fields.#values = this.#values;
@@ -210,7 +212,10 @@ export class FieldLines implements HeaderLines {
     return names;
   }
 
-  /** The lines as received, each with its line end, one character for each byte, except those named in `without`. */
+  /**
+   * Returns the lines as received, each with its line end, one character for each byte, except those named in
+   * `without`.
+   */
   lines(without: ReadonlySet<string>): string {
     const offsets = this.#offsets;
     const text = this.#text;
@@ -258,7 +263,7 @@ export class FieldLines implements HeaderLines {
   }
 }
 
-/** Whether a name may contain it (RFC 9110, 5.6.2). */
+/** Reports whether a name may contain the byte (RFC 9110, 5.6.2). */
 export function isTokenByte(byte: number): boolean {
   return tokenBytes[byte] !== 0;
 }
@@ -271,7 +276,7 @@ function isLineEnd(text: string, position: number): boolean {
   return text.charCodeAt(position) === carriageReturn && text.charCodeAt(position + 1) === lineFeed;
 }
 
-/** NaN if there is no digit, so that every comparison with the sum fails. */
+/** Returns NaN if there is no digit, so that every comparison with the sum fails. */
 function digitAt(text: string, position: number): number {
   const digit = text.charCodeAt(position) - 0x30;
   return digit >= 0 && digit <= 9 ? digit : Number.NaN;

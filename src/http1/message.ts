@@ -7,9 +7,9 @@ import type { Cancellation } from "../base/cancellation.ts";
 import type { GatewayError } from "../base/errors.ts";
 import type { PausableChannel } from "./byte-channel.ts";
 
-/** Fields of a head in their order. Names are in lower case, also in calls. */
+/** The fields of a head in order. Names are in lower case, also in calls. */
 export interface HeaderLines {
-  /** Repeated fields are joined by `, ` (RFC 9110, 5.3). */
+  /** Returns the value; repeated fields are joined by `, ` (RFC 9110, 5.3). */
   get(name: string): string | null;
   has(name: string): boolean;
   keys(): Iterable<string>;
@@ -18,7 +18,7 @@ export interface HeaderLines {
 /** Fields to send, each once. Values have no control characters. */
 export type HeaderFields = Readonly<Record<string, string>>;
 
-/** The same for an answer. Undefined fields are not sent. */
+/** The fields of an answer. Undefined fields are not sent. */
 export type AnswerFields = Readonly<Record<string, string | number | undefined>>;
 
 /** A request whose head is complete and valid. Its body may still arrive. */
@@ -28,29 +28,32 @@ export interface IncomingRequest {
   /** The target as sent (RFC 9112, 3.2): origin form (`/v1/models?limit=1`), absolute form, or `*`. */
   readonly target: string;
   readonly headers: HeaderLines;
-  /** Address of the peer, without its port. */
+  /** The address of the peer, without its port. */
   readonly peer: string;
-  /** Whether it has a body, even an empty one: it has a length other than 0, or is sent in chunks. */
+  /** Whether the request has a body: its length is not 0, or it is chunked, even if empty. */
   readonly hasBody: boolean;
-  /** Whether the whole body was read. True without a body. */
+  /** Whether the whole body was read; true without a body. */
   readonly bodyRead: boolean;
-  /** Whether no part of the body is still to arrive. */
+  /** Whether the body has arrived completely. */
   readonly bodyIsHere: boolean;
-  /** The memory account of the body and of the part of the answer that is not taken. Set it before the body is read. */
+  /**
+   * The memory account of the body, and of answer bytes that the client has not received yet. Set it before the body is
+   * read.
+   */
   memoryAccount: MemoryAccount;
   /**
-   * The whole body, immediately if it is here. Call it once. Throws, or rejects with, a RequestBodyError, or a
-   * GatewayError if its memory account may hold no more. It counts as held until the request is over.
+   * Returns the whole body, synchronously if it has arrived. Call it once. Throws, or rejects with, a RequestBodyError,
+   * or a GatewayError if its memory account is full. The body counts in the account until the request is over.
    */
   readBody(maxBytes: number): ByteSpan | Promise<ByteSpan>;
   /**
-   * The content of the body as it arrives, instead of `readBody`, on no account: bytes are lent until the sink's `data`
-   * returns. Fails with a RequestBodyError, or throws it if the body is here completely and too long.
+   * Returns the content of the body as it arrives, instead of `readBody`, without counting it: bytes are valid until
+   * the sink's `data` returns. Fails with a RequestBodyError, or throws one if the body has arrived and is too long.
    */
   flowBody(maxBytes: number): BodySource;
   /** Cancelled if the client leaves before the answer was sent, or if the server is forced to close. */
   readonly clientGone: Cancellation;
-  /** Counts what is made of the body as held until the request is over, or returns the refusal. */
+  /** Counts memory derived from the body until the request is over, or returns the refusal. */
   hold(bytes: number): GatewayError | undefined;
   /**
    * `listener` is called once, when the kernel has the whole answer or the connection has ended; immediately if that
@@ -59,19 +62,20 @@ export interface IncomingRequest {
   onOver(listener: OverListener): void;
 }
 
-/** A request as the server delivers it. It can also be passed on unchanged to another server that reads it alike. */
+/** A request that can also be forwarded unchanged to another server that parses it alike. */
 export interface PassableRequest extends IncomingRequest {
   /**
-   * The field lines as received, each with its line end, one character for each byte, except those named in `without`.
+   * Returns the field lines as received, each with its line end, one character for each byte, except those named in
+   * `without`.
    */
   fieldLines(without: ReadonlySet<string>): string;
   /** Whether the client waits for permission to send the body. */
   readonly expectsContinue: boolean;
-  /** Gives that permission if the client waits for it. */
+  /** Sends 100 Continue if the client waits for it. */
   sendContinue(): void;
   /**
-   * The bytes of the body as they arrive, with their framing, instead of `readBody`. The reader watches their
-   * deadlines. Invalid framing is passed on too, and nothing after it.
+   * Returns the bytes of the body as they arrive, with their framing, instead of `readBody`. The reader enforces their
+   * deadlines. Bytes up to and including invalid framing are forwarded.
    */
   passBody(): BodySource;
 }
@@ -86,19 +90,24 @@ export interface OverListener {
  */
 export interface Reply {
   readonly begun: boolean;
-  /** A body for HEAD, 204 or 304 is counted but not sent. */
+  /** Sends a whole answer. A body for HEAD, 204 or 304 is counted but not sent. */
   send(status: number, headers: AnswerFields, body: string | Uint8Array | Bytes): void;
-  /** In chunks without `length`. Otherwise the body must have that many bytes, and a shorter one is broken off. */
+  /**
+   * Begins a streamed answer, chunked without `length`. Otherwise the body must have that many bytes, and a shorter one
+   * is broken off.
+   */
   stream(status: number, headers: AnswerFields, length?: number): ClientStream;
   /**
-   * Answers 101 with an `upgrade` field in `headers` and hands the connection over. The server counts it and cuts it
-   * when forced to close, but `stop` does not wait for it. Throws for a request with a body, of HTTP/1.0, or whose
-   * client has left.
+   * Answers 101 with an `upgrade` field in `headers` and hands the connection over. The server counts the connection
+   * and cuts it when forced to close, but `stop` does not wait for it. Throws for a request with a body, of HTTP/1.0,
+   * or whose client has left.
    */
   upgrade(headers: AnswerFields): PausableChannel;
 }
 
-/** `incomplete`: the client left, or sent nothing for too long. `malformed`: its framing is wrong. */
+/**
+ * The fault of a body. `incomplete`: the client left, or sent nothing for too long. `malformed`: its framing is wrong.
+ */
 export type BodyFault = "too_large" | "incomplete" | "malformed";
 
 export class RequestBodyError extends Error {

@@ -1,16 +1,17 @@
-// The line before each request over a Unix socket. It names the request's client, which clients themselves cannot set.
+// The line before each request over a Unix socket, which names the request's client; clients themselves cannot set this
+// line.
 import { HeadError } from "./head.ts";
 
 const start = "PEER ";
-/** Longer than any address with its zone. */
+/** The most characters of the line, more than any address with its zone. */
 export const maxPeerLineLength = 128;
 
-/** `peer`: as of an incoming request. */
+/** Returns the line for `peer`, as of an incoming request. */
 export function peerLine(peer: string): string {
   return `${start}${peer}\r\n`;
 }
 
-/** `line`: without its end. Throws a HeadError (400). */
+/** Returns the peer of a line without its end. Throws a HeadError (400). */
 export function readPeerLine(line: string): string {
   if (!line.startsWith(start) || !/^[!-~]+$/.test(line.slice(start.length))) throw noPeerLine();
   return line.slice(start.length);

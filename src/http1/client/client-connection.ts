@@ -1,4 +1,4 @@
-// One connection of the client: sends a request, reads its answer, and tells whether another may follow.
+// One connection of the client: sends a request, reads its answer, and tells whether another request may follow.
 import { closeSync, openSync } from "node:fs";
 import { devNull } from "node:os";
 import type { Socket } from "bun";
@@ -16,15 +16,17 @@ import { ResponseReader } from "./response-reader.ts";
 
 /** The events of a connection, for its pool. */
 export interface ConnectionOwner {
-  /** Ready for another request. The server announced that it keeps it for `announcedMs`. */
+  /**
+   * Called when the connection is ready for another request. The server announced to keep it open for `announcedMs`.
+   */
   free(connection: ClientConnection, announcedMs: number | undefined): void;
-  /** Gone, or useless. Called once. */
+  /** Called once, when the connection is closed or useless. */
   gone(connection: ClientConnection): void;
-  /** The request certainly was not worked on, so it may be sent again on another connection. */
+  /** Called if the server certainly did not process the request, so that it may be sent again on another connection. */
   again(exchange: ClientExchange): void;
 }
 
-/** Methods whose requests may be sent twice (RFC 9110, 9.2.2), of those in use here. */
+/** The methods in use whose requests may be sent twice (RFC 9110, 9.2.2). */
 const repeatable: ReadonlySet<string> = new Set(["GET", "HEAD"]);
 
 export class ClientConnection implements Carrier, IndexedItem, BulkTaker, UploadConnection {
@@ -37,23 +39,23 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
   #socket: Socket<ClientConnection> | undefined;
   #open = false;
   #gone = false;
-  /** Whether an earlier answer was received on it. */
+  /** Whether an earlier answer was received on this connection. */
   #reused = false;
-  /** Bytes of the request that the kernel did not take yet. */
+  /** The bytes of the request that the kernel has not taken yet. */
   #unsent: Uint8Array[] | undefined;
-  /** The part of the request that is sent as it arrives. */
+  /** The part of the request that is sent while it arrives. */
   #upload: RequestUpload | undefined;
   #sentAny = false;
   #receivedAny = false;
   #paused = false;
-  /** Set once much arrived at one time. */
+  /** Set once a large amount arrived at one time. */
   #bulk: BulkInput | undefined;
-  /** The socket was closed while received bytes were still unread. */
+  /** Set if the socket was closed while received bytes were still unread. */
   #closedBehind: { error: Error | undefined } | undefined;
-  /** Bytes are being read. The next deadline is known after that. */
+  /** True while bytes are being read; the next deadline is known afterwards. */
   #reading = false;
 
-  /** Created before the connection is open. `deadline` is for opening it. */
+  /** Created before the connection is open. `deadline` is the time limit for opening it. */
   constructor(owner: ConnectionOwner, exchange: ClientExchange, deadline: number) {
     this.#owner = owner;
     this.deadline = deadline;
@@ -64,23 +66,23 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
     return !(this.#open || this.#gone);
   }
 
-  /** May be written to, as far as is known. */
+  /** Reports whether the connection may be written to, as far as is known. */
   get usable(): boolean {
     return this.#open && !this.#gone && this.#socket?.readyState === 1;
   }
 
-  /** There is a socket, but nothing may be written yet. */
+  /** Called with the socket, before anything may be written. */
   attached(socket: Socket<ClientConnection>): void {
     this.#socket = socket;
     if (this.#gone) socket.terminate();
   }
 
-  /** The server is there and, with TLS, is the right one. */
+  /** Called when the server is connected and, with TLS, its certificate is verified. */
   opened(): void {
     const socket = this.#socket;
     if (!socket || this.#open || this.#gone) return;
     this.#open = true;
-    // The pool keeps the process alive during a request. An unused connection must not.
+    // An unused connection must not keep the process alive; the pool does so during a request.
     socket.unref();
     socket.setNoDelay(true);
     if (this.exchange) this.#send(this.exchange);
@@ -98,7 +100,7 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
   }
 
   received(bytes: Buffer): void {
-    // Bytes that belong to no request would be taken for the answer to the next one.
+    // Bytes without a request would be taken for the answer to the next one, so the connection is closed.
     if (!this.exchange) {
       this.#destroy();
       return;
@@ -131,7 +133,7 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
 
   #read(bytes: Buffer): void {
     const { exchange } = this;
-    // Bytes that belong to no request would be taken for the answer to the next one.
+    // Bytes without a request would be taken for the answer to the next one, so the connection is closed.
     if (!exchange) {
       this.#destroy();
       return;
@@ -142,11 +144,11 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
       const began = this.#reader.answer !== undefined;
       const complete = this.#reader.read(bytes, exchange);
       this.#reading = false;
-      // The taker of the bytes may have cancelled.
+      // The receiver of the bytes may have cancelled the exchange.
       if (this.exchange !== exchange) return;
       if (complete) this.#complete(exchange);
       else if (exchange.flowing) this.#heard(exchange);
-      // The answer has no taker yet: received bytes are held, and the rest stays with its sender.
+      // The answer has no receiver yet: received bytes are buffered, and reading pauses.
       else if (began) this.pause();
       else if (this.#reader.answer) this.deadline = Number.POSITIVE_INFINITY;
     } catch (error) {
@@ -187,16 +189,16 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
   }
 
   sentInPart(error: unknown): void {
-    // For a request passed on from a client, the server sees that it is incomplete and may have an answer.
+    // The body of a forwarded request broke off; the server sees that it is incomplete and may still answer.
     if (this.exchange?.request?.content) this.#fail(error);
   }
 
   sentAll(): void {
-    // In a switched protocol only the end follows.
+    // After a protocol switch only the end of the connection follows.
     if (this.#reader.answer?.head.status === 101 && !this.#unsent) this.#destroy();
   }
 
-  /** The socket is closed, by either side. */
+  /** Called when the socket is closed, by either side. */
   closed(error: Error | undefined): void {
     if (this.#gone) return;
     if (this.#bulk?.waits) {
@@ -219,7 +221,7 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
     }
   }
 
-  /** The deadline has passed. */
+  /** Called when the deadline has passed. */
   expire(): void {
     const { exchange } = this;
     if (!exchange) {
@@ -242,7 +244,7 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
     if (!this.#bulk) return;
     const refusal = this.#bulk.stop(this.exchange?.memoryAccount ?? bufferedBytes.bounded);
     if (!refusal) return;
-    // After all current work on received bytes. Code that continues by then holds nothing.
+    // Runs after all current work on received bytes; by then, continuing code holds no reference to them.
     queueMicrotask(() => {
       if (this.#paused) this.#fail(refusal);
     });
@@ -263,7 +265,7 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
     else this.#destroy();
   }
 
-  /** Ends it with its running exchange. */
+  /** Closes the connection and fails its running exchange. */
   shut(): void {
     this.#fail(this.#fault("closed", "the client was closed"));
   }
@@ -294,7 +296,7 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
     if (upload) this.upload(upload);
   }
 
-  /** The wait for an answer begins once everything was sent, as far as that is visible. */
+  /** The wait for an answer begins once everything was sent, as far as the socket shows. */
   #tookSome(): void {
     const { exchange } = this;
     if (exchange?.request?.content && !this.#reader.answer) this.deadline = monotonicMs() + exchange.firstByteTimeoutMs;
@@ -323,7 +325,7 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
     else exchange.fail(new ClientError("told", faultText, { answerBegan: true }));
   }
 
-  /** Whether the request may be sent again: none of it reached the server, or sending it twice is harmless. */
+  /** Reports whether the request may be sent again: none of it reached the server, or sending it twice is harmless. */
   #mayRepeat(exchange: ClientExchange): boolean {
     if (!this.#reused || this.#receivedAny || exchange.retried || this.#upload) return false;
     return !this.#sentAny || repeatable.has(exchange.method);
@@ -358,7 +360,7 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
 
 function connectProblem(error: unknown): string {
   const code = (error as { code?: unknown } | null)?.code;
-  // Bun reports the same if there is no descriptor for the socket.
+  // Bun also reports ECONNREFUSED if there is no descriptor for the socket.
   if (code === "ECONNREFUSED" && !hasDescriptors()) {
     return "no file descriptor is left for a connection; raise the limit of open files (ulimit -n)";
   }

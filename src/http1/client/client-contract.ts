@@ -1,4 +1,4 @@
-// The contract of an HTTP client, ours or `fetch`.
+// The interface of an HTTP client, our own or `fetch`.
 import type { BodySource } from "../../base/bytes/body-source.ts";
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { Bytes } from "../../base/bytes/byte-span.ts";
@@ -8,9 +8,12 @@ import type { FieldLines } from "../head.ts";
 import type { HeaderFields, HeaderLines } from "../message.ts";
 
 export interface ClientRequest extends RequestContent {
-  /** Path and query, as sent. */
+  /** The path and query, as sent. */
   path: string;
-  /** Besides `host` and the framing fields, which the client sets. Each object is checked once and must not change. */
+  /**
+   * Headers besides `host` and the framing fields, which the client sets. Each object is checked once and must not
+   * change.
+   */
   headers: HeaderFields;
   /** Further headers of this request only. */
   ownHeaders?: HeaderFields;
@@ -27,40 +30,49 @@ export interface PassedRequest extends RequestContent {
 }
 
 export interface PassedParts {
-  /** The bytes of the body as sent, with framing, as they arrive, instead of `body`. Called once the head was sent. */
+  /** Returns the body's bytes with their framing, as they arrive, instead of `body`. Called once the head was sent. */
   upload(): BodySource | undefined;
-  /** The server asks for the body (RFC 9110, 15.2.1). */
+  /** Called when the server asks for the body (RFC 9110, 15.2.1). */
   onContinue(): void;
 }
 
-/** The part of a request outside the fields of its head. */
+/** The content of a request besides the fields of its head. */
 export interface RequestContent {
   method: string;
   /** The field `x-request-id`, which differs for every request. */
   requestId?: string;
-  /** Text is sent as UTF-8. Bytes must not change until the answer is here. */
+  /** The body. Text is sent as UTF-8. Bytes must not change until the answer arrives. */
   body?: string | Bytes;
-  /** Sent instead of `body`, as it arrives. */
+  /** The body sent piece by piece, instead of `body`. */
   content?: SentContent;
-  /** The memory account of answer bytes that arrive during a pause. Without it they are counted and never refused. */
+  /**
+   * The memory account of answer bytes that arrive while reading is paused. Without an account these are counted but
+   * never refused.
+   */
   memoryAccount?: MemoryAccount;
-  /** A trailer, in lower case, by which the server says that it could not finish its answer: a ClientError `told`. */
+  /**
+   * A trailer, in lower case, by which the server reports that it could not finish its answer; the error is then a
+   * ClientError `told`.
+   */
   faultTrailer?: string;
-  /** Only for `pass`. */
+  /** Used by `pass` only. */
   passed?: PassedParts;
 }
 
-/** A body of known length that is not held as a whole. */
+/** A body of known length that is not in memory as a whole. */
 export interface SentContent {
   readonly length: number;
-  /** The whole body from its beginning. Called each time that it is sent. */
+  /** Opens the body at its beginning, each time that it is sent. */
   open(): BodySource;
 }
 
 export interface AnswerTimeouts {
-  /** Wait for the answer's head, from the time it is sent; with `content`, since the server last took some of it. */
+  /**
+   * The longest wait for the answer's head, counted from the end of sending; with `content`, from the last progress of
+   * sending.
+   */
   readonly firstByteTimeoutMs: number;
-  /** Longest silence within the answer's body. */
+  /** The longest silence within the answer's body. */
   readonly idleTimeoutMs: number;
 }
 
@@ -71,29 +83,29 @@ export interface ClientResponse {
 }
 
 export interface PassedResponse extends ClientResponse {
-  /** Trailers of the answer, if any. Known at its end. */
+  /** The trailers of the answer, if any. Known at its end. */
   readonly trailers: FieldLines | undefined;
   /**
-   * After status 101, when `body` is everything that the server says: sends what `source` delivers, and then ends the
-   * connection.
+   * Used after status 101, when `body` is everything that the server sends: sends the bytes of `source`, and then
+   * closes the connection.
    */
   upload(source: BodySource): void;
 }
 
 export interface HttpClient {
   /**
-   * Rejects with a ClientError, or with the reason of the cancellation, which applies until the head is here: from then
-   * on the body is cancelled. Redirects are answers like any other.
+   * Sends a request. Rejects with a ClientError, or with the reason of the cancellation, which applies until the head
+   * arrives: afterwards the body is cancelled. Redirects are answers like any other.
    */
   send(request: ClientRequest, timeouts: AnswerTimeouts, cancellation: Cancellation): MaybePromise<ClientResponse>;
-  /** Ends all running exchanges with a ClientError. Nothing can be sent any more. */
+  /** Fails all running exchanges with a ClientError. Nothing can be sent afterwards. */
   close(): void;
 }
 
 /**
- * `connect`: no connection was made, and nothing was sent. `first_byte_timeout`, `idle_timeout`: see AnswerTimeouts.
- * `broken`: the connection ended before the answer. `told`: the server reported it; the message is its text.
- * `malformed`: the answer is not HTTP. `closed`: the client is closed.
+ * The kind of a failure. `connect`: no connection was made, and nothing was sent. `first_byte_timeout`, `idle_timeout`:
+ * see AnswerTimeouts. `broken`: the connection ended before the answer. `told`: the server reported a failure, and the
+ * message is its text. `malformed`: the answer is not HTTP. `closed`: the client is closed.
  */
 export type ClientFault =
   | "connect"
@@ -123,5 +135,5 @@ export interface ClientErrorDetails {
   cause?: unknown;
 }
 
-/** Turns what broke an exchange off, usually a ClientError, into the error for its owner. */
+/** Converts the error that ended an exchange, usually a ClientError, for the code that started it. */
 export type ClientErrorMap = (fault: unknown) => unknown;

@@ -1,4 +1,4 @@
-// One request of the client on its way: its answer is told, then pushed to its taker.
+// One exchange of the client: delivers the answer's head, then its body.
 
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import { bufferedBytes, type MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
@@ -16,7 +16,7 @@ export interface Carrier {
   resume(): void;
   /** Sends what `source` delivers, in the switched protocol. */
   upload(source: BodySource): void;
-  /** Gives up the exchange, since nobody wants the rest. */
+  /** Gives up the exchange, because its answer is no longer needed. */
   abandon(): void;
 }
 
@@ -25,36 +25,36 @@ const noFields: HeaderLines = { get: () => null, has: () => false, keys: () => [
 /** The exchange is also its response and the response's body, to save objects for each request. */
 export class ClientExchange implements PassedResponse, BodySource {
   readonly response = new Deferred<PassedResponse>();
-  /** Status of the answer, once known. */
+  /** The status of the answer, once known. */
   status = 0;
   headers: HeaderLines = noFields;
   trailers: FieldLines | undefined;
-  /** The head that is sent; see `writeRequest`. */
+  /** The head of the request; see `writeRequest`. */
   readonly head: string;
   readonly method: string;
   readonly idleTimeoutMs: number;
   readonly firstByteTimeoutMs: number;
-  /** Monotonic milliseconds at which the wait for the head ends. */
+  /** The monotonic milliseconds at which the wait for the head ends. */
   readonly answerBy: number;
-  /** The memory account of what arrives before it is taken. */
+  /** The memory account of bytes that arrive before the receiver takes them. */
   readonly memoryAccount: MemoryAccount;
   readonly faultTrailer: string | undefined;
-  /** It was sent a second time already. */
+  /** Whether the request was sent a second time already. */
   retried = false;
   /** The current carrier: a connection, or a place in the queue for one. */
   carrier: Carrier | undefined;
-  /** Released once an answer has begun. */
+  /** Cleared once an answer has begun. */
   #request: RequestContent | undefined;
   readonly #cancellation: Cancellation;
   readonly #errors: ClientErrorMap;
   #sink: BodySink | undefined;
-  /** Bytes that arrived before they were taken. */
+  /** Bytes that arrived before the receiver was set. */
   #waiting: ByteSpan[] | undefined;
-  /** The outcome, if the exchange ended before its answer was taken. */
+  /** The outcome, if the exchange ended before its receiver was set. */
   #outcome: { error?: unknown } | undefined;
   #over = false;
 
-  /** `nowMs`: monotonic. */
+  /** `nowMs` is monotonic. */
   constructor(
     head: string,
     request: RequestContent,
@@ -80,22 +80,22 @@ export class ClientExchange implements PassedResponse, BodySource {
     return this;
   }
 
-  /** The request to send after the head. Undefined once an answer has begun. */
+  /** The request content to send after the head. Undefined once an answer has begun. */
   get request(): RequestContent | undefined {
     return this.#request;
   }
 
-  /** Whether the body has a taker. */
+  /** Reports whether the body has a receiver. */
   get flowing(): boolean {
     return this.#sink !== undefined;
   }
 
-  /** Whether further bytes are useless. */
+  /** Reports whether further bytes are useless. */
   get over(): boolean {
     return this.#over;
   }
 
-  /** The code that made the head knows what it asks for. */
+  /** A forwarded request may switch protocols, because the code that made its head knows whether it asks for that. */
   get maySwitch(): boolean {
     return this.#request?.passed !== undefined;
   }
@@ -159,7 +159,7 @@ export class ClientExchange implements PassedResponse, BodySource {
     this.#sink = sink;
     const waiting = this.#waiting;
     this.#waiting = undefined;
-    // Before anything is delivered, since the taker may pause.
+    // Resumes before anything is delivered, because the receiver may pause again.
     this.carrier?.resume();
     if (waiting) for (const { buffer, start, end } of waiting) this.data(buffer, start, end);
     if (this.#outcome && !this.#over) {
@@ -188,7 +188,7 @@ export class ClientExchange implements PassedResponse, BodySource {
     this.#drop();
   }
 
-  /** Cancelled while its answer is awaited. */
+  /** Called when the exchange is cancelled while its answer is awaited. */
   cancelled(): void {
     if (!this.#request) return;
     this.#over = true;

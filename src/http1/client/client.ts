@@ -1,4 +1,4 @@
-// Our own HTTP/1.1 client for one origin: keeps connections, spreads requests over them, and ends what takes too long.
+// Our own HTTP/1.1 client for one origin: pools connections, distributes requests, and enforces timeouts.
 
 import type { SocketHandler } from "bun";
 import type { Cancellation } from "../../base/cancellation.ts";
@@ -22,27 +22,27 @@ import {
 import { type Carrier, ClientExchange } from "./client-exchange.ts";
 
 export interface Origin {
-  /** Name or address; an IPv6 address without brackets. */
+  /** A name or an address; an IPv6 address without brackets. */
   hostname: string;
   port: number;
   /** The address to connect to, instead of looking up `hostname`. */
   address?: string;
-  /** Left out for no TLS. */
+  /** Absent for no TLS. */
   tls?: OriginTls;
-  /** Path of a Unix domain socket to connect to instead. `hostname` is then only for the Host field. */
+  /** The path of a Unix domain socket to connect to instead. `hostname` is then only for the Host field. */
   unix?: string;
 }
 
 export interface OriginTls {
-  /** The name that the certificate must be for. */
+  /** The name that the certificate must be valid for. */
   serverName: string;
   /** Certificates (PEM) to trust instead of the well-known ones. */
   ca?: string;
 }
 
-/** `unix`: path of a socket to connect to instead. */
+/** `unix` is the path of a socket to connect to instead. */
 export function originOf(url: URL, unix?: string): Origin {
-  // IPv6 addresses stand in brackets in a URL only.
+  // Only a URL writes an IPv6 address in brackets.
   const hostname = url.hostname.replace(/^\[|\]$/g, "");
   const secure = url.protocol === "https:";
   return {
@@ -54,15 +54,15 @@ export function originOf(url: URL, unix?: string): Origin {
 }
 
 export interface Http1ClientOptions {
-  /** Default 10,000. */
+  /** The most connections. Default 10,000. */
   maxConnections?: number;
-  /** Requests that wait for a connection. More are refused. Default 10,000. */
+  /** The most requests that wait for a connection; further ones are refused. Default 10,000. */
   maxWaiting?: number;
-  /** Wait for a connection, including TLS. Default 10,000. */
+  /** The longest wait for a connection, including TLS. Default 10,000. */
   connectTimeoutMs?: number;
-  /** How many milliseconds a connection may be unused if the server does not say. Default 4,000. */
+  /** The milliseconds for which a connection may stay unused if the server does not say. Default 4,000. */
   unusedTimeoutMs?: number;
-  /** Default: the ClientError itself. */
+  /** Converts errors. By default they stay ClientErrors. */
   errors?: ClientErrorMap;
 }
 
@@ -72,14 +72,12 @@ interface CommonHead {
   text: string;
 }
 
-/**
- * Shorter than what common servers allow without saying so (5 s), since a request must not meet a closing connection.
- */
+/** Shorter than the timeout of common servers (5 s), because a request must not meet a closing connection. */
 const defaultUnusedMs = 4_000;
 const maxUnusedMs = longLived.upstreamConnection.idleMs;
 /** Milliseconds by which the server's clock and ours may differ. */
 const unusedMarginMs = 1_000;
-/** One timer watches all deadlines, with this accuracy. */
+/** The interval of the one timer that checks all deadlines. */
 const sweepIntervalMs = 50;
 const noTimeouts: AnswerTimeouts = {
   firstByteTimeoutMs: Number.POSITIVE_INFINITY,
@@ -95,13 +93,13 @@ export class Http1Client implements HttpClient, ConnectionOwner {
   readonly #unusedTimeoutMs: number;
   readonly #errors: ClientErrorMap;
   readonly #connections = new IndexedSet<ClientConnection>();
-  /** The last used one is at the end and is used next, so the others may become idle. */
+  /** Free connections. The last used one is at the end and is used next, so that the others become idle. */
   readonly #free: ClientConnection[] = [];
-  /** Heads as sent, without what differs for every request. */
+  /** Serialized heads, without the parts that differ for every request. */
   readonly #heads = new WeakMap<HeaderFields, CommonHead>();
   readonly #waiting: ClientExchange[] = [];
   #sweeper: ReturnType<typeof setInterval> | undefined;
-  /** Whether the sweeper keeps the process alive. */
+  /** Whether the timer keeps the process alive. */
   #holding = false;
   #closed = false;
 
@@ -116,13 +114,15 @@ export class Http1Client implements HttpClient, ConnectionOwner {
     this.#errors = options.errors ?? ((fault) => fault);
   }
 
-  /** Throws a TypeError if a field or the path has a control character, which is the caller's fault. */
+  /**
+   * Sends a request. Throws a TypeError if a field or the path has a control character, which is the caller's fault.
+   */
   send(request: ClientRequest, timeouts: AnswerTimeouts, cancellation: Cancellation): MaybePromise<ClientResponse> {
     if (cancellation.cancelled) return Promise.reject(cancellation.reason);
     return this.#begin(this.#headOf(request), request, timeouts, cancellation).response;
   }
 
-  /** Like `send`, for a request that came from elsewhere. Both of its ends watch their own deadlines. */
+  /** Sends like `send`, for a request that is forwarded. Both of its ends check their own deadlines. */
   pass(request: PassedRequest, cancellation: Cancellation): MaybePromise<PassedResponse> {
     if (cancellation.cancelled) return Promise.reject(cancellation.reason);
     return this.#begin(request.head, request, noTimeouts, cancellation).response;
@@ -135,7 +135,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
     this.#sweep();
   }
 
-  /** Counts for tests and diagnosis. */
+  /** Returns counts for tests and diagnosis. */
   get counts(): { connections: number; free: number; waiting: number } {
     return { connections: this.#connections.size, free: this.#free.length, waiting: this.#waiting.length };
   }
@@ -190,7 +190,10 @@ export class Http1Client implements HttpClient, ConnectionOwner {
     else this.#wait(exchange);
   }
 
-  /** The sweeper may be late: if the process was busy or stopped, the server may have closed meanwhile. */
+  /**
+   * Checks the time itself, because the timer may be late: if the process was busy or stopped, the server may have
+   * closed the connection.
+   */
   #serves(connection: ClientConnection, nowMs: number): boolean {
     if (connection.usable && connection.deadline > nowMs) return true;
     connection.shut();
@@ -223,7 +226,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
     const deadline = Math.min(exchange.answerBy, monotonicMs() + this.#connectTimeoutMs);
     const connection = new ClientConnection(this, exchange, deadline);
     this.#connections.add(connection);
-    // A running sweep does not reach it any more.
+    // The running timer was started without keeping the process alive.
     if (!this.#holding) this.#hold();
     const common = {
       data: connection,
@@ -247,7 +250,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
 
   #headOf(request: ClientRequest): string {
     const { requestId, ownHeaders } = request;
-    // The id is checked like the headers below.
+    // The id is checked like the other headers.
     if (requestId !== undefined && !/^[!-~]+$/.test(requestId)) throw new TypeError("the request id cannot be sent");
     const common = this.#commonHeadOf(request);
     return ownHeaders ? common + fieldLines(ownHeaders) : common;
@@ -274,7 +277,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
 
   #sweep(): void {
     const now = monotonicMs();
-    // A request that is sent meanwhile, because another one failed, holds it again.
+    // A request that is sent during the sweep, because another one failed, sets the flag again.
     this.#holding = false;
     let busy = false;
     for (const connection of this.#connections) {
@@ -283,7 +286,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
     }
     for (const exchange of this.#waiting.filter((each) => each.answerBy <= now)) {
       const index = this.#waiting.indexOf(exchange);
-      // Gone because the end of another made its owner act.
+      // The connection is already gone, because another one's end made its owner close it.
       if (index < 0) continue;
       this.#waiting.splice(index, 1);
       exchange.fail(new ClientError("first_byte_timeout", "no connection became free in time"));
@@ -303,8 +306,8 @@ function isUnreachable(error: unknown): boolean {
 }
 
 /**
- * Looks the name up again and tries its first address. Bun keeps an address for 30 s even if connections to it fail, so
- * a server that moved would be unreachable for that time.
+ * Looks the name up again and tries its first address. Bun caches an address for 30 s even if connections to it fail,
+ * so a server that moved would be unreachable for that time.
  */
 async function openAnew(
   hostname: string,

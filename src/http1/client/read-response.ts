@@ -3,17 +3,17 @@ import { keepsAlive, type ResponseFraming, responseFraming } from "../framing.ts
 import type { ResponseHead } from "../head.ts";
 import type { ReadHead } from "../server/known-head.ts";
 
-/** Values instead of the length of a body. */
+/** The values of `bodyLength` that stand for other framings. */
 export const inChunks = -1;
 export const untilClosed = -2;
 
 export class ReadResponse implements ReadHead<ReadResponse> {
   readonly head: ResponseHead;
-  /** Bytes of the body, or one of the values above. 0 without a body. */
+  /** The length of the body, or one of the values above. 0 without a body. */
   readonly bodyLength: number;
-  /** Whether the server said that another answer may follow. */
+  /** Whether the server allows another request on the connection. */
   readonly keepsConnection: boolean;
-  /** How many milliseconds the server keeps an unused connection, if it says so. */
+  /** The milliseconds for which the server keeps an unused connection open, if announced. */
   readonly announcedMs: number | undefined;
 
   constructor(head: ResponseHead, bodyLength: number, keepsConnection: boolean, announcedMs: number | undefined) {
@@ -34,7 +34,7 @@ export class ReadResponse implements ReadHead<ReadResponse> {
   }
 }
 
-/** `head`: of a final answer; `method`: of the request. Throws a HeadError. */
+/** Interprets the `head` of a final answer to a request with `method`. Throws a HeadError. */
 export function readResponse(head: ResponseHead, method: string): ReadResponse {
   const framing = responseFraming(head, method);
   const isClosed = framing.kind === "close";
@@ -47,12 +47,12 @@ function bodyLengthOf(framing: ResponseFraming): number {
   return framing.kind === "close" ? untilClosed : 0;
 }
 
-/** Whether the body is as its head says, whatever the request was (RFC 9112, 6.3). */
+/** Reports whether the body's length follows from its head alone, whatever the request was (RFC 9112, 6.3). */
 export function hasKnownEnd({ head }: ReadResponse): boolean {
   return head.status !== 204 && head.status !== 304;
 }
 
-/** The timeout of `timeout=5, max=100`, in milliseconds. */
+/** Returns the timeout of `timeout=5, max=100`, in milliseconds. */
 function announcedMs({ headers }: ResponseHead): number | undefined {
   const keepAlive = headers.get("keep-alive");
   const seconds = keepAlive && /(?:^|[\s,;])timeout\s*=\s*"?(\d{1,9})/i.exec(keepAlive)?.[1];

@@ -1,32 +1,38 @@
-// Writes a request, head and body, with one call, through a buffer that is reused for the next.
+// Writes a request, head and body, in one call, through a reused buffer.
 import type { Socket } from "bun";
 import { ByteSpan, type Bytes } from "../../base/bytes/byte-span.ts";
 import { putDigits } from "../../base/bytes/put-digits.ts";
 import type { ClientRequest } from "./client-contract.ts";
 
-/** Larger than nearly every request. */
+/** A reused buffer that is larger than nearly every request. */
 const scratch = Buffer.allocUnsafeSlow(64 * 1024);
-/** The beginning of the scratch buffer, up to the body's length: the next request usually differs only in its id. */
+/**
+ * The head that the scratch buffer still holds, up to the body's length: the next request usually differs only in its
+ * id.
+ */
 const kept = { head: "", idLength: -1 };
 const [carriageReturn, lineFeed] = [0x0d, 0x0a];
-/** More than the fields that are written here, except the request id. */
+/** An upper bound for the length of the fields that are written here, except the request id. */
 const ownFieldsRoom = 128;
 
 export type RequestParts = Pick<ClientRequest, "requestId" | "body" | "content">;
 
-/** `sent` is what the kernel took (-1 if the socket is closed), `unsent` the rest, which the caller must send. */
+/**
+ * The result of a partial write: `sent` is what the kernel took (-1 if the socket is closed), and the caller must send
+ * `unsent`.
+ */
 export interface WrittenInPart {
   sent: number;
   unsent: Uint8Array[];
 }
 
 /**
- * `head` is the request line and the fields that many requests share, in ASCII, as is the request's id. Undefined if
- * the kernel took everything.
+ * Writes a request. `head` is the request line and the fields that many requests share; both it and the request's id
+ * are ASCII. Returns undefined if the kernel took everything.
  */
 export function writeRequest(socket: Socket<unknown>, head: string, parts: RequestParts): WrittenInPart | undefined {
   const { requestId, body, content } = parts;
-  // At most three bytes of UTF-8 for each unit of a string.
+  // UTF-8 needs at most three bytes for each unit of a string.
   const bodyRoom = typeof body === "string" ? body.length * 3 : (body?.length ?? 0);
   if (body !== undefined && head.length + ownFieldsRoom + bodyRoom > scratch.byteLength) {
     return writeLarge(socket, head, parts, typeof body === "string" ? ByteSpan.of(body) : body);
@@ -49,7 +55,7 @@ export function writeRequest(socket: Socket<unknown>, head: string, parts: Reque
   };
 }
 
-/** A body of megabytes is not copied, neither to follow its head nor to be kept until the server takes it. */
+/** Writes a body of megabytes without copying it. */
 function writeLarge(
   socket: Socket<unknown>,
   head: string,
@@ -59,7 +65,7 @@ function writeLarge(
   const headRoom = head.length + (requestId?.length ?? 0) + ownFieldsRoom;
   const buffer = headRoom <= scratch.byteLength ? scratch : Buffer.allocUnsafe(headRoom);
   let length = putHead(buffer, head, requestId, body.length);
-  // Sends as much of the body along as there is room for.
+  // Fills the buffer after the head with the beginning of the body.
   const rest = body.pieces;
   for (let piece = rest[0]; piece && length < buffer.byteLength; piece = rest[0]) {
     const part = piece.subarray(0, buffer.byteLength - length);
@@ -71,12 +77,12 @@ function writeLarge(
   const first = socket.write(buffer, 0, length);
   if (first < length)
     return { sent: first, unsent: [Buffer.from(buffer.subarray(Math.max(0, first), length)), ...rest] };
-  // Closed between the two writes: its event reports the end, and some of the request was sent.
+  // If the socket closed between the two writes, its event reports the end, and part of the request was sent.
   const more = writePieces(socket, rest);
   return rest.length === 0 ? undefined : { sent: length + more, unsent: rest };
 }
 
-/** Removes from `pieces` what the kernel took, and returns the number of those bytes. */
+/** Removes the bytes that the kernel took from `pieces`, and returns their number. */
 export function writePieces(socket: Socket<unknown>, pieces: Uint8Array[]): number {
   let sent = 0;
   for (let piece = pieces[0]; piece; piece = pieces[0]) {
@@ -118,7 +124,7 @@ function putHead(buffer: Buffer, head: string, requestId: string | undefined, bo
     buffer[at++] = carriageReturn;
     buffer[at++] = lineFeed;
   } else {
-    // The head is overwritten here, so it is no longer kept.
+    // The head is overwritten here, so it cannot be reused.
     kept.head = "";
   }
   buffer[at++] = carriageReturn;

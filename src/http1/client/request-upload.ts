@@ -1,14 +1,17 @@
-// What a request sends after its head as it arrives: its body, or all that its client says after a protocol switch.
+// Sends the part of a request that arrives after its head: its body, or the client's bytes after a protocol switch.
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 
 /** The members of its connection that an upload needs. */
 export interface UploadConnection {
-  /** Returns whether the kernel took all bytes. The rest is kept, and `drained` is called once it is gone. */
+  /**
+   * Sends bytes and returns whether the kernel took all of them. The rest is kept, and `drained` is called once it is
+   * sent.
+   */
   sendMore(bytes: Buffer): boolean;
-  /** No more bytes follow. */
+  /** Called when no more bytes follow. */
   sentAll(): void;
-  /** The rest will not arrive. */
+  /** Called if the rest will not arrive. */
   sentInPart(error: unknown): void;
 }
 
@@ -43,7 +46,7 @@ export class RequestUpload implements BodySink {
     this.#connection.sentInPart(error);
   }
 
-  /** Nobody takes the rest. */
+  /** Called when the rest is no longer needed. */
   cancel(): void {
     this.#source.cancel();
   }

@@ -5,18 +5,18 @@ import { HeadMemory, SharedHeads } from "../server/known-head.ts";
 import { hasKnownEnd, inChunks, ReadResponse, readResponse, untilClosed } from "./read-response.ts";
 
 export interface ResponseTaker {
-  /** Method of the request that is answered. */
+  /** The method of the answered request. */
   readonly method: string;
   answered(head: ResponseHead): void;
-  /** Whether it asked for another protocol, whose bytes are delivered as a body. */
+  /** Whether the request asked for another protocol, whose bytes are delivered as a body. */
   readonly maySwitch?: boolean;
-  /** The server asks for the body of the request. */
+  /** Called when the server asks for the body of the request. */
   continued?(): void;
-  /** The body's bytes of one read: `bytes` from `start` to `end`. */
+  /** Receives the body's bytes of one read: `bytes` from `start` to `end`. */
   data(bytes: Buffer, start: number, end: number): void;
 }
 
-/** The end of a head as bytes, since each search would convert a text. */
+/** The end of a head as bytes, because each search would convert a string. */
 const emptyLine = Buffer.from("\r\n\r\n");
 /** The most bytes of an answer's heads, including interim ones. */
 const maxHeadBytes = 64 * 1024;
@@ -27,35 +27,38 @@ export class ResponseReader implements ChunkTaker {
   answer: ReadResponse | undefined;
   /** Whether bytes arrived after the end of the answer. */
   overrun = false;
-  /** The beginning of an incomplete head. The buffer may have room after it. */
+  /** The received part of an incomplete head. The buffer may have free space at its end. */
   #partial: Buffer | undefined;
   #partialLength = 0;
   #headBytes = 0;
   readonly #heads = new HeadMemory(sharedHeads, maxHeadBytes);
-  /** Missing bytes of a body of known length. */
+  /** The missing bytes of a body of known length. */
   #remaining = 0;
-  /** Decodes everything except single whole chunks, such as the last chunk, which has no data. Created when needed. */
+  /**
+   * Decodes everything except whole chunks in one read, for example the last chunk, which has no data. Created when
+   * needed.
+   */
   #chunks: ChunkedDecoder | undefined;
-  /** The body comes in chunks, and the next byte is the first one of a chunk. */
+  /** True if the body is chunked and the next byte is the first one of a chunk. */
   #betweenChunks = false;
-  /** Place of the chunked body in the current bytes. */
+  /** The offset in the current bytes to which the body's data is moved. */
   #start = 0;
   #end = 0;
 
-  /** The end of the connection is the end of the answer. */
+  /** Reports whether the end of the connection is the end of the answer. */
   get endsWithConnection(): boolean {
     return this.answer?.bodyLength === untilClosed;
   }
 
-  /** The trailers of a complete answer, if any. */
+  /** Returns the trailers of a complete answer, if any. */
   get trailers(): FieldLines | undefined {
     return this.#chunks?.trailers;
   }
 
   /**
-   * Returns true if the answer is complete and the next bytes belong to another. Throws a HeadError; bytes before the
-   * fault were delivered. The reader owns the bytes from here on, and moves the pieces of a chunked body together in
-   * them.
+   * Reads bytes. Returns true if the answer is complete and the next bytes belong to another. Throws a HeadError; bytes
+   * before the fault were delivered. The reader owns the bytes afterwards, and joins the pieces of a chunked body in
+   * place.
    */
   read(bytes: Buffer, taker: ResponseTaker): boolean {
     if (this.answer) return this.#readBody(bytes, 0, taker);
@@ -69,7 +72,7 @@ export class ResponseReader implements ChunkTaker {
     this.#headBytes = 0;
   }
 
-  /** Whether part of a head is here. */
+  /** Reports whether part of a head has arrived. */
   get #isBegun(): boolean {
     return this.#partial !== undefined || this.#headBytes > 0;
   }
@@ -77,7 +80,7 @@ export class ResponseReader implements ChunkTaker {
   #readHead(chunk: Buffer, taker: ResponseTaker): boolean {
     const bytes = this.#joined(chunk);
     let start = 0;
-    // The bytes searched before contain no end of a head, but perhaps the beginning of one.
+    // The bytes searched before may end with the beginning of the empty line.
     let from = Math.max(0, bytes.byteLength - chunk.byteLength - 3);
     for (;;) {
       const end = bytes.indexOf(emptyLine, from);
@@ -107,13 +110,13 @@ export class ResponseReader implements ChunkTaker {
     }
   }
 
-  /** The chunk with the earlier bytes of the head. */
+  /** Returns the chunk joined with the earlier bytes of the head. */
   #joined(chunk: Buffer): Buffer {
     const partial = this.#partial;
     if (!partial) return chunk;
     const length = this.#partialLength + chunk.byteLength;
     let whole = partial;
-    // Doubled, so that a head that arrives byte by byte costs only in proportion to its length.
+    // The buffer doubles, so that a head that arrives byte by byte costs only in proportion to its length.
     if (length > partial.byteLength) {
       whole = Buffer.allocUnsafeSlow(2 * length);
       partial.copy(whole, 0, 0, this.#partialLength);
@@ -175,7 +178,7 @@ export class ResponseReader implements ChunkTaker {
     return complete;
   }
 
-  /** Called by the decoder of its chunks. */
+  /** Called by the chunk decoder with decoded bytes. */
   chunkData(bytes: Buffer, start: number, end: number): void {
     if (this.#end === this.#start) {
       this.#start = start;

@@ -1,4 +1,4 @@
-// A request body in several pieces: a small window of it until it is requested, then all of it.
+// A request body in several pieces: buffers a small window of it until it is requested, then all of it.
 import type { BodySink } from "../../base/bytes/body-source.ts";
 import { ByteSpan, noBytes } from "../../base/bytes/byte-span.ts";
 import { freeBytes } from "../../base/bytes/free-bytes.ts";
@@ -20,23 +20,23 @@ export interface BodyHolder {
 
 export class ConnectionBody implements ChunkTaker {
   readonly #windowBytes: number;
-  /** Undefined if the length was declared. */
+  /** The chunk decoder; undefined if the length was declared. */
   readonly #decoder: ChunkedDecoder | undefined;
   /** The missing bytes of a declared length. */
   #remaining: number;
   #held: ByteSpan = noBytes;
   /** A chunked body as it arrived, until it is requested, for a taker that passes it on with its framing. */
   #raw: ByteSpan[] | undefined;
-  /** Receives the raw bytes as they arrive; they are not held here. */
+  /** Receives the raw bytes as they arrive, which are then not buffered. */
   #sink: BodySink | undefined;
-  /** The same, without the framing. */
+  /** Receives the content as it arrives, without framing. */
   #reader: BodySink | undefined;
   #flowedBytes = 0;
   #isStopped = false;
-  /** The size of the buffer, if it is ours. */
+  /** The capacity of the buffer, if this object owns it. */
   #room = 0;
   #memoryAccount: BodyHolder | undefined;
-  /** Bytes that its memory account knows of. */
+  /** The bytes that are counted in the memory account. */
   #countedBytes = 0;
   #receivedBytes = 0;
   #complete = false;
@@ -45,7 +45,7 @@ export class ConnectionBody implements ChunkTaker {
   #resolve: ((bytes: ByteSpan) => void) | undefined;
   #reject: ((error: RequestBodyError | GatewayError) => void) | undefined;
 
-  /** `length`: as declared, undefined for chunks. */
+  /** `length` is the declared length; undefined for chunks. */
   constructor(length: number | undefined, windowBytes: number) {
     this.#remaining = length ?? 0;
     this.#decoder = length === undefined ? new ChunkedDecoder() : undefined;
@@ -57,43 +57,43 @@ export class ConnectionBody implements ChunkTaker {
     return this.#complete;
   }
 
-  /** Whether no pushed bytes are referenced any more: they are in our buffer, or the taker has copied them. */
+  /** Reports whether the pushed bytes may be reused: this object or the receiver has copied them. */
   get isCopied(): boolean {
     return this.#reader !== undefined || (this.#room > 0 && this.#raw === undefined && this.#sink === undefined);
   }
 
-  /** Whether a reader waits for the rest. */
+  /** Reports whether a reader waits for the rest. */
   get awaited(): boolean {
     return this.#resolve !== undefined || this.isFlowing;
   }
 
-  /** Whether it is passed on as it arrives and not held here. */
+  /** Reports whether the body is forwarded as it arrives instead of being buffered. */
   get isFlowing(): boolean {
     return this.#reader !== undefined && !this.#complete;
   }
 
-  /** Whether its taker asked for a pause. */
+  /** Reports whether the receiver asked for a pause. */
   get isStopped(): boolean {
     return this.#isStopped;
   }
 
-  /** Whether no more of it should be read from the connection for now. */
+  /** Reports whether reading from the connection should stop for now. */
   get full(): boolean {
     if (this.#fault !== undefined || this.#isStopped) return true;
     return !this.awaited && this.#heldBytes > this.#windowBytes;
   }
 
-  /** The bytes on no account, since nobody has requested the body yet. */
+  /** Returns the buffered bytes that no account counts, because the body was not requested yet. */
   get unaskedBytes(): number {
     return this.#memoryAccount ? 0 : this.#heldBytes;
   }
 
-  /** Framing included. */
+  /** Returns the number of received bytes, with framing. */
   get receivedBytes(): number {
     return this.#receivedBytes;
   }
 
-  /** Takes the bytes of the body from `offset` on, and returns the offset after it. */
+  /** Takes the bytes of the body from `offset` on, and returns the offset after them. */
   push(bytes: Buffer, offset: number): number {
     if (this.#fault) return bytes.length;
     let end: number;
@@ -122,12 +122,12 @@ export class ConnectionBody implements ChunkTaker {
     return end;
   }
 
-  /** Called by the decoder of its chunks. */
+  /** Called by the chunk decoder with decoded bytes. */
   chunkData(bytes: Buffer, start: number, end: number): void {
     this.#append(new ByteSpan(bytes, start, end));
   }
 
-  /** Passes the whole body to `sink` as it arrives, framing included, instead of reading it. Call it once. */
+  /** Forwards the whole body to `sink` as it arrives, with framing, instead of reading it. Call it once. */
   passTo(sink: BodySink): void {
     const came = this.#raw ?? [this.#held];
     this.#letGo();
@@ -139,7 +139,7 @@ export class ConnectionBody implements ChunkTaker {
   }
 
   /**
-   * Passes the content to `reader` as it arrives, instead of reading it. Bytes are lent until `data` returns. Fails
+   * Forwards the content to `reader` as it arrives, instead of reading it. Bytes are valid until `data` returns. Fails
    * with a RequestBodyError, also beyond `maxBytes`. Call it once.
    */
   flowTo(reader: BodySink, maxBytes: number): void {
@@ -158,13 +158,16 @@ export class ConnectionBody implements ChunkTaker {
     if (this.#complete && !this.#fault) this.#endSoon();
   }
 
-  /** After the current work on the received bytes, since an immediate answer would end the request within it. */
+  /**
+   * Ends the body after the current work on the received bytes, because an immediate answer would end the request
+   * within that work.
+   */
   #endSoon(): void {
     const reader = this.#reader;
     if (reader) queueMicrotask(() => reader.end());
   }
 
-  /** While it is passed on: the connection reads no more of it until `go`. */
+  /** Pauses a forwarded body: the connection reads no more of it until `go`. */
   stop(): void {
     this.#isStopped = true;
   }
@@ -173,13 +176,16 @@ export class ConnectionBody implements ChunkTaker {
     this.#isStopped = false;
   }
 
-  /** From now on `memoryAccount` counts the held bytes. */
+  /** Sets the memory account that counts the buffered bytes from now on. */
   heldBy(memoryAccount: BodyHolder): void {
     this.#memoryAccount = memoryAccount;
     this.#count(this.#room > 0 ? this.#room : this.#held.length);
   }
 
-  /** Throws, or rejects with, a RequestBodyError or the refusal of its memory account. Call it once. */
+  /**
+   * Reads the whole body. Throws, or rejects with, a RequestBodyError or the refusal of its memory account. Call it
+   * once.
+   */
   read(maxBytes: number): ByteSpan | Promise<ByteSpan> {
     this.#raw = undefined;
     if (this.#fault) throw this.#fault;
@@ -199,7 +205,7 @@ export class ConnectionBody implements ChunkTaker {
     if (!this.#complete) this.#fail(new RequestBodyError(fault, message));
   }
 
-  /** A declared length without room for it is refused before more is read. */
+  /** Refuses a declared length that exceeds the memory account before more is read. */
   #refuseEarly(): void {
     const memoryAccount = this.#memoryAccount;
     // The allocated buffer may already have room for the rest.
@@ -233,7 +239,10 @@ export class ConnectionBody implements ChunkTaker {
     this.#reader?.fail(error);
   }
 
-  /** A chunked body that nobody requested is also kept raw, which is seldom much more than its content. */
+  /**
+   * Returns the buffered bytes, including a raw copy of a chunked body that was not requested yet, which is seldom much
+   * longer than its content.
+   */
   get #heldBytes(): number {
     return this.#raw ? this.#receivedBytes : this.#held.length;
   }
@@ -271,7 +280,7 @@ export class ConnectionBody implements ChunkTaker {
       return;
     }
     if (this.#held.length === 0) {
-      // The only piece needs no copy, and we must not write after it.
+      // A single piece needs no copy, and nothing is written after it.
       this.#held = piece;
       this.#count(length);
       return;
@@ -283,9 +292,9 @@ export class ConnectionBody implements ChunkTaker {
   }
 
   /**
-   * Returns a larger buffer that begins with the held bytes. A declared length is trusted once part of it has arrived:
-   * memory grows with the arrived bytes, and repeated copies are memory too until they are collected. Undefined if the
-   * memory account may hold no more.
+   * Returns a larger buffer that begins with the buffered bytes. A declared length is trusted once part of it has
+   * arrived, because memory grows only with arrived bytes, and repeated copies also use memory until they are
+   * collected. Undefined if the memory account is full.
    */
   #grown(length: number): Buffer | undefined {
     const doubled = Math.min(Math.max(length, 2 * this.#held.length, minGrowthBytes), this.#maxBytes);
@@ -296,18 +305,18 @@ export class ConnectionBody implements ChunkTaker {
     if (this.#fault) return undefined;
     const buffer = Buffer.allocUnsafeSlow(room);
     this.#held.copyTo(buffer, 0);
-    // The read of the socket needs the first piece of a declared length no more.
+    // The first piece of a declared length was copied and can be freed.
     if (this.#room > 0 || !this.#decoder) freeBytes(this.#held.buffer);
     this.#room = room;
     return buffer;
   }
 
-  /** Frees the buffer if it is ours. */
+  /** Frees the buffer if this object owns it. */
   #freeOwn(): void {
     if (this.#room > 0) freeBytes(this.#held.buffer);
   }
 
-  /** Returns the received bytes. We must not free their buffer any more. */
+  /** Returns the received bytes and gives up the ownership of their buffer. */
   #letGo(): ByteSpan {
     this.#room = 0;
     return this.#take();

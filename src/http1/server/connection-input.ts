@@ -1,5 +1,4 @@
-// The bytes of a connection that belong to no request yet: reads requests from them, and refuses early what cannot
-// become one.
+// The received bytes of a connection that belong to no request yet: parses requests, and refuses invalid ones early.
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { HeadError, isTokenByte } from "../head.ts";
 import { maxPeerLineLength, noPeerLine, readPeerLine } from "../peer-line.ts";
@@ -11,20 +10,20 @@ import type { Http1Limits } from "./server-limits.ts";
 const sharedHeads = new SharedHeads<ReadRequest>();
 
 export class ConnectionInput {
-  /** The body of the last request: undefined if none, bytes if it is complete. */
+  /** The body of the last request: undefined if none, bytes if complete. */
   body: ByteSpan | ConnectionBody | undefined;
   /** The peer from the line before the next request, if there is such a line and it has arrived. */
   peer: string | undefined;
   readonly #limits: Http1Limits;
   readonly #reportsPeers: boolean;
   #bytes: Buffer | undefined;
-  /** Our own buffer, in which several pieces were joined. */
+  /** An owned buffer, in which several pieces were joined. */
   #own: Buffer | undefined;
-  /** The bytes that were searched for the end of a head. */
+  /** The number of bytes that were searched for the end of a head. */
   #searchedBytes = 0;
   readonly #heads: HeadMemory<ReadRequest>;
 
-  /** `reportsPeers`: a line before each request names its peer. */
+  /** If `reportsPeers`, a line before each request names its peer. */
   constructor(limits: Http1Limits, reportsPeers = false) {
     this.#limits = limits;
     this.#reportsPeers = reportsPeers;
@@ -35,7 +34,7 @@ export class ConnectionInput {
     return this.#bytes === undefined ? 0 : this.#bytes.length;
   }
 
-  /** Whether part of a head was read and the rest is awaited. */
+  /** Reports whether part of a head has arrived and the rest is awaited. */
   get partial(): boolean {
     return this.#searchedBytes > 0;
   }
@@ -46,8 +45,8 @@ export class ConnectionInput {
   }
 
   /**
-   * Appends to the held bytes if there is room, or else in a buffer of twice the size, so that single bytes are not
-   * copied for each. Bytes returned earlier are before that and do not change.
+   * Appends to the buffer, or to a new one of twice the size, so that single bytes do not cause a copy each. Bytes
+   * returned earlier stand before these and do not change.
    */
   #joined(held: Buffer, more: Buffer): Buffer {
     const own = this.#own;
@@ -88,12 +87,12 @@ export class ConnectionInput {
       this.#takeBody(bytes, this.#heads.bodyStart, known.bodyLength);
       return known;
     }
-    // An empty line before a request is allowed, as RFC 9112, 2.2 requires.
+    // RFC 9112, 2.2, requires servers to ignore an empty line before a request.
     const start = bytes[0] === carriageReturn && bytes[1] === lineFeed ? 2 : 0;
     const end = findHeadEnd(bytes, start, this.#searchedBytes, this.#limits);
     if (end < 0) {
       this.#searchedBytes = bytes.length;
-      // The buffer may be many times as long as this slice and should not be kept until the head ends.
+      // The underlying buffer may be many times as long as this slice, so the slice is copied.
       if (bytes.buffer.byteLength > Math.max(2 * bytes.length, this.#limits.windowBytes)) {
         this.#bytes = Buffer.allocUnsafeSlow(bytes.length);
         bytes.copy(this.#bytes);
@@ -156,13 +155,13 @@ function findHeadEnd(bytes: Buffer, start: number, searched: number, limits: Htt
   return end;
 }
 
-/** `length` of the head, as far as it has arrived. */
+/** Checks the length of the head, as far as it has arrived. */
 function checkLength(
   bytes: Buffer,
   { start, length, searched }: { start: number; length: number; searched: number },
   limits: Http1Limits,
 ): void {
-  // The line ended after more than its limit was searched before.
+  // The line ends beyond its limit only if more than the limit was searched before.
   if (searched - start <= limits.requestLineBytes) {
     const line = bytes.indexOf(lineEnd, start);
     if (line < 0 || line - start > limits.requestLineBytes) {
@@ -174,7 +173,10 @@ function checkLength(
   }
 }
 
-/** Otherwise a TLS hello, or lines that end in LF only, would be awaited until the deadline. */
+/**
+ * Refuses bytes that cannot become a head: a TLS hello, or lines that end in LF only, would otherwise be awaited until
+ * the deadline.
+ */
 function checkPartial(bytes: Buffer, start: number, searched: number): void {
   const first = bytes[start];
   const begun = first !== undefined && !(start === 0 && first === carriageReturn && bytes.length === 1);

@@ -1,4 +1,4 @@
-// Bytes sent to a socket that the kernel has no room for yet.
+// Buffers bytes for a socket whose kernel buffer is full.
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import { isReused } from "./outgoing.ts";
@@ -28,18 +28,18 @@ export class ConnectionOutput {
     return this.#unsentBytes;
   }
 
-  /** Returns whether the kernel took all bytes. A copy of the rest is kept until `flush`. */
+  /** Writes bytes and returns whether the kernel took all. A copy of the rest is kept until `flush`. */
   writeCopied(bytes: Buffer): boolean {
     const taken = this.#unsent ? 0 : this.#socket.write(bytes, 0, bytes.length);
-    // A closed socket never takes anything.
+    // A closed socket never takes any bytes, so nothing is kept.
     if (taken < 0 || taken === bytes.length) return true;
     this.#append(Buffer.from(bytes.subarray(taken)));
     return false;
   }
 
   /**
-   * Keeps what the kernel did not take for `flush`, after what is kept already. Returns a refusal if its memory account
-   * may hold no more.
+   * Keeps bytes that the kernel did not take for `flush`, after those kept before. Returns a refusal if the memory
+   * account is full.
    */
   keep(bytes: Buffer, start: number, end: number): GatewayError | undefined {
     const rest = bytes.subarray(start, end);
@@ -55,7 +55,7 @@ export class ConnectionOutput {
     return undefined;
   }
 
-  /** Returns how many bytes the client took. */
+  /** Writes kept bytes and returns how many the kernel took. */
   flush(): number {
     let total = 0;
     while (this.#unsent) {

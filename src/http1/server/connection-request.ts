@@ -1,4 +1,5 @@
-// One request of a connection, as the rest of the program sees it. Once answered, it no longer affects the connection.
+// One request of a connection, as the rest of the program sees it. Once answered, the request no longer affects the
+// connection.
 import { type BodySink, type BodySource, bodyOf } from "../../base/bytes/body-source.ts";
 import { bufferedBytes, lastingRefusal, type MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { ByteSpan, noBytes } from "../../base/bytes/byte-span.ts";
@@ -11,10 +12,10 @@ import { type BodyHolder, ConnectionBody, tooLarge } from "./connection-body.ts"
 /** The members of its connection that a request needs. */
 export interface RequestConnection {
   readonly peer: string;
-  /** The rest of the body is awaited from now on. */
+  /** Called when the rest of the body is awaited from now on. */
   awaitBody(): void;
   sendContinue(): void;
-  /** Called when the decision to read more of the body may have changed. */
+  /** Called when reading of the body may have to stop or continue. */
   regulate(): void;
 }
 
@@ -28,15 +29,15 @@ export class ConnectionRequest implements PassableRequest, BodyHolder {
   readonly #connection: RequestConnection;
   readonly expectsContinue: boolean;
   #body: ByteSpan | ConnectionBody | undefined;
-  /** The body that is passed on as it arrives. */
+  /** The body that is forwarded as it arrives. */
   #passed: ConnectionBody | undefined;
   #asked = false;
   #bodyRead: boolean;
-  /** Counted until the request is over, since the body may be needed again. */
+  /** The bytes counted until the request is over, because the body may be needed again. */
   #bufferedBytes = 0;
   /**
-   * The account that took the bytes. `memoryAccount` may be another by now, and bytes returned to the wrong account
-   * would be lost for ever.
+   * The account that counts the bytes. `memoryAccount` may have changed since, and bytes returned to the wrong account
+   * would be lost forever.
    */
   #bodyHolder: MemoryAccount | undefined;
   #clientGone: Cancellation | undefined;
@@ -45,7 +46,7 @@ export class ConnectionRequest implements PassableRequest, BodyHolder {
   #isOver = false;
   #over: OverListener | undefined;
 
-  /** `body`: undefined if none, bytes if it is complete. */
+  /** `body` is undefined if there is none, and bytes if complete. */
   constructor(
     connection: RequestConnection,
     head: RequestHead,
@@ -131,7 +132,7 @@ export class ConnectionRequest implements PassableRequest, BodyHolder {
     else this.#over = listener;
   }
 
-  /** The request was answered, or the client left, or the connection was handed over. */
+  /** Called when the request was answered, the client left, or the connection was handed over. */
   over(): void {
     if (this.#bufferedBytes > 0) this.hold(-this.#bufferedBytes);
     this.#isOver = true;
@@ -139,7 +140,7 @@ export class ConnectionRequest implements PassableRequest, BodyHolder {
   }
 
   hold(bytes: number): GatewayError | undefined {
-    // All bytes were returned, and nobody waits for more.
+    // All bytes were returned already, so further bytes are refused.
     if (this.#isOver) return bytes > 0 ? new GatewayError("service_unavailable", "The request is over.") : undefined;
     const memoryAccount = this.#bodyHolder ?? this.memoryAccount;
     if (bytes < 0) {
@@ -175,7 +176,7 @@ export class ConnectionRequest implements PassableRequest, BodyHolder {
       this.#bodyRead = true;
       return bytes;
     }
-    // A body that has begun to arrive needs no permission (RFC 9110, 10.1.1).
+    // A client that has begun to send the body needs no 100 Continue (RFC 9110, 10.1.1).
     if (this.expectsContinue && body.receivedBytes === 0) this.#connection.sendContinue();
     this.#connection.awaitBody();
     return bytes.then((all) => {
@@ -209,13 +210,13 @@ class PassedBody implements BodySource {
     this.connection.regulate();
   }
 
-  /** The answer precedes the body and ends the connection. */
+  /** The answer was sent before the body was read, so it ends the connection. */
   cancel(): void {
     this.pause();
   }
 }
 
-/** The content of the body only. The connection watches how fast it arrives. */
+/** Delivers the content of the body without framing. The connection enforces its minimum speed. */
 class FlowedBody extends PassedBody {
   readonly #maxBytes: number;
   readonly #expectsContinue: boolean;
@@ -227,7 +228,7 @@ class FlowedBody extends PassedBody {
   }
 
   override flow(sink: BodySink): void {
-    // A body that has begun to arrive needs no permission (RFC 9110, 10.1.1).
+    // A client that has begun to send the body needs no 100 Continue (RFC 9110, 10.1.1).
     const mayWait = this.#expectsContinue && this.body.receivedBytes === 0;
     this.body.flowTo(sink, this.#maxBytes);
     if (!this.body.isFlowing) return;

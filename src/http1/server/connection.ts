@@ -1,4 +1,4 @@
-// One client's connection: reads requests from its bytes, one at a time, and ends when its time is over.
+// One client's connection: reads its requests one at a time, and enforces deadlines.
 
 import { bufferedBytes, type MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { freeBytes } from "../../base/bytes/free-bytes.ts";
@@ -28,9 +28,9 @@ import { UpgradedConnection, type UpgradedSocket } from "./upgraded-connection.t
 export interface ConnectionServer {
   readonly limits: Http1Limits;
   readonly clock: ExactClock;
-  /** Each answer that begins now ends its connection. */
+  /** Whether each answer that begins now ends its connection. */
   readonly leaving: boolean;
-  /** No further request is accepted. */
+  /** Whether no further request is accepted. */
   readonly stopping: boolean;
   /** Whether a line before each request names its peer. */
   readonly reportsPeers: boolean;
@@ -48,9 +48,9 @@ export interface ConnectionServer {
 /** The part of Bun's socket that a connection needs. */
 export interface ConnectionSocket extends ByteTaker, UpgradedSocket {
   readonly remoteAddress: string | undefined;
-  /** Receives its bytes and events. */
+  /** The object that receives the socket's bytes and events. */
   data?: ServerConnection;
-  /** Closes it once the written bytes have left. */
+  /** Closes the socket once the written bytes have left. */
   end(): void;
 }
 
@@ -58,16 +58,14 @@ export interface ConnectionSocket extends ByteTaker, UpgradedSocket {
 export type ServerConnection = Connection | UpgradedConnection;
 
 const never = Number.POSITIVE_INFINITY;
-/**
- * Pieces of a body from this size on are freed once they were copied. For smaller ones that costs more than it saves.
- */
+/** Pieces of a body from this size on are freed once copied; for smaller ones that costs more than it saves. */
 const freedFromBytes = 16 * 1024;
 
 export class Connection implements RequestConnection, ReplyConnection, Sender, IndexedItem {
   setIndex = noIndex;
   /**
-   * The client's address; if a line tells it, that of the current request. Empty if unknown, because the client has
-   * left already.
+   * The client's address, or that of the current request's client if a line names it. Empty if the client left before
+   * the address was known.
    */
   peer: string;
   readonly #server: ConnectionServer;
@@ -75,11 +73,11 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
   readonly #socket: ConnectionSocket;
   /** Received bytes that belong neither to the current request nor to its body. */
   readonly #input: ConnectionInput;
-  /** The counted bytes of input, and of a body that nobody requested; and the memory account of the input. */
+  /** The counted bytes of input and of a body that was not requested; the memory account of the input. */
   #countedInput = 0;
   #inputHolder: MemoryAccount = bufferedBytes.visitors;
   #countedUnasked = 0;
-  /** Set while the client is behind. */
+  /** Set while the client receives more slowly than the answer is written. */
   #unsent: ConnectionOutput | undefined;
   #request: ConnectionRequest | undefined;
   #reply: OutgoingReply | undefined;
@@ -87,23 +85,23 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
   #body: ConnectionBody | undefined;
   #bodySinceMs = 0;
   #keepsAlive = true;
-  /** Since when the client has been behind with its answer, and the bytes that it took since. */
+  /** The time since when the client has been behind with its answer, and the bytes received since. */
   #behindSinceMs = 0;
   #takenBytes = 0;
-  /** The last bytes are written to the kernel at the end of the turn. */
+  /** Whether the last bytes are still gathered until the end of the event loop tick. */
   #gathered = false;
-  /** The counted bytes that are not written while the client is behind. */
+  /** The counted bytes that wait to be written while the client is behind. */
   #countedWaiting = 0;
-  /** The answer was written completely, but the kernel has not taken all of it. */
+  /** Whether the answer was written completely, although the kernel has not taken all of it. */
   #answered = false;
-  /** Ends once everything was sent. */
+  /** Whether the connection ends once everything is sent. */
   #ending = false;
   #lingering = false;
   #discardedBytes = 0;
   #paused = false;
   #advancing = false;
   #closed = false;
-  /** Monotonic milliseconds since when the body's taker has stopped it. Undefined if it has not. */
+  /** The monotonic milliseconds since when the body's receiver has paused. Undefined if it has not. */
   #stoppedSinceMs: number | undefined;
   #deadlineMs: number;
 
@@ -111,7 +109,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     this.#server = server;
     this.#clock = server.clock;
     this.#socket = socket;
-    // Read now: after a reset the connection has no address, while earlier bytes are still to be read.
+    // The address is read now, because a reset connection has none, while earlier bytes are still to be read.
     this.peer = socket.remoteAddress ?? "";
     this.#input = new ConnectionInput(server.limits, server.reportsPeers);
     this.#deadlineMs = this.#clock.exactMs() + server.limits.idleMs;
@@ -125,7 +123,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     return this.#unsent !== undefined;
   }
 
-  /** Receives bytes. */
+  /** Called with received bytes. */
   data(bytes: Buffer): void {
     if (this.#lingering || this.#ending) {
       this.#discard(bytes);
@@ -144,7 +142,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     this.#countUnread();
   }
 
-  /** The kernel has room again, or Bun says so. */
+  /** Called when the kernel may take bytes again. */
   drain(): void {
     const unsent = this.#unsent;
     if (!unsent) return;
@@ -161,7 +159,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     }
   }
 
-  /** The socket is closed, by either side. */
+  /** Called when the socket is closed, by either side. */
   didClose(reason?: GatewayError): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -179,31 +177,31 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     const answered = this.#answered;
     this.#forgetRequest();
     reply?.detach();
-    // The code that awaits the body runs after this and finds that the client is gone.
+    // The code that awaits the body runs later and finds that the client has left.
     body?.fail("incomplete", "The client left before all of the body was here.");
     this.#countUnread();
     if (!answered) request.clientLeft(reason);
   }
 
-  /** Ends it and tells only the code that works for it. Without `reason`, the client left. */
+  /** Closes the connection and notifies only the code that works for it. Without `reason`, the client left. */
   destroy(reason?: GatewayError): void {
     if (!this.#closed) this.#socket.terminate();
     this.didClose(reason);
   }
 
-  /** Ends it if it has no current or arriving request. */
+  /** Closes the connection if no request is running or arriving. */
   closeIfIdle(): void {
     if (!this.#request && this.#input.length === 0 && !this.#ending && !this.#lingering) this.#socket.end();
   }
 
-  /** Ends it immediately: breaks off running requests, but still delivers finished answers. */
+  /** Closes the connection immediately: breaks off running requests, but still delivers finished answers. */
   close(): void {
     // A reset would make the kernels on both sides drop bytes of an answer that counts as delivered.
     if (this.#lingering && !this.#closed) this.#socket.end();
     else this.destroy();
   }
 
-  /** Does what is due at `nowMs`. */
+  /** Acts on the deadlines that are due at `nowMs`. */
   checkDeadline(nowMs: number): void {
     if (nowMs < this.#deadlineMs) {
       if (this.#lingering || this.#ending) this.regulate();
@@ -213,7 +211,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     if (this.#lingering || this.behind) {
       this.close();
     } else if (this.#body?.isStopped) {
-      // The taker is behind, not the sender. `regulate` sets another deadline once it continues.
+      // The receiver is slow, not the sender. `regulate` sets another deadline once the receiver continues.
     } else if (this.#body) {
       this.#body.fail("incomplete", "The body did not arrive in time.");
     } else if (this.#input.length > 0) {
@@ -271,7 +269,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
       return;
     }
     const taken = this.#socket.write(bytes, start, end - start);
-    // A closed socket never takes anything.
+    // A closed socket never takes any bytes, so nothing is kept.
     if (taken < 0 || taken === end - start) return;
     this.#unsent = new ConnectionOutput(this.#socket, this.#request?.memoryAccount ?? bufferedBytes.visitors);
     this.#keep(this.#unsent, bytes, start + taken, end);
@@ -313,7 +311,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
       (error) => this.#server.onFault(error),
     );
     this.#countUnread();
-    // Later work for this request must not touch the socket.
+    // Later calls for this request must not touch the socket.
     this.#closed = true;
     this.#deadlineMs = never;
     this.#forgetRequest();
@@ -331,7 +329,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
 
   brokeOff(looksComplete: boolean): void {
     turnOutput.send();
-    // Bytes sent earlier should still arrive, and a reset may overtake them.
+    // A lingering close lets earlier bytes arrive, which a reset may overtake.
     if (looksComplete || this.behind) {
       this.destroy();
       return;
@@ -340,24 +338,22 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     this.#finish();
   }
 
-  /**
-   * Keeps what the client did not take. If that is more than its memory account may hold, the client gets nothing more.
-   */
+  /** Keeps bytes that the client did not take. If its memory account is full, the connection is broken off. */
   #keep(unsent: ConnectionOutput, bytes: Buffer, start: number, end: number): void {
     const refusal = unsent.keep(bytes, start, end);
     if (refusal) this.#destroySoon(refusal);
   }
 
-  /** After all current work on the answer. */
+  /** Breaks off after all current work on the answer. */
   #destroySoon(reason: GatewayError): void {
     queueMicrotask(() => this.destroy(reason));
   }
 
-  /** Counts the received bytes that belong to no request that was asked for its body. */
+  /** Counts received bytes that no request has asked for. */
   #countUnread(): void {
     this.#countUnasked();
     const bytes = this.#input.length;
-    // Bytes after a request are not refused: for each connection they are limited by the read-ahead.
+    // Bytes after a request are counted without refusal: the read-ahead limits them for each connection.
     const memoryAccount = this.#request ? bufferedBytes.bounded : bufferedBytes.visitors;
     if (bytes === this.#countedInput && (bytes === 0 || memoryAccount === this.#inputHolder)) return;
     this.#inputHolder.release("heads", this.#countedInput);
@@ -381,12 +377,15 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     this.#countedUnasked = unasked;
   }
 
-  /** Whether the kernel has not taken everything that was written. */
+  /** Reports whether the kernel has not taken everything that was written. */
   get #sending(): boolean {
     return this.#gathered || this.behind;
   }
 
-  /** A client that takes a few bytes now and then must not hold the waiting bytes for ever. */
+  /**
+   * Enforces a minimum speed: a client that takes a few bytes now and then must not keep the waiting bytes in memory
+   * forever.
+   */
   #tookSome(bytes: number): void {
     const { unsentMs } = this.#server.limits;
     this.#takenBytes += bytes;
@@ -398,7 +397,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     const end = body.push(bytes, 0);
     if (body.complete) {
       this.#body = undefined;
-      // The deadline still applies to bytes sent to a client that falls behind.
+      // If the client is behind, the deadline for sent bytes still applies.
       if (!this.behind) this.#deadlineMs = never;
     } else if (body.awaited) {
       this.#setBodyDeadline();
@@ -416,7 +415,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     this.#deadlineMs = Math.min(this.#clock.exactMs() + bodyIdleMs, this.#bodySinceMs + maxMs);
   }
 
-  /** Begins the next request once it may, and continues while each is answered at once. */
+  /** Begins the next request once possible, and continues while each is answered immediately. */
   #advance(): void {
     if (this.#advancing) return;
     this.#advancing = true;
@@ -434,7 +433,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     }
   }
 
-  /** Returns whether a request began. Throws a HeadError. */
+  /** Begins the next request, and returns whether there was one. Throws a HeadError. */
   #begin(): boolean {
     const wasPartial = this.#input.partial;
     const read = this.#input.take();
@@ -458,7 +457,8 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
   }
 
   #dispatch(request: ConnectionRequest, head: RequestHead): void {
-    // A worker speaks HTTP/1.1 whatever its client does, since it must see where an answer breaks off.
+    // A worker answers in HTTP/1.1 whatever its client speaks, because the primary process must see where an answer
+    // breaks off.
     const reply = new OutgoingReply(this, head.method, this.#server.reportsPeers ? "1.1" : head.version);
     this.#request = request;
     this.#reply = reply;
@@ -474,13 +474,13 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     if (this.#request) this.regulate();
   }
 
-  /** The kernel has everything that had to be sent before the next request or the end. */
+  /** Called when the kernel has everything that had to be sent before the next request or the end. */
   #sentAll(): void {
     if (this.#ending) this.#linger();
     else this.#finish();
   }
 
-  /** The answer is with the kernel. */
+  /** Called when the kernel has the whole answer. */
   #finish(): void {
     const bodyPending = this.#body !== undefined;
     this.#forgetRequest();
@@ -490,7 +490,8 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     }
     this.#deadlineMs = this.#clock.monotonicMs() + this.#server.limits.idleMs;
     if (this.#input.length > 0 && !this.#advancing) {
-      // The next request waits until the call that sent the previous answer returns, since its caller has work left.
+      // The next request waits until the call that sent the previous answer returns, because its caller still has work
+      // to do.
       queueMicrotask(() => {
         this.#advance();
         if (!this.#request) this.regulate();
@@ -513,7 +514,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     this.#countUnasked();
   }
 
-  /** Accepts nothing more, and closes once the written bytes have arrived as well as they can. */
+  /** Accepts no more requests, and closes once the written bytes have been delivered as far as possible. */
   #end(): void {
     this.#input.clear();
     this.#countUnread();
@@ -522,8 +523,8 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
   }
 
   /**
-   * Ends the answer first and discards input for a while (RFC 9112, 9.6): closing while the client still sends would
-   * reset the connection and could lose the answer.
+   * Closes the sending side first and discards input for a while (RFC 9112, 9.6): closing while the client still sends
+   * would reset the connection and could lose the answer.
    */
   #linger(): void {
     this.#lingering = true;
@@ -544,7 +545,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     }
   }
 
-  /** Stops reading while more is here than the current request has requested. */
+  /** Pauses reading while more has arrived than the current request has asked for. */
   regulate(): void {
     const full = this.#request !== undefined && this.#isFull();
     if (full === this.#paused || this.#closed) return;
@@ -554,7 +555,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     this.#countStopped();
   }
 
-  /** The time during which a body's taker stops it does not count against its sender. */
+  /** Extends the deadline by the time for which the body's receiver was paused, which is not the sender's fault. */
   #countStopped(): void {
     const body = this.#body;
     if (body?.isStopped) {

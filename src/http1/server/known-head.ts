@@ -1,28 +1,28 @@
-// Recognizes repeated heads: the next head of a connection usually differs only in the length of its body, and is
-// recognized by its bytes.
+// Recognizes repeated heads by their bytes: the next head of a connection usually differs only in the length of its
+// body.
 
 /** The result of reading a head with at most one Content-Length. */
 export interface ReadHead<Self> {
-  /** The length of the body, or negative if the head tells it otherwise. */
+  /** The length of the body, or negative if it is not declared by Content-Length. */
   readonly bodyLength: number;
-  /** Called once the same head is expected repeatedly. */
+  /** Called when the head is stored, because it is expected again. */
   kept(): void;
-  /** The same head with another length. `digits` is `bodyLength` as text. */
+  /** Returns the same head with another length. `digits` is `bodyLength` as text. */
   withLength(bodyLength: number, digits: string): Self;
 }
 
-/** Longer heads are read each time, since known heads take memory for each connection. */
+/** The longest head that is stored, because stored heads take memory for each connection. */
 const maxKnownLength = 2 * 1024;
 /** The most digits by which the length may make a head longer. */
 const maxDigits = 16;
-/** Finds the line whose value may differ. */
+/** Matches the line whose value may differ. */
 const lengthLine = /\r\ncontent-length:[ \t]*(\d+)[ \t]*\r\n/di;
-/** After this many different heads, a connection tries again to recognize the next one. */
+/** After this many different heads, a connection tries again to store the next one. */
 const maxApart = 64;
 
 /**
- * Connections of the same program have the same heads. Stored by hash, one replacing another. Only connections keep
- * them alive, since a key in a head must not stay in memory longer than it is used.
+ * Heads shared between connections, because those of the same program have the same. Stored by hash, one replacing
+ * another. Only connections keep them alive: a key in a head must not stay in memory longer than it is used.
  */
 export class SharedHeads<Read extends ReadHead<Read>> {
   readonly #known: (WeakRef<KnownHead<Read>> | undefined)[] = new Array(256).fill(undefined);
@@ -42,34 +42,36 @@ export class SharedHeads<Read extends ReadHead<Read>> {
   }
 }
 
-/** The head that a connection sent last, unless each one differs. */
+/** Stores the head that a connection sent last, unless each one differs. */
 export class HeadMemory<Read extends ReadHead<Read>> {
   readonly #shared: SharedHeads<Read>;
   readonly #headBytes: number;
   #known: KnownHead<Read> | undefined;
-  /** How many heads to read before one is kept, and how many it was before: the first may be the only one. */
+  /**
+   * How many heads to read before one is stored, and the previous value of this: the first head may be the only one.
+   */
   #untilKept = 1;
   #apart = 1;
 
-  /** `headBytes`: heads are no longer. */
+  /** `headBytes` is the longest possible head. */
   constructor(shared: SharedHeads<Read>, headBytes: number) {
     this.#shared = shared;
     this.#headBytes = headBytes;
   }
 
-  /** Start of the body after the head that was found last. */
+  /** The start of the body after the head that was found last. */
   get bodyStart(): number {
     return this.#known?.bodyStart ?? 0;
   }
 
-  /** Reads the head at the beginning of `bytes` if it is known. Undefined if unknown or incomplete. */
+  /** Finds a stored head at the beginning of `bytes`. Undefined if unknown or incomplete. */
   find(bytes: Buffer): Read | undefined {
     const found = this.#known?.find(bytes);
     if (found) this.#apart = 1;
     return found;
   }
 
-  /** Replaces the known head by another one that was read. */
+  /** Stores another head. */
   keep(text: string, read: Read): void {
     if (this.#known) {
       this.#known = undefined;
@@ -88,13 +90,13 @@ export class HeadMemory<Read extends ReadHead<Read>> {
 }
 
 class KnownHead<Read extends ReadHead<Read>> {
-  /** Start of the body after the head that was found last. */
+  /** The start of the body after the head that was found last. */
   bodyStart = 0;
   readonly #read: Read;
   /** The whole head, or the parts before and after the digits of Content-Length. */
   readonly #start: Buffer;
   readonly #rest: Buffer | undefined;
-  /** Number of digits in the head that was read. */
+  /** The number of digits in the stored head. */
   readonly #digits: number;
 
   constructor(read: Read, start: string, digits: number, rest: string | undefined) {
@@ -105,7 +107,7 @@ class KnownHead<Read extends ReadHead<Read>> {
     this.#rest = rest === undefined ? undefined : Buffer.from(rest, "latin1");
   }
 
-  /** `start` and `rest`: around the digits. */
+  /** Reports whether the head has these parts: `start` before and `rest` after the digits. */
   is(start: string, rest: string | undefined): boolean {
     return this.#start.equals(Buffer.from(start, "latin1")) && this.#rest?.toString("latin1") === rest;
   }

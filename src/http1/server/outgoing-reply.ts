@@ -8,31 +8,34 @@ import { gatheredBytes, maxPlaced, turnOutput } from "./turn-output.ts";
 
 /** The members of its connection that an answer needs. */
 export interface ReplyConnection {
-  /** Whether the connection ends after this answer, by what is known now. */
+  /** Whether the connection ends after this answer, as far as is known now. */
   readonly closesAfterAnswer: boolean;
-  /** Whether bytes wait until the client takes more. */
+  /** Whether the client has not received everything that was written. */
   readonly behind: boolean;
   /**
    * Sends `bytes` from `start` to `end`, or keeps them until the client takes more. Bytes in a reused buffer are copied
    * for that.
    */
   write(bytes: Buffer, start: number, end: number): void;
-  /** Writes like `write`, but at the end of the turn of the event loop, together with other bytes, which costs less. */
+  /** Writes like `write`, but at the end of the event loop tick together with other bytes, which costs less. */
   writeSoon(bytes: Buffer, start: number, end: number): void;
   /** Counts bytes that are not written yet because the client is behind. */
   waits(bytes: number): void;
-  /** Sends `bytes` up to `end`. From there on the connection speaks another protocol. */
+  /** Sends `bytes` up to `end`. Afterwards the connection uses another protocol. */
   upgrade(bytes: Buffer, end: number): PausableChannel;
-  /** The answer was written completely. */
+  /** Called when the answer was written completely. */
   answered(closes: boolean): void;
-  /** The answer broke off. `complete` tells whether the client would take it for complete if nothing more came. */
+  /**
+   * Called when the answer broke off. `looksComplete` tells whether the client would take it for complete if nothing
+   * more came.
+   */
   brokeOff(looksComplete: boolean): void;
 }
 
-/** Pieces of an answer of this size are sent within `write`. */
+/** Pieces of an answer of at least this size are sent within `write`. */
 const eagerBytes = 16 * 1024;
 const lastChunk = "0\r\n\r\n";
-/** The bytes around one chunk: eight digits, two line ends, and the last chunk. */
+/** The most bytes of framing around one chunk: eight digits, two line ends, and the last chunk. */
 const maxFraming = 8 + 2 + 2 + lastChunk.length;
 const hexDigits = "0123456789abcdef";
 
@@ -98,7 +101,7 @@ export class OutgoingReply implements Reply {
 
   upgrade(headers: AnswerFields): PausableChannel {
     this.#refuseSecond();
-    // HTTP/1.0 clients have no upgrade (RFC 9110, 7.8).
+    // HTTP/1.0 has no upgrade (RFC 9110, 7.8).
     if (this.#isOld) throw new Error("A connection of HTTP/1.0 cannot be upgraded.");
     if (!this.#connection) throw new Error("The client left before its connection was upgraded.");
     const end = putHead(101, headers, "none", "upgrade");
@@ -108,12 +111,12 @@ export class OutgoingReply implements Reply {
     return channel;
   }
 
-  /** The client takes more again. */
+  /** Called when the client takes more bytes. */
   drained(): void {
     this.#stream?.drained();
   }
 
-  /** The connection is gone, so further writes are dropped. */
+  /** Called when the connection is gone; further writes are dropped. */
   detach(): void {
     this.#connection = undefined;
     this.#stream?.detach();
@@ -139,9 +142,9 @@ class OutgoingStream implements ClientStream {
   readonly #closes: boolean;
   #connection: ReplyConnection | undefined;
   #head: string;
-  /** Written, but not passed to the connection yet. */
+  /** Text that was written, but not passed to the connection yet. */
   #waiting = "";
-  /** After the last chunk. */
+  /** The trailers after the last chunk. */
   #trailer = "";
   #ended = false;
   /** Whether a flush is scheduled for the end of this task. */
@@ -167,7 +170,7 @@ class OutgoingStream implements ClientStream {
     if (!connection || this.#ended) return true;
     if (this.#mode !== "bodyless") this.#waiting += bytes;
     if (connection.behind) connection.waits(this.#waiting.length);
-    // Only what is written along with the head waits for more.
+    // Only pieces that are written along with the head wait for more.
     if (!this.#scheduled || this.#waiting.length >= eagerBytes) this.#flush();
     return this.#keepsUp(connection);
   }
@@ -176,7 +179,7 @@ class OutgoingStream implements ClientStream {
     const connection = this.#connection;
     if (!connection || this.#ended) return true;
     const length = before.length + end - start + after.length;
-    // An empty chunk would end the answer.
+    // An empty chunk would end the answer, so nothing is written.
     if (length === 0) return this.#keepsUp(connection);
     if (this.#scheduled || connection.behind || this.#mode === "bodyless" || length + maxFraming > maxPlaced) {
       return this.write(before + bytes.toString("latin1", start, end) + after);
@@ -232,7 +235,7 @@ class OutgoingStream implements ClientStream {
     return false;
   }
 
-  /** The head leaves at the end of its task, in one packet with what was written until then. */
+  /** Schedules the head for the end of its task, to send it in one packet with the pieces written until then. */
   #schedule(): void {
     if (!this.#connection) return;
     this.#scheduled = true;
@@ -263,7 +266,7 @@ class OutgoingStream implements ClientStream {
     connection.answered(this.#closes);
   }
 
-  /** Composes the bytes to send piece by piece, since joining them as text would copy them once more. */
+  /** Puts together the bytes to send piece by piece, because joining them as text would copy them once more. */
   #put(bytes: Buffer, start: number, head: string, waiting: string): number {
     const isChunked = this.#mode === "chunked";
     let at = head === "" ? start : start + bytes.write(head, start, "latin1");

@@ -6,20 +6,23 @@ import type { AnswerFields } from "../message.ts";
 import { gatheredBytes } from "./turn-output.ts";
 
 /**
- * Holds a head and perhaps a small body after it. The head stays for the next one, so nothing else is written before
- * its end.
+ * A buffer for a head and perhaps a small body. The head stays for the next answer to reuse, so nothing else may be
+ * written over it.
  */
 export const scratch = Buffer.allocUnsafeSlow(64 * 1024);
 
 /**
- * Whether the bytes will soon be overwritten. If so, what the kernel does not take is copied before any other code
- * runs.
+ * Reports whether the bytes will soon be overwritten. If so, bytes that the kernel does not take must be copied before
+ * any other code runs.
  */
 export function isReused(bytes: Buffer): boolean {
   return bytes === scratch || bytes === gatheredBytes;
 }
 
-/** `none`: no body follows and no length is sent. `close`: the end of the connection is the end of the body. */
+/**
+ * The framing of an answer. A number is the length; `none`: no body follows and no length is sent; `close`: the end of
+ * the connection is the end of the body.
+ */
 export type AnswerFraming = number | "chunked" | "close" | "none";
 export type AnswerConnection = "keep" | "keep_1.0" | "close" | "upgrade";
 
@@ -80,11 +83,14 @@ const lastLines: Readonly<Record<AnswerConnection, string>> = {
 const maxOfNumber = 32;
 const upgradeLine = "HTTP/1.1 101 Switching Protocols\r\n";
 
-/** The line of each status used so far. */
+/** The status lines used so far. */
 const statusLines = new Map<number, string>();
-/** The prefix of each name used so far: `name: `, or nothing if the server sets the field itself. */
+/** Prefixes of field lines by name: `name: `, or empty if the server sets the field itself. */
 const namePrefixes = new Map<string, string>();
-/** Names are the program's own and few. The cache must not grow if one ever comes from outside. */
+/**
+ * The most cached prefixes. Field names are constants of the program, but the cache must not grow if one ever comes
+ * from outside.
+ */
 const maxNamePrefixes = 256;
 const ownFields = new Set(["connection", "content-length", "date", "keep-alive", "transfer-encoding"]);
 
@@ -94,20 +100,20 @@ let lastLength = -1;
 let lengthLine = "";
 
 /**
- * The lines at the beginning of `scratch`: a head shares most of them with the previous one, and those are not written
- * again. A line of the server's own has no name and is all value.
+ * The lines at the beginning of `scratch`: consecutive heads share most lines, which are then not written again. A line
+ * of the server's own has an empty name.
  */
 const keptNames: string[] = [];
 const keptValues: (string | number)[] = [];
 /** The offset after each line. */
 const keptEnds: number[] = [];
-/** The number of fields that are still there as written. */
+/** The number of lines that are still in place. */
 let kept = 0;
 
 /**
  * Writes a head at the start of `scratch` and returns its end. Throws a RangeError for a status that is not final or
- * fields that are too long together, and a TypeError for a name or value that must not be sent. Ignores framing fields,
- * `date` and `connection` in `fields`. With `upgrade` the status is 101.
+ * fields that are too long together, and a TypeError for an invalid name or value. Ignores framing fields, `date` and
+ * `connection` in `fields`. With `upgrade` the status is 101.
  */
 export function putHead(
   status: number,
@@ -136,7 +142,7 @@ export function putHead(
   if (framing === "chunked") at = putOwnLine(line++, "transfer-encoding: chunked\r\n", at);
   else if (typeof framing === "number") at = putOwnLine(line++, currentLengthLine(framing), at);
   at = putOwnLine(line++, lastLines[connection], at);
-  // A body may overwrite the lines after it.
+  // A body may overwrite the lines after this one.
   if (line < kept) kept = line;
   return at;
 }
@@ -153,7 +159,7 @@ function putOwnLine(line: number, text: string, at: number): number {
 function putField(line: number, name: string, prefix: string, value: string | number, at: number): number {
   const before = kept;
   kept = line;
-  // The name is there already if the previous line ends where it did.
+  // The name is already in place if the previous line ends at the same offset as before.
   const hasName = line < before && keptNames[line] === name;
   const start = hasName ? at + prefix.length : putText(prefix, at);
   const end = typeof value === "number" ? putNumber(value, start) : putValue(name, value, start);
@@ -161,16 +167,16 @@ function putField(line: number, name: string, prefix: string, value: string | nu
   return end;
 }
 
-/** `before` is the number of lines that were there before. */
+/** `before` is the number of lines that were in place before. */
 function keep(line: number, name: string, value: string | number, end: number, before: number): void {
-  // The following lines are still in place if this one ends where the old one did.
+  // The following lines are still in place if this one ends at the same offset as before.
   kept = line < before && keptEnds[line] === end ? before : line + 1;
   keptNames[line] = name;
   keptValues[line] = value;
   keptEnds[line] = end;
 }
 
-/** A loop is several times cheaper here than joining the pieces first. */
+/** Writes text in a loop, which is several times cheaper here than joining the pieces first. */
 function putText(text: string, at: number): number {
   const { length } = text;
   if (at + length > scratch.length) throw tooLong();

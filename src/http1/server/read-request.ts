@@ -5,7 +5,7 @@ import type { ReadHead } from "./known-head.ts";
 
 export class ReadRequest implements ReadHead<ReadRequest> {
   readonly head: RequestHead;
-  /** -1 for chunks, 0 without a body. */
+  /** The length of the body; -1 for chunks, 0 without a body. */
   readonly bodyLength: number;
   readonly keepsAlive: boolean;
   /** Whether the client waits for permission to send the body. */
@@ -29,7 +29,7 @@ export class ReadRequest implements ReadHead<ReadRequest> {
   }
 }
 
-/** `text` as for `parseRequestHead`. Throws a HeadError. */
+/** Reads a head; `text` is as for `parseRequestHead`. Throws a HeadError. */
 export function readRequest(text: string): ReadRequest {
   const head = parseRequestHead(text);
   const framing = requestFraming(head);
@@ -37,10 +37,10 @@ export function readRequest(text: string): ReadRequest {
   return new ReadRequest(head, bodyLength, keepsAlive(head), readExpectation(head));
 }
 
-/** Whether the client waits for permission to send its body. Throws a HeadError (417). */
+/** Reports whether the client waits for 100 Continue. Throws a HeadError (417). */
 function readExpectation(head: RequestHead): boolean {
   const expectation = head.headers.get("expect");
-  // HTTP/1.0 has no expectations, and its clients wait for nothing (RFC 9110, 10.1.1).
+  // HTTP/1.0 has no expectations, so its clients never wait (RFC 9110, 10.1.1).
   if (expectation === null || head.version === "1.0") return false;
   if (expectation.toLowerCase() === "100-continue") return true;
   throw new HeadError(417, "The only expectation that is met here is 100-continue.");

@@ -1,4 +1,4 @@
-// The HTTP/1.1 server: accepts connections, watches their deadlines with one timer and stops cleanly.
+// The HTTP/1.1 server: accepts connections, enforces their deadlines with one timer and stops cleanly.
 
 import { duringEvent, type ExactClock, systemClock } from "../../base/clock.ts";
 import { IndexedSet } from "../../base/indexed-set.ts";
@@ -12,18 +12,18 @@ export type Http1ServerOptions = Http1ServerHandlers & (TcpAddress | UnixAddress
 
 export interface TcpAddress {
   hostname: string;
-  /** 0 for a free port. */
+  /** The port; 0 for any free one. */
   port: number;
   /**
-   * Whether other processes listen on the port too, all with this option: the system gives each connection to one of
-   * them. Only on Linux. A port that is in use is not reported then.
+   * Whether other processes listen on the port too, all with this option: the system distributes the connections. Only
+   * on Linux. A port in use is then not reported.
    */
   shared?: boolean;
 }
 
 /**
- * Path of a Unix domain socket. It is created only for its owner and must not exist. Its clients are trusted: the line
- * before each request tells its peer (peer-line.ts).
+ * The path of a Unix domain socket, which is created only for its owner and must not exist. Its clients are trusted:
+ * the line before each request names its peer (peer-line.ts).
  */
 export interface UnixAddress {
   unix: string;
@@ -34,9 +34,9 @@ export interface Http1ServerHandlers {
   onRequest(request: PassableRequest, reply: Reply): void;
   /** Returns the answer to invalid input, or to a connection beyond the limit (503). The connection ends after it. */
   onMalformed(fault: MalformedFault): { headers: HeaderFields; body: string };
-  /** Gets what `onRequest`, or a listener of a request, threw. Its connection was broken off. */
+  /** Receives errors thrown by `onRequest` or by a listener of a request. The connection was broken off. */
   onFault(error: unknown): void;
-  /** Missing ones have defaults. */
+  /** Limits; the defaults apply if absent. */
   limits?: Partial<Http1Limits>;
 }
 
@@ -48,15 +48,15 @@ export interface MalformedFault {
 }
 
 export interface Http1Server {
-  /** 0 and empty on a Unix socket. */
+  /** The port; 0 on a Unix socket, where the host is empty. */
   readonly port: number;
   readonly hostname: string;
-  /** Requests without a complete answer. */
+  /** The number of requests without a complete answer. */
   readonly pendingRequests: number;
-  /** The open connections, including upgraded ones, and their limit. */
+  /** The number of open connections, including upgraded ones, and their limit. */
   readonly connections: { open: number; limit: number };
   /**
-   * Continues as before, but each answer that begins from now on announces the end of its connection. Clients move to
+   * Continues to serve, but each answer that begins from now on announces the end of its connection. Clients move to
    * other connections, and none of their requests meets a closing one.
    */
   leave(): void;
@@ -70,10 +70,13 @@ export interface Http1Server {
 }
 
 const maxSweepMs = 250;
-/** Refused connections that may wait until their answer arrives. Further ones are cut without an answer. */
+/** The most refused connections that may wait until their answer arrives. Further ones are cut without an answer. */
 const maxRefused = 64;
 
-/** Throws the system's error if it cannot listen, with `code` (`EADDRINUSE`, `EACCES`…) if there is one. */
+/**
+ * Starts the server. Throws the system's error if it cannot listen, with `code` (`EADDRINUSE`, `EACCES`…) if there is
+ * one.
+ */
 export function startHttp1Server(options: Http1ServerOptions): Http1Server {
   return new ListeningServer(options);
 }
@@ -89,7 +92,7 @@ class ListeningServer implements Http1Server, ConnectionServer {
   readonly #connections = new IndexedSet<ServerConnection>();
   readonly #sweepMs: number;
   #sweepTimer: ReturnType<typeof setInterval> | undefined;
-  /** Since the last sweep, by lingering connections. */
+  /** The bytes that lingering connections discarded since the last sweep. */
   #discardedBytes = 0;
   #pending = 0;
   #leaving = false;
@@ -116,7 +119,7 @@ class ListeningServer implements Http1Server, ConnectionServer {
         this.onFault(error);
       },
     };
-    // A client that has closed its side waits for no answer, as nginx assumes too: Bun then closes ours.
+    // A client that has closed its side waits for no answer, as nginx assumes too, so Bun closes ours.
     const common = { socket, allowHalfOpen: false };
     if ("unix" in options) {
       this.#listener = listenPrivately(() => Bun.listen({ ...common, unix: options.unix }));
@@ -229,7 +232,7 @@ class ListeningServer implements Http1Server, ConnectionServer {
   }
 }
 
-/** The socket must never have other permissions, even for a moment. */
+/** Creates the socket with an umask, because it must never have other permissions, even for a moment. */
 function listenPrivately<Listener>(listen: () => Listener): Listener {
   const mask = process.umask(0o177);
   try {

@@ -1,41 +1,45 @@
-// Gathers the bytes that connections send in one turn of the event loop, and writes them to the kernel one after
+// Gathers the bytes that connections send in one tick of the event loop, and writes them to the kernel one after
 // another at its end.
 import { sendAtTurnEnd } from "../../base/turn-end.ts";
 
 /** A connection, or anything else that sends. */
 export interface Sender {
   /**
-   * Writes its gathered bytes to the kernel, in as many calls as there were pieces. The buffer is reused afterwards.
+   * Writes the sender's gathered bytes to the kernel, in as many calls as there were pieces. The buffer is reused
+   * afterwards.
    */
   sendGathered(bytes: Buffer, start: number, end: number): void;
-  /** All senders' bytes were written. */
+  /** Called when the bytes of all senders were written. */
   gatheredSent(): void;
 }
 
 /** The reused buffer of the gathered bytes. Pieces of streamed answers are composed here, at `reserve`. */
 export const gatheredBytes = Buffer.allocUnsafeSlow(256 * 1024);
-/** Copying larger ones is not worthwhile. */
+/** The most bytes that are gathered by copying; copying more is not worthwhile. */
 const maxGathered = 16 * 1024;
 /** The most bytes composed at `reserve`. */
 export const maxPlaced = 64 * 1024;
 
 /**
- * Each write wakes its receiver, which is more than half of the write's cost, and by the next write, after the work on
- * another chunk, the receiver sleeps again. Writes in direct succession find it awake. A single request has nothing to
- * gather and does not wait.
+ * Gathers writes: each write wakes its receiver, which is more than half of the write's cost, and by the next write,
+ * after the work on another chunk, the receiver sleeps again. Writes in direct succession find it awake. A single
+ * request has nothing to gather and does not wait.
  */
 export class TurnOutput {
   readonly #bytes: Buffer;
-  /** Senders in order, each with the end of its bytes. Those begin where the previous sender's end. */
+  /** The senders in order, each with the end of its bytes, which begin where the previous sender's end. */
   readonly #senders: (Sender | undefined)[] = [];
   readonly #ends: number[] = [];
   #count = 0;
   #used = 0;
-  /** The senders whose bytes the kernel has, and the end of these; and how many of them were told. */
+  /**
+   * The number of senders whose bytes the kernel has, the end of these bytes, and the number of senders notified of
+   * that.
+   */
   #sent = 0;
   #sentTo = 0;
   #notified = 0;
-  /** Requests that are being answered. */
+  /** The number of requests that are being answered. */
   #open = 0;
 
   constructor(bytes: Buffer) {
@@ -51,7 +55,7 @@ export class TurnOutput {
   }
 
   /**
-   * Returns a place in the gathered bytes for up to `length`, which is at most `maxPlaced`. It is safe only until
+   * Reserves space in the gathered bytes for up to `length`, which is at most `maxPlaced`. The space is safe only until
    * anything is gathered or sent, so use it immediately.
    */
   reserve(length: number): number {
@@ -60,8 +64,8 @@ export class TurnOutput {
   }
 
   /**
-   * Takes `bytes` from `start` to `end`, by a copy or from `reserve`. If it returns false, the sender must write them;
-   * its bytes gathered earlier are with the kernel then.
+   * Gathers `bytes` from `start` to `end`, by a copy or from `reserve`. If it returns false, the sender must write them
+   * itself; the kernel then has its bytes gathered earlier.
    */
   gather(sender: Sender, bytes: Buffer, start: number, end: number): boolean {
     const length = end - start;
@@ -82,7 +86,7 @@ export class TurnOutput {
     return true;
   }
 
-  /** Writes what was gathered so far. Its senders are told at the end of the turn, as usual. */
+  /** Writes the gathered bytes. Their senders are notified at the end of the tick, as usual. */
   send(): void {
     while (this.#sent < this.#count) {
       const nth = this.#sent++;
@@ -94,11 +98,11 @@ export class TurnOutput {
     this.#sentTo = 0;
   }
 
-  /** Writes everything and tells the senders. What they send then is written too. */
+  /** Writes everything and notifies the senders. Bytes that they send in response are written too. */
   readonly flush = (): void => {
     try {
       while (this.#notified < this.#count) {
-        // Repeated, since a sender that is told may send more, and must not be told of unsent bytes.
+        // The loop repeats, because a notified sender may send more, and must not be notified of unsent bytes.
         this.send();
         this.#notifyNext();
       }
@@ -106,7 +110,7 @@ export class TurnOutput {
       this.#sent = 0;
       this.#notified = 0;
     } catch (error) {
-      // If one fails, the others must not wait for ever.
+      // If one sender fails, the others must not wait forever.
       sendAtTurnEnd(this.flush);
       throw error;
     }
@@ -120,5 +124,5 @@ export class TurnOutput {
   }
 }
 
-/** One for all servers, as they share the event loop. */
+/** One instance for all servers, because they share the event loop. */
 export const turnOutput = new TurnOutput(gatheredBytes);

@@ -1,4 +1,5 @@
-// A client's connection after its upgrade: bytes in both directions, for the code that took it over and must end it.
+// A client's connection after its upgrade: bytes in both directions, for the code that took the connection over and
+// must close it.
 
 import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import { BulkInput, type BulkTaker, sliceBytes } from "../../base/bytes/bulk-input.ts";
@@ -8,7 +9,7 @@ import type { ByteChannelListener, PausableChannel } from "../byte-channel.ts";
 import type { ConnectionOutput } from "./connection-output.ts";
 import type { Http1Limits } from "./server-limits.ts";
 
-/** The part of Bun's socket that it needs. */
+/** The part of Bun's socket that this class needs. */
 export interface UpgradedSocket {
   pause(): void;
   resume(): void;
@@ -27,9 +28,9 @@ export class UpgradedConnection implements PausableChannel, IndexedItem, BulkTak
   readonly #onFault: (error: unknown) => void;
   readonly #bulk = new BulkInput(this);
   #listener: ByteChannelListener | undefined;
-  /** Bytes that arrived before the listener. */
+  /** Bytes that arrived before `listen`. */
   #early: Buffer | undefined;
-  /** Ends once everything was sent. */
+  /** Whether the connection closes once everything is sent. */
   #ending = false;
   #paused = false;
   #lingering = false;
@@ -37,7 +38,7 @@ export class UpgradedConnection implements PausableChannel, IndexedItem, BulkTak
   #closed = false;
   #deadlineMs = never;
 
-  /** `early` are the bytes read after the head of the request. `onFault` gets what the listener throws. */
+  /** `early` holds the bytes read after the head of the request. `onFault` receives errors of the listener. */
   constructor(
     socket: UpgradedSocket,
     peer: string,
@@ -112,7 +113,7 @@ export class UpgradedConnection implements PausableChannel, IndexedItem, BulkTak
     this.didClose();
   }
 
-  /** Receives bytes. */
+  /** Called with received bytes. */
   data(bytes: Buffer): void {
     if (this.#ending) this.#discard(bytes);
     else if (this.#listener && (this.#bulk.waits || bytes.length > sliceBytes)) this.#bulk.add(bytes);
@@ -120,7 +121,7 @@ export class UpgradedConnection implements PausableChannel, IndexedItem, BulkTak
     else this.#early = this.#early ? Buffer.concat([this.#early, bytes]) : bytes;
   }
 
-  /** In a separate turn, so a fault must end this connection, like a fault at its socket, and nothing else. */
+  /** Runs in a separate tick, so an error must end this connection, like an error at its socket, and nothing else. */
   takeSlice(bytes: Buffer): void {
     try {
       this.#listener?.data(bytes);
@@ -138,7 +139,7 @@ export class UpgradedConnection implements PausableChannel, IndexedItem, BulkTak
     if (!this.#closed && !this.#paused) this.#socket.resume();
   }
 
-  /** The kernel has room again, or Bun says so. */
+  /** Called when the kernel may take bytes again. */
   drain(): void {
     if (!this.#output.behind) return;
     if (this.#output.flush() > 0) this.#deadlineMs = exactMs() + this.#limits.unsentMs;
@@ -148,17 +149,17 @@ export class UpgradedConnection implements PausableChannel, IndexedItem, BulkTak
     else this.#listener?.drained();
   }
 
-  /** The socket is closed, by either side. */
+  /** Called when the socket is closed, by either side. */
   didClose(): void {
     if (this.#closed) return;
-    // Bytes before the end count.
+    // Bytes received before the end are still delivered.
     if (!this.#ending) this.#bulk.finish();
-    // The reader may have ended the connection.
+    // The listener may have closed the connection.
     if (this.#closed) return;
     this.#closed = true;
     this.#deadlineMs = never;
     this.#early = undefined;
-    // While it was paused nothing was read.
+    // Nothing was read while input was paused.
     this.#bulk.clear();
     this.#output.clear();
     this.#listener?.closed();
@@ -168,19 +169,19 @@ export class UpgradedConnection implements PausableChannel, IndexedItem, BulkTak
     this.terminate();
   }
 
-  /** The code that took it over ends it: the server cannot tell whether it is idle. */
+  /** The code that took the connection over closes it: the server cannot tell whether it is idle. */
   closeIfIdle(): void {}
 
   close(): void {
     this.terminate();
   }
 
-  /** Does what is due at `nowMs`. */
+  /** Acts on the deadlines that are due at `nowMs`. */
   checkDeadline(nowMs: number): void {
     if (nowMs >= this.#deadlineMs) this.terminate();
   }
 
-  /** Lingers like any other connection here, since a reset might overtake the sent bytes. */
+  /** Lingers like any other connection here, because a reset might overtake the sent bytes. */
   #linger(): void {
     this.#lingering = true;
     this.#deadlineMs = exactMs() + this.#limits.lingerMs;
