@@ -37,7 +37,7 @@ export class SqlComparisons implements Comparisons {
   readonly #db: Database;
   readonly #catchUp: () => Promise<void>;
 
-  /** `catchUp`: as `SpoolLedger.catchUp`. */
+  /** `catchUp` is that of `SpoolLedger`. */
   constructor(db: Database, catchUp: () => Promise<void>) {
     this.#db = db;
     this.#catchUp = catchUp;
@@ -58,7 +58,7 @@ export class SqlComparisons implements Comparisons {
     return { own: own.figures(), other: other.figures(), isPartial: until > query.start };
   }
 
-  /** A second with more rows is read whole. */
+  /** Returns the start of a slice. All rows of a single second are read together, however many. */
   async #sliceStart(start: number, until: number): Promise<number> {
     const [row]: { at: number | string }[] = await available(this.#db`
       SELECT at FROM usage_records WHERE at >= ${start} AND at < ${until} ORDER BY at DESC LIMIT 1 OFFSET ${rowsAtOnce}`);
@@ -143,7 +143,7 @@ class Side {
   }
 }
 
-/** Returns percentiles: the smallest value that enough others do not exceed. */
+/** Returns percentiles by the nearest-rank method. */
 function timesOf(all: number[]): ComparedTimes {
   all.sort((a, b) => a - b);
   const at = (part: number) => all[Math.max(0, Math.ceil(part * all.length) - 1)] ?? null;

@@ -12,13 +12,13 @@ import { add, noTotals, type OwnerTotals, readOwnerTotals } from "./usage/owner-
 import { at, completionTokens, nanoUsd, promptTokens, type UsageColumns } from "./usage/usage-columns.ts";
 import type { UsageWriter } from "./usage/usage-writer.ts";
 
-/** Records in one write to the spool, for records that an earlier write failed to store. */
+/** The roll-up steps in one round, so that records do not wait long. */
 const respoolBatch = 64;
-/** Roll-up steps in one round, so that records do not wait for long. */
+/** The roll-up steps in one round, so that records do not wait for long. */
 const rollupSteps = 8;
-/** Totals that are read concurrently: fewer than the database's connections. */
+/** The number of totals that are read concurrently, fewer than the database's connections. */
 const readsAtOnce = 4;
-/** Records up to this age are certainly kept: retention deletes after a day at the earliest. */
+/** Records up to this age certainly exist, because retention deletes after a day at the earliest. */
 const surelyKeptSeconds = 3_600;
 const wentBack =
   "The database is an older copy of itself, as after a failover that lost commits: usage that it had taken is gone. So are API keys that were made in that time, and what was revoked in it is valid again.";
@@ -43,26 +43,26 @@ export interface LedgerDrainOptions {
 export class LedgerDrain {
   readonly #options: LedgerDrainOptions;
   readonly #pending = new PendingUsage();
-  /** Settled records that are only in the spool. */
+  /** The number of settled records that are only in the spool. */
   #unread = 0;
   /**
-   * True if some of `#pending` may be in the database already: the spool was read back, or a commit's outcome is
+   * Whether some of `#pending` may already be in the database: the spool was read back, or a commit's outcome is
    * unknown.
    */
   #mayRepeat = false;
   readonly #readers: TotalsReader[] = [];
   /** The newest record that the database confirmed. */
   #taken: { requestId: string; at: number } | undefined;
-  /** True after a failed write: the next one may reach another server, as after a failover. */
+  /** Whether the last write failed: the next one may reach another server, as after a failover. */
   #wasAway = false;
-  /** Serialized work on the database. */
+  /** The queue of serialized work on the database. */
   #queue: Promise<unknown> = Promise.resolve();
 
   constructor(options: LedgerDrainOptions) {
     this.#options = options;
   }
 
-  /** Number of records in memory. */
+  /** The number of records in memory. */
   get pending(): number {
     return this.#pending.length;
   }
@@ -75,7 +75,10 @@ export class LedgerDrain {
     return this.#pending.length + this.#unread;
   }
 
-  /** `segment`: as in `PendingBatch`; `isSpooled`: whether the record stands there. */
+  /**
+   * Adds a settled record. `segment` is that of `PendingBatch`; `isSpooled` tells whether the segment contains the
+   * record.
+   */
   add(usage: UsageColumns, row: number, segment: Segment, isSpooled: boolean): void {
     if (isSpooled && this.#pending.length >= this.#options.maxPending) this.leaveOnSpool(segment);
     else this.#pending.add(usage, row, segment, isSpooled);
@@ -103,7 +106,7 @@ export class LedgerDrain {
     try {
       segment = this.#options.journal.repeat(batch.usage, rows);
     } catch {
-      // The journal has logged the failure.
+      // The error needs no handling, because the journal has logged it.
       return false;
     }
     for (const row of rows) this.#pending.respooled(batch, row, segment);
@@ -139,19 +142,19 @@ export class LedgerDrain {
   readTotals(owner: TotalsOwner, use: (totals: SpanTotals) => void): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#readers.push({ owner, use, resolve, reject });
-      // Reads the next few together: their turn may come after another read served them.
+      // Several readers may be waiting, and an earlier read may have served them by the time of their turn.
       void this.#inTurn(() => this.#readNext());
     });
   }
 
   /**
-   * Passes an owner's settled usage that is not in the database to `use`, at a moment without a settlement in between.
-   * Nothing is written to the database until `until` settles.
+   * Passes an owner's settled usage that is not in the database to `use`, without a settlement in between. Nothing is
+   * written to the database until `until` settles.
    */
   hold(owner: TotalsOwner, use: (waiting: SpanTotals) => void, until: Promise<void>): Promise<void> {
     return this.#inTurn(async () => {
       const { owns, totalOf } = await readOwnerTotals(this.#options.db, owner);
-      // Records in memory count also while the database takes no writes, such as on a full disk.
+      // Records in memory are included even if the database refuses writes, such as on a full disk.
       do {
         while (this.#unread > 0 || this.#mayRepeat) await this.#drain();
         this.#options.journal.commit();
@@ -168,7 +171,8 @@ export class LedgerDrain {
       for (;;) {
         while (this.#unread > 0 || this.#mayRepeat) await this.#drain();
         const found = await Promise.allSettled(readers.map(({ owner }) => readOwnerTotals(this.#options.db, owner)));
-        // Records settled in this turn of the event loop either wait in memory or go to the spool.
+        // The journal is committed first, so that records settled in this tick of the event loop are in memory or in the
+        // spool.
         this.#options.journal.commit();
         if (this.#unread > 0) continue;
         for (const [i, { use, resolve, reject }] of readers.entries()) {
@@ -206,7 +210,7 @@ export class LedgerDrain {
 
   #inTurn(work: () => Promise<void>): Promise<void> {
     const done = this.#queue.then(work);
-    // The caller gets the rejection of `done`; the queue continues.
+    // The caller gets the rejection of `done`; the queue continues regardless.
     this.#queue = done.catch(() => {});
     return done;
   }
@@ -218,7 +222,7 @@ export class LedgerDrain {
     this.#mayRepeat = true;
     for (const segment of this.#options.spool.segments.filter((one) => one.unread > 0)) {
       await this.#readBack(segment);
-      // Inserts at once, to make room in memory for records that settle meanwhile.
+      // Inserts immediately, to free memory for records that settle meanwhile.
       await this.#insertPending();
     }
     this.#mayRepeat = false;
@@ -245,7 +249,7 @@ export class LedgerDrain {
     }
   }
 
-  /** Logs a database that accepts writes again but has lost earlier ones. Never rejects, because the write is done. */
+  /** Logs if a database accepts writes again but has lost earlier ones. Never rejects, because the write succeeded. */
   async #followTaken(usage: UsageColumns, hasTooOld: boolean): Promise<void> {
     const { db, log } = this.#options;
     const row = usage.length - 1;
@@ -255,17 +259,17 @@ export class LedgerDrain {
       try {
         found = await db`SELECT 1 FROM usage_records WHERE request_id = ${before.requestId}`;
       } catch {
-        // The next write checks for the same record.
+        // The next write checks for the same record again.
         return;
       }
       if (found.length === 0) log.error("database_went_back", { detail: wentBack });
     }
     this.#wasAway = false;
-    // A record beyond its retention is left out.
+    // A batch with a record beyond its retention is not remembered, because the database does not keep that record.
     if (!hasTooOld) this.#taken = newest;
   }
 
-  /** Requests run between two steps. */
+  /** Runs roll-up steps; other requests run between two steps. */
   async #rollUp(steps: number): Promise<void> {
     const { rollups } = this.#options.writer;
     for (let remaining = steps; remaining > 0 && rollups.isBehind; remaining--) {
@@ -274,7 +278,7 @@ export class LedgerDrain {
     }
   }
 
-  /** Closes a segment that is being written first, so that it is not read again while it grows. */
+  /** Reads a segment back. A segment in use is closed first, so that it does not grow during the reading. */
   async #readBack(segment: Segment): Promise<void> {
     const { log, spool, journal } = this.#options;
     if (segment === spool.current) journal.rotate();
@@ -298,7 +302,7 @@ export class LedgerDrain {
     this.#unread -= count;
   }
 
-  /** Requests run between two batches. */
+  /** Inserts records; other requests run between two batches. */
   async #insert(usage: UsageColumns | readonly UsageRecord[]): Promise<void> {
     await new Promise((resolve) => setImmediate(resolve));
     await this.#options.writer.insert(usage);

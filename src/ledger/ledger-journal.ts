@@ -1,4 +1,4 @@
-// The ledger's journal: writes the lines of all requests in one turn of the event loop to the spool at once.
+// The ledger's journal: writes the lines of all requests in one tick of the event loop to the spool together.
 import type { Clock } from "../base/clock.ts";
 import { Deferred, type MaybePromise } from "../base/deferred.ts";
 import { errorCodes, GatewayError } from "../base/errors.ts";
@@ -22,20 +22,20 @@ export interface LedgerJournalOptions {
   clock: Clock;
   /**
    * Called with each record after its write: a row of `usage`, valid during the call. The record pins `segment`, which
-   * contains it or, if the spool could not store it, its begin.
+   * contains the record or, if the spool could not store it, its begin.
    */
   onSettled(usage: UsageColumns, row: number, segment: Segment, isSpooled: boolean): void;
-  /** Called after the lines of a turn were written, or failed. */
+  /** Called after the lines of a tick were written, or failed. */
   onTurn(): void;
 }
 
-/** Maximum requests that are carried over at once: a few milliseconds of work. */
+/** The most requests that are carried over together: a few milliseconds of work. */
 const carryBatch = 256;
 const maxCodeLength = Math.max(...errorCodes.map((code) => code.length));
-/** Maximum length of an upstream's name (`upstreamNamePattern`). */
+/** The longest name of an upstream (`upstreamNamePattern`). */
 const maxNameLength = 63;
 /**
- * Additional bytes of a last line: outcome, error code, two flags, upstream, and six numbers; the trail's position,
+ * The additional bytes of a last line: outcome, error code, two flags, upstream, and six numbers; the trail's position,
  * three numbers of token parts, and the position of details.
  */
 const maxEndBytes =
@@ -45,9 +45,9 @@ const maxEndBytes =
   (',""'.length + maxNameLength) +
   (6 + 3) * `,${Number.MAX_SAFE_INTEGER}`.length +
   2 * ",null".length;
-/** Bytes reserved for a trail, and for details of usage. On a full disk, longer ones are shortened. */
+/** The bytes reserved for a trail, and for details of usage. On a full disk, longer ones are shortened. */
 const keptTextBytes = 128;
-/** Approximate bytes of a request that begins and ends. */
+/** The approximate bytes of a request that begins and ends. */
 const defaultBytes = 1_024;
 const retryAfterSeconds = 5;
 const nothingToWaitFor = new Deferred<void>();
@@ -57,17 +57,17 @@ export class LedgerJournal {
   readonly #options: LedgerJournalOptions;
   /** Requests that have begun but not settled, oldest first. */
   readonly #open = new OpenEntries<JournalEntry>();
-  /** The lines of this turn and their entries. */
+  /** The lines of this tick and their entries. */
   readonly #lines = new SpoolEncoder();
   readonly #settled: JournalEntry[] = [];
   readonly #carried: JournalEntry[] = [];
   /** The records of `#settled`. */
   readonly #usage = new UsageColumns(64);
   #turn: Tick | undefined;
-  /** Disk space reserved for the last lines of all open requests, so that they can settle on a full disk. */
+  /** The disk space reserved for the last lines of all open requests, so that they can settle on a full disk. */
   #aheadBytes = 0;
   #failing = false;
-  /** True if the last check found room for the reserved lines. */
+  /** Whether the last check found space for the reserved lines. */
   #hasRoom = true;
   #failures = 0;
 
@@ -94,7 +94,7 @@ export class LedgerJournal {
     const before = this.#lines.length;
     const kind = requestKindOf(begin);
     this.#lines.begin(begin, kind);
-    // It may be the only line of its frame.
+    // The reservation includes a frame header, because the last line may be alone in its frame.
     const lastLineBytes = frameHeaderLength + this.#lines.length - before + maxEndBytes + keptTextBytes;
     const refusal = this.#reserve(lastLineBytes);
     if (refusal) {
@@ -110,8 +110,8 @@ export class LedgerJournal {
   }
 
   /**
-   * Records a request that ended elsewhere. Begin and end are one frame, so a crash in between leaves neither. Resolves
-   * as `settle` does; rejects if it cannot be written.
+   * Records a request that ended in another process. Begin and end are one frame, so a crash in between leaves neither.
+   * Resolves as `settle` does; rejects if it cannot be written.
    */
   async record(begin: UsageBegin, end: UsageEnd): Promise<void> {
     this.#gather();
@@ -126,7 +126,8 @@ export class LedgerJournal {
     const elapsedMs = this.#options.clock.monotonicMs() - entry.startedMs;
     const parts = usage.parts && withShortDetails(usage.parts);
     entry.lastProgress = cleanProgress({ ...usage, parts, requestId: entry.begin.requestId, nanoUsd, elapsedMs });
-    // The rest of a full disk is reserved for last lines. This entry needs no more than its first line repeated.
+    // The remaining space of a full disk is reserved for last lines. This entry needs no more than its first line
+    // repeated.
     if (this.#reserve(entry.lastLineBytes)) return;
     const turn = this.#gather();
     if (turn.segment === entry.segment) this.#lines.progress(entry.lastProgress);
@@ -136,7 +137,7 @@ export class LedgerJournal {
   settle(entry: JournalEntry, end: UsageEnd): MaybePromise<void> {
     if (!entry.isOpen) return entry.kept;
     const isAlone = this.#turn === undefined && this.#open.size === 1;
-    // Its room stays reserved until its line is in the frame.
+    // The space stays reserved until the line is part of the frame.
     const turn = this.#gather(isAlone);
     this.#closed(entry);
     const row = this.#usage.add(entry.begin, usageKindOf(entry.kind, end), end);
@@ -150,7 +151,7 @@ export class LedgerJournal {
   }
 
   /**
-   * Writes the lines gathered so far. Callers who wait continue, and their immediate further lines are written too:
+   * Writes the lines gathered so far. Waiting callers continue, and lines that they add immediately are written too:
    * nothing is left afterwards. Does nothing without lines.
    */
   readonly commit = (): void => {
@@ -160,7 +161,7 @@ export class LedgerJournal {
   #write(turn: Tick): void {
     this.#turn = undefined;
     let failure: { cause: unknown } | undefined;
-    // A frame that only carries over does not renew itself: otherwise a silent request would be carried from segment to
+    // A frame that only carries over does not renew itself: otherwise a silent request would move from segment to
     // segment.
     const onlyCarried = turn.carriedBytes === this.#lines.length;
     const bytesBefore = turn.segment.bytes;
@@ -179,7 +180,7 @@ export class LedgerJournal {
   repeat(usage: UsageColumns, rows: readonly number[]): Segment {
     this.commit();
     for (const row of rows) this.#lines.settle(usage, row);
-    // The rest of a full disk is reserved for last lines of open requests.
+    // The remaining space of a full disk is reserved for last lines of open requests.
     const refusal = this.#reserve(0);
     if (refusal) {
       this.#lines.takeBack(0);
@@ -189,23 +190,23 @@ export class LedgerJournal {
     return this.#options.spool.current;
   }
 
-  /** Checks for room again, because without requests nothing else would. */
+  /** Checks for disk space again, because without requests nothing else would. */
   retry(): void {
     if (!this.#failing) return;
     this.commit();
     this.#options.spool.roomFound();
-    // Begins a new file, because the previous one may be broken.
+    // Begins a new file, because a failed write may have damaged the previous one.
     this.#options.spool.rotate(this.#aheadBytes);
     if (!this.#reserve(defaultBytes)) this.#recovered();
   }
 
-  /** Begins a new segment. Gathered lines belong to the previous one. */
+  /** Begins a new segment. Gathered lines are written to the previous one. */
   rotate(): void {
     this.commit();
     this.#options.spool.rotate(this.#aheadBytes);
   }
 
-  /** Writes everything known of open requests again to the current segment, so that an older one can be deleted. */
+  /** Writes the state of open requests to the current segment, so that an older segment can be deleted. */
   carryOver(from: Segment): void {
     this.commit();
     let remaining = carryBatch;
@@ -217,12 +218,12 @@ export class LedgerJournal {
     this.commit();
   }
 
-  /** True if no other open request can add a line in this turn, so a line is written at once. */
+  /** Reports whether no other open request can add a line in this tick, so that a line is written immediately. */
   get #isAlone(): boolean {
     return this.#turn === undefined && this.#open.size === 0;
   }
 
-  /** `isCommitted`: by the caller, in this call. */
+  /** `isCommitted` tells that the caller commits within this call. */
   #gather(isCommitted = false): Tick {
     if (this.#turn === undefined) {
       this.#turn = new Tick(this.#options.spool.ready(this.#aheadBytes));
@@ -252,8 +253,8 @@ export class LedgerJournal {
   }
 
   /**
-   * Handles a failed write. Requests that began are void, because their callers do not know that they may send them.
-   * Settled ones go to the database from memory.
+   * Handles a failed write. New requests are refused, because they were not sent yet. Settled ones go to the database
+   * from memory.
    */
   #refused(turn: Tick, cause: unknown): void {
     for (;;) {
@@ -280,7 +281,7 @@ export class LedgerJournal {
     this.#aheadBytes -= entry.lastLineBytes;
   }
 
-  /** Settles with a trail longer than its reserved room, shortened to the available room. */
+  /** Settles with a trail longer than its reservation, shortened to the available space. */
   #settleWithTexts(row: number, trail: Trail | undefined, lastLineBytes: number): void {
     const before = this.#lines.length;
     this.#lines.settle(this.#usage, row);
@@ -296,7 +297,7 @@ export class LedgerJournal {
     this.#lines.settle(this.#usage, row);
   }
 
-  /** Checks for room besides the last lines of open requests. */
+  /** Reports whether there is space for more than the last lines of open requests. */
   #isRoomForLines(): boolean {
     try {
       this.#options.spool.reserve(frameHeaderLength + this.#lines.length + this.#aheadBytes);
@@ -314,8 +315,8 @@ export class LedgerJournal {
   }
 
   /**
-   * Reserves this many bytes besides gathered lines and last lines of open requests. Returns the cause of a failure.
-   * Usually costs one comparison.
+   * Reserves this many bytes in addition to gathered lines and last lines of open requests. Returns the cause of a
+   * failure. Usually costs one comparison.
    */
   #reserve(bytes: number): { cause: unknown } | undefined {
     const { spool } = this.#options;
@@ -337,11 +338,11 @@ export class LedgerJournal {
     this.#usage.clear();
   }
 
-  /** Throws if it fails. Logs the first failure and the recovery. */
+  /** Appends a frame. Throws if that fails. Logs the first failure and the recovery. */
   #append(frame: Uint8Array): void {
     try {
       this.#options.spool.append(frame);
-      // Last lines still fit into their reserved room.
+      // The recovery is logged only if the reserved space is available: last lines can succeed without it.
       if (this.#failing && this.#hasRoom) this.#recovered();
     } catch (error) {
       this.#failed(error);
@@ -367,13 +368,13 @@ class JournalEntry implements LedgerEntry {
   readonly kind: RequestKind;
   readonly begun: MaybePromise<void>;
   readonly startedMs: number;
-  /** Maximum bytes of the last line, except for a trail that fits at that moment. */
+  /** The most bytes of the last line, except for a trail that fits at that moment. */
   readonly lastLineBytes: number;
-  /** The segment with its begin and its last checkpoint. */
+  /** The segment that contains the request's begin and its last checkpoint. */
   segment: Segment;
   lastProgress: UsageProgress | undefined = undefined;
   kept: MaybePromise<void> = nothingToWaitFor;
-  /** Members that `OpenEntries` needs. */
+  /** The members that `OpenEntries` needs. */
   isOpen = false;
   older: JournalEntry | undefined = undefined;
   newer: JournalEntry | undefined = undefined;
@@ -405,14 +406,14 @@ class JournalEntry implements LedgerEntry {
   }
 }
 
-/** The lines of one turn of the event loop, with shared promises. */
+/** The lines of one tick of the event loop, with shared promises. */
 class Tick {
-  /** The segment of all lines: a new segment commits first. */
+  /** The segment of all lines; before a new segment begins, the tick is committed. */
   readonly segment: Segment;
   carriedBytes = 0;
   /** Rejects if the write fails. */
   readonly written = new Deferred<void>();
-  /** Resolves in either case. */
+  /** Resolves whether or not the write succeeds. */
   readonly kept = new Deferred<void>();
 
   constructor(segment: Segment) {
@@ -430,7 +431,7 @@ class Tick {
   }
 }
 
-/** Room is reserved only for details of usual length, and checkpoints omit longer ones. */
+/** Omits long details from a checkpoint, because space is reserved only for details of usual length. */
 function withShortDetails(parts: UsageParts): UsageParts {
   const { details } = parts;
   return (detailsText(details)?.length ?? 0) > keptTextBytes ? { ...parts, details: undefined } : parts;
@@ -440,7 +441,7 @@ function unwritable(cause: unknown): GatewayError {
   return unavailable(`The spool cannot be written: ${String(cause)}`, cause);
 }
 
-/** Requests must not be served if they might not be recorded. */
+/** Returns the error that refuses a request, because requests must not be served if they might not be recorded. */
 export function unavailable(detail: string, cause?: unknown): GatewayError {
   return new GatewayError(
     "service_unavailable",

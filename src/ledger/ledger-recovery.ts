@@ -19,13 +19,13 @@ export interface RecoveryOptions {
   writer: UsageWriter;
   directory: string;
   log: Log;
-  /** The process whose segments are taken over. Undefined: all. */
+  /** The process whose segments are taken over; undefined means all. */
   of?: number | undefined;
   /** Called at least once with each request, ended or not, before it is in the database and removed from the spool. */
   onRecords?: ((records: readonly UsageRecord[]) => void) | undefined;
 }
 
-/** Milliseconds that a start waits for another program's lock. */
+/** The milliseconds for which a start waits for another program's lock. */
 const lockWaitMs = 5_000;
 
 const unknownDetail =
@@ -33,27 +33,27 @@ const unknownDetail =
 const tooOldDetail =
   "They are from before the time from which requests are kept (retention.requests_days), so nobody can tell whether they were counted: they were left out.";
 
-/** Usage that was imported into the database. */
+/** The result of importing a spool into the database. */
 export interface Recovered {
-  /** Requests that had ended. */
+  /** The number of requests that had ended. */
   settled: number;
   /** Number of requests that were cut off. */
   interrupted: number;
-  /** Lines that could not be read. */
+  /** The number of lines that could not be read. */
   damaged: number;
   /** Number of lines that only a newer version can read; the files are kept for it. */
   unknown: number;
   /** Number of requests beyond their retention, which were left out. */
   tooOld: number;
-  /** The affected keys: counters of these, and of their owners, may be too low elsewhere. */
+  /** The affected keys: limit counters of these, and of their owners, may be too low. */
   keyIds: ReadonlySet<string>;
 }
 
 /**
  * Imports all segments into the database and deletes them. Requests without an end are settled at their last
  * checkpoint. If a newer version wrote unreadable lines, all files are kept for it, and the requests of those lines are
- * left out. After a failure or crash nothing is lost: the files stay, and the next attempt finds what is in the
- * database.
+ * left out. After a failure or crash nothing is lost: the files stay, and the next attempt skips records that are in
+ * the database already.
  */
 export async function recoverSpool(options: RecoveryOptions): Promise<Recovered> {
   const { db, writer, directory, log, of, onRecords } = options;
@@ -116,14 +116,14 @@ export function accountsOf(directory: string): ReadonlySet<string> {
   return ids;
 }
 
-/** Adds a line to the known state. Returns a record if the line is the last of its request. */
+/** Applies a line to the known state. Returns a record if the line is the last of its request. */
 function follow(unsettled: Map<string, Unsettled>, line: SpoolLine): UsageRecord | undefined {
   if ("settle" in line) {
     unsettled.delete(line.settle.requestId);
     return line.settle;
   }
   if ("begin" in line) {
-    // A request that was carried over begins again in the newer segment.
+    // A request that was carried over begins again in the newer segment, so a known one is kept.
     if (!unsettled.has(line.begin.requestId))
       unsettled.set(line.begin.requestId, { begin: line.begin, progress: undefined });
     return undefined;

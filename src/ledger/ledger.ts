@@ -1,4 +1,5 @@
-// The ledger: every request is in the spool before it is sent, and its record then goes into the database once.
+// The ledger: every request is written to the spool before it is sent, and its record later goes into the database
+// exactly once.
 import { existsSync } from "node:fs";
 import type { Clock } from "../base/clock.ts";
 import { StartError } from "../base/errors.ts";
@@ -24,30 +25,30 @@ import { openUsageWriter, type UsageWriter } from "./usage/usage-writer.ts";
 
 export interface SpoolLedgerOptions {
   db: Database;
-  /** The directory of only the spool; created if it is missing. */
+  /** The directory for the spool alone; created if missing. */
   directory: string;
   log: Log;
   clock: Clock;
-  /** Maximum milliseconds that a settled record waits for its batch. */
+  /** The most milliseconds for which a settled record waits for its batch. */
   drainMs?: number;
   segmentBytes?: number;
-  /** Age at which a segment in use is closed, so that a quiet server keeps no old lines. */
+  /** The age at which a segment in use is closed, so that a quiet server keeps no old lines. */
   segmentAgeMs?: number;
-  /** Age of a closed segment from which on open requests are carried over. */
+  /** The age of a closed segment from which on its open requests are carried over. */
   carryAfterMs?: number;
-  /** Maximum settled records in memory; further ones wait only in the spool. */
+  /** The most settled records in memory; further ones wait only in the spool. */
   maxPending?: number;
-  /** Undefined: this process has the database and the spool alone, except for its own processes with `beside`. */
+  /** Undefined if no other process uses the database and the spool, except for this server's own with `beside`. */
   beside?: BesideOthers | undefined;
 }
 
-/** Options of a process that writes to the spool and database of another one. */
+/** Options of a process that shares the spool and database with others. */
 export interface BesideOthers {
-  /** From 1 on. */
+  /** The number of this process, from 1. */
   writer: number;
   /** See `UsageWriterOptions`. */
   installation: string | undefined;
-  /** Called with the requests that its predecessor left in the spool; see `RecoveryOptions`. */
+  /** Called with the requests that this process's predecessor left in the spool; see `RecoveryOptions`. */
   onRecords(records: readonly UsageRecord[]): void;
 }
 
@@ -61,10 +62,10 @@ export interface LedgerFigures {
 }
 
 const maxBackOffMs = 5_000;
-/** Duration of a failure after which the database counts as failing. */
+/** The duration of a failure, in milliseconds, after which the database counts as failing. */
 const judgedMs = 1_000;
 const syncEveryMs = 1_000;
-/** Milliseconds that `close` waits for open requests. */
+/** The milliseconds for which `close` waits for open requests. */
 const settleMs = 500;
 const defaults = {
   drainMs: 200,
@@ -75,7 +76,7 @@ const defaults = {
 };
 
 export class SpoolLedger implements Ledger {
-  /** Usage of an earlier process that the start imported. */
+  /** The usage of an earlier process that the start imported. */
   readonly recovered: Recovered;
   readonly #db: Database;
   readonly #log: Log;
@@ -89,11 +90,11 @@ export class SpoolLedger implements Ledger {
   #databaseFailing = false;
   #databaseFailures = 0;
   #maintenanceFailing = false;
-  /** True while the ledger closes: it accepts nothing new, then drains settled records. */
+  /** Whether the ledger is closing: it accepts no new requests and drains settled records. */
   #closing = false;
   #closed = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** True if the timer fires in this turn of the event loop. */
+  /** Whether the timer fires in this tick of the event loop. */
   #soon = false;
   #delayMs: number;
   #syncedMs: number;
@@ -138,7 +139,7 @@ export class SpoolLedger implements Ledger {
       log,
       clock,
       onSettled: (usage, row, segment, isSpooled) => {
-        // The next start finds it, because a closed ledger does not drain.
+        // A closed ledger does not drain; the next start finds the record in the spool.
         if (!this.#closed) this.#drain.add(usage, row, segment, isSpooled);
       },
       onTurn: () => this.#afterTurn(),
@@ -161,7 +162,7 @@ export class SpoolLedger implements Ledger {
     await this.#journal.record(begin, end);
   }
 
-  /** Requests that were just cut off are about to settle; others stay in the spool. */
+  /** Waits for requests that were just cut off and are about to settle; others stay in the spool. */
   async #untilSettled(): Promise<void> {
     const giveUpMs = this.#clock.monotonicMs() + settleMs;
     for (let waits = 0; this.#journal.openCount > 0 && waits < settleMs / 10; waits++) {
@@ -174,9 +175,9 @@ export class SpoolLedger implements Ledger {
     return this.#drain.drain();
   }
 
-  /** Resolves when the roll-ups contain all records in the database, or that fails. For readers of roll-ups. */
+  /** Resolves when the roll-ups contain all records in the database, or if that fails. For readers of roll-ups. */
   async catchUp(): Promise<void> {
-    // Drain jobs log the failure, and readiness reports that the database takes no usage.
+    // The failure needs no handling: drain jobs log it, and readiness reports that the database takes no usage.
     await this.rollUp().catch(() => {});
   }
 
@@ -197,17 +198,19 @@ export class SpoolLedger implements Ledger {
     return this.#drain.hold(owner, use, until);
   }
 
-  /** True if requests can be recorded, as of the last write or check. Otherwise none is accepted. */
+  /** Reports whether requests can be recorded, as of the last write or check. Otherwise none is accepted. */
   get isWritable(): boolean {
     return this.#probe.isWritable;
   }
 
-  /** True if the spool's last sync succeeded. Otherwise a power cut may lose more than the last second. */
+  /** Reports whether the spool's last sync succeeded. Otherwise a power cut may lose more than the last second. */
   get isSpoolKept(): boolean {
     return this.#spool.keeps;
   }
 
-  /** True if the database accepts usage, as of the last batches; a short lock of another program does not count. */
+  /**
+   * Reports whether the database accepts usage, as of the last batches; a short lock of another program does not count.
+   */
   get isDrained(): boolean {
     return !this.#databaseFailing || this.#delayMs < judgedMs;
   }
@@ -219,7 +222,10 @@ export class SpoolLedger implements Ledger {
     return this.#probe.ask();
   }
 
-  /** Open requests, bytes of the spool's files, and settled records that are not in the database yet. */
+  /**
+   * Returns the number of open requests, bytes of the spool's files, and settled records that are not in the database
+   * yet.
+   */
   get figures(): LedgerFigures {
     return {
       open: this.#journal.openCount,
@@ -231,8 +237,8 @@ export class SpoolLedger implements Ledger {
   }
 
   /**
-   * Writes everything into the database and deletes unneeded parts of the spool. A failing database is logged, and the
-   * next start continues. Open requests may settle later, only in the spool.
+   * Writes everything into the database and deletes segments that are no longer needed. A database failure is logged,
+   * and the next start continues. Open requests may settle later, only in the spool.
    */
   async close(): Promise<void> {
     if (this.#closing) return;
@@ -313,7 +319,7 @@ export class SpoolLedger implements Ledger {
     const nowMs = this.#clock.monotonicMs();
     const { current } = this.#spool;
     const old = nowMs - current.openedMs >= this.#settings.segmentAgeMs;
-    // If the process died now, the requests of a deleted file would be lost.
+    // A new segment replaces a file that was deleted: if the process died now, its requests would be lost.
     const isDeleted = !existsSync(current.path);
     if (isDeleted) prepareSpoolDirectory(this.#spool.directory);
     if (isDeleted || (old && current.bytes > current.carriedBytes)) this.#journal.rotate();
@@ -321,7 +327,7 @@ export class SpoolLedger implements Ledger {
       this.#log.error("spool_file_deleted", { detail: `Somebody deleted ${current.path} while it was in use.` });
     this.#carryOver(nowMs);
     await this.#removeFree();
-    // Syncs afterwards, because deleted files need no sync.
+    // The sync comes last, because deleted files need none.
     if (!this.#spool.unsynced || nowMs - this.#syncedMs < syncEveryMs) return;
     this.#syncedMs = nowMs;
     await this.#spool.sync();
@@ -334,7 +340,7 @@ export class SpoolLedger implements Ledger {
     for (const segment of free) this.#spool.remove(segment);
   }
 
-  /** Long silent requests must not keep old segments. */
+  /** Carries over long silent requests, which must not keep old segments. */
   #carryOver(nowMs: number): void {
     const oldest = this.#spool.segments[0];
     if (oldest?.sealedMs === undefined || nowMs - oldest.sealedMs < this.#settings.carryAfterMs) return;

@@ -6,7 +6,7 @@ export interface OpenEntry<Entry> {
   newer: Entry | undefined;
 }
 
-/** The open requests in order. A set would allocate anew for each request. */
+/** The open requests in order: a linked list, because a set would allocate memory for each request. */
 export class OpenEntries<Entry extends OpenEntry<Entry>> {
   #oldest: Entry | undefined;
   #newest: Entry | undefined;
@@ -44,7 +44,7 @@ export class OpenEntries<Entry extends OpenEntry<Entry>> {
     this.#size--;
   }
 
-  /** Iterates over the entries, oldest first. No entry may be deleted meanwhile. */
+  /** Iterates over the entries, oldest first. No entry may be deleted during the iteration. */
   *[Symbol.iterator](): Generator<Entry> {
     for (let entry = this.#oldest; entry !== undefined; entry = entry.newer) yield entry;
   }

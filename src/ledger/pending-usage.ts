@@ -11,13 +11,13 @@ const maxSpare = 8;
 export class PendingBatch {
   readonly usage = new UsageColumns(batchSize);
   /**
-   * The segment of each record, or that of its begin if the spool could not store it. Pinned until the record is in the
-   * database.
+   * The segment of each record, or that of its begin if the spool could not store the record. Pinned until the record
+   * is in the database.
    */
   readonly segments: Segment[] = [];
-  /** 1: the record is in the spool. */
+  /** A 1 for each record that is in the spool. */
   readonly spooled = new Uint8Array(batchSize);
-  /** True while the batch is being written, so that no record is added. */
+  /** Whether the batch is being written, so that no record may be added. */
   isTaken = false;
 }
 
@@ -31,7 +31,7 @@ export class PendingUsage {
     return this.#length;
   }
 
-  /** Number of records that are only in memory. */
+  /** The number of records that are only in memory. */
   get unspooled(): number {
     return this.#unspooled;
   }

@@ -27,7 +27,7 @@ interface Span {
   until: number;
 }
 
-/** Runs one query after the other, with room for other work in between, and measures their time. */
+/** Runs queries one after the other, with pauses for other work, and measures their time. */
 class Reader {
   readonly #clock: Pick<Clock, "monotonicMs">;
   #begun = false;
@@ -56,7 +56,7 @@ export class SqlRequestLog implements RequestLog {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #catchUp: () => Promise<void>;
 
-  /** `catchUp`: as `SpoolLedger.catchUp`. */
+  /** `catchUp` is that of `SpoolLedger`. */
   constructor(db: Database, clock: Pick<Clock, "monotonicMs">, catchUp: () => Promise<void> = async () => {}) {
     this.#db = db;
     this.#clock = clock;
@@ -70,7 +70,7 @@ export class SqlRequestLog implements RequestLog {
     return row && recordOf(row);
   }
 
-  /** Reads one record more than the page, to know whether there are others. */
+  /** Returns a page of records. One more record is read to know whether there are others. */
   async list(
     filter: RequestFilter,
     { after, limit }: { after: RequestPosition | undefined; limit: number },
@@ -99,8 +99,8 @@ export class SqlRequestLog implements RequestLog {
   }
 
   /**
-   * Yields the spans that may have matching requests, newest first: days, and their hours. An empty span says how far
-   * the search went without a match.
+   * Yields the spans that may have matching requests, newest first: days, and their hours. An empty span reports how
+   * far the search went without a match.
    */
   async *#stretches(filter: RequestFilter, within: Span, reader: Reader): AsyncGenerator<Span> {
     let { until } = within;
@@ -155,8 +155,8 @@ export class SqlRequestLog implements RequestLog {
   }
 
   /**
-   * The condition uses the index of keys for a given key or person, and else the primary key; other parts are written
-   * so that no index serves them.
+   * Returns the condition. A given key or person uses the index of keys, everything else the primary key; further parts
+   * are written so that no index serves them.
    */
   #whose({ accountId, environment, keyId, personId }: RequestFilter) {
     const db = this.#db;
@@ -213,8 +213,8 @@ interface RollupSpan {
 }
 
 /**
- * Yields the parts of the spans that lie within. Spans without a common part are left out, though their hour or day may
- * have one.
+ * Yields the parts of the roll-ups' spans that lie within `within`. Spans outside are left out, although their hour or
+ * day may overlap.
  */
 function* spansOf(rollups: readonly RollupSpan[], seconds: number, within: Span): Generator<Span> {
   for (const rollup of rollups) {
@@ -225,7 +225,7 @@ function* spansOf(rollups: readonly RollupSpan[], seconds: number, within: Span)
   }
 }
 
-/** Returns the position before everything that began later; null if that is outside the filter. */
+/** Returns the position before everything that began later; null if that position is outside the filter. */
 function before(at: number, { start }: RequestFilter): RequestPosition | null {
   return at > start ? { at, requestId: "" } : null;
 }

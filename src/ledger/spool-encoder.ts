@@ -19,30 +19,30 @@ import {
 import type { RequestKind } from "./usage/usage-kinds.ts";
 
 const firstCapacity = 64 * 1024;
-/** A larger buffer is not kept. */
+/** The largest buffer that is kept for reuse. */
 const keptCapacity = 1024 * 1024;
-/** More than a line needs besides its texts: ten numbers, commas, quotes and so on. */
+/** An upper bound for a line's length without its texts: ten numbers, commas, quotes and so on. */
 const lineOverhead = 256;
-/** Maximum bytes of a UTF-16 unit, as `\uXXXX`. */
+/** The most bytes of a UTF-16 unit in JSON, as `\uXXXX`. */
 const bytesOfUnit = 6;
 const [newline, quote, comma, opening, backslash, closing] = [0x0a, 0x22, 0x2c, 0x5b, 0x5c, 0x5d];
-/** Range of the one-byte characters that JSON leaves unchanged, except for two. */
+/** The range of ASCII characters that JSON leaves unchanged, except for two. */
 const [firstPlain, lastPlain] = [0x20, 0x7e];
 const [kindBegin, kindProgress, kindSettle] = [0x62, 0x70, 0x73];
 const nothing = Buffer.from("null");
-/** Values of the token parts: three numbers, and details. */
+/** The number of values for token parts: three numbers, and details. */
 const partValues = 4;
 const [no, yes] = [Buffer.from("false"), Buffer.from("true")];
 
 /**
- * Writes lines byte by byte into one reused buffer: there are two for each request, and joining strings of so many
- * parts costs more. JSON.stringify takes as long and leaves a string to collect.
+ * Writes lines byte by byte into one reused buffer: each request has two lines, and joining strings of so many parts
+ * costs more. JSON.stringify takes as long and leaves a string for the garbage collector.
  */
 export class SpoolEncoder {
   #bytes = Buffer.allocUnsafe(firstCapacity);
   #length = frameHeaderLength;
 
-  /** Bytes of the lines since the last `take`. */
+  /** Returns the bytes of the lines since the last `take`. */
   get length(): number {
     return this.#length - frameHeaderLength;
   }
@@ -135,7 +135,7 @@ export class SpoolEncoder {
     return frame;
   }
 
-  /** `textLength`: bytes that the line's texts take at most. */
+  /** `textLength` is the most bytes that the line's texts take. */
   #open(kind: number, textLength: number): void {
     this.#reserve(textLength + lineOverhead);
     const bytes = this.#bytes;

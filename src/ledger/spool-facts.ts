@@ -13,20 +13,20 @@ export interface SpoolFacts {
   open: number;
   /** Number of unreadable lines. */
   damaged: number;
-  /** Number of lines of a newer version, which only that can read. */
+  /** The number of lines that only a newer version can read. */
   unknown: number;
   /** The first file with an unreadable line. */
   damagedFile: string | undefined;
-  /** Unix milliseconds of the last write to the oldest file. Undefined without files. */
+  /** The Unix milliseconds of the last write to the oldest file; undefined without files. */
   oldestMs: number | undefined;
-  /** True if the whole spool was read. */
+  /** Whether the whole spool was read. */
   complete: boolean;
 }
 
 export interface SpoolFactsOptions {
-  /** True if a server writes it: then the end of its newest file is an unfinished line. */
+  /** Whether a server writes the spool: its newest file may then end with an unfinished line. */
   isWritten: boolean;
-  /** Approximate time to read in milliseconds, with pauses. */
+  /** The approximate time to read, in milliseconds, with pauses. */
   budgetMs: number;
 }
 
@@ -47,7 +47,7 @@ export async function spoolFacts(
   const segments = listSegments(directory);
   for (const { path } of segments) {
     const stats = statSync(path, { throwIfNoEntry: false });
-    // The server has written this file's records to the database meanwhile.
+    // The server has written this file's records to the database meanwhile, and deleted the file.
     if (!stats) continue;
     facts.segments++;
     facts.bytes += stats.size;

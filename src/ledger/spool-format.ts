@@ -7,16 +7,16 @@ import type { UsageParts } from "../domain/usage/usage-parts.ts";
 import { detailsSchema } from "../storage/tables/details-text.ts";
 import { trailSchema } from "../storage/tables/trail-text.ts";
 
-/** Usage delivered up to some moment of a request. */
+/** The usage of a running request at a checkpoint. */
 export interface UsageProgress extends TokenUsage {
   requestId: string;
-  /** Cost, as in `UsageEnd`. */
+  /** The cost, as in `UsageEnd`. */
   nanoUsd: number | null;
-  /** Monotonic milliseconds since its begin. */
+  /** The monotonic milliseconds since the request's begin. */
   elapsedMs: number;
 }
 
-/** `settle` is complete: it needs no `begin`. */
+/** A line of the spool. `settle` is complete without a `begin`. */
 export type SpoolLine = { begin: UsageBegin } | { progress: UsageProgress } | { settle: UsageRecord };
 
 const whole = z.int().nonnegative();
@@ -87,7 +87,7 @@ const beginNames = [
   "stream",
 ] as const satisfies (keyof UsageBegin)[];
 const beginLineNames = [...beginNames, "tags"] as const satisfies (keyof UsageBegin)[];
-/** Present only with token parts, or with later values. */
+/** The values of token parts, present only with these, or with later values. */
 const partNames = [
   "cachedTokens",
   "cacheWriteTokens",
@@ -123,7 +123,7 @@ const settleNames = [
 
 const checksumLength = 8;
 const lengthDigits = 8;
-/** `#`, checksum, space, length, newline. */
+/** The header is `#`, checksum, space, length, newline. */
 export const frameHeaderLength = 1 + checksumLength + 1 + lengthDigits + 1;
 const headerPattern = new RegExp(`^#([0-9a-f]{${checksumLength}}) (\\d{${lengthDigits}})\n$`);
 
@@ -143,7 +143,10 @@ export function decodeLine(bytes: Buffer): SpoolLine | undefined {
   return parse(bytes);
 }
 
-/** A line of every version is an array of its kind, the request id and the rest; '' for other lines. */
+/**
+ * Returns the request id; '' if unreadable. A line of every version is an array of its kind, the request id and the
+ * rest.
+ */
 export function requestIdOf(bytes: Buffer): string {
   try {
     const said: unknown = JSON.parse(bytes.toString("utf8"));

@@ -12,9 +12,9 @@ export interface SpoolProbeOptions {
   log: Log;
 }
 
-/** A disk with less room cannot take a busy turn. */
+/** A disk with less space than this cannot take the lines of a busy tick. */
 const probeBytes = 64 * 1024;
-/** Bounds the checks, however many monitors ask. */
+/** The shortest time between two checks, however many monitors ask. */
 const askAgainMs = 1_000;
 
 export class SpoolProbe {
@@ -29,7 +29,7 @@ export class SpoolProbe {
     this.#file = join(options.directory, "probe");
   }
 
-  /** The result of the last write or check. */
+  /** Returns the result of the last write or check. */
   get isWritable(): boolean {
     return !this.#failed && !this.#options.journal.failing;
   }
@@ -56,7 +56,7 @@ export class SpoolProbe {
       if (this.#failed) log.info("spool_has_room");
       this.#failed = false;
     } catch (error) {
-      // A partial file must not use up the remaining room.
+      // The partial file is removed, because it must not use up the remaining space.
       await rm(this.#file, { force: true }).catch(() => {});
       if (!this.#failed) log.error("spool_has_no_room", { detail: String(error) });
       this.#failed = true;

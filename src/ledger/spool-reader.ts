@@ -20,7 +20,7 @@ export function segmentPath(directory: string, number: number): string {
   return join(directory, `${String(number).padStart(8, "0")}.spool`);
 }
 
-/** Size of each process's range of segment numbers, more than it can ever use. */
+/** The size of each process's range of segment numbers, more than it can ever use. */
 const numbersEach = 1e12;
 
 /** Returns segments in the order of writing; with `writer`, only of that process. */
@@ -34,7 +34,7 @@ export function listSegments(directory: string, writer?: number): { number: numb
     .sort((a, b) => a.number - b.number);
 }
 
-/** Returns the number after which a process without segments begins. `writer`: below 1,000. */
+/** Returns the number after which a process without segments begins. `writer` is below 1,000. */
 export function numberBeforeFirst(writer: number): number {
   return writer * numbersEach;
 }
@@ -43,7 +43,7 @@ export interface SpoolChunk {
   lines: SpoolLine[];
   /** Number of torn or damaged lines. */
   damaged: number;
-  /** Request ids of intact lines that cannot be understood, as of a newer version; '' without a readable id. */
+  /** The request ids of intact lines that cannot be parsed, as of a newer version; '' without a readable id. */
   unknown: string[];
 }
 
@@ -76,18 +76,21 @@ export function* readSegment(path: string): Generator<SpoolChunk> {
 }
 
 interface SpoolPiece extends SpoolChunk {
-  /** Number of bytes read so far. */
+  /** The number of bytes read so far. */
   used: number;
-  /** True if the end of the next frame is not in the buffer yet. */
+  /** Whether the end of the next frame is not in the buffer yet. */
   needsMore: boolean;
 }
 
-/** `unread`: bytes of the file behind `text`. Of a frame that is torn or damaged, each line counts as damaged. */
+/**
+ * Reads lines. `unread` is the number of the file's bytes after `text`. Each line of a torn or damaged frame counts as
+ * damaged.
+ */
 function readPiece(text: Buffer, unread: number, skipFirst: boolean): SpoolPiece {
   const piece: SpoolPiece = { lines: [], damaged: 0, unknown: [], used: 0, needsMore: false };
   while (piece.used < text.length) {
     const start = piece.used;
-    // Reserved room, or remains of lines that were not synced before a power cut.
+    // Zeros are reserved space, or remains of lines that were not synced before a power cut.
     if (text[start] === 0) {
       piece.used = endOfZeros(text, start);
       continue;
@@ -127,7 +130,7 @@ function endOfZeros(text: Buffer, start: number): number {
   return end;
 }
 
-/** Returns the lines' range in the frame that begins there. Undefined if it is incomplete. */
+/** Returns the range of the lines in the frame that begins at `start`; undefined if incomplete. */
 function frameAt(text: Buffer, start: number, unread: number): { from: number; until: number } | "more" | undefined {
   const from = start + frameHeaderLength;
   if (text.length < from) return unread > 0 ? "more" : undefined;

@@ -6,19 +6,19 @@ import type { Clock } from "../base/clock.ts";
 import { makeDirectory } from "../storage/files/durable-file.ts";
 import { listSegments, numberBeforeFirst, segmentPath } from "./spool-reader.ts";
 
-/** One file. It may be deleted when nothing in it is needed any more: `pins` is 0. */
+/** One file of the spool. It may be deleted when nothing in it is needed any more: `pins` is 0. */
 export interface Segment {
   readonly number: number;
   readonly path: string;
   readonly openedMs: number;
-  /** When the next segment replaced it. Undefined while it is written. */
+  /** The time when the next segment replaced this one; undefined while in use. */
   sealedMs: number | undefined;
   bytes: number;
-  /** Bytes that only repeat an older segment. */
+  /** The number of bytes that only repeat an older segment. */
   carriedBytes: number;
-  /** Requests that are recorded only in this file. */
+  /** The number of requests that are recorded only in this file. */
   pins: number;
-  /** Settled requests among them that are not in memory. */
+  /** The number of settled requests among these that are not in memory. */
   unread: number;
 }
 
@@ -29,30 +29,28 @@ interface OpenSegment extends Segment {
   readonly write: WriteToDisk;
   fd: number | undefined;
   unsynced: boolean;
-  /** Allocated bytes: those after `bytes` are zeros on disk. */
+  /** The number of allocated bytes: those after `bytes` are zeros on disk. */
   allocated: number;
-  /** True if bytes of a failed write could not be removed: nothing may follow them. */
+  /** Whether bytes of a failed write could not be removed: no frame may follow them. */
   broken: boolean;
 }
 
 export interface SpoolOptions {
   directory: string;
   clock: Clock;
-  /** Size at which a new segment is begun. */
+  /** The size at which a new segment begins. */
   segmentBytes: number;
-  /** Number of the writing process of this server, by default 0; each has its own segments. */
+  /** The number of the writing process of this server, by default 0; each has its own segments. */
   writer?: number;
-  /** Default: writes to disk at once. */
+  /** By default writes to disk immediately. */
   write?: WriteToDisk;
   /** Makes writes to an open file survive a power cut. Default: `fdatasync`. */
   sync?: (fd: number) => Promise<void>;
 }
 
-/** Bytes allocated at once. */
+/** The number of bytes allocated at a time. */
 const zeros = new Uint8Array(16 * 1024);
-/**
- * A full disk is not tried for each request, because a refusal takes up to some milliseconds and blocks all requests.
- */
+/** The pause after a refusal by a full disk, which takes up to some milliseconds and blocks all requests. */
 const askAgainMs = 1_000;
 const syncData = promisify(fdatasync);
 
@@ -63,7 +61,10 @@ export class Spool {
   #current: OpenSegment;
   #number: number;
   #newFile = true;
-  /** Why no room could be allocated, and until when neither allocation nor a new segment is tried again. */
+  /**
+   * The reason why no space could be allocated, and the time until which neither allocation nor a new segment is tried
+   * again.
+   */
   #noRoom: { cause: unknown; untilMs: number } | undefined;
   #noSegmentUntilMs = Number.NEGATIVE_INFINITY;
   #syncing: Promise<void> = Promise.resolve();
@@ -93,14 +94,14 @@ export class Spool {
     return this.#segments.some((segment) => segment.unsynced);
   }
 
-  /** True if the last sync succeeded. */
+  /** Reports whether the last sync succeeded. */
   get keeps(): boolean {
     return this.#keeps;
   }
 
   /**
-   * Returns the segment of the next `append`. A full one is followed by a new one; if that fails (no descriptor left,
-   * disk full), the old one grows on. `ahead`: reserved bytes that must not be lost.
+   * Returns the segment of the next `append`. A full segment is followed by a new one; if that fails (no descriptor
+   * left, disk full), the old one grows on. `ahead` is the number of reserved bytes that must not be lost.
    */
   ready(ahead: number): Segment {
     if (this.#current.bytes >= this.#options.segmentBytes || this.#current.broken) this.rotate(ahead);
@@ -109,20 +110,20 @@ export class Spool {
 
   /**
    * Reserves bytes in the current segment by writing zeros, so that they can be written on a full disk. Throws if the
-   * disk has no room, or had none a moment ago. Usually costs one comparison.
+   * disk has no space, or had none a moment ago. Usually costs one comparison.
    */
   reserve(bytes: number): void {
     const segment = this.#current;
     if (segment.allocated - segment.bytes < bytes) this.#allocate(segment, segment.bytes + bytes);
   }
 
-  /** Notes that there is room again, so that allocation is retried. */
+  /** Records that there is disk space again, so that allocation is retried. */
   roomFound(): void {
     this.#noRoom = undefined;
     this.#noSegmentUntilMs = Number.NEGATIVE_INFINITY;
   }
 
-  /** Returns false if no new segment with this much reserved room can be made, or could not a moment ago. */
+  /** Begins a new segment. Returns false if that is impossible with this much reserved space, or was a moment ago. */
   rotate(ahead: number): boolean {
     const { clock } = this.#options;
     if (this.#noSegmentUntilMs > clock.monotonicMs()) return false;
@@ -154,7 +155,7 @@ export class Spool {
     }
   }
 
-  /** Writes a frame to the current segment. Throws, without leaving a part of it, if it cannot be written whole. */
+  /** Writes a frame to the current segment. If it cannot be written completely, throws and leaves no part of it. */
   append(frame: Uint8Array): void {
     const segment = this.#current;
     if (segment.fd === undefined) throw new Error("The spool is closed.");
@@ -179,20 +180,20 @@ export class Spool {
     return this.#syncing;
   }
 
-  /** The current segment is not removed. */
+  /** Deletes a segment unless it is the current one. */
   remove(segment: Segment): void {
     const found = this.#segments.find((one) => one === segment);
     if (!found || found === this.#current) return;
     // An operator may have deleted the file already.
     rmSync(found.path, { force: true });
     this.#segments.splice(this.#segments.indexOf(found), 1);
-    // A descriptor in use by `sync` must not be closed. The caller of `sync` gets its failure.
+    // A descriptor in use by `sync` must not be closed. The caller of `sync` gets the error.
     void this.#syncing.finally(() => closeSegment(found)).catch(() => {});
   }
 
   /** Closes the spool; `append` throws afterwards. Deletes segments without pins. */
   async close(): Promise<void> {
-    // The caller of `sync` gets its failure. Files deleted here are in the database.
+    // The caller of `sync` gets the error. Files deleted here are in the database.
     await this.#syncing.catch(() => {});
     for (const segment of this.#segments) {
       if (segment.fd !== undefined) release(segment);
@@ -252,7 +253,7 @@ export class Spool {
       if (segment.fd === undefined) continue;
       const sealed = segment !== this.#current;
       if (segment.unsynced) {
-        // Lines that are written meanwhile belong to the next sync.
+        // Lines that are written during the sync belong to the next sync.
         segment.unsynced = false;
         try {
           await (this.#options.sync ?? syncData)(segment.fd);
@@ -273,7 +274,7 @@ function put({ fd = -1, write }: OpenSegment, bytes: Uint8Array, at: number): nu
   return count;
 }
 
-/** Adds the written bytes to `bytes`, even if it throws in the middle. */
+/** Writes bytes after those in the segment, and updates `bytes` even if it throws in the middle. */
 function writeBehind(segment: OpenSegment, bytes: Uint8Array): void {
   // The rest of a short write is retried to get its error: the disk is full.
   for (let written = 0; written < bytes.length; ) {
@@ -289,7 +290,7 @@ function writeBehind(segment: OpenSegment, bytes: Uint8Array): void {
 function takeBack(segment: OpenSegment, written: number): void {
   segment.allocated = Math.max(segment.allocated, segment.bytes + written);
   try {
-    // The file is not truncated, because the room is reserved for others.
+    // The file is not truncated, because its space is reserved for other requests.
     for (let done = 0; done < written; ) {
       const length = Math.min(zeros.length, written - done);
       done += put(segment, zeros.subarray(0, length), segment.bytes + done);
@@ -306,13 +307,13 @@ function allocate(segment: OpenSegment, until: number): void {
   }
 }
 
-/** Truncates unneeded reserved room. */
+/** Truncates reserved space that is not needed. */
 function release(segment: OpenSegment): void {
   try {
     ftruncateSync(segment.fd ?? -1, segment.bytes);
     segment.allocated = segment.bytes;
   } catch {
-    // Readers ignore the zeros.
+    // The error is ignored, because readers skip the zeros.
   }
 }
 

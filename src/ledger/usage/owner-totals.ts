@@ -8,7 +8,7 @@ import { tagInText } from "../../storage/tables/tags-text.ts";
 import { at, type UsageColumns } from "./usage-columns.ts";
 import type { TotalOf, UsageSpan } from "./usage-sums.ts";
 
-/** Sums in the database, and the test for waiting records of the same owner. */
+/** The sums in the database, and the test for waiting records of the same owner. */
 export interface OwnerTotals {
   totals: SpanTotals;
   totalOf: TotalOf;
@@ -17,7 +17,7 @@ export interface OwnerTotals {
 
 const hourSeconds = 3_600;
 const daySeconds = 86_400;
-/** Maximum records of a partial hour, of all accounts, that are read one by one. */
+/** The most records of a partial hour, of all accounts, that are read one by one. */
 const maxRecords = 200_000;
 
 export async function readOwnerTotals(db: Database, owner: TotalsOwner): Promise<OwnerTotals> {
@@ -31,7 +31,7 @@ export async function readOwnerTotals(db: Database, owner: TotalsOwner): Promise
   for (const piece of piecesOf(since, until, part)) add(totals, await readRollups(db, whose, piece, since));
   const first = await readFirst(db, whose, { since, until, part, recordsFrom: kept?.records ?? 0 });
   add(totals, first.totals);
-  // Usage of the partial hour that was read from records is not added again.
+  // Waiting usage of the partial hour is not added if its records were read.
   const totalOf = { ...ownerOf(whose), since: first.isOfRecords ? ceilTo(since, hourSeconds) : since, until };
   return {
     totals,
@@ -54,7 +54,7 @@ export function noTotals(): SpanTotals {
 
 interface Whose {
   accountId: string;
-  /** undefined: the whole account. */
+  /** The keys; undefined means the whole account. */
   keyIds: ReadonlySet<string> | undefined;
   environment: string;
   models: readonly string[] | undefined;
@@ -80,8 +80,8 @@ function piecesOf(since: number, until: number, part: UsageSpan): Piece[] {
 }
 
 /**
- * Reads the roll-up that contains `since`: whole if it has no older usage; otherwise, if there are not too many, the
- * newer records; otherwise whole again, because nothing may be missing.
+ * Reads the roll-up that contains `since`: whole if it has no older usage; otherwise its newer records, if these are
+ * not too many; otherwise whole again, because no usage may be missing.
  */
 async function readFirst(
   db: Database,
@@ -101,7 +101,7 @@ async function readFirst(
   return { totals: await readRecords(db, whose, since, end), isOfRecords: true };
 }
 
-/** `first_at` is `since` if older usage is included. */
+/** Reads sums; `first_at` is `since` if older usage is included. */
 async function readRollups(db: Database, whose: Whose, { span, from, to }: Piece, since: number): Promise<SpanTotals> {
   const { tag } = whose;
   const [row] = await db`
@@ -169,7 +169,9 @@ function isOf({ accountId, keyIds, environment, models, tag }: Whose, usage: Usa
   return keyIds === undefined ? usage.accountIds[row] === accountId : keyIds.has(usage.keyIds[row] ?? "");
 }
 
-/** Returns a key, its earlier and later rotations, and the keys that they made: all count against its limit. */
+/**
+ * Returns a key, its earlier and later rotations, and the keys created with any of these: all count against its limit.
+ */
 async function readFamily(db: Database, id: string): Promise<Set<string>> {
   const rows: { id: string }[] = await db`
     WITH RECURSIVE family (id) AS (

@@ -11,12 +11,12 @@ import { columnsOf, keptUsage, type LaterRollups, type UsageWriter } from "./usa
 import { type RollupRow, rollupColumns, tagColumn, UsageSums } from "./usage-sums.ts";
 
 /**
- * Many processes write concurrently: a record is added if its id is new, and roll-ups are incremented. All take the
- * roll-ups in the same order, so they do not deadlock. Rows arrive as one JSON value, so the prepared statement is the
- * same for any number of them.
+ * Writes usage from many concurrent processes: a record is added if its id is new, and roll-ups are incremented. All
+ * processes lock the roll-ups in the same order, so they do not deadlock. Rows arrive as one JSON value, so the
+ * prepared statement is the same for any number of them.
  */
 export class PostgresUsageWriter implements UsageWriter {
-  /** Updated at once, because another process may read them. */
+  /** Roll-ups are updated immediately, because another process may read them. */
   readonly rollups: LaterRollups = {
     gathered: 0,
     moved: 0,
@@ -26,7 +26,7 @@ export class PostgresUsageWriter implements UsageWriter {
     totalOf: noTotals,
   };
   readonly #db: Database;
-  /** Id of the installation that owns the usage. Undefined: the database had none. */
+  /** The id of the installation that owns the usage; undefined if the database had none. */
   readonly #installation: string | undefined;
   #tooOld = 0;
 
@@ -35,7 +35,7 @@ export class PostgresUsageWriter implements UsageWriter {
     this.#installation = installation;
   }
 
-  /** `installation`: id of the owner of the usage. Default: the id that the database has now. */
+  /** `installation` is the id of the usage's owner, by default the database's current id. */
   static async open(db: Database, installation?: string): Promise<PostgresUsageWriter> {
     return new PostgresUsageWriter(db, installation ?? (await readInstallation(db, "id")));
   }
@@ -52,13 +52,13 @@ export class PostgresUsageWriter implements UsageWriter {
 
   #insert(all: UsageColumns): Promise<{ added: number; tooOld: number }> {
     return adding(this.#db, async (tx) => {
-      // Takes the lock first: a deletion of old records either waits for this transaction or has announced its limit
+      // The lock comes first: a deletion of old records either waits for this transaction or has announced its limit
       // before.
       await tx`SELECT pg_advisory_xact_lock_shared(${usageAgeLock})`;
       const known: { name: string; value: string }[] = await tx`
         SELECT name, value FROM installation WHERE name IN (${requestsKeptFrom}, 'id')`;
       const textOf = (name: string) => known.find((row) => row.name === name)?.value;
-      // Usage in another installation's database would be lost, because the spool deletes it then.
+      // Usage must not go to another installation's database: it would be lost, because the spool then deletes it.
       if (this.#installation !== undefined && textOf("id") !== this.#installation) throw replacedError();
       const usage = keptUsage(all, textOf(requestsKeptFrom));
       const tooOld = all.length - usage.length;
@@ -77,7 +77,7 @@ export class PostgresUsageWriter implements UsageWriter {
     });
   }
 
-  /** The database owns the connections. */
+  /** Closes nothing, because the database owns the connections. */
   close(): void {}
 }
 
@@ -146,7 +146,7 @@ function inOrder(rows: RollupRow[], keyLength: number): RollupRow[] {
     .map(({ row }) => row);
 }
 
-/** `trail`, `details`: for a record that has one; missing members make null columns. */
+/** `trail` and `details` are texts of a record that has them; missing members make null columns. */
 function toRow(record: UsageRecord, trail: string | undefined, details: string | undefined) {
   return {
     request_id: record.requestId,
@@ -214,7 +214,7 @@ const recordTypes = Object.entries(types)
 
 const tagRollupKey = [...rollupColumns.key, tagColumn];
 
-/** Returns rows for a statement. Their first columns are those of `key`. */
+/** Returns rows for a statement; their first columns are those of `key`. */
 function rollupRows(key: readonly string[], rows: RollupRow[]) {
   const columns = [...key, ...rollupColumns.sums, ...rollupColumns.times];
   const isText = (name: string) => key.includes(name) && name !== "start";

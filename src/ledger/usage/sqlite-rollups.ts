@@ -12,15 +12,15 @@ import { rollupColumns, type TotalOf, tagColumn, UsageSums } from "./usage-sums.
 /** A batch with this many sums is gathered for later. */
 const many = 200;
 /**
- * Number of gathered sums that starts writing, their maximum wait, and the number beyond which additions are written at
- * once.
+ * The number of gathered sums at which writing starts, their longest wait, and the number beyond which additions are
+ * written immediately.
  */
 const enough = 200_000;
 const waitMs = 60_000;
 const maxWaiting = 250_000;
-/** Sums of one transaction: two or three milliseconds of work. */
+/** The number of sums of one transaction: two or three milliseconds of work. */
 const stepSums = 150;
-/** Rows of `usage_unrolled` deleted in one transaction. */
+/** The number of rows of `usage_unrolled` deleted in one transaction. */
 const stepUnrolled = 16;
 const lockWaitMs = 60;
 
@@ -28,21 +28,22 @@ const lockWaitMs = 60;
 interface Pass {
   sums: UsageSums;
   sorting: ReturnType<UsageSums["inOrder"]>;
-  /** An order in which neighbours share pages. Undefined while sorting. */
+  /** An order in which neighbors share database pages; undefined while sorting. */
   order: readonly number[] | undefined;
   done: number;
-  /** The last batch that it includes. */
+  /** The last batch that this pass includes. */
   lastBatch: number;
 }
 
 /**
- * One request of each of 100,000 keys would change 200,000 rows on as many pages: ten times the cost of everything
- * else. So `usage_unrolled` only names the requests of such a batch, and their sums are gathered in memory until many
- * requests share a row, and many rows a page. Meanwhile every batch is gathered. At each moment the roll-ups plus that
- * table equal the sums of the records: a transaction that moves sums to the roll-ups also adds them as negative sums to
- * the table. The last one adds a row that says up to which batch, with its negative sums, nothing counts any more;
- * these are deleted afterwards. So a process may die at any point, and the next one adds up what it finds. Only one
- * process may gather in a database: others write their sums at once.
+ * Gathers sums in memory: one request of each of 100,000 keys would change 200,000 rows on as many pages, which costs
+ * ten times as much as everything else. The table `usage_unrolled` names the requests of such batches, and their sums
+ * wait in memory until many requests share a row, and many rows a page. While sums wait, every batch is gathered. At
+ * each moment the roll-ups plus that table equal the sums of the records: a transaction that moves sums to the roll-ups
+ * also adds them as negative sums to the table. The last transaction of a pass adds a row with the number of the last
+ * batch: batches up to this number and their negative sums no longer count, and are deleted afterwards. So a process
+ * may die at any point, and the next one adds up the rows that it finds. Only one process may gather in a database:
+ * others write their sums immediately.
  */
 export class SqliteRollups implements LaterRollups {
   readonly #db: PreparedSqlite;
@@ -55,7 +56,7 @@ export class SqliteRollups implements LaterRollups {
   #lastBatch = 0;
   #lastMoved = 0;
   #lastTaken = 0;
-  /** Records of the uncommitted transaction. */
+  /** The records of the uncommitted transaction. */
   #uncommitted: UsageColumns | undefined;
 
   constructor(db: PreparedSqlite, mayGather: boolean, clock: Pick<Clock, "monotonicMs">) {
@@ -82,7 +83,7 @@ export class SqliteRollups implements LaterRollups {
     return size >= enough || (size > 0 && this.#clock.monotonicMs() - this.#waitingSinceMs >= waitMs);
   }
 
-  /** Finds what an earlier process left. `waitMs`: as in `goOn`. */
+  /** Loads the sums that an earlier process left. `waitMs` is that of `goOn`. */
   async recover(waitForLockMs: number): Promise<void> {
     const moved = this.#db.statement("SELECT sums FROM usage_unrolled WHERE batch = 0").get() as {
       sums: string;
@@ -184,7 +185,7 @@ export class SqliteRollups implements LaterRollups {
   }
 }
 
-/** Reports whether a text has sums. True also for a batch of a version before batches named their requests. */
+/** Reports whether a text has sums. A batch of an early version, which did not name its requests, has sums too. */
 function isSums(text: string): boolean {
   return (JSON.parse(text) as unknown[]).some((value) => typeof value === "number");
 }

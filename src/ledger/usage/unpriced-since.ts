@@ -1,11 +1,11 @@
-// When the counting of requests without a price began: earlier sums do not include it.
+// The time from which on requests without a price are counted; earlier sums do not include them.
 import type { Database } from "../../storage/sql/database.ts";
 import { addInstallation, readInstallation } from "../../storage/sql/installation.ts";
 import { available, written } from "../../storage/sql/outage.ts";
 
 const name = "unpriced_counted_from";
 
-/** Returns Unix seconds; 0 if all usage was counted with it. The first start of a version with this count stores it. */
+/** Returns Unix seconds; 0 if all usage was counted. The first start of a version with this count stores the time. */
 export async function unpricedSince(db: Database, nowSeconds: number): Promise<number> {
   const known = await available(readInstallation(db, name));
   if (known !== undefined) return Number(known);

@@ -6,7 +6,7 @@ import { readTrail, trailText } from "../../storage/tables/trail-text.ts";
 import { wholeOf } from "../spool-format.ts";
 import { requestKindOf, type UsageKind, usageKindOf } from "./usage-kinds.ts";
 
-/** Indexes of a record's numbers in its row. */
+/** The indexes of a record's numbers in its row. */
 export const at = 0;
 export const promptTokens = 1;
 export const completionTokens = 2;
@@ -17,14 +17,14 @@ export const queueMs = 6;
 export const cachedTokens = 7;
 export const cacheWriteTokens = 8;
 export const reasoningTokens = 9;
-/** Numbers of a row. */
+/** The count of numbers in a row. */
 const stride = 10;
-/** Stands for null, because all other numbers are whole and not negative. */
+/** Stands for null, because all other numbers are integers and not negative. */
 const none = -1;
 
-/** Usage records in whole numbers that a database column can hold, so that storing the spool never fails. */
+/** Usage records in integers that a database column can hold, so that storing the spool never fails. */
 export class UsageColumns {
-  /** Rows from `length` on are undefined. */
+  /** The number of rows; rows from this index on are undefined. */
   length = 0;
   readonly kinds: UsageKind[] = [];
   readonly requestIds: string[] = [];
@@ -32,14 +32,14 @@ export class UsageColumns {
   readonly keyIds: string[] = [];
   readonly appIds: (string | null)[] = [];
   #numbers: Float64Array;
-  /** Trails as texts of `trail-text.ts` by row, which few requests have. */
+  /** Trails as texts of `trail-text.ts`, by row; few requests have one. */
   readonly #trails = new Map<number, string>();
-  /** Details of usage as texts of `details-text.ts` by row. */
+  /** Details of usage as texts of `details-text.ts`, by row. */
   readonly #details = new Map<number, string>();
   /** Tags by row. */
   readonly #tags = new Map<number, readonly string[]>();
 
-  /** Allocates room for this many rows; more may follow. */
+  /** Allocates space for this many rows; more may follow. */
   constructor(capacity: number) {
     this.#numbers = new Float64Array(capacity * stride);
   }
@@ -78,7 +78,7 @@ export class UsageColumns {
     return row;
   }
 
-  /** Returns the row's index here. */
+  /** Copies a row of `from` and returns its index here. */
   copy(from: UsageColumns, row: number): number {
     const copied = this.#grow();
     this.kinds[copied] = from.kindAt(row);
@@ -96,7 +96,7 @@ export class UsageColumns {
     return copied;
   }
 
-  /** Rows that have a trail, with its text. */
+  /** The trails' texts by row. */
   get trails(): ReadonlyMap<number, string> {
     return this.#trails;
   }
@@ -107,12 +107,12 @@ export class UsageColumns {
     else this.#trails.set(row, text);
   }
 
-  /** Rows that have details, with their text. */
+  /** The details' texts by row. */
   get details(): ReadonlyMap<number, string> {
     return this.#details;
   }
 
-  /** Rows that have tags, with them. */
+  /** The tags by row. */
   get tags(): ReadonlyMap<number, readonly string[]> {
     return this.#tags;
   }
@@ -129,7 +129,7 @@ export class UsageColumns {
     this.#details.delete(row);
   }
 
-  /** Reports whether the server reported any part of the tokens. */
+  /** Reports whether the upstream reported any part of the tokens. */
   hasParts(row: number): boolean {
     const first = row * stride;
     const numbers = this.#numbers;
@@ -150,12 +150,12 @@ export class UsageColumns {
     return kind;
   }
 
-  /** The value of a column that is never null. */
+  /** Returns the value of a column that is never null. */
   number(row: number, column: number): number {
     return this.#numbers[row * stride + column] ?? 0;
   }
 
-  /** The value of a column that may be null. */
+  /** Returns the value of a column that may be null. */
   numberOrNull(row: number, column: number): number | null {
     const value = this.#numbers[row * stride + column] ?? none;
     return value === none ? null : value;

@@ -1,22 +1,22 @@
 // Combinations of values that many requests share, each once, with its text for the spool.
 import type { UsageBegin, UsageEnd } from "../../domain/usage/usage.ts";
 
-/** The shared values of a beginning request. */
+/** The values that beginning requests share. */
 export interface RequestKind extends Pick<UsageBegin, "environment" | "operation" | "model" | "stream"> {
-  /** Its part of a spool line: values of a JSON array in UTF-8. */
+  /** The values' part of a spool line: a JSON array's values in UTF-8. */
   text: Uint8Array;
-  /** The kinds of its ended requests. */
+  /** The kinds of ended requests with these values. */
   ended: UsageKind[];
 }
 
-/** The shared values of an ended request. */
+/** The values that ended requests share. */
 export interface UsageKind extends Pick<UsageEnd, "outcome" | "errorCode" | "estimated" | "capped" | "upstream"> {
   request: RequestKind;
-  /** The whole text, beginning with the request's. */
+  /** The whole text, which begins with that of the request's kind. */
   text: Uint8Array;
 }
 
-/** Beyond this number all kinds are dropped and recreated; duplicates do no harm. */
+/** The number beyond which all kinds are dropped and recreated; duplicates do no harm. */
 const maxModels = 4_096;
 const maxOfOne = 64;
 

@@ -15,7 +15,7 @@ import { anyTag, rollupColumns } from "./usage-sums.ts";
 
 const spans: Record<UsageBucket, "hour" | "day"> = { hour: "hour", day: "day", month: "day" };
 
-/** The only column names that are inserted into a query. */
+/** The column names of groups, the only ones that are inserted into a query. */
 const columns: Record<UsageGroup, string> = {
   model: "model",
   key: "key_id",
@@ -33,10 +33,10 @@ const windowOf: Record<UsageBucket, UsageBucket> = { hour: "day", day: "month", 
 
 const groupColumns = ["start", "environment", "key_id", "app_id", "model"];
 
-/** Columns of a summed row. */
+/** The columns of a summed row. */
 const wholes = [...groupColumns, "'' AS tag", ...sums].join(", ");
 const ofTags = [...groupColumns, "tag", ...sums].join(", ");
-/** Columns of amounts to subtract. */
+/** The columns of amounts to subtract. */
 const lessened = [...groupColumns, "'' AS tag", ...sums.map((name) => `-${name} AS ${name}`)].join(", ");
 
 interface Row {
@@ -65,7 +65,7 @@ interface Window {
   /** Unix seconds: from `from`, before `until`. */
   from: number;
   until: number;
-  /** Values of the groups after which to continue; only in a window of one bucket. */
+  /** The groups' values after which to continue; only in a window of one bucket. */
   after: readonly string[];
   limit: number;
 }
@@ -74,7 +74,7 @@ export class SqlUsageReports implements UsageReports {
   readonly #db: Database;
   readonly #catchUp: () => Promise<void>;
 
-  /** `catchUp`: as `SpoolLedger.catchUp`. */
+  /** `catchUp` is that of `SpoolLedger`. */
   constructor(db: Database, catchUp: () => Promise<void> = async () => {}) {
     this.#db = db;
     this.#catchUp = catchUp;
@@ -95,7 +95,7 @@ export class SqlUsageReports implements UsageReports {
   #read(query: UsageQuery, { from, until, after, limit }: Window) {
     const db = this.#db;
     const groups = query.groupBy.map((group) => columns[group]);
-    // A window of months is one month: one bucket, with one environment.
+    // A window of months is a single month, so its rows share the bucket.
     const order = db.unsafe([query.bucket === "month" ? "environment" : "start", ...groups].join(", "));
     return db`
       SELECT min(start) AS earliest, ${db.unsafe(groups.map((column) => `${column}, `).join(""))}
@@ -105,13 +105,13 @@ export class SqlUsageReports implements UsageReports {
       GROUP BY ${order} HAVING sum(requests) > 0 ORDER BY ${order} LIMIT ${limit}`;
   }
 
-  /** The rows to sum, and the condition for them. */
+  /** Returns the rows to sum, with their condition. */
   #rollups(query: UsageQuery, from: number, until: number) {
     const db = this.#db;
     const { tag, groupBy } = query;
     if (tag !== undefined) return db`usage_tag_rollups ${this.#fitting(query, from, until)} AND tag = ${tag}`;
     if (!groupBy.includes("tag")) return db`usage_rollups ${this.#fitting(query, from, until)}`;
-    // Rows of each tag, plus the whole minus all requests with tags.
+    // The rows of each tag, plus all requests minus those with any tag.
     return db`(
         SELECT ${db.unsafe(wholes)} FROM usage_rollups ${this.#fitting(query, from, until)}
         UNION ALL
@@ -127,7 +127,7 @@ export class SqlUsageReports implements UsageReports {
       AND start >= ${from} AND start < ${until} ${query.model === undefined ? db`` : db`AND model = ${query.model}`}`;
   }
 
-  /** The condition that an index serves first; others are expressions that no index serves. */
+  /** Returns the condition that an index serves; further conditions are expressions that no index serves. */
   #whose({ accountId, environment, keyId, appId, personId }: UsageQuery) {
     const db = this.#db;
     const ofAccount = accountId === null ? db`` : db`AND account_id || '' = ${accountId}`;
@@ -138,7 +138,8 @@ export class SqlUsageReports implements UsageReports {
         keyId === undefined ? db`key_id IN ${credentials}` : db`key_id = ${keyId} AND key_id || '' IN ${credentials}`;
       return db`${ofKey} ${ofAccount} ${appId === undefined ? db`` : db`AND app_id || '' = ${appId}`}`;
     }
-    // Fast however much else the account has, and however many accounts use an app.
+    // The index by key or app makes the query fast, however much other usage the account has, and however many accounts
+    // use an app.
     if (keyId !== undefined)
       return db`key_id = ${keyId} ${ofAccount} ${appId === undefined ? db`` : db`AND app_id || '' = ${appId}`}`;
     if (appId !== undefined) return db`app_id = ${appId} AND app_id <> '' ${ofAccount}`;
@@ -152,12 +153,12 @@ export class SqlUsageReports implements UsageReports {
   }
 }
 
-/** Money as text, because a month's sum may exceed what a double holds exactly. */
+/** Returns sums of money as text, because a month's sum may exceed the exact range of a double. */
 function summed(name: (typeof sums)[number]): string {
   return name === "nano_usd" ? `CAST(sum(${name}) AS TEXT) AS ${name}` : `sum(${name}) AS ${name}`;
 }
 
-/** Yields the windows of a page, first the rest of the last row's bucket. */
+/** Yields the windows of a page; the first is the rest of the last row's bucket. */
 function* windows(query: UsageQuery, last: UsagePosition | undefined): Generator<Omit<Window, "limit">> {
   let from = query.start;
   if (last && last.start >= query.start) {

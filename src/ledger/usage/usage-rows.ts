@@ -1,9 +1,9 @@
-// The port that writes usage into either database.
+// The interface for writing usage into either database.
 import type { SpanTotals, UsageRecord } from "../../domain/usage/usage.ts";
 import { at, UsageColumns } from "./usage-columns.ts";
 import type { TotalOf } from "./usage-sums.ts";
 
-/** Each database has its own implementation, because speed matters only on this path. */
+/** Writes usage. Each database has its own implementation, because only this path needs the speed. */
 export interface UsageWriter {
   /**
    * Adds new records and their roll-ups together, or nothing, and resolves to the number of new records. A request id
@@ -11,7 +11,7 @@ export interface UsageWriter {
    * lock, while other work runs. Records beyond their retention are left out, because they may have been counted.
    */
   insert(usage: UsageColumns | readonly UsageRecord[], waitMs?: number): Promise<number>;
-  /** Records left out for their age since the opening. */
+  /** The number of records left out for their age since the opening. */
   readonly tooOld: number;
   readonly rollups: LaterRollups;
   close(): void;
@@ -22,11 +22,11 @@ export interface LaterRollups {
   /** Number of incomplete batches, and of those completed since. */
   readonly gathered: number;
   readonly moved: number;
-  /** True if there is something to do. */
+  /** Whether there are sums to write. */
   readonly isBehind: boolean;
-  /** True if it is time to continue. */
+  /** Whether it is time to continue. */
   readonly isDue: boolean;
-  /** Runs some milliseconds of work. Rejects as `insert` does. `waitMs`: as there. */
+  /** Runs some milliseconds of work. Rejects as `insert` does, and has the same `waitMs`. */
   goOn(waitMs?: number): Promise<void>;
   totalOf(owner: TotalOf): SpanTotals;
 }
@@ -40,7 +40,7 @@ export function columnsOf(usage: UsageColumns | readonly UsageRecord[]): UsageCo
   return usage instanceof UsageColumns ? usage : UsageColumns.of(usage);
 }
 
-/** `from`: Unix seconds as `installation` has them; undefined: all are kept. */
+/** Returns the usage that is not too old. `from` is Unix seconds as `installation` stores them; undefined keeps all. */
 export function keptUsage(usage: UsageColumns, from: string | undefined): UsageColumns {
   if (from === undefined) return usage;
   const since = Number(from);

@@ -30,7 +30,7 @@ export type RollupRow = [string, string, UsageSpan, number, string, string, stri
  */
 export const anyTag = "";
 
-/** Columns of the key, columns that are added up, and the first and last second of usage. */
+/** The columns of the key, the columns that are added up, and the first and last second of usage. */
 export const rollupColumns = {
   key: ["account_id", "environment", "span", "start", "key_id", "app_id", "model"],
   sums: [
@@ -53,7 +53,7 @@ export const rollupColumns = {
 export const tagColumn = "tag";
 
 const [promptSum, completionSum, nanoUsdSum] = [1, 2, 3];
-/** Index of the times after the sums of a row, followed by the start of its span. */
+/** The index of the times after the sums of a row, followed by the start of its span. */
 const firstAt = rollupColumns.sums.length;
 const lastAt = firstAt + 1;
 const start = lastAt + 1;
@@ -64,11 +64,11 @@ const none = -1;
 /** The members of a sum's key besides the start of its span. */
 interface Whose {
   accountId: string;
-  /** '' for none, because the primary key of the roll-ups has no null. */
+  /** '' for no app, because the primary key of the roll-ups has no null. */
   appId: string;
   environment: string;
   model: string;
-  /** undefined: all requests, with any tags. */
+  /** undefined stands for all requests, whatever their tags. */
   tag: string | undefined;
 }
 
@@ -77,30 +77,30 @@ export interface TotalOf {
   accountId?: string;
   keyIds?: ReadonlySet<string>;
   environment: string;
-  /** Model ids, or prefixes ending in `*`. Undefined: all. */
+  /** Model ids, or prefixes ending in `*`. Undefined means all. */
   models?: readonly string[];
   tag?: string;
-  /** Unix seconds: from `since`, before `until`. A span that contains `since` counts whole. */
+  /** Unix seconds, from `since` inclusive to `before` exclusive. A span that contains `since` counts whole. */
   since: number;
   until: number;
 }
 
-/** The numbers of a sum that are not added up, and the fewest numbers that any version wrote. */
+/** The count of a sum's numbers that are not added up, and the fewest numbers that any version wrote. */
 const notSums = 3;
 const fewestNumbers = 12;
 const textSchema = z.array(z.union([z.string(), z.number()]));
 
 export class UsageSums {
   readonly #seconds: number;
-  /** The newest sum of each key and of each of its tags; each refers to the previous one, or `none`. */
+  /** The newest sum of each key and of each of its tags; each refers to the previous one, or to `none`. */
   readonly #ofKey = new Map<string, number>();
   readonly #before: number[] = [];
   readonly #keyIds: string[] = [];
-  /** Sums share one object if it is equal: with very many keys, each further memory access is slow. */
+  /** Equal owners share one object: with very many keys, each further memory access is slow. */
   readonly #whose: Whose[] = [];
   readonly #known = new Map<string, Whose>();
   #numbers = new Float64Array(16 * stride);
-  /** The newest sum of each row being added, as looked up. */
+  /** The newest sum of each row being added, looked up in advance. */
   #newest = new Int32Array(0);
 
   constructor(span: UsageSpan) {
@@ -126,11 +126,11 @@ export class UsageSums {
     for (let i = 0; i < values.length; ) {
       const [texts, numbers]: [string[], number[]] = [[], []];
       for (let value = values[i]; typeof value === "string"; value = values[++i]) texts.push(value);
-      // The next sum begins with a text.
+      // The next sum begins at the next text.
       for (let value = values[i]; typeof value === "number"; value = values[++i]) numbers.push(value);
       const [accountId = "", keyId = "", appId = "", environment = "", model, tag] = texts;
       if (model === undefined || numbers.length < fewestNumbers) throw new Error("It ends in the middle of a sum.");
-      // An older version wrote fewer sums; a newer one appends its own.
+      // An older version wrote fewer sums; a newer one appends further sums.
       const sums = Array.from({ length: firstAt }, (_, i) => (i < numbers.length - notSums ? (numbers[i] ?? 0) : 0));
       this.#addSum(keyId, { accountId, appId, environment, model, tag }, [...sums, ...numbers.slice(-notSums)]);
     }
@@ -150,7 +150,7 @@ export class UsageSums {
     return JSON.stringify(values);
   }
 
-  /** Returns the amounts to add to its row of the roll-ups, by hour or by day. */
+  /** Returns the amounts to add to the sum's row of the roll-ups, by hour or by day. */
   rowAt(sum: number, span: UsageSpan): RollupRow {
     const { accountId, appId, environment, model, tag } = this.#whoseAt(sum);
     const keyId = this.#keyIds[sum] ?? "";
@@ -179,7 +179,7 @@ export class UsageSums {
 
   /**
    * Returns the sums roughly in the order of the roll-ups' primary key, so that rows of a page are written together.
-   * Yields every millisecond or two. Nothing may be added meanwhile.
+   * Yields every millisecond or two. Nothing may be added during the iteration.
    */
   *inOrder(): Generator<undefined, number[]> {
     const ofAccount = new Map<string, number[]>();
@@ -287,11 +287,11 @@ export class UsageSums {
     const from = second - (second % this.#seconds);
     const newest = this.#newest[row] ?? none;
     const known = this.#among(newest, accountId, appId, environment, model, from);
-    // An earlier row of the batch may have begun it since.
+    // An earlier row of the batch may have begun the sum since.
     return known !== none ? known : this.#find(keyId, accountId, appId, environment, model, undefined, from, second);
   }
 
-  /** `numbers` as in a row of the roll-ups from its sums on, and the start of the span. */
+  /** Adds a sum; `numbers` are those of a roll-up row from its sums on, and the start of the span. */
   #addSum(keyId: string, { accountId, appId, environment, model, tag }: Whose, numbers: readonly number[]): void {
     const second = numbers[firstAt] ?? 0;
     const sum = this.#find(keyId, accountId, appId, environment, model, tag, numbers[start] ?? 0, second);
@@ -301,7 +301,7 @@ export class UsageSums {
     this.#widen(first, numbers[lastAt] ?? second);
   }
 
-  /** Begins a sum at `second` if there is none. Allocates nothing, because it runs for each record. */
+  /** Finds a sum, or begins one at `second`. Allocates nothing, because it runs for each record. */
   #find(
     keyId: string,
     accountId: string,
@@ -377,10 +377,10 @@ export class UsageSums {
   }
 }
 
-/** Ids contain no line break. */
+/** Returns a unique name, because ids contain no line break. */
 function nameOf(id: string, tag: string | undefined): string {
   return tag === undefined ? id : `${id}\n${tag}`;
 }
 
-/** Sums of one step of longer work. */
+/** The number of sums in one step of longer work. */
 const pieceSums = 5_000;

@@ -30,11 +30,15 @@ export type { UsageWriter };
 
 export interface UsageWriterOptions {
   /**
-   * True if no other process adds usage to this SQLite database meanwhile, which the lock of its data directory
-   * ensures. A command beside a server updates roll-ups at once, and leaves gathered ones to the server. Default: true.
+   * Whether no other process adds usage to this SQLite database meanwhile, which the lock of its data directory
+   * ensures. A command beside a server updates roll-ups immediately, and leaves gathered sums to the server. Default:
+   * true.
    */
   isAlone?: boolean;
-  /** Id of the installation that owns the usage: PostgreSQL of another installation gets none. Default: the id in the database. */
+  /**
+   * The id of the installation that owns the usage: a PostgreSQL database of another installation gets none. Default:
+   * the id in the database.
+   */
   installation?: string | undefined;
   clock?: Pick<Clock, "monotonicMs">;
 }
@@ -58,7 +62,7 @@ export async function openUsageWriter(
   }
 }
 
-/** The columns of a record: its own, and those of its kind, which are bound once for many. */
+/** The columns of a record: its own, and those of its kind, which are bound once for many records. */
 const ownColumns = [
   "request_id",
   "at",
@@ -86,17 +90,17 @@ const kindColumns = [
   "capped",
   "upstream",
 ];
-/** Rows of one statement, largest first: more rows mean fewer calls and bindings. */
+/** The row counts of the statements, largest first: more rows mean fewer calls and bindings. */
 const rowCounts = [64, 8, 1];
 const lockWaitMs = 60;
-/** Milliseconds that a start waits for another program's lock. */
+/** The milliseconds for which a start waits for another program's lock. */
 const openingLockWaitMs = 5_000;
 
 class SqliteUsageWriter implements UsageWriter {
   readonly rollups: SqliteRollups;
   readonly #db: PreparedSqlite;
   #tooOld = 0;
-  /** Bindings for each number of rows, refilled for each statement. */
+  /** The bindings for each number of rows, refilled for each statement. */
   readonly #bindings = rowCounts.map(
     (rows) => new Array<SQLQueryBindings>(kindColumns.length + rows * ownColumns.length),
   );
@@ -121,7 +125,7 @@ class SqliteUsageWriter implements UsageWriter {
 
   #insert(given: UsageColumns): number {
     let kept = given;
-    // Runs in the transaction, so that deletions of older records come after it.
+    // The filter runs within the transaction, so that deletions of older records come after it.
     const add = (choose: (usage: UsageColumns) => UsageColumns) =>
       this.#db.transact(() => {
         kept = this.#kept(given);
@@ -149,7 +153,7 @@ class SqliteUsageWriter implements UsageWriter {
   #add(usage: UsageColumns): number {
     this.rollups.add(usage);
     for (const [kind, rows] of rowsByKind(usage)) this.#addRecords(usage, kind, rows);
-    // Written separately, because few records have one.
+    // Trails are written separately, because few records have one.
     for (const [row, trail] of usage.trails) {
       this.#db
         .statement("UPDATE usage_records SET trail = ? WHERE request_id = ?")
