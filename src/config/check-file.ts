@@ -1,4 +1,4 @@
-// Validates the data of headrace.yaml against its shape and turns what is wrong into problems with line and fix.
+// Validates the data of headrace.yaml against its schema, and turns errors into problems with line and fix.
 import type * as z from "zod";
 import { nearest } from "../base/text/nearest.ts";
 import { crossProblems, warningsOf } from "./cross-checks.ts";
@@ -11,23 +11,23 @@ import { type Problem, renderValue } from "./problems.ts";
 import type { YamlFile } from "./read-yaml.ts";
 
 export interface CheckedFile {
-  /** The defaults alone when there are problems. */
+  /** The validated data; the defaults alone if there are problems. */
   data: FileData;
   problems: readonly Problem[];
   warnings: readonly string[];
 }
 
-/** The configuration that holds where there is no file. */
+/** Returns the configuration without a file. */
 export function withoutFile(): CheckedFile {
   return { data: fileSchema.parse({}), problems: [], warnings: [] };
 }
 
-/** Reports everything it finds at once; never throws. */
+/** Validates the file and reports all problems at once; never throws. */
 export function checkFile(file: YamlFile): CheckedFile {
   if (file.data === undefined) return { ...withoutFile(), problems: file.problems };
   const result = parseWithVariables(file);
   if (!result.success) {
-    // One problem is enough where a variable is missing: the value is not what it was meant to be.
+    // A value with a missing variable gets no second problem.
     const reported = new Set(file.problems.map((problem) => problem.path));
     const issues = result.error.issues.filter((issue) => !reported.has(renderPath(issue.path)));
     return { ...withoutFile(), problems: [...file.problems, ...issues.flatMap((issue) => issueProblems(file, issue))] };
@@ -37,7 +37,7 @@ export function checkFile(file: YamlFile): CheckedFile {
   return { data: result.data, problems, warnings: warningsOf(file, result.data) };
 }
 
-/** A variable is text; where the schema wants a number or a switch, its text is read as one. */
+/** Validates the data. A variable is text, so its text is parsed if the schema wants a number or a switch. */
 function parseWithVariables(file: YamlFile): z.ZodSafeParseResult<FileData> {
   const first = fileSchema.safeParse(file.data);
   if (first.success) return first;
@@ -71,7 +71,7 @@ function issueProblems(file: YamlFile, issue: z.core.$ZodIssue): Problem[] {
   return [{ ...location, message: `must be ${must}${shown(file, issue.path, value, rule?.quiet)}`, fix }];
 }
 
-/** What a variable held is never shown: any of them may be a secret. */
+/** Renders a wrong value, unless a variable was filled in, because any variable may hold a secret. */
 function shown(file: YamlFile, path: Path, value: unknown, quiet: boolean | undefined): string {
   const names = file.variables(path);
   if (names.length > 0) return ` (its value comes from ${names.map((name) => `\${${name}}`).join(", ")})`;

@@ -39,7 +39,7 @@ const commandMemory = field(
   ),
 );
 
-/** Environment variables of a program that the server starts. */
+/** The environment variables of a program that the server starts. */
 export const variables = (doc: string) =>
   field(
     z.record(

@@ -1,6 +1,6 @@
-// Texts of the configuration of commands: a line as words, and sizes such as 6GB.
+// Parses texts in the configuration of commands: a command line, and sizes such as 6GB.
 
-/** Where the port of a command's server belongs. No variable of the environment is meant. */
+/** The placeholder for the port of a command's server; it does not refer to an environment variable. */
 export const portMark = "$" + "{PORT}";
 
 const factors: Readonly<Record<string, number>> = {
@@ -16,17 +16,17 @@ export function isByteSize(text: string): boolean {
   return Object.hasOwn(factors, unit.toLowerCase()) && Number.isSafeInteger(byteSize(text));
 }
 
-/** Whole bytes of a size that `isByteSize` takes, or of a number. */
+/** Returns the bytes of a number, or of a size that `isByteSize` accepts. */
 export function byteSize(size: string | number): number {
   if (typeof size === "number") return size;
   const [, amount = "0", unit = "b"] = sizePattern.exec(size) ?? [];
   return Math.round(Number(amount) * (factors[unit.toLowerCase()] ?? 1));
 }
 
-/** One word, or what stands between words: quoted parts and characters behind a backslash are taken as they are. */
+/** Matches one word, with its quoted parts and escaped characters. */
 const wordPattern = /\s*((?:'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^\s'"\\])+)\s*/gsy;
 
-/** The words of a command line, as a shell would read them, without anything else that a shell does. Undefined: a quote is open. */
+/** Splits a command line into words as a shell would, without any expansion. Returns undefined if a quote is open. */
 export function splitWords(line: string): string[] | undefined {
   const words: string[] = [];
   wordPattern.lastIndex = 0;

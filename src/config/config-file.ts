@@ -1,4 +1,4 @@
-// Finds and opens headrace.yaml; the YAML parser is loaded only when there is a file.
+// Finds and opens headrace.yaml; the YAML parser is loaded only if there is a file.
 import { access, readFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { type CheckedFile, checkFile, withoutFile } from "./check-file.ts";
@@ -11,13 +11,16 @@ import { type Flags, OptionReader } from "./sources.ts";
 const defaultName = "headrace.yaml";
 
 export interface OpenedFile extends CheckedFile {
-  /** Absolute. */
+  /** The absolute path. */
   path: string;
-  /** Undefined when there is no file. */
+  /** Undefined if there is no file. */
   yaml: YamlFile | undefined;
 }
 
-/** The file that flag or variable name, which must exist, else headrace.yaml in the working directory, if it does. */
+/**
+ * Finds the file that the flag or variable names, which must exist, else headrace.yaml in the working directory, if it
+ * exists.
+ */
 export async function findConfigFile(flags: Flags, env: Env, cwd: string): Promise<OpenedFile> {
   const reader = new OptionReader({ flags, env, file: undefined });
   const named = reader.take(options.config);
@@ -30,8 +33,7 @@ export async function findConfigFile(flags: Flags, env: Env, cwd: string): Promi
 }
 
 /**
- * Opens the file. One that does not exist is none at all where `namedAt` is undefined; otherwise it is a problem of
- * that place.
+ * Opens the file. A missing file is a problem of the place `namedAt`; if `namedAt` is undefined, it counts as no file.
  */
 export async function openFile(inputs: {
   path: string;
@@ -79,7 +81,7 @@ function unreadable(label: string, code: string, location: SourceLocation): Prob
   return { ...location, message: `the file ${label} cannot be read (${code})`, fix };
 }
 
-/** Relative to the working directory where that is the shorter way to say it. */
+/** Returns the path relative to the working directory if that is shorter. */
 function labelOf(path: string, cwd: string): string {
   const fromHere = relative(cwd, path);
   return fromHere === "" || fromHere.startsWith("..") ? path : fromHere;

@@ -53,62 +53,65 @@ export { requestLimitProblems } from "./server-process.ts";
 export type { Flags } from "./sources.ts";
 export type { TracingConfig } from "./tracing.ts";
 
-/** Everything `headrace serve` needs to know; deep-frozen plain data. */
+/** The whole configuration of `headrace serve`; deep-frozen plain data. */
 export interface Config extends ReloadableConfig {
   /** The host without brackets, also for IPv6. */
   readonly host: string;
-  /** 0: any free port. */
+  /** The port; 0 means any free one. */
   readonly port: number;
   readonly mode: Mode;
   readonly logFormat: LogFormat;
-  /** Comes before `logs.level`; undefined: as that says. */
+  /** Takes precedence over `logs.level`, if defined. */
   readonly logLevel: LogLevel | undefined;
-  /** Absolute. */
+  /** The absolute path of the data directory. */
   readonly dataDir: string;
   readonly backupBeforeUpgrade: boolean;
-  /** An origin without `/v1` and without a slash at its end; always there in production. */
+  /** An origin without `/v1` and without a trailing slash; always set in production. */
   readonly publicUrl: string | undefined;
   /** Addresses and CIDR ranges. */
   readonly trustedProxies: readonly string[];
   /** Names and addresses without port and brackets. */
   readonly allowedHosts: readonly string[];
-  /** Each 32 bytes as 64 hex digits, the one in use first: secrets. Undefined: what is in the data directory. */
+  /**
+   * The installation's secrets, each 32 bytes as 64 hex digits, the current one first. Undefined means the secret in
+   * the data directory.
+   */
   readonly secretsHex: readonly string[] | undefined;
-  /** A secret. Undefined: SQLite in the data directory. */
+  /** A secret. Undefined means SQLite in the data directory. */
   readonly databaseUrl: string | undefined;
-  /** A secret. Undefined: counters in memory. */
+  /** A secret. Undefined means counters in memory. */
   readonly redisUrl: string | undefined;
-  /** A secret: who shows it may read the metrics. */
+  /** A secret with which clients may read the metrics. */
   readonly metricsToken: string | undefined;
-  /** An origin without a slash at its end, where other replicas reach this one. */
+  /** An origin without a trailing slash, at which other replicas reach this one. */
   readonly advertiseUrl: string | undefined;
-  /** Processes that serve requests for models; 1: this one alone, which has all the rest as well. */
+  /** The number of processes that serve requests for models; 1 means this process alone. */
   readonly workers: number;
-  /** Seconds for which a server that stops goes on answering while it is not ready. */
+  /** The seconds for which a stopping server still answers although it reports not ready. */
   readonly lameDuckSeconds: number;
   readonly discoverLocal: boolean;
-  /** Whether webhooks may post to this machine; in development alone. */
+  /** Whether webhooks may post to this machine; only possible in development. */
   readonly webhookLoopback: boolean;
-  /** Undefined: nothing is traced. */
+  /** Undefined means no tracing. */
   readonly tracing: TracingConfig | undefined;
-  /** Undefined: no mail is sent. */
+  /** Undefined means that no mail is sent. */
   readonly mail: MailConfig | undefined;
-  /** Undefined: none. */
+  /** Undefined means no single sign-on. */
   readonly sso: SsoConfig | undefined;
   readonly oauth: OAuthConfig;
   readonly files: FilesConfig;
   readonly cache: CacheConfig;
-  /** The built-in engine; undefined figures are chosen per model. */
+  /** The built-in engine; undefined numbers are chosen per model. */
   readonly engine: {
     /** Whether to serve the demo model that ships with Headrace. */
     readonly demo: boolean;
     /** Absolute paths of GGUF files. */
     readonly models: readonly string[];
-    /** Tokens. */
+    /** The context length in tokens. */
     readonly context: number | undefined;
     readonly parallel: number | undefined;
     readonly threads: number | undefined;
-    /** What models may have. */
+    /** The memory for models. */
     readonly memory: MemoryConfig;
     /** Commands that serve models. */
     readonly commands: readonly CommandConfig[];
@@ -116,23 +119,23 @@ export interface Config extends ReloadableConfig {
     readonly files: readonly ModelFileConfig[];
   };
   readonly file: {
-    /** Absolute; what to watch for a reload, even where no file exists yet. */
+    /** The absolute path to watch for reloads, even if no file exists yet. */
     readonly path: string;
     readonly found: boolean;
-    /** Whether there is no file, or one that says nothing. */
+    /** Whether there is no file, or one without any value. */
     readonly isEmpty: boolean;
-    /** The keys that it set at start and that only a restart can change. */
+    /** The file's keys at start that only a restart can change. */
     readonly startup: StartupKeys;
   };
 }
 
 export interface MailConfig {
-  /** `smtp://` or `smtps://`; a secret where it holds a password. */
+  /** An address `smtp://` or `smtps://`; a secret if it contains a password. */
   readonly url: string;
   readonly from: string;
 }
 
-/** A configuration file on its own, as a reload reads it. */
+/** A configuration file alone, as a reload reads it. */
 export interface ConfigFile extends ReloadableConfig {
   readonly path: string;
   readonly isEmpty: boolean;
@@ -140,13 +143,13 @@ export interface ConfigFile extends ReloadableConfig {
 }
 
 export interface ConfigInputs {
-  /** Commander's `opts()`. */
+  /** The options as Commander's `opts()` returns them. */
   flags?: Flags;
   env?: Env;
   cwd?: string;
 }
 
-/** The whole configuration. Rejects with a ConfigError that holds every problem found. */
+/** Loads the whole configuration. Rejects with a ConfigError that lists every problem found. */
 export async function loadConfig(inputs: ConfigInputs = {}): Promise<Config> {
   const { flags = {}, env = process.env, cwd = process.cwd() } = inputs;
   const file = await findConfigFile(flags, env, cwd);
@@ -156,7 +159,7 @@ export async function loadConfig(inputs: ConfigInputs = {}): Promise<Config> {
   const host = reader.take(options.host);
   const mode = reader.take(options.mode);
   const publicUrl = reader.take(options.publicUrl);
-  // Nobody knows what an unreadable file would have said of mode and public URL.
+  // Checks that depend on mode and public URL are skipped if the file is unreadable, because it might set them.
   const readable = file.yaml === undefined ? file.problems.length === 0 : file.yaml.data !== undefined;
   if (readable) reader.problems.push(...exposureProblems(host, mode, publicUrl));
   const startup = {
@@ -228,13 +231,14 @@ function readOthers(reader: OptionReader, absolute: (path: string, from: SourceK
 }
 
 /**
- * A server without other replicas has nobody who could take over meanwhile; and Ctrl-C at a terminal is meant at once.
+ * Returns 0 without replicas, because nothing can take over meanwhile, and in development, where Ctrl-C should stop
+ * immediately.
  */
 function defaultLameDuckSeconds({ mode, databaseUrl }: Pick<Config, "mode" | "databaseUrl">): number {
   return mode === "production" && databaseUrl !== undefined ? 5 : 0;
 }
 
-/** Settings that several processes share have to be complete, and readable to all of them. */
+/** Reads the stores. Settings that several processes share must be complete, and available to all of them. */
 function readStores(reader: OptionReader) {
   const database = reader.take(options.databaseUrl);
   const redis = reader.take(options.redisUrl);
@@ -256,7 +260,7 @@ function cacheWithoutRedis({ yaml }: OpenedFile): Problem {
   return { ...location, message: "is redis, and no Redis is configured", fix };
 }
 
-/** Elsewhere than on Linux the kernel does not spread connections over processes. */
+/** Reads the number of workers. Only the Linux kernel distributes connections over processes. */
 function readWorkers(reader: OptionReader): number {
   const { value, location } = reader.take(options.workers);
   const workers = value === "auto" ? (isLinux ? availableParallelism() : 1) : value;
@@ -267,7 +271,7 @@ function readWorkers(reader: OptionReader): number {
 
 const isLinux = process.platform === "linux";
 
-/** A server that others reach must not be made to post to what only this machine reaches. */
+/** Refused in production: a public server must not post to addresses that only this machine reaches. */
 function readWebhookLoopback(reader: OptionReader, mode: Mode): boolean {
   const loopback = reader.take(options.webhookLoopback);
   if (loopback.value && mode === "production") {
@@ -294,7 +298,7 @@ function readMail(reader: OptionReader): MailConfig | undefined {
 }
 
 /**
- * The configuration file on its own, for a reload: `path` is `Config.file.path`. Rejects with a ConfigError when the
+ * Reads the configuration file alone, for a reload: `path` is `Config.file.path`. Rejects with a ConfigError if the
  * file is missing or wrong, so that the running configuration can stay.
  */
 export async function readConfigFile(inputs: { path: string; env?: Env; cwd?: string }): Promise<ConfigFile> {
@@ -305,14 +309,14 @@ export async function readConfigFile(inputs: { path: string; env?: Env; cwd?: st
   return deepFreeze({ path, isEmpty, ...reloadableConfig(file.data, file.warnings), startup: startupKeys(file.data) });
 }
 
-/** Keys of the file, e.g. `port`, that changed since the start and need a restart to take effect. */
+/** Returns the file's keys, such as `port`, that changed since the start and need a restart to take effect. */
 export function keysThatNeedRestart(running: Config, changed: ConfigFile): string[] {
   return changedKeys(running.file.startup, changed.startup);
 }
 
 /**
- * The data directory alone, absolute, for commands other than `serve`. Of the file only `data_dir` must be right: a
- * variable that only the server has does not stop them. Rejects with a ConfigError.
+ * Returns the absolute data directory, for commands other than `serve`. Only `data_dir` of the file must be valid: a
+ * variable that only the server has does not stop these commands. Rejects with a ConfigError.
  */
 export async function loadDataDir(inputs: ConfigInputs = {}): Promise<string> {
   const { flags = {}, env = process.env, cwd = process.cwd() } = inputs;
@@ -327,12 +331,18 @@ export async function loadDataDir(inputs: ConfigInputs = {}): Promise<string> {
     : resolvePath(value, from === "file" ? dirname(file.path) : cwd, env);
 }
 
-/** The address of the records, for commands beside a server; undefined: in the data directory. Throws a ConfigError. */
+/**
+ * Returns the database's URL, for commands beside a server; undefined means in the data directory. Throws a
+ * ConfigError.
+ */
 export function loadDatabaseUrl(env: Env = process.env): string | undefined {
   return fromVariable(options.databaseUrl, env);
 }
 
-/** Likewise, where browsers reach the server, without a slash at its end; undefined where it is not configured. */
+/**
+ * Returns the URL at which browsers reach the server, without a trailing slash; undefined if not configured. Rejects
+ * with a ConfigError.
+ */
 export async function loadPublicUrl(inputs: ConfigInputs = {}): Promise<string | undefined> {
   const { flags = {}, env = process.env, cwd = process.cwd() } = inputs;
   const file = await findConfigFile(flags, env, cwd);
@@ -342,12 +352,15 @@ export async function loadPublicUrl(inputs: ConfigInputs = {}): Promise<string |
   return trimmed(value);
 }
 
-/** Likewise, where limits are counted for all replicas. */
+/** Returns the URL of Redis, where limits are counted for all replicas. Throws a ConfigError. */
 export function loadRedisUrl(env: Env = process.env): string | undefined {
   return fromVariable(options.redisUrl, env);
 }
 
-/** HEADRACE_SECRET, each as 64 hex digits, for commands on the server's own files; undefined where unset. Throws a ConfigError. */
+/**
+ * Returns HEADRACE_SECRET, each as 64 hex digits, for commands on the server's own files; undefined if unset. Throws a
+ * ConfigError.
+ */
 export function loadSecretsHex(env: Env = process.env): readonly string[] | undefined {
   const secret = fromVariable(options.secret, env);
   return secret === undefined ? undefined : decodeSecrets(secret);
@@ -360,7 +373,9 @@ function fromVariable(option: Option<z.ZodString, undefined>, env: Env): string 
   return value;
 }
 
-/** The source from which `headrace pull` fetches: HF_ENDPOINT (a mirror) and HF_TOKEN. Throws a ConfigError. */
+/**
+ * Returns the source from which `headrace pull` downloads: HF_ENDPOINT (a mirror) and HF_TOKEN. Throws a ConfigError.
+ */
 export function loadPullSource(env: Env = process.env): PullSource {
   const { source, problems } = readPullSource(env);
   throwIfAny(problems);
@@ -372,26 +387,26 @@ export function prepareServerProcess(): void {
   prepareProcess(process.env);
 }
 
-/** Makes this process connect as the server does: not through a proxy of the environment. */
+/** Makes this process connect as the server does: without a proxy of the environment. */
 export function connectDirectly(): void {
   ignoreProxies(process.env);
 }
 
 /**
- * Whether this process ends with the one that started it: with a launcher in `bin/` that waits for it, or with npm, which
- * ends at a signal without a word to what the launcher has become.
+ * Reports whether this process should end with its parent: a launcher in `bin/` that waits for it, or npm, which ends
+ * at a signal without passing the signal on.
  */
 export function endsWithParent(): boolean {
   const launchedBy = process.env["LAUNCHED_BY"];
   return launchedBy === "headrace" || launchedBy === "npm";
 }
 
-/** The environment for commands other than `serve`, which hand it on to what reads it. */
+/** Returns the environment for commands other than `serve`, which pass it on. */
 export function processEnvironment(): Readonly<Record<string, string | undefined>> {
   return process.env;
 }
 
-/** Freezes plain data through and through; what is frozen already is not entered again, so shared parts do no harm. */
+/** Freezes plain data recursively; frozen objects are not entered again, so shared parts do no harm. */
 function deepFreeze<T>(value: T): T {
   if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
   Object.freeze(value);

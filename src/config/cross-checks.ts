@@ -43,7 +43,7 @@ function filesProblems(file: YamlFile, { files }: FileData): Problem[] {
   return [problemAt(file, ["files", "directory"], "cannot be set together with s3", "Keep one of them.")];
 }
 
-/** Single requests are found through hourly usage, which must therefore be kept as long. */
+/** Requires hourly usage to be kept as long as requests, because single requests are found through it. */
 function retentionProblems(file: YamlFile, { retention }: FileData): Problem[] {
   const { hourly_usage_days: hourly, requests_days: requests = retentionDefaults.requests } = retention;
   if (hourly == null || (requests !== null && requests <= hourly)) return [];
@@ -97,7 +97,7 @@ function reservedNames(file: YamlFile, data: FileData): Problem[] {
   });
 }
 
-/** Rejects a model that two entries name, and names that an upstream or command has. */
+/** Rejects a model that two entries name, and names that an upstream or command already has. */
 function fileProblems(file: YamlFile, data: FileData): Problem[] {
   const seen = new Set<string>();
   const names = [...data.upstreams, ...(data.engine?.commands ?? [])].map(({ name }) => name);
@@ -124,7 +124,9 @@ function fileProblems(file: YamlFile, data: FileData): Problem[] {
   });
 }
 
-/** Commands share one namespace with upstreams, as both are engines. */
+/**
+ * Rejects names that an upstream already has: commands share one namespace with upstreams, because both are engines.
+ */
 function commandProblems(file: YamlFile, data: FileData): Problem[] {
   const commands = data.engine?.commands ?? [];
   const taken = [builtInEngineName, ...data.upstreams.map(({ name }) => name)];
@@ -161,7 +163,7 @@ function speechProblems(file: YamlFile, data: FileData): Problem[] {
   });
 }
 
-/** Names that `upstream` of a deployment may have. */
+/** Returns the names that `upstream` of a deployment may have. */
 function upstreamNames(data: FileData): string[] {
   const commands = [
     ...(data.engine?.commands ?? []).map(({ name }) => name),
@@ -170,7 +172,7 @@ function upstreamNames(data: FileData): string[] {
   return [...data.upstreams.map((upstream) => upstream.name), ...commands, builtInEngineName];
 }
 
-/** Contradictions within the entry of a model, or with the rest of the file. */
+/** Returns contradictions within the entry of a model, or with the rest of the file. */
 function modelProblems(
   file: YamlFile,
   data: FileData,
@@ -193,7 +195,7 @@ function modelProblems(
   ].map(({ path, message, fix }) => problemAt(file, ["models", index, ...path], message, fix));
 }
 
-/** Faults of a model's policies, judged by this file alone. */
+/** Returns faults of a model's policies, as far as this file shows them. */
 function policyFaultsOf(data: FileData, { policies, ...model }: FileData["models"][number]): EntryFault[] {
   const wanted = policies && policiesFromWire(policies);
   if (!wanted) return [];
@@ -215,7 +217,7 @@ function originProblems(file: YamlFile, origins: readonly string[]): Problem[] {
   return [problemAt(file, ["cors", "origins"], 'names origins beside "*", which already allows every one', fix)];
 }
 
-/** Other models that an entry names, and where. */
+/** Returns the other models that an entry names, with their places. */
 function namedModels({ fallbacks, policies }: FileData["models"][number]): { path: Path; id: string }[] {
   const { cache, shadow, split = [] } = policies ?? {};
   return [
@@ -226,7 +228,7 @@ function namedModels({ fallbacks, policies }: FileData["models"][number]): { pat
   ];
 }
 
-/** Lines to print at start and at reload. */
+/** Returns the warnings to print at start and at reload. */
 export function warningsOf(file: YamlFile, data: FileData): string[] {
   const warnings: string[] = [];
   const warn = (path: Path, message: string) =>

@@ -1,11 +1,11 @@
-// What a server that others can reach must be told, and what is worth a warning there.
+// Checks the required settings of a server that other machines can reach, and warns of risky ones.
 import { parseHttpUrl } from "../base/text/http-url.ts";
 import { isLoopbackHost } from "./formats.ts";
 import type { Mode } from "./options.ts";
 import type { Problem } from "./problems.ts";
 import type { Taken } from "./sources.ts";
 
-/** Beyond loopback only in production mode, and production only with a public URL. */
+/** Allows listening beyond loopback only in production mode, and production only with a public URL. */
 export function exposureProblems(
   host: Taken<string>,
   mode: Taken<Mode>,

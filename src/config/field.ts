@@ -1,15 +1,15 @@
-// Attaches to a configuration value its meaning, requirement and remedy, for errors, the JSON schema and the reference.
+// Attaches meaning, requirement and remedy to a configuration value, for errors, the JSON schema and the reference.
 import * as z from "zod";
 import type { EntryFault } from "../domain/models/model-entry.ts";
 
 export interface Rule {
   /** The purpose of the value, in full sentences: the reference page and the JSON schema show it. */
   doc: string;
-  /** The requirement on the value; reads on after "must be". */
+  /** The requirement on the value, as the continuation of "must be". */
   must: string;
   /** The remedy for a wrong value, as a full sentence. */
   fix: string;
-  /** The value may hold a secret, so no error may show it. */
+  /** If true, the value may hold a secret, so that no error may show it. */
   quiet?: boolean;
 }
 

@@ -1,4 +1,4 @@
-// What the server takes from headrace.yaml, in the names of the code; plain data without engines or stores.
+// The values that the server uses from headrace.yaml, under the code's names; plain data without engines or stores.
 import type { LogLevel, RequestLogSettings } from "../base/log.ts";
 import { trimSlashes } from "../base/text/http-url.ts";
 import type { Tier } from "../domain/account.ts";
@@ -18,57 +18,60 @@ import { mcpServerOf } from "./sections/tool-schema.ts";
 
 type Camel<Key> = Key extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : Key;
 
-/** A mapping of the file in the names of the code, `api_key` as `apiKey`; file-schema.ts says what each means. */
+/** Renames a mapping's members for the code, `api_key` to `apiKey`; file-schema.ts documents each. */
 type InCode<Mapping> = { readonly [Key in keyof Mapping as Camel<Key>]-?: Mapping[Key] };
 
 export type UpstreamConfig = InCode<FileData["upstreams"][number]>;
 type FileModel = FileData["models"][number];
-/** The upstream is one of the file, or `builtInEngineName`. */
+/** A deployment. The upstream is one of the file, or `builtInEngineName`. */
 export type DeploymentConfig = InCode<FileModel["deployments"][number]> & { readonly model: string };
-/** Without deployments the model runs wherever its id is found. Its fallbacks are in their order, the best first. */
+/** A declared model. Without deployments it runs on every upstream that lists its id. The best fallback comes first. */
 export type ModelConfig = InCode<Omit<FileModel, "deployments" | "price" | "policies">> & {
   readonly price: Price | undefined;
   readonly deployments: readonly DeploymentConfig[];
-  /** Undefined where all of them are off. */
+  /** The model's policies; undefined if all are off. */
   readonly policies: ModelPolicies | undefined;
 };
 export type ToolsConfig = Omit<InCode<FileData["tools"]>, "servers"> & { readonly servers: readonly McpServer[] };
-/** Where answers that are given again are kept, and how much of them. */
+/** The response cache: its store and size. */
 export type CacheConfig = InCode<FileData["cache"]>;
 type FileCommand = NonNullable<NonNullable<FileData["engine"]>["commands"]>[number];
 type FileSizes = FileCommand["asleep_gpu"];
-/** Bytes of each GPU by its index. */
+/** Sizes in bytes of each GPU by its index. */
 type Sizes = Readonly<Record<string, number>>;
 /** A model file that another program than the built-in engine runs. */
 export interface ModelFileConfig {
   readonly model: string;
   readonly program: "llama-server";
-  /** Absolute. */
+  /** The absolute path of the projector. */
   readonly projector: string | undefined;
-  /** Id of the model that guesses ahead. */
+  /** The id of the draft model for speculative decoding. */
   readonly draft: string | undefined;
-  /** Further arguments. */
+  /** Further arguments of the program. */
   readonly more: readonly string[];
 }
 
-/** Its directory is absolute, and its command split into words. */
+/** A command with an absolute directory, and its command line split into words. */
 export type CommandConfig = Omit<InCode<FileCommand>, "command" | "env" | "memory" | "asleepGpu"> & {
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly memory: { readonly ram: number; readonly gpu: Sizes } | undefined;
   readonly asleepGpu: Sizes | undefined;
 };
-/** Bytes; undefined: as much as this machine has. */
+/** The memory budget in bytes; undefined means as much as this machine has. */
 export interface MemoryConfig {
   readonly ram: number | undefined;
   readonly gpu: Sizes | undefined;
 }
-/** Without a secret it is a public client; without an account, people of its domains join the first. */
+/**
+ * Single sign-on. Without a secret the server is a public client; without an account, people of the allowed domains
+ * join the first account.
+ */
 export type SsoConfig = InCode<Omit<NonNullable<FileData["sso"]>, "account">> & {
   readonly accountId: string | undefined;
 };
 
-/** Which clients there may be that no account registered. */
+/** The kinds of OAuth clients that are allowed without registration by an account. */
 export type OAuthConfig = InCode<FileData["oauth"]>;
 
 /** The part of the configuration that a running server takes over from a changed file. */
@@ -79,16 +82,16 @@ export interface ReloadableConfig extends FeatureSettings {
   readonly tiers: readonly Tier[];
   readonly limits: InCode<FileData["limits"]>;
   readonly tags: TagSettings;
-  /** 0: nothing is stored. */
+  /** The days for which chats are stored; 0 means never. */
   readonly chatRetentionDays: number;
-  /** Bytes of stored chats, responses and conversations of one account. */
+  /** The most bytes of stored chats, responses and conversations of one account. */
   readonly chatAccountBytes: number;
   readonly batches: InCode<FileData["batches"]>;
   readonly retention: RetentionSettings;
   /** Exact origins, or `*` alone. */
   readonly cors: { readonly origins: readonly string[] };
   readonly logs: RequestLogSettings & { readonly level: LogLevel };
-  /** Lines for the log and the terminal: allowed, but most likely not what was meant. */
+  /** Warnings for the log and the terminal: valid settings that are probably a mistake. */
   readonly warnings: readonly string[];
 }
 
@@ -107,7 +110,7 @@ export function reloadableConfig(data: FileData, warnings: readonly string[]): R
     ...featureSettings(data),
     tools: { ...inCode(data.tools), servers: data.tools.servers.map(mcpServerOf) },
     tiers: data.tiers.map((tier) => ({ ...inCode(tier), quotas: tier.quotas.map(quotaRuleOf) })),
-    // An honest body of the largest size must pass, and its answer.
+    // The memory limits must admit a valid body of the largest size together with its answer.
     limits: {
       ...inCode(data.limits),
       heldBytes: Math.max(data.limits.held_bytes, 4 * data.limits.body_bytes),
@@ -128,7 +131,7 @@ export function reloadableConfig(data: FileData, warnings: readonly string[]): R
   };
 }
 
-/** Each may be a row in a flood of them. */
+/** Kept for a short time, because refused requests may come as a flood. */
 const refusedRequestsDays = 30;
 
 function retentionSettings(given: FileData["retention"]): RetentionSettings {
@@ -158,7 +161,7 @@ export function oauthConfig({ oauth }: FileData): OAuthConfig {
   return inCode(oauth);
 }
 
-/** `absolute` makes a path of the file absolute. */
+/** Returns the commands. `absolute` makes a path of the file absolute. */
 export function commandConfigs({ engine }: FileData, absolute: (path: string) => string): CommandConfig[] {
   return (engine?.commands ?? []).map(({ command, env = {}, memory, asleep_gpu, ...others }) => {
     const { directory, ...settings } = inCode(others);
@@ -181,14 +184,14 @@ export function modelFileConfigs({ engine }: FileData, absolute: (path: string) 
   }));
 }
 
-/** Where files are kept, and how much of them. */
+/** The storage of files: its place and size. */
 export interface FilesConfig extends Omit<InCode<FileData["files"]>, "directory" | "s3"> {
-  /** Absolute; undefined: in the data directory. */
+  /** The absolute path; undefined means in the data directory. */
   readonly directory: string | undefined;
   readonly s3: InCode<NonNullable<FileData["files"]["s3"]>> | undefined;
 }
 
-/** `absolute` makes a path of the file absolute. */
+/** Returns the settings of files. `absolute` makes a path of the file absolute. */
 export function filesConfig({ files }: FileData, absolute: (path: string) => string): FilesConfig {
   const { directory, s3, ...bounds } = files;
   return {
@@ -230,7 +233,7 @@ export function startupKeys(data: FileData): StartupKeys {
   return keys;
 }
 
-/** Start-up keys whose value differs; a reload cannot take these over. */
+/** Returns the start-up keys whose value differs; a reload cannot apply these. */
 export function changedKeys(before: StartupKeys, after: StartupKeys): string[] {
   const names = new Set([...Object.keys(before), ...Object.keys(after)]);
   const text = (keys: StartupKeys, name: string) => JSON.stringify(valueAt(keys, [name]));

@@ -82,7 +82,7 @@ const flag = (doc: string): z.ZodBoolean => said(doc, trueOrFalse());
 const seconds = (doc: string, example: number): z.ZodInt =>
   said(doc, orLeftOut(whole([1, 86_400], example, "seconds")));
 
-/** A bound with a default, which is also the example. */
+/** A number within bounds, with a default that is also the example. */
 const bound = (doc: string, [least, most, usual]: readonly [number, number, number], unit?: string) =>
   said(doc, whole([least, most], usual, unit)).default(usual);
 

@@ -9,26 +9,31 @@ const hostnamePattern = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z
 
 const bytePattern = /^(0|[1-9]\d?|1\d\d|2[0-4]\d|25[0-5])$/;
 
-/** 4, 6, or 0 for what is no address. Without zones. Importing `node:net` for it would add 6 ms to every start. */
+/**
+ * Returns 4 or 6, or 0 for text that is no address. Zones are not accepted. Importing `node:net` instead would add 6 ms
+ * to every start.
+ */
 function ipVersion(text: string): 0 | 4 | 6 {
   const parts = text.split(".");
   if (parts.length === 4 && parts.every((part) => bytePattern.test(part))) return 4;
   return /^[0-9a-f:.]+$/i.test(text) && text.includes(":") && URL.canParse(`http://[${text}]/`) ? 6 : 0;
 }
 
-/** `[::1]` as people write it in URLs becomes `::1`. */
+/** Removes the brackets of a URL's IPv6 address: `[::1]` becomes `::1`. */
 export function bareHost(host: string): string {
   return host.startsWith("[") && host.endsWith("]") ? host.slice(1, -1) : host;
 }
 
-/** An IP address, in brackets or not, or a host name. */
+/** Reports whether a text is an IP address, in brackets or not, or a host name. */
 export function isHost(text: string): boolean {
   if (ipVersion(bareHost(text)) !== 0) return true;
-  // Four numbers that are no address, such as 127.0.0.256, would otherwise pass for a name.
+  // Invalid addresses of four numbers, such as 127.0.0.256, would otherwise count as names.
   return hostnamePattern.test(text) && !/^[\d.]+$/.test(text);
 }
 
-/** Whether listening there is reachable from this machine only. Names other than `localhost` are not trusted to be. */
+/**
+ * Reports whether only this machine reaches a listening host. Of all names, only `localhost` is trusted to be loopback.
+ */
 export function isLoopbackHost(host: string): boolean {
   const bare = bareHost(host).toLowerCase();
   if (bare === "localhost" || bare === "::1" || bare === "0:0:0:0:0:0:0:1") return true;
@@ -36,7 +41,7 @@ export function isLoopbackHost(host: string): boolean {
   return ipVersion(mapped) === 4 && mapped.startsWith("127.");
 }
 
-/** One IPv4 or IPv6 address, or a CIDR range of them. */
+/** Reports whether a text is one IPv4 or IPv6 address, or a CIDR range. */
 export function isAddressOrRange(text: string): boolean {
   const [address = "", prefix, ...rest] = text.split("/");
   const version = ipVersion(address);
@@ -45,25 +50,25 @@ export function isAddressOrRange(text: string): boolean {
   return /^\d{1,3}$/.test(prefix) && Number(prefix) <= (version === 4 ? 32 : 128);
 }
 
-/** Scheme, host and port only: `https://ai.example.com`. */
+/** Accepts scheme, host and port only: `https://ai.example.com`. */
 export function isOriginUrl(text: string): boolean {
   return parseHttpUrl(text)?.pathname === "/";
 }
 
-/** An OpenID Connect issuer: https, or http on this machine, without query and fragment. */
+/** Accepts an OpenID Connect issuer: https, or http on this machine, without query and fragment. */
 export function isIssuerUrl(text: string): boolean {
   const url = parseHttpUrl(text);
   return url !== undefined && (url.protocol === "https:" || isLoopbackHost(url.hostname));
 }
 
-/** `postgres://user:password@host:5432/database`; parameters such as `sslmode` may follow. */
+/** Accepts `postgres://user:password@host:5432/database`; parameters such as `sslmode` may follow. */
 export function isPostgresUrl(text: string): boolean {
   const url = serverUrl(text, /^postgres(ql)?:\/\/[^/]/i);
   if (url === undefined || !/^\/[^/]+$/.test(url.pathname) || !isPercentEncoded(url.pathname)) return false;
   return /^(disable|allow|prefer|require|verify-ca|verify-full)$/.test(url.searchParams.get("sslmode") ?? "prefer");
 }
 
-/** `redis://user:password@host:6379/0`, `rediss://` for TLS. */
+/** Accepts `redis://user:password@host:6379/0`, or `rediss://` for TLS. */
 export function isRedisUrl(text: string): boolean {
   const url = serverUrl(text, /^rediss?:\/\/[^/]/i);
   return url !== undefined && /^\/?\d*$/.test(url.pathname) && url.search === "";
@@ -75,7 +80,7 @@ function serverUrl(text: string, scheme: RegExp): URL | undefined {
   return isHost(url.hostname) && [url.username, url.password].every(isPercentEncoded) ? url : undefined;
 }
 
-/** `smtps://user:password@host:465`, or `smtp://` for STARTTLS; nothing after host and port. */
+/** Accepts `smtps://user:password@host:465`, or `smtp://` for STARTTLS; nothing after host and port. */
 export function isSmtpUrl(text: string): boolean {
   if (!/^smtps?:\/\/[^/]/i.test(text) || /[\s?#]/.test(text) || !URL.canParse(text)) return false;
   const url = new URL(text);
@@ -92,7 +97,7 @@ function isPercentEncoded(text: string): boolean {
   }
 }
 
-/** `headrace@example.com`, or `Headrace <headrace@example.com>`. */
+/** Accepts `headrace@example.com`, or `Headrace <headrace@example.com>`. */
 export function isSender(text: string): boolean {
   const address = /^[^<>"]{1,100} <([^<>]+)>$/.exec(text)?.[1] ?? text;
   return !hasControls(text) && /^[^\s@<>,;:"()]{1,64}@[^\s@<>,;:"()]{1,253}$/.test(address);
@@ -103,14 +108,14 @@ function hasControls(text: string): boolean {
 }
 
 /**
- * Whether it is an origin exactly as browsers send it in `Origin`: scheme, host and a port that is not the default, no
- * slash at the end.
+ * Reports whether a text is an origin exactly as browsers send it in `Origin`: scheme, host and a port that is not the
+ * default, without a trailing slash.
  */
 export function isExactOrigin(text: string): boolean {
   return parseHttpUrl(text)?.origin === text;
 }
 
-/** Whether traces may be sent to this URL; a credential stands in a header, and never in the URL. */
+/** Reports whether traces may be sent to this URL; a credential belongs in a header, and never in the URL. */
 export function isCollectorUrl(text: string): boolean {
   return parseHttpUrl(text) !== undefined;
 }
@@ -118,12 +123,15 @@ export function isCollectorUrl(text: string): boolean {
 const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
 const headerValue = /^[ -~]{1,4096}$/;
 
-/** A field of our own request: nothing in it can begin another one. */
+/** Reports whether a name and value form one valid header field, which cannot begin another field. */
 export function isHeader(name: string, value: string): boolean {
   return headerName.test(name) && headerValue.test(value);
 }
 
-/** `name=value,name=value`, values percent-encoded, as OTEL_EXPORTER_OTLP_HEADERS has them; undefined for anything else. */
+/**
+ * Parses `name=value,name=value` with percent-encoded values, the form of OTEL_EXPORTER_OTLP_HEADERS; undefined for any
+ * other text.
+ */
 export function parseHeaderList(text: string): Record<string, string> | undefined {
   const headers: Record<string, string> = {};
   for (const pair of text.split(",")) {
@@ -142,17 +150,22 @@ export function parseHeaderList(text: string): Record<string, string> | undefine
   return headers;
 }
 
-/** More than one only while a secret is replaced by the next. */
+/** The most secrets; more than one is needed only while a secret is being replaced. */
 const maxSecrets = 4;
 
-/** 32 bytes from 64 hex digits, base64 or base64url, as 64 lower-case hex digits; undefined for anything else. */
+/**
+ * Decodes 32 bytes from 64 hex digits, base64 or base64url to 64 lower-case hex digits; undefined for any other text.
+ */
 export function decodeSecret(text: string): string | undefined {
   if (/^[0-9a-f]{64}$/i.test(text)) return text.toLowerCase();
   if (!/^[A-Za-z0-9+/_-]{43}=?$/.test(text)) return undefined;
   return Buffer.from(text, "base64").toString("hex");
 }
 
-/** One or more, separated by commas, or by line breaks as in the file, and each once, as `decodeSecret` gives them; undefined where any of them is none. */
+/**
+ * Decodes one or more different secrets, separated by commas or line breaks, like `decodeSecret`; undefined if any is
+ * invalid.
+ */
 export function decodeSecrets(text: string): readonly string[] | undefined {
   const secrets = text
     .trim()
@@ -162,23 +175,25 @@ export function decodeSecrets(text: string): readonly string[] | undefined {
   return [...new Set(secrets.filter((secret) => secret !== undefined))];
 }
 
-/** `$XDG_DATA_HOME/headrace`, else `~/.local/share/headrace` (XDG Base Directory: relative values are ignored). */
+/**
+ * Returns `$XDG_DATA_HOME/headrace`, else `~/.local/share/headrace` (XDG Base Directory: relative values are ignored).
+ */
 export function defaultDataDir(env: Env): string {
   const { XDG_DATA_HOME: base } = env;
   return join(base?.startsWith("/") ? base : join(homeDirectory(env), ".local", "share"), "headrace");
 }
 
-/** An absolute path; `~/` is the home directory, as no shell expands it in a file. */
+/** Returns an absolute path; `~/` becomes the home directory, because no shell expands it in a file. */
 export function resolvePath(path: string, from: string, env: Env): string {
   return path === "~" || path.startsWith("~/") ? join(homeDirectory(env), path.slice(2)) : resolve(from, path);
 }
 
-/** A decimal number; undefined for any other text. */
+/** Parses a decimal number; undefined for any other text. */
 export function readNumber(text: string): number | undefined {
   return /^[+-]?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(text.trim()) ? Number(text) : undefined;
 }
 
-/** true, false, 1 or 0 in any case; undefined for any other text. */
+/** Parses true, false, 1 or 0 in any case; undefined for any other text. */
 export function readSwitch(text: string): boolean | undefined {
   const word = text.trim().toLowerCase();
   if (word === "true" || word === "1") return true;

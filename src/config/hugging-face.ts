@@ -1,12 +1,12 @@
-// The hub from which `headrace pull` fetches models: the variables that Hugging Face's own tools read.
+// The hub from which `headrace pull` downloads models: the variables that Hugging Face's own tools read.
 import { parseHttpUrl, trimSlashes } from "../base/text/http-url.ts";
 import type { Env } from "./formats.ts";
 import { locationOutsideFile, type Problem } from "./problems.ts";
 
 export interface PullSource {
-  /** The address without a slash at its end; a mirror may have a path. */
+  /** The address without a trailing slash; a mirror may have a path. */
   readonly endpoint: string;
-  /** A secret; undefined: public models only. */
+  /** A secret; undefined means public models only. */
   readonly token: string | undefined;
 }
 

@@ -22,8 +22,8 @@ export const logFormats = ["text", "json"] as const;
 export type LogFormat = (typeof logFormats)[number];
 
 /**
- * How the text of a flag or variable becomes a value. `list` is separated by commas; a `repeated` flag is given once per
- * value.
+ * How the text of a flag or variable becomes a value. A `list` is separated by commas; a `repeated` flag is given once
+ * per value.
  */
 type Kind = "text" | "number" | "switch" | "list" | "repeated";
 
@@ -32,11 +32,12 @@ export interface Option<S extends z.ZodType = z.ZodType, D = z.output<S> | undef
   rule: Rule;
   kind: Kind;
   /**
-   * The flag in commander's syntax, e.g. `--port <number>`; undefined if the value must not show in a process list.
+   * The flag in commander's syntax, such as `--port <number>`; undefined if the value must not appear in a process
+   * list.
    */
   flag: string | undefined;
   env: string | undefined;
-  /** Keys from the top of the file. */
+  /** The path of keys in the file. */
   file: readonly string[] | undefined;
   default: D;
   /** The default as the help and the reference page show it. */
@@ -412,7 +413,7 @@ export function flagName(flag: string): string {
 }
 
 export interface ServeFlag {
-  /** The flag as commander reads it. */
+  /** The flag in commander's syntax. */
   syntax: string;
   description: string;
   /** True if the flag may be given several times. Its values form a list. */

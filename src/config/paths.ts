@@ -1,8 +1,8 @@
-// Paths into plain data: where a value stands among mappings and lists.
+// Paths into plain data: the keys and indexes that lead to a value.
 
 export type Path = readonly PropertyKey[];
 
-/** `["models", 0, "price"]` as `models[0].price`. */
+/** Renders `["models", 0, "price"]` as `models[0].price`. */
 export function renderPath(path: Path): string {
   let text = "";
   for (const part of path) {
@@ -12,7 +12,7 @@ export function renderPath(path: Path): string {
   return text;
 }
 
-/** The value at a path; undefined when there is none. Inherited properties do not count. */
+/** Returns the value at a path; undefined if there is none. Inherited properties do not count. */
 export function valueAt(data: unknown, path: Path): unknown {
   let value = data;
   for (const part of path) {

@@ -27,12 +27,12 @@ export class ConfigError extends Error {
   }
 }
 
-/** Throws if there are problems, sorted by line. */
+/** Throws a ConfigError if there are problems, sorted by line. */
 export function throwIfAny(problems: readonly Problem[]): void {
   if (problems.length > 0) throw new ConfigError([...problems].sort((a, b) => (a.line ?? 0) - (b.line ?? 0)));
 }
 
-/** `headrace.yaml:12:9  models[0].price.input: must be … Fix: …` */
+/** Renders `headrace.yaml:12:9 models[0].price.input: must be … Fix: …`. */
 export function renderProblem(problem: Problem): string {
   return `${renderLocation(problem)}${problem.message}. Fix: ${problem.fix}`;
 }
@@ -45,12 +45,12 @@ export function renderLocation(location: SourceLocation): string {
   return `${location.file}${position}  ${subject}`;
 }
 
-/** The place of a flag, or of an environment variable. */
+/** Returns the place of a flag, or of an environment variable. */
 export function locationOutsideFile(name: string): SourceLocation {
   return { file: undefined, line: undefined, column: undefined, path: name };
 }
 
-/** A longer text is more likely a misplaced secret than a typo. */
+/** The longest text shown in an error: a longer one is more likely a misplaced secret than a typo. */
 const maxShownTextLength = 32;
 
 /** Renders a wrong value for an error, without secrets. */

@@ -1,4 +1,4 @@
-// YAML text to plain data with variables filled in, remembering the line and column of every value.
+// Parses YAML text to plain data with variables filled in, and records the line and column of every value.
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, type Pair, parseDocument } from "yaml";
 import { portMark } from "./command-text.ts";
 import type { Env } from "./formats.ts";
@@ -7,20 +7,20 @@ import type { Problem, SourceLocation } from "./problems.ts";
 import { substitute } from "./substitute.ts";
 
 export interface YamlFile {
-  /** Plain data; an empty file is an empty mapping. Undefined when the text is no YAML. */
+  /** Plain data; an empty file is an empty mapping. Undefined if the text is not YAML. */
   data: unknown;
   problems: readonly Problem[];
-  /** Whether it says nothing at all: neither a value nor a key, comments aside. */
+  /** Whether the file has neither a value nor a key; comments do not count. */
   isEmpty: boolean;
-  /** The place of the value at `path`, or of the nearest thing around it that exists. */
+  /** Returns the place of the value at `path`, or of its nearest existing parent. */
   locate(path: Path): SourceLocation;
-  /** The place of a key of the mapping at `path`. */
+  /** Returns the place of a key of the mapping at `path`. */
   locateKey(path: Path, key: string): SourceLocation;
-  /** The variables whose values stand in the value at `path`. */
+  /** Returns the variables that were filled into the value at `path`. */
   variables(path: Path): readonly string[];
 }
 
-/** Reads one file's text; `label` is its name in messages. */
+/** Reads one file's text; `label` is the file's name in messages. */
 export function readYaml(text: string, label: string, env: Env): YamlFile {
   const lines = new LineCounter();
   // The parser's pretty errors quote the source line, which may hold a key.
@@ -62,12 +62,15 @@ export function readYaml(text: string, label: string, env: Env): YamlFile {
   try {
     return { ...file, data: document.toJS({ maxAliasCount: 100 }) ?? {}, problems };
   } catch {
-    // The only error left is the alias limit, which keeps a small file from growing into gigabytes.
+    // The only error left is the alias limit, which keeps a small file from expanding into gigabytes.
     return { ...file, data: undefined, problems: [{ ...locationAt(0, ""), ...tooManyAliases }] };
   }
 }
 
-/** There the port is one that the server chooses, whatever the environment has under the name. */
+/**
+ * Reports whether a value belongs to a command, where `PORT` is the port that the server chooses, whatever the
+ * environment variable says.
+ */
 function isOfCommand([section, key]: Path): boolean {
   return section === "engine" && key === "commands";
 }
@@ -91,7 +94,7 @@ function walk(node: unknown, path: Path, visit: Visit): void {
   }
 }
 
-/** Follows the path as far as it goes; `whole` says whether that was to its end. */
+/** Follows the path as far as possible; `whole` tells whether that was to its end. */
 function findNode(document: Document, path: Path): { node: Node | null; whole: boolean } {
   let node: Node | null = document.contents;
   for (const part of path) {
@@ -118,7 +121,7 @@ function startOf(node: Node | null): number {
   return node?.range?.[0] ?? 0;
 }
 
-/** Own sentences by error code: the parser's messages quote tokens of the file, and a token may be a key. */
+/** Our own sentences by error code: the parser's messages quote tokens of the file, and a token may be a key. */
 const syntaxMessages: Readonly<Record<string, readonly [message: string, fix: string]>> = {
   DUPLICATE_KEY: ["this key stands twice in its mapping", "Remove one of the two."],
   TAB_AS_INDENT: ["a tab is used as indentation", "Indent with spaces."],
@@ -147,7 +150,7 @@ function syntaxProblems(
 ): Problem[] {
   const found = [...document.errors, ...document.warnings];
   const duplicates = found.filter((error) => error.code === "DUPLICATE_KEY");
-  // After the first error the parser is out of step, and what it says of the rest misleads; duplicates do not do that.
+  // Only the first error is shown, because the parser's later errors mislead; duplicate keys do not cause that.
   const shown = duplicates.length === found.length ? duplicates : found.slice(0, 1);
   return shown.map((error) => {
     const location = locationAt(error.pos[0], "");

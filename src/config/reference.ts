@@ -1,11 +1,15 @@
-// The published JSON schema of headrace.yaml and the reference page, both made from the schema and the options table.
+// The published JSON schema of headrace.yaml and the reference page, both generated from the schema and the options
+// table.
 import * as z from "zod";
 import { exampleFile } from "./example.ts";
 import { ruleOf, unwrap } from "./field.ts";
 import { fileSchema, reloadableKeys } from "./file-schema.ts";
 import { options } from "./options.ts";
 
-/** A value of any type may also be a text with `${NAME}` in it, as variables are filled in before validation. */
+/**
+ * The schema of a text with `${NAME}`, which may stand for a value of any type, because variables are filled in before
+ * validation.
+ */
 const variable = {
   type: "string",
   pattern: "\\$\\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\\}",
@@ -16,7 +20,7 @@ const scalarTypes = ["string", "number", "integer", "boolean"] as const;
 
 const constraintKeys = ["type", "enum", "pattern", "minimum", "maximum", "minLength", "maxLength"] as const;
 
-/** JSON Schema (draft 2020-12) of headrace.yaml as written, before variables are filled in. */
+/** Returns the JSON Schema (draft 2020-12) of headrace.yaml as written, before variables are filled in. */
 export function configJsonSchema(): z.core.JSONSchema.JSONSchema {
   const schema = z.toJSONSchema(fileSchema, {
     io: "input",
@@ -39,7 +43,7 @@ function isConstrained(jsonSchema: z.core.JSONSchema.BaseSchema): boolean {
   return jsonSchema.enum !== undefined || jsonSchema.pattern !== undefined;
 }
 
-/** The reference page, in Markdown. */
+/** Returns the reference page, in Markdown. */
 export function configReference(): string {
   return `<!-- Generated from src/config; edit it there. -->
 
@@ -98,12 +102,12 @@ function optionRows(): string[][] {
   ]);
 }
 
-/** Constants as code; sentences, which may hold code themselves, and `none` as they are. */
+/** Renders constants as code; sentences, which may contain code, and `none` stay as they are. */
 function shownDefault(text: string): string {
   return text === "none" || text.includes(" ") ? text : code(text);
 }
 
-/** One row a key, depth first: `upstreams[].url`. Keys that two mappings share are told once. */
+/** Returns one row per key, depth first: `upstreams[].url`. Keys that two mappings share are listed once. */
 function keyRows(schema: z.core.$ZodType, path: string, listed = new Set<object>()): string[][] {
   const inner = unwrap(schema);
   if (inner instanceof z.ZodArray) {

@@ -1,10 +1,10 @@
-// The values of the configuration that must appear in no log and no trace.
+// The secret values of the configuration, which must not appear in any log or trace.
 import type { Config, ReloadableConfig } from "./config.ts";
 import { featureSecrets } from "./sections/feature-sections.ts";
 
 /**
- * All secrets, both as they are written in the configuration and as they are sent. `reloaded`: what a reload put in the
- * place of the start's.
+ * Returns all secrets, both as written in the configuration and as sent. `reloaded` holds the values that replaced
+ * those of the start.
  */
 export function configuredSecrets(config: Config, reloaded: ReloadableConfig = config): readonly string[] {
   const { secretsHex, databaseUrl, redisUrl, mail, sso, tracing, files } = config;

@@ -1,4 +1,4 @@
-// What must be true of the process itself before it serves: how Bun was started, and which proxy it would use.
+// Requirements on the process before it serves: how Bun was started, and which proxy it would use.
 import type { Env } from "./formats.ts";
 import { locationOutsideFile, type Problem, throwIfAny } from "./problems.ts";
 
@@ -15,7 +15,7 @@ export function prepareProcess(env: Record<string, string | undefined> & Env): v
   ignoreProxies(env);
 }
 
-/** Problems with the limit in the environment that a process was started with. */
+/** Returns problems with the request limit in the environment that a process was started with. */
 export function requestLimitProblems(env: Env): Problem[] {
   const limit = Number(env[requestLimit]);
   if (Number.isInteger(limit) && limit >= 1024 && limit <= 65_535) return [];

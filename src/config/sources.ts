@@ -1,4 +1,4 @@
-// Picks each start-up option from flags, environment, file and default, in this order, and remembers where it stood.
+// Takes each start-up option from flags, environment, file or default, in this order, and records the source.
 import type * as z from "zod";
 import { nearest } from "../base/text/nearest.ts";
 import { type Env, readNumber, readSwitch } from "./formats.ts";
@@ -7,7 +7,7 @@ import { valueAt } from "./paths.ts";
 import { locationOutsideFile, type Problem, renderValue, type SourceLocation } from "./problems.ts";
 import type { YamlFile } from "./read-yaml.ts";
 
-/** Values by the names commander gives them: `dataDir`, `demo` for `--no-demo`, a list for what may be repeated. */
+/** Values by commander's names: `dataDir`, `demo` for `--no-demo`, a list for repeatable flags. */
 export type Flags = Readonly<Record<string, unknown>>;
 
 export type SourceKind = "flag" | "variable" | "file" | "default";
@@ -20,7 +20,7 @@ interface Given {
 
 export interface Taken<T> extends Given {
   value: T;
-  /** False when what was given cannot be; `value` then is the default. */
+  /** False if the given value is invalid; `value` is then the default. */
   valid: boolean;
 }
 
@@ -30,7 +30,7 @@ export interface Sources {
   file: YamlFile | undefined;
 }
 
-/** Takes options one by one and collects what is wrong with those from flags and variables. */
+/** Reads options one by one and collects the problems of those from flags and variables. */
 export class OptionReader {
   readonly problems: Problem[] = [];
   readonly #sources: Sources;
@@ -45,7 +45,7 @@ export class OptionReader {
       return { value: option.default, from: "default", location: missingLocation(option), valid: true };
     const result = option.schema.safeParse(given.value);
     if (result.success) return { ...given, value: result.data, valid: true };
-    // The file was checked as a whole; its problems are already told, with their lines.
+    // The file was validated as a whole, and its problems are already reported with their lines.
     if (given.from !== "file") this.problems.push(invalid(option, given, result.error.issues[0]));
     return { ...given, value: option.default, valid: false };
   }
@@ -54,7 +54,7 @@ export class OptionReader {
     if (option.flag === undefined) return undefined;
     const given = this.#sources.flags[flagAttribute(option.flag)];
     const location = locationOutsideFile(flagName(option.flag));
-    // Commander says true for a `--no-…` that was not given.
+    // Commander sets true for a `--no-…` flag that was not given.
     if (given === undefined || (option.kind === "switch" && given === true)) return undefined;
     const value = typeof given === "string" ? readText(option, given) : given;
     return { value, from: "flag", location };
@@ -63,7 +63,8 @@ export class OptionReader {
   #fromVariable(option: Option<z.ZodType, unknown>): Given | undefined {
     if (option.env === undefined) return undefined;
     const text = this.#sources.env[option.env];
-    // An empty variable is one that a script or compose file left unset; an empty secret is a mistake worth stopping for.
+    // An empty variable counts as unset, as scripts and compose files leave it; an empty secret is a mistake worth
+    // stopping for.
     if (text === undefined || (text.trim() === "" && option !== options.secret)) return undefined;
     return { value: readText(option, text), from: "variable", location: locationOutsideFile(option.env) };
   }
@@ -76,7 +77,7 @@ export class OptionReader {
   }
 }
 
-/** Text that cannot be read as the option's kind stays text, which its schema then refuses. */
+/** Text that does not parse stays text, which the option's schema then refuses. */
 function readText(option: Option<z.ZodType, unknown>, text: string): unknown {
   if (option.kind === "number") return readNumber(text) ?? text;
   if (option.kind === "switch") return readSwitch(text) ?? text;
@@ -97,13 +98,13 @@ function invalid(option: Option<z.ZodType, unknown>, given: Given, issue: z.core
   const value = valueAt(given.value, issue?.path ?? []);
   const got = rule.quiet ? "" : ` (got ${renderValue(value)})`;
   const message = `must be ${rule.must}${got}`;
-  // Kubernetes sets HEADRACE_PORT to an address of its own wherever a service is named headrace.
+  // Kubernetes sets HEADRACE_PORT to an address if a service is named headrace.
   const fromKubernetes = env === "HEADRACE_PORT" && given.from === "variable" && String(value).startsWith("tcp://");
   const fix = fromKubernetes ? "Set enableServiceLinks: false in the pod, or rename the service." : rule.fix;
   return { ...given.location, message, fix };
 }
 
-/** Variables that are most likely one of ours, misspelt. */
+/** Warns of variables that are probably misspelled names of ours. */
 export function variableWarnings(env: Env): string[] {
   const known = Object.values(options).flatMap((option) => option.env ?? []);
   return Object.keys(env).flatMap((name) => {

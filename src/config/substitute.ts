@@ -1,17 +1,17 @@
-// `${NAME}` in the values of the configuration file: the text of one value, never its YAML structure.
+// Fills `${NAME}` into values of the configuration file: into the text of one value, never into the YAML structure.
 import type { Env } from "./formats.ts";
 
 export type Substituted =
   | { ok: true; text: string /** Variables that the text now holds the values of. */; names: readonly string[] }
   | { ok: false; message: string; fix: string };
 
-// `$${`, then `${` with what follows up to its brace, if there is one.
+// Matches `$${`, and `${` with the text up to its brace, if there is one.
 const referencePattern = /\$\$\{|\$\{([^}]*)(\}?)/g;
 const namePattern = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s;
 
 /**
- * Replaces `${NAME}` and `${NAME:-default}` (the default also stands in for an empty variable, as in a shell) and
- * turns `$${` into a literal `${`. What a variable holds is not looked at again.
+ * Replaces `${NAME}` and `${NAME:-default}` (an empty variable gets the default too, as in a shell) and turns `$${`
+ * into a literal `${`. Values of variables are not scanned again.
  */
 export function substitute(text: string, env: Env): Substituted {
   const names: string[] = [];

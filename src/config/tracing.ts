@@ -1,4 +1,4 @@
-// The collector of traces, from the file and the variables that every OpenTelemetry program reads.
+// The collector of traces, from the file and from the standard variables of OpenTelemetry.
 import { trimSlashes } from "../base/text/http-url.ts";
 import type { FileData } from "./file-schema.ts";
 import { parseHeaderList } from "./formats.ts";
@@ -6,14 +6,14 @@ import { options } from "./options.ts";
 import type { OptionReader } from "./sources.ts";
 
 export interface TracingConfig {
-  /** The whole URL, to which spans are posted. */
+  /** The complete URL to which spans are posted. */
   readonly url: string;
-  /** Names in lower case; secrets. */
+  /** Names in lower case; the values are secrets. */
   readonly headers: Readonly<Record<string, string>>;
   readonly serviceName: string;
-  /** Share of the requests without a trace of their client, 0 to 1. */
+  /** The sampled share of requests without a client's trace, from 0 to 1. */
   readonly sample: number;
-  /** Whether prompts and answers are part of it. */
+  /** Whether traces include prompts and answers. */
   readonly content: boolean;
 }
 
@@ -21,7 +21,7 @@ const tracesPath = "/v1/traces";
 /** The port on which collectors listen for OTLP over gRPC. */
 const grpcPort = "4317";
 
-/** `config` is undefined where nothing is traced. What is wrong is among the reader's problems. */
+/** Reads the settings; `config` is undefined without tracing. Problems are added to the reader's. */
 export function readTracing(
   reader: OptionReader,
   file: FileData["tracing"],

@@ -1,4 +1,4 @@
-// The part of headrace.yaml about sign-in at an OpenID Connect provider.
+// The section of headrace.yaml about sign-in at an OpenID Connect provider.
 import * as z from "zod";
 import { field, list, mapping, printablePattern } from "../field.ts";
 import { isHost, isIssuerUrl } from "../formats.ts";
