@@ -1,10 +1,10 @@
-// The name of an app, which people who are asked to allow it must not take for this server's own.
+// Checks the name of an app: people who are asked to allow the app must not take the name for this server's own.
 import { invalidRequest } from "../base/errors.ts";
 import { keyName } from "../policy/manage/key-values.ts";
 
 const ownName = "headrace";
 
-/** Letters and digits that look like these ASCII ones and are not compatibility forms, which NFKC finds. */
+/** Letters and digits that look like these ASCII ones and that NFKC does not map to them. */
 const alikes: Readonly<Record<string, string>> = {
   a: "аαɑᴀꭺ4@∂ꓮаӕ",
   b: "вʙβ8ꓐ",
@@ -31,7 +31,7 @@ const alikes: Readonly<Record<string, string>> = {
 const letterOf = new Map(
   Object.entries(alikes).flatMap(([letter, others]) => [...others].map((other) => [other, letter] as const)),
 );
-/** Two letters that are read as a `d`, after the replacements. */
+/** Two letters that are read as a `d`, after the other replacements. */
 const twoAsOne = /ci/g;
 
 /** Returns the name as stored. Throws `invalid_request` if it is invalid or resembles our own. */
@@ -43,7 +43,7 @@ export function appName(text: string): string {
   );
 }
 
-/** Whether people may take it for this server's own name, as a word, within one, or spread over several. */
+/** Reports whether people may take the name for this server's own, as a word, within one, or spread over several. */
 export function looksLikeOurs(name: string): boolean {
   const words = skeletonOf(name)
     .split(/[^\p{L}\p{N}]+/u)
@@ -55,8 +55,8 @@ export function looksLikeOurs(name: string): boolean {
 }
 
 /**
- * The name as it is read: without case, marks and invisible characters, and each letter as the ASCII one that it looks
- * like.
+ * Returns the name as people read it: without case, marks and invisible characters, and each letter replaced by the
+ * ASCII one that it resembles.
  */
 function skeletonOf(name: string): string {
   const seen = name.normalize("NFKD").replace(/[\p{M}\p{Default_Ignorable_Code_Point}]/gu, "");

@@ -1,10 +1,10 @@
-// Limits failed attempts: each takes a place while it runs, and returns it if it succeeds.
+// Limits failed attempts: each attempt takes a slot, and returns it on success.
 import { type ErrorCode, GatewayError } from "../base/errors.ts";
 import type { LimitStore } from "../domain/limits/limits.ts";
 
-/** How many may fail at once. Places are restored evenly over the window. */
+/** The number of attempts that may fail in a row. Slots are restored evenly over the window. */
 export interface AttemptLimit {
-  /** What is counted together. */
+  /** The key of the counter. */
   id: string;
   limit: number;
   windowSeconds: number;
@@ -25,7 +25,10 @@ export class Attempts {
     this.#limits = limits;
   }
 
-  /** Undefined if one of the limits has no place. Then none of them counts it. */
+  /**
+   * Begins an attempt, counted by all limits. If one of them has no free slot, none counts it, and the result says when
+   * to retry.
+   */
   async begin(rules: readonly AttemptLimit[]): Promise<Attempt | { retryAfterSeconds: number }> {
     const tokens = rules.map((rule) => ({ ...rule, owner: "account" as const }));
     const admission = await this.#limits.admit({ requests: [], tokens, quotas: [] }, oneAttempt);
@@ -35,9 +38,8 @@ export class Attempts {
   }
 
   /**
-   * Runs the task, or throws `rate_limit_exceeded` instead, with `message`, which says what there were too many of. The
-   * task failed if it throws `invalid_request` or `permission_denied`; other errors are not the caller's fault and take
-   * no place.
+   * Runs the task, or throws `rate_limit_exceeded` with `message` instead. The task failed if it throws
+   * `invalid_request` or `permission_denied`; other errors are not the caller's fault and take no slot.
    */
   async run<Value>(
     rules: readonly AttemptLimit[],
@@ -61,7 +63,7 @@ export class Attempts {
     }
   }
 
-  /** Counts it, whatever its result. Throws `rate_limit_exceeded`. */
+  /** Counts an attempt whatever its result. Throws `rate_limit_exceeded`. */
   async count(rules: readonly AttemptLimit[], message: string): Promise<void> {
     const attempt = await this.begin(rules);
     if ("retryAfterSeconds" in attempt) throw tooMany(message, attempt.retryAfterSeconds);

@@ -1,5 +1,5 @@
-// Browser sessions: a random token in a cookie that scripts cannot read, replaced every hour, ended by idleness, age or
-// command.
+// Browser sessions: a random token in a cookie that scripts cannot read, replaced every hour; a session ends by
+// idleness, age or command.
 
 import { createHmac } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
@@ -23,9 +23,9 @@ import { cookieIn, hostCookieName, setCookie } from "./cookies.ts";
 
 export interface BrowserSessionsOptions {
   sessions: SessionStore;
-  /** 32 bytes. CSRF tokens are derived from it. */
+  /** The key for CSRF tokens, 32 bytes. */
   csrfKey: Keys;
-  /** Whether browsers reach us by https. The cookie is then bound to https. */
+  /** Reports whether browsers reach the server over https. The cookie is then bound to https. */
   isSecure(): boolean;
   unknown: Pick<UnknownCredentials, "find" | "found">;
   clock: Clock;
@@ -36,22 +36,22 @@ export interface BrowserSessionsOptions {
 export interface BrowserOrigin {
   clientAddress: string;
   requestId: string;
-  /** Value of `User-Agent`. */
+  /** The value of `User-Agent`. */
   userAgent: string | null;
 }
 
-/** `cookie` is to be set with the answer. Undefined if the browser's is still right. */
+/** A valid session. `cookie` must be set with the answer; undefined if the browser's cookie is current. */
 export interface CurrentSession {
   signedIn: SignedIn;
   cookie: string | undefined;
 }
 
-/** A session ends after this time without a request. */
+/** The seconds without a request after which a session ends. */
 export const idleSeconds = longLived.browserSession.idleMs / 1_000;
-/** A session ends after this time in any case. */
+/** The seconds after which a session ends in any case. */
 const maxSeconds = longLived.browserSession.maxMs / 1_000;
 const rotateAfterSeconds = 3_600;
-/** Requests sent with the earlier token arrive within this time. */
+/** The seconds in which requests with the replaced token still arrive. */
 const replacedForSeconds = 60;
 const touchAfterSeconds = 60;
 const reportEveryMs = 60_000;
@@ -65,14 +65,14 @@ export class BrowserSessions {
     this.#options = options;
   }
 
-  /** Whether the request has a session cookie. Does not read the session. */
+  /** Reports whether the request has a session cookie, without reading the session. */
   hasCookie(header: string | null): boolean {
     return this.#tokenIn(header) !== undefined;
   }
 
   /**
-   * Undefined without a cookie, for an unknown one, or for a session that has ended. Rejects with `rate_limit_exceeded`
-   * for a client that presented too many unknown ones.
+   * Finds the session. Undefined without a cookie, for an unknown one, or for a session that has ended. Rejects with
+   * `rate_limit_exceeded` for a client that sent too many unknown ones.
    */
   async find(header: string | null, origin: BrowserOrigin): Promise<CurrentSession | undefined> {
     const token = this.#tokenIn(header);
@@ -87,7 +87,7 @@ export class BrowserSessions {
   }
 
   /**
-   * Starts a session, always with a new token, whatever the browser had before, and returns its cookie. Throws
+   * Starts a session, always with a new token, whatever the browser had before, and returns the cookie. Throws
    * `permission_denied` if the proof is no longer valid: a session must not outlive the change that ended all others.
    */
   async start(
@@ -133,17 +133,17 @@ export class BrowserSessions {
     return this.#cookie("");
   }
 
-  /** In constant time. */
+  /** Compares in constant time. */
   csrfMatches({ csrfToken: current, session }: SignedIn, given: string): boolean {
     return sameSecret(current, given) || this.#isOlder(session.id, given);
   }
 
-  /** Pages send it with every change. */
+  /** Returns the token that pages send with every change. */
   csrfTokenOf(sessionId: string): string {
     return csrfToken(currentKey(this.#options.csrfKey), sessionId);
   }
 
-  /** For a page that was shown under a secret that is being replaced. */
+  /** Accepts a token of a page that was shown under the secret being replaced. */
   #isOlder(sessionId: string, given: string): boolean {
     const [, ...older] = keyRing(this.#options.csrfKey);
     return older.some((key) => sameSecret(csrfToken(key, sessionId), given));
@@ -155,8 +155,9 @@ export class BrowserSessions {
   }
 
   /**
-   * Whether a replaced token is still valid: for requests on their way, and as long as its successor was never used,
-   * since that answer may have been lost. After that somebody else has it, and the session ends for both.
+   * Reports whether a replaced token is still valid: for requests on their way, and as long as its successor was never
+   * used, because the answer with it may have been lost. Afterwards another person has the token, and the session ends
+   * for both.
    */
   async #stillCounts({ session }: FoundSession, origin: BrowserOrigin): Promise<boolean> {
     if (this.#options.clock.nowSeconds() < session.rotatedAt + replacedForSeconds) return true;
@@ -165,7 +166,10 @@ export class BrowserSessions {
     return false;
   }
 
-  /** A read is answered even if nothing can be written: the token stays, and the next request tries again. */
+  /**
+   * Renews the token if possible. A read is answered even if nothing can be written: the token stays, and the next
+   * request tries again.
+   */
   async #tryRenew(session: Session, digest: string, origin: BrowserOrigin): Promise<string | undefined> {
     try {
       return await this.#renew(session, digest, origin);
@@ -187,7 +191,7 @@ export class BrowserSessions {
     if (session.rotatedAt + rotateAfterSeconds <= now) {
       const token = newOpaqueToken();
       const renewed = tokenDigest(token);
-      // Another request may have been faster: its answer brings the browser the new token.
+      // A concurrent request may have renewed the token: its answer brings the browser the new one.
       if (!(await sessions.rotate(session.id, digest, renewed, now))) return undefined;
       this.#options.unknown.found(renewed);
       return this.#cookie(token);

@@ -1,25 +1,28 @@
-// Cookies that identify a browser: bound to this host with https, out of reach of scripts, and read unambiguously.
+// Cookies that identify a browser: bound to this host with https, out of reach of scripts, and parsed unambiguously.
 
-/** `__Host-`: only for exactly this host, and by https (RFC 6265bis, 4.1.3.2). */
+/** `__Host-` restricts a cookie to exactly this host over https (RFC 6265bis, 4.1.3.2). */
 export function hostCookieName(name: string, isSecure: boolean): string {
   return isSecure ? `__Host-${name}` : name;
 }
 
-/** Value of the cookie in a `Cookie` header. Undefined if there is none, or there are two: one of them is not ours. */
+/**
+ * Returns the value of the cookie in a `Cookie` header. Undefined if there is none, or there are two, one of which
+ * another site set.
+ */
 export function cookieIn(header: string | null, name: string): string | undefined {
   const start = `${name}=`;
   const found = (header ?? "")
     .split(";")
-    // Removes only the spaces that browsers add: any other character before the prefix keeps it from binding the
-    // cookie.
+    // Removes only the spaces that browsers add: a cookie with any other character before the prefix is not bound by
+    // the prefix.
     .map(withoutBlanks)
     .filter((pair) => pair.startsWith(start));
   return found.length === 1 ? found[0]?.slice(start.length) : undefined;
 }
 
 /**
- * Value of `Set-Cookie`. An empty value with age 0 clears it. Lax: links from other sites send it, forms and scripts
- * from other sites do not (RFC 6265bis, 5.6.7).
+ * Returns the value of `Set-Cookie`. An empty value with age 0 clears the cookie. Lax: links from other sites send the
+ * cookie, forms and scripts from other sites do not (RFC 6265bis, 5.6.7).
  */
 export function setCookie(name: string, value: string, given: { ageSeconds: number; isSecure: boolean }): string {
   const secure = given.isSecure ? "; Secure" : "";

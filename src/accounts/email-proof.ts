@@ -1,9 +1,9 @@
-// What ends when a person first proves their address: every credential that others could have.
+// Ends every credential that other people could have, when a person first proves their address.
 import type { PeopleChange } from "../domain/people/person.ts";
 
 /**
- * Until then another person may have come with the address, for example one who was shown the invitation. Their
- * password, passkeys, sessions and logins must not lead to what belongs to the address's owner from now on.
+ * Returns the change. Before this proof, another person may have used the address, for example one who saw the
+ * invitation. Their password, passkeys, sessions and logins must no longer lead to the data of the address's owner.
  */
 export function firstProof(personId: string) {
   return {
@@ -14,5 +14,5 @@ export function firstProof(personId: string) {
   } satisfies PeopleChange;
 }
 
-/** Its name in audit events. */
+/** The detail of audit events for this change. */
 export const firstProofDetail = { email_proven: true, ended: ["password", "passkeys", "sessions", "logins"] };

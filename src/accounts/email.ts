@@ -1,18 +1,20 @@
-// E-mail addresses as people type them.
+// Checks e-mail addresses as people type them.
 import { invalidRequest } from "../base/errors.ts";
 import { normalizedEmail } from "../domain/people/person.ts";
 
 /** RFC 5321, 4.5.3.1, as corrected by erratum 1690. */
 const longest = 254;
 const maxLocalPartLength = 64;
-/** No quoting, lists, comments or invisible characters: what reads as one address must be that address. */
+/**
+ * Quoting, lists, comments and invisible characters are excluded: text that reads as one address must be that address.
+ */
 const localPart = /^[\p{L}\p{M}\p{N}!#$%&'*+/=?^_`{|}~-]+(?:\.[\p{L}\p{M}\p{N}!#$%&'*+/=?^_`{|}~-]+)*$/u;
 const domain =
   /^(?:[\p{L}\p{M}\p{N}](?:[\p{L}\p{M}\p{N}-]{0,61}[\p{L}\p{M}\p{N}])?\.)*[\p{L}\p{M}\p{N}](?:[\p{L}\p{M}\p{N}-]{0,61}[\p{L}\p{M}\p{N}])?$/u;
 
-/** The address as `normalizedEmail` returns it. Throws `invalid_request` for an invalid text. */
+/** Returns the address as `normalizedEmail` does. Throws `invalid_request` for an invalid text. */
 export function checkEmail(text: string): string {
-  // Checked first, since a form may contain much more.
+  // The length is checked first, because a form may contain much more.
   const email = text.length > 2 * longest ? "" : normalizedEmail(text);
   const at = email.lastIndexOf("@");
   const [local, host] = [email.slice(0, Math.max(at, 0)), email.slice(at + 1)];

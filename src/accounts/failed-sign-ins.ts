@@ -8,7 +8,7 @@ import type { BrowserOrigin } from "./browser-sessions.ts";
 
 export type FailedSignInsOptions = Pick<BoundedAuditOptions, "audit" | "clock" | "log" | "flushMs">;
 
-/** People type passwords into the address field, so nothing that was sent is stored. */
+/** The reason of a failure. The typed text is never stored, because people type passwords into the address field. */
 export type SignInFault = "unknown_email" | "wrong_password" | "no_password" | "throttled";
 export type PasskeyFault = "not_verified" | "counter_went_back" | "ended_meanwhile";
 
@@ -22,12 +22,12 @@ export class FailedSignIns extends BoundedAudit {
     this.#clock = options.clock;
   }
 
-  /** `personId` is the intended person, or null if unknown. */
+  /** Records a failure; `personId` is the intended person, or null if unknown. */
   record(reason: SignInFault, personId: string | null, origin: BrowserOrigin): void {
     this.#record(personId, { reason, method: "password" }, origin);
   }
 
-  /** A known passkey that does not verify: an attack, or a copied passkey. */
+  /** Records a known passkey that does not verify: an attack, or a copied passkey. */
   recordPasskey(reason: PasskeyFault, { id, personId }: Passkey, origin: Origin): void {
     this.#record(personId, { reason, method: "passkey", passkey: id }, origin);
   }

@@ -1,12 +1,12 @@
-// The operator's OpenID Connect provider: where people are sent, and what it reports of those who return.
+// The operator's OpenID Connect provider: sends people there, and verifies its claims about those who return.
 import type { Configuration, CustomFetchOptions } from "openid-client";
 import { type Clock, systemClock } from "../base/clock.ts";
 import { forbidden, GatewayError } from "../base/errors.ts";
 
 export interface IdentityProviderSettings {
-  /** The provider's name for people. */
+  /** The provider's display name. */
   name: string;
-  /** https, or http on this machine. */
+  /** An https URL, or http on this machine. */
   issuer: string;
   clientId: string;
   /** A secret, or undefined for a public client. */
@@ -14,11 +14,11 @@ export interface IdentityProviderSettings {
   scopes: readonly string[];
 }
 
-/** Ties the return of a sign-in to its start. All values are random, and only `state` is sent unchanged. */
+/** Values that tie the return of a sign-in to its start. All are random, and only `state` is sent unchanged. */
 export interface SignInSecrets {
   state: string;
   nonce: string;
-  /** PKCE (RFC 7636). */
+  /** The PKCE verifier (RFC 7636). */
   verifier: string;
   redirectUri: string;
 }
@@ -26,7 +26,7 @@ export interface SignInSecrets {
 export interface ProvenIdentity {
   issuer: string;
   subject: string;
-  /** Undefined if the provider does not say that it is the person's own. */
+  /** Undefined if the provider does not claim that the address is verified. */
   verifiedEmail: string | undefined;
   name: string | undefined;
 }
@@ -34,17 +34,18 @@ export interface ProvenIdentity {
 export interface IdentityProviderOptions {
   settings: IdentityProviderSettings;
   clock: Pick<Clock, "monotonicMs">;
-  /** For each request to it. */
+  /** The time limit of each request to the provider. */
   timeoutMs?: number;
 }
 
 const freshMs = 3_600_000;
 const defaultTimeoutMs = 5_000;
 const maxAnswerLength = 1_048_576;
-/** Between its clock and ours. */
+/** The allowed difference between the provider's clock and ours. */
 const toleranceSeconds = 30;
 /**
- * How many seconds a provider's clock may be ahead. The time of issue is not a deadline, so a later one gains nothing.
+ * How many seconds a provider's clock may be ahead. The time of issue is not a deadline, so a later one gains no
+ * advantage.
  */
 const maxAheadSeconds = 300;
 
@@ -56,7 +57,7 @@ export class IdentityProvider {
     this.#options = options;
   }
 
-  /** The URL for the browser. Throws `service_unavailable` if the provider's metadata cannot be read. */
+  /** Returns the URL for the browser. Throws `service_unavailable` if the provider's metadata cannot be read. */
   async authorizationUrl({ state, nonce, verifier, redirectUri }: SignInSecrets): Promise<string> {
     const { buildAuthorizationUrl, calculatePKCECodeChallenge } = await import("openid-client");
     const configuration = await this.#configuration();
@@ -76,7 +77,7 @@ export class IdentityProvider {
   }
 
   /**
-   * The returned person, from the browser's query. Throws `permission_denied` if the provider admitted nobody,
+   * Returns the person, from the browser's query. Throws `permission_denied` if the provider admitted nobody,
    * `upstream_error` if its answer is invalid, and `service_unavailable`.
    */
   async redeem(query: URLSearchParams, secrets: SignInSecrets): Promise<ProvenIdentity> {
@@ -90,9 +91,9 @@ export class IdentityProvider {
       const tokens = await authorizationCodeGrant(configuration, returned, checks);
       const claims = tokens.claims();
       if (!claims) throw new Error("no ID token");
-      // By this clock the library has checked that the token has not expired.
+      // The library used the same clock to check that the token has not expired.
       requireOwnToken(claims, this.#options.settings.clientId, systemClock.nowSeconds());
-      // Many providers return the address only here (OpenID Connect Core, 5.4).
+      // Many providers return the address only from the userinfo endpoint (OpenID Connect Core, 5.4).
       const hasMore = claims["email"] === undefined && configuration.serverMetadata().userinfo_endpoint != null;
       const more = hasMore ? await fetchUserInfo(configuration, tokens.access_token, claims.sub) : {};
       return identityOf(claims, more);
@@ -103,7 +104,7 @@ export class IdentityProvider {
     }
   }
 
-  /** Whether its metadata can be read. Rejects like `authorizationUrl`. */
+  /** Checks that the metadata can be read. Rejects like `authorizationUrl`. */
   async reach(): Promise<void> {
     await this.#configuration();
   }
@@ -143,7 +144,7 @@ export class IdentityProvider {
     configuration.timeout = timeoutMs / 1000;
     configuration[oidc.customFetch] = boundedFetch(isLocal);
     if (isLocal) oidc.allowInsecureRequests(configuration);
-    // The signature of the ID token is checked despite TLS, since a proxy in between proves nothing.
+    // The signature of the ID token is checked despite TLS, because a proxy may end the TLS connection.
     oidc.enableNonRepudiationChecks(configuration);
     return configuration;
   }
@@ -157,7 +158,7 @@ export class IdentityProvider {
     });
   }
 
-  /** The provider's own text is only for the log, and only if it is a code. */
+  /** Returns the error. The provider's own text is logged only if it is a code. */
   #fault(error: unknown): GatewayError {
     const { name } = this.#options.settings;
     const reason = reasonOf(error);
@@ -173,8 +174,8 @@ export class IdentityProvider {
 }
 
 /**
- * Checks what the library leaves to its users (OpenID Connect Core, 3.1.3.7, rules 4, 5 and 10): a token for another
- * client, or from the future, does not belong to this sign-in.
+ * Performs the checks that the library leaves to its users (OpenID Connect Core, 3.1.3.7, rules 4, 5 and 10): a token
+ * for another client, or from the future, does not belong to this sign-in.
  */
 function requireOwnToken(claims: Readonly<Record<string, unknown>>, clientId: string, nowSeconds: number): void {
   const { azp, iat } = claims;
@@ -182,7 +183,7 @@ function requireOwnToken(claims: Readonly<Record<string, unknown>>, clientId: st
   if (typeof iat !== "number" || iat > nowSeconds + maxAheadSeconds) throw new Error("an ID token of the future");
 }
 
-/** Browsers are sent to one of them, and secrets to the others. */
+/** Checks the endpoints, because browsers are sent to one of them, and secrets to the others. */
 function requireEndpoints(metadata: Readonly<Record<string, unknown>>, isLocal: boolean): void {
   const needed = ["authorization_endpoint", "token_endpoint", "jwks_uri"];
   // Some providers write null for an endpoint that they lack.
@@ -200,8 +201,8 @@ function isAllowed({ protocol, hostname }: URL, isLocal: boolean): boolean {
 }
 
 /**
- * `more` is from userinfo. The address and its verification come from the same source, since each vouches only for its
- * own.
+ * Returns the identity. `more` is from userinfo. The address and its verification come from the same source, because
+ * each vouches only for its own address.
  */
 function identityOf(
   claims: Readonly<Record<string, unknown>> & { iss: string; sub: string },
@@ -210,7 +211,7 @@ function identityOf(
   const { iss, sub } = claims;
   const { email, email_verified: verified } = claims["email"] === undefined ? more : claims;
   const name = claims["name"] ?? more["name"];
-  // Some providers write the flag as text.
+  // Some providers send the flag as text.
   const isVerified = typeof email === "string" && (verified === true || verified === "true");
   return {
     issuer: iss,
@@ -221,14 +222,14 @@ function identityOf(
 }
 
 /**
- * Follows no redirect, so that only the provider gets the code or secret; limits the size of an answer; and a provider
- * on this machine cannot lead to plain http elsewhere.
+ * Returns a fetch that follows no redirect, so that only the provider gets the code or secret; limits the size of an
+ * answer; and keeps a provider on this machine from leading to plain http elsewhere.
  */
 function boundedFetch(isLocal: boolean) {
   return async (url: string, options: CustomFetchOptions): Promise<Response> => {
     if (!isAllowed(new URL(url), isLocal)) throw new Error("an endpoint by plain http");
     const { method, headers: sent, signal, body } = options;
-    // Its requests have a form as their body, or none.
+    // The library's requests have a form as their body, or none.
     const form = body instanceof URLSearchParams ? { body } : {};
     const response = await fetch(url, { method, headers: sent, redirect: "manual", signal: signal ?? null, ...form });
     const bytes = await readAtMost(response, maxAnswerLength);
@@ -253,7 +254,7 @@ async function readAtMost(response: Response, most: number): Promise<Uint8Array<
   return Buffer.concat(chunks);
 }
 
-/** `access_denied` of an error answer, else the library's or system's code or the error's name. */
+/** Returns `access_denied` for such an error answer, else the library's or system's code, or the error's name. */
 function reasonOf(error: unknown): string {
   for (let at: unknown = error, depth = 0; at instanceof Error && depth < 4; at = at.cause, depth++) {
     for (const name of ["error", "code"] as const) {

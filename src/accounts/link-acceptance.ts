@@ -1,5 +1,4 @@
-// What the holder of a one-time link gets for it: everything, including the use of the link, happens in one
-// transaction.
+// Redeems one-time links: everything, including the use of the link, happens in one transaction.
 
 import type { Clock } from "../base/clock.ts";
 import { forbidden, type GatewayError, invalidRequest } from "../base/errors.ts";
@@ -68,7 +67,7 @@ export class LinkAcceptance {
       ...(known
         ? {
             setPassword: { personId, passwordHash },
-            // The owner of the mailbox may be another person than the one at the console.
+            // The address is not proven: the mailbox may belong to another person than the one at the console.
             setEmailProven: { personId, isEmailProven: false },
             setName: { personId, name },
             setOperator: { personId, isOperator: true },
@@ -145,7 +144,7 @@ export class LinkAcceptance {
     return { person, addPerson: { ...person, passwordHash: await hashPassword(checkPassword(guest.password, email)) } };
   }
 
-  /** Undefined if the person is a member of the first account already. */
+  /** Returns undefined if the person is a member of the first account already. */
   async #firstMembership(personId: string): Promise<Membership | undefined> {
     const { people, firstAccountId } = this.#options;
     const accountId = await firstAccountId();
@@ -181,7 +180,7 @@ export class LinkAcceptance {
     origin: BrowserOrigin,
     about: Pick<AuditEvent, "accountId" | "targetId" | "detail">,
   ): Promise<void> {
-    // The holder of a link is not known to the store yet: the person or membership is created here.
+    // The event names an anonymous actor, because the person or membership is only created here.
     const event = auditEvent(action, { type: "anonymous" }, { nowSeconds: this.#now(), ...origin }, about);
     const outcome = await this.#options.people.apply(change, event);
     if (outcome !== "done") throw conflict(outcome);
@@ -199,7 +198,7 @@ export class LinkAcceptance {
   }
 }
 
-/** One message for all, so that it does not reveal whether a link ever existed. */
+/** Returns one error for all faults, so that it does not reveal whether a link ever existed. */
 function ended(): GatewayError {
   return invalidRequest("This link was used already or has expired. Ask for a new one.", {
     detail: "link_ended",

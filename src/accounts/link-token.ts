@@ -1,11 +1,11 @@
-// Tokens of one-time links: the form in the address, and the stored digest.
+// Tokens of one-time links: their form in the address, and the stored digest.
 import { createHmac } from "node:crypto";
 import type { LinkPurpose } from "../domain/people/person.ts";
 import { opaquePattern, tokenDigest } from "../policy/credentials/opaque-token.ts";
 
 const paths: Record<LinkPurpose, string> = { setup: "setup", invitation: "invitations", password_reset: "reset" };
 
-/** Undefined if it is not a token of ours. */
+/** Returns the digest; undefined for text that is not a token of ours. */
 export function linkDigest(token: string): string | undefined {
   return opaquePattern.test(token) ? tokenDigest(token) : undefined;
 }
@@ -18,7 +18,10 @@ export function newLinkId(): string {
   return `lnk_${Bun.randomUUIDv7()}`;
 }
 
-/** The token of a set-up link, the same in every process with the installation's secret. To others it looks random. */
+/**
+ * Returns the token of a set-up link, the same in every process with the installation's secret, and unpredictable
+ * without the secret.
+ */
 export function setupToken(id: string, key: Uint8Array): string {
   return createHmac("sha256", key).update(`setup ${id}`).digest("base64url");
 }

@@ -28,10 +28,10 @@ export interface OneTimeLinksOptions {
   people: PersonStore;
   sessions: Pick<BrowserSessions, "start">;
   clock: Clock;
-  /** Without a slash at its end. */
+  /** Returns the public origin without a trailing slash. */
   publicOrigin(): string;
   firstAccountId(): Promise<string>;
-  /** Undefined if none is configured: then invitations are shown to the person who makes them. */
+  /** Sends mail; undefined if no mail server is configured. Invitations are then shown to the person who makes them. */
   mail: MailSender | undefined;
   limits: Pick<LimitStore, "admit">;
   log: Log;
@@ -39,15 +39,15 @@ export interface OneTimeLinksOptions {
 
 export interface MadeLink {
   id: string;
-  /** With the token: shown once, never stored. */
+  /** The address with the token: shown once, never stored. */
   url: string;
   expiresAt: number;
 }
 
-/** Without the URL if it was mailed, since the inviter must not be able to join as somebody else. */
+/** A new invitation, without the URL if it was mailed: the inviter must not be able to join as another person. */
 export type MadeInvitation = Omit<MadeLink, "url"> & { url: string | undefined };
 
-/** Where a change was requested. The time is the clock's. */
+/** The origin of the request for a link. The time comes from the clock. */
 type Asking = Pick<Origin, "clientAddress" | "requestId">;
 
 type About = Partial<Pick<OneTimeLink, "email" | "personId" | "accountId" | "role" | "createdBy">>;
@@ -65,17 +65,17 @@ const madeActions: Record<LinkPurpose, AuditAction> = {
 };
 const lifeSeconds: Record<LinkPurpose, number> = { setup: 86_400, invitation: 7 * 86_400, password_reset: 3_600 };
 const hourSeconds = 3_600;
-/** A link that is shown to a later visitor is valid for at least this long. */
+/** The least remaining validity of a link that is shown to a later visitor. */
 const usefulSeconds = hourSeconds;
 const resetsPerAddress = { limit: 10, windowSeconds: hourSeconds };
-/** Mails that a stranger can cause. */
+/** Limits on mails that strangers can cause. */
 const resetsPerPerson = { limit: 3, windowSeconds: hourSeconds };
 const invitationsPerAccount = { limit: 100, windowSeconds: hourSeconds };
 
 export class OneTimeLinks {
   readonly #options: OneTimeLinksOptions;
   readonly #attempts: Attempts;
-  /** What the links can be used for. Each method throws `invalid_request` for a link that no longer works. */
+  /** Redeems the links. Each method throws `invalid_request` for a link that no longer works. */
   readonly acceptance: LinkAcceptance;
   readonly #resets = new Turns(2, 100);
   #resetting: Promise<unknown> = Promise.resolve();
@@ -87,20 +87,20 @@ export class OneTimeLinks {
     this.acceptance = new LinkAcceptance(options, (token, purpose) => this.find(token, purpose));
   }
 
-  /** Whether links are sent by mail. */
+  /** Reports whether links are sent by mail. */
   get isMailing(): boolean {
     return this.#options.mail !== undefined;
   }
 
-  /** The person who opens it becomes an operator. It replaces earlier ones. */
+  /** Creates the link whose visitor becomes an operator. It replaces earlier ones. */
   async createSetupLink(by: { type: "system" | "operator" } = { type: "operator" }): Promise<MadeLink> {
     const nobody = { clientAddress: null, requestId: null };
     return this.#make("setup", "shown", {}, { by, origin: nobody });
   }
 
   /**
-   * Gives every starting replica the same link: a later one must not end a link that another has shown. Its token is
-   * derived from its id under one of the `keys`, 32 bytes each. Undefined if there is one that an operator made.
+   * Returns the same link at every starting replica: a later one must not end a link that another has shown. Its token
+   * is derived from its id under one of the `keys`, 32 bytes each. Undefined if an operator created a link.
    */
   async sharedSetupLink(keys: Keys): Promise<MadeLink | undefined> {
     const nobody = { clientAddress: null, requestId: null };
@@ -124,8 +124,8 @@ export class OneTimeLinks {
   }
 
   /**
-   * Throws `permission_denied` if the principal may not invite with that role, `invalid_request` for an invalid address
-   * or a member's, and `rate_limit_exceeded`.
+   * Invites a person. Throws `permission_denied` if the principal may not invite with that role, `invalid_request` for
+   * an invalid address or a member's, and `rate_limit_exceeded`.
    */
   async invite(request: {
     by: Principal;
@@ -148,13 +148,13 @@ export class OneTimeLinks {
       const mail = invitationMail(email, account.name, made.url);
       if (await this.#mail(mail, "invitation_not_mailed")) return { ...made, url: undefined };
     }
-    // A new link, not that of a failed mail: the mail may have arrived all the same, and its link is shown to nobody.
+    // A new link replaces that of the failed mail: the mail may have arrived all the same, and nobody may see its link.
     return this.#make("invitation", "shown", about, asked);
   }
 
   /**
-   * Resolves equally fast and with the same result for an unknown address: the work is done afterwards. Throws
-   * `invalid_request` for an invalid address, and `rate_limit_exceeded`.
+   * Requests a reset. Resolves equally fast and with the same result for an unknown address: the work is done
+   * afterwards. Throws `invalid_request` for an invalid address, and `rate_limit_exceeded`.
    */
   async requestReset(text: string, origin: BrowserOrigin): Promise<void> {
     const email = checkEmail(text);
@@ -164,24 +164,24 @@ export class OneTimeLinks {
     const turn = this.#resets.run(() => this.#sendReset(email, origin));
     if (!turn) return log.warn("password_reset_dropped", { detail: "too many at once" });
     const done = turn.catch((error) => log.error("password_reset_failed", { detail: String(error) }));
-    // The value is dropped, since it would hold those of all earlier ones.
+    // The result is dropped, because it would hold the results of all earlier resets.
     this.#resetting = Promise.all([this.#resetting, done]).then(() => {});
   }
 
-  /** Resolves once the requested resets are on their way. */
+  /** Resolves once the requested resets are sent. */
   async settled(): Promise<void> {
     await this.#resetting;
   }
 
-  /** Begins none of the waiting resets: with a mail server that hangs, a hundred of them would take half an hour. */
+  /** Drops the waiting resets: with a mail server that hangs, a hundred of them would take half an hour. */
   async close(): Promise<void> {
     this.#isClosing = true;
     await this.settled();
   }
 
   /**
-   * For an operator to hand over. Always shown, as not everybody has a mailbox. Throws `not_found`, and errors that
-   * prevent the reset.
+   * Creates a reset link for an operator to pass on. Always shown, because not everybody has a mailbox. Throws
+   * `not_found`, and errors that prevent the reset.
    */
   async createReset({ by, personId, origin }: { by: Principal; personId: string; origin: Asking }): Promise<MadeLink> {
     requireOperator(by);
@@ -190,7 +190,7 @@ export class OneTimeLinks {
     return this.#make("password_reset", "shown", { personId, createdBy: actorOf(by).id }, { by, origin });
   }
 
-  /** Undefined if it is unknown, used, expired, or has another purpose. */
+  /** Returns the link; undefined if it is unknown, used, expired, or has another purpose. */
   async find(token: string, purpose: LinkPurpose): Promise<OneTimeLink | undefined> {
     const digest = linkDigest(token);
     if (digest === undefined) return undefined;
@@ -200,14 +200,14 @@ export class OneTimeLinks {
     return isUsable ? link : undefined;
   }
 
-  /** Work that is slow or reveals whether a person is known, so it is not part of the answer. */
+  /** Does the work that is slow or reveals whether a person is known, so it is not part of the answer. */
   async #sendReset(email: string, origin: BrowserOrigin): Promise<void> {
     const { people, mail, log } = this.#options;
     if (this.#isClosing) return log.warn("password_reset_dropped", { detail: "stopping" });
     const person = await people.findByEmail(email);
     if (!person) return;
     if (!mail) return log.info("password_reset_asked", { person_id: person.id });
-    // More of them only fill the mailbox, since only the last one works.
+    // Further mails would only fill the mailbox, because only the last link works.
     const attempt = await this.#attempts.begin([{ id: `reset:person:${person.id}`, ...resetsPerPerson }]);
     if ("retryAfterSeconds" in attempt) return;
     attempt.failed();
@@ -224,7 +224,7 @@ export class OneTimeLinks {
     throw invalidRequest("email: is the address of a member of this account already.");
   }
 
-  /** An invitation replaces the earlier one, so a person who may not withdraw that must not replace it. */
+  /** Requires the right to withdraw an earlier invitation, because a new one replaces it. */
   async #requireMayReplace(by: Principal, email: string, accountId: string): Promise<void> {
     const { people, clock } = this.#options;
     for (const open of await people.findInvitations(email, clock.nowSeconds())) {
@@ -232,7 +232,7 @@ export class OneTimeLinks {
     }
   }
 
-  /** Replaces unused links for the same purpose. */
+  /** Creates a link, which replaces unused ones for the same purpose. */
   async #make(purpose: LinkPurpose, delivery: LinkDelivery, about: About, asked: Asked): Promise<MadeLink> {
     const made = { id: newLinkId(), token: newOpaqueToken() };
     const { link, event } = this.#draft(purpose, delivery, about, asked, made);
@@ -272,7 +272,7 @@ export class OneTimeLinks {
     return { link, event };
   }
 
-  /** Returns whether the mail was handed over. The log has the reason if not. */
+  /** Sends a mail. Returns whether the mail server accepted it; the log has the reason if not. */
   async #mail(message: MailMessage, fault: string): Promise<boolean> {
     const { mail, log } = this.#options;
     if (!mail) return false;

@@ -22,12 +22,12 @@ const secretBytes = 32;
 
 export interface NewApp {
   app: App;
-  /** Shown once, never stored. null for a public app. */
+  /** The secret: shown once, never stored. null for a public app. */
   secret: string | null;
   event: AuditEvent;
 }
 
-/** An app of the principal's own account and environment. A member's app belongs to the member. */
+/** Creates an app of the principal's own account and environment. A member's app belongs to the member. */
 export function createApp(
   principal: Principal,
   request: CreateAppRequest,
@@ -56,7 +56,7 @@ export function createApp(
   return { app, secret: made?.secret ?? null, event: auditEvent("app.created", principal, origin, about(app, detail)) };
 }
 
-/** Undefined if the request changes nothing. */
+/** Returns the change; undefined if the request changes nothing. */
 export function updateApp(
   principal: Principal,
   current: App,
@@ -76,7 +76,7 @@ export function updateApp(
   return { changes: wanted, event: auditEvent("app.updated", principal, origin, about(current, detail)) };
 }
 
-/** Earlier secrets work until `oldEndAt` at the latest, in Unix seconds. */
+/** Rotates the secret. Earlier secrets work until `oldEndAt` at the latest, in Unix seconds. */
 export function rotateAppSecret(
   principal: Principal,
   app: App,
@@ -102,8 +102,8 @@ export function deleteApp(principal: Principal, app: App, origin: Origin): Audit
 }
 
 /**
- * The app, or `not_found`: an app of another account or environment, or of another member, does not exist for the
- * caller.
+ * Returns the app, or throws `not_found`: an app of another account or environment, or of another member, does not
+ * exist for the caller.
  */
 export function requireApp<Found extends App>(principal: Principal, app: Found | undefined, id: string): Found {
   const own = ownOnly(principal);
@@ -112,7 +112,9 @@ export function requireApp<Found extends App>(principal: Principal, app: Found |
   throw new GatewayError("not_found", `There is no app ${shown(id)}. GET /v1/apps lists the apps of this environment.`);
 }
 
-/** The matching secret of the app, if it has not ended. The time it takes tells nothing about any of them. */
+/**
+ * Returns the matching secret of the app, if it has not expired. The comparison time reveals nothing about the secrets.
+ */
 export function matchingSecret(
   app: Pick<App, "secrets">,
   secret: string,
@@ -165,13 +167,16 @@ function newSecret(pepper: Uint8Array, nowSeconds: number): { secret: string; re
   return { secret, record };
 }
 
-/** RFC 9700, 2.1.1: nothing else tells a public app from another that got hold of its code. */
+/**
+ * RFC 9700, 2.1.1: only PKCE distinguishes a public app from another program that got hold of its code, so it is
+ * required.
+ */
 function pkceOf(type: App["type"], wanted: boolean): boolean {
   if (type === "confidential" || wanted) return wanted;
   throw invalidRequest("require_pkce: must be true, or left out, where type is public.");
 }
 
-/** Each once, in the order of `accountScopes`, since another order is not a change. */
+/** Returns each scope once, in the order of `accountScopes`, because another order is not a change. */
 function inOrder(wanted: readonly Scope[]): Scope[] {
   return scopes.filter((scope) => wanted.includes(scope));
 }

@@ -1,4 +1,4 @@
-// Members of an account: who may see, invite, change and remove whom.
+// Members of an account: the rules for who may see, invite, change and remove whom.
 
 import { forbidden, GatewayError } from "../base/errors.ts";
 import type { AuditEvent } from "../domain/audit.ts";
@@ -10,7 +10,7 @@ import { requireToolsWithin } from "../policy/manage/delegation.ts";
 import { auditEvent, type Origin } from "../policy/records/audit.ts";
 import { rulesOnWire } from "../wire/quotas.ts";
 
-/** Above roles: an operator may do what any owner may, in every account. */
+/** A role, or that of an operator, who may do what any owner may, in every account. */
 type ActorRole = Role | "operator";
 
 /** The facts of a member that another person acts on. */
@@ -28,7 +28,7 @@ export function requireSeesAudit(by: Principal, accountId: string): void {
   throw forbidden("Only owners and admins see the audit log of an account.");
 }
 
-/** Throws `permission_denied`. */
+/** Throws `permission_denied` if the principal may not invite with this role. */
 export function requireMayInvite(by: Principal, accountId: string, role: Role): void {
   if (mayActOn(standingIn(by, accountId), role)) return;
   throw forbidden(
@@ -38,13 +38,13 @@ export function requireMayInvite(by: Principal, accountId: string, role: Role): 
   );
 }
 
-/** For withdrawing an invitation. Throws `permission_denied`. */
+/** Throws `permission_denied` if the principal may not withdraw an invitation with this role. */
 export function requireMayWithdraw(by: Principal, accountId: string, role: Role): void {
   if (mayActOn(standingIn(by, accountId), role)) return;
   throw forbidden("Only whoever may make such an invitation may take it back.");
 }
 
-/** Undefined if the role is the same. Throws `permission_denied`. */
+/** Returns the change; undefined if the role is the same. Throws `permission_denied`. */
 export function changeRole(
   by: Principal,
   target: TargetMember,
@@ -61,7 +61,7 @@ export function changeRole(
   return { role, event: auditEvent("member.updated", by, origin, about(target, detail)) };
 }
 
-/** Undefined if the quotas are the same. Throws `permission_denied`. */
+/** Returns the change; undefined if the quotas are the same. Throws `permission_denied`. */
 export function changeMemberQuotas(
   by: Principal,
   target: TargetMember & Pick<Membership, "quotas">,
@@ -77,7 +77,7 @@ export function changeMemberQuotas(
   return { quotas, event: auditEvent("member.updated", by, origin, about(target, detail)) };
 }
 
-/** Undefined if the tools are the same. Throws `permission_denied`. */
+/** Returns the change; undefined if the tools are the same. Throws `permission_denied`. */
 export function changeMemberTools(
   by: Principal,
   target: TargetMember & Pick<Membership, "tools">,
@@ -94,7 +94,7 @@ export function changeMemberTools(
   return { tools, event: auditEvent("member.updated", by, origin, about(target, detail)) };
 }
 
-/** Undefined if nothing changes. Throws `permission_denied`. */
+/** Returns the change; undefined if nothing changes. Throws `permission_denied`. */
 export function changeSight(
   by: Principal,
   target: TargetMember & Pick<Membership, "seesAllUsage">,
@@ -110,7 +110,9 @@ export function changeSight(
   return { seesAllUsage, event: auditEvent("member.updated", by, origin, about(target, detail)) };
 }
 
-/** Everybody may leave. The store refuses it for the last owner. Throws `permission_denied`. */
+/**
+ * Returns the removal. Everybody may leave, but the store refuses it for the last owner. Throws `permission_denied`.
+ */
 export function removeMember(by: Principal, target: TargetMember, origin: Origin): { event: AuditEvent } {
   const standing = standingIn(by, target.accountId);
   if (!isSelf(by, target) && !mayActOn(standing, target.role)) {
@@ -124,14 +126,17 @@ export function removeMember(by: Principal, target: TargetMember, origin: Origin
   return { event: auditEvent("member.removed", by, origin, about(target, detail)) };
 }
 
-/** For the store's result of a change. Throws `not_found` and `permission_denied`. */
+/** Checks the store's result of a change. Throws `not_found` and `permission_denied`. */
 export function requireChanged(outcome: "done" | "missing" | "last_owner"): void {
   if (outcome === "missing") throw new GatewayError("not_found", "There is no such member of this account.");
   if (outcome === "done") return;
   throw forbidden("An account keeps at least one owner. Make somebody else an owner first.");
 }
 
-/** Throws `permission_denied` for principals without a role in the account: keys and apps, and members of others. */
+/**
+ * Returns the principal's role. Throws `permission_denied` for principals without a role in the account: keys and apps,
+ * and members of other accounts.
+ */
 function standingIn(by: Principal, accountId: string): ActorRole {
   if (by.appId === null && by.scopes.has("admin:manage")) return "operator";
   if (by.person && by.account.id === accountId) return by.person.role;
@@ -140,7 +145,7 @@ function standingIn(by: Principal, accountId: string): ActorRole {
   );
 }
 
-/** Members act on nobody, admins on members, owners and operators on all. */
+/** Reports who may act on whom: members on nobody, admins on members, owners and operators on all. */
 function mayActOn(standing: ActorRole, role: Role): boolean {
   if (standing === "operator" || standing === "owner") return true;
   return standing === "admin" && role === "member";

@@ -16,13 +16,13 @@ export interface OwnAccountOptions {
   clock: Clock;
 }
 
-/** `session`: none with `headrace login`. */
+/** The person. `session` is absent with `headrace login`. */
 interface Self {
   person: Person;
   session?: Pick<Session, "id">;
 }
 
-/** A person who finds an unlocked browser must not be able to guess the password with it. */
+/** The limit of guesses: a person who finds an unlocked browser must not be able to guess the password. */
 const guesses = { limit: 10, windowSeconds: 600 };
 
 export class OwnAccount {
@@ -39,7 +39,7 @@ export class OwnAccount {
     return found !== undefined && found.passwordHash !== null;
   }
 
-  /** Returns the name as stored. Throws `invalid_request`, naming `name`. */
+  /** Renames the person and returns the name as stored. Throws `invalid_request`, naming `name`. */
   async renameSelf(by: Self, text: string, origin: BrowserOrigin): Promise<string> {
     const { person } = by;
     const name = checkPersonName(text);
@@ -53,8 +53,8 @@ export class OwnAccount {
   }
 
   /**
-   * Ends the person's other sessions and command line logins. `current` is compared only if there is a password. Throws
-   * `invalid_request`, naming `current_password` or `password`, and `rate_limit_exceeded`.
+   * Changes the password, and ends the person's other sessions and command line logins. `current` is compared only if
+   * there is a password. Throws `invalid_request`, naming `current_password` or `password`, and `rate_limit_exceeded`.
    */
   async changeOwnPassword(
     by: Required<Self>,
@@ -75,7 +75,7 @@ export class OwnAccount {
       },
       this.#event("password.changed", by, origin, { by: "person", first: before === null }),
     );
-    // A link set another password while this one was hashed. The link's holder decides.
+    // The holder of a link set another password while this one was hashed, and the link takes precedence.
     if (outcome !== "done") throw notCurrent();
   }
 

@@ -16,7 +16,7 @@ export interface PasskeysOptions {
   >;
   failures: Pick<FailedSignIns, "recordPasskey">;
   clock: Clock;
-  /** Where ceremonies wait for their second half. */
+  /** The store of ceremonies between their two halves. */
   pending: PendingOptions;
 }
 
@@ -29,12 +29,12 @@ export const maxPasskeys = 20;
 export const maxPasskeyNameLength = 60;
 const lifeSeconds = 300;
 const maxPending = longLived.beginning.bounds.total.most;
-/** ES256, EdDSA and RS256, which between them every authenticator has. */
+/** ES256, EdDSA and RS256; every authenticator supports at least one of these. */
 const algorithms = [-7, -8, -257];
 
 /**
- * The relying party id for pages of an origin: its host. Undefined if browsers allow no passkeys there: at an IP
- * address, and without encryption except at `localhost` (WebAuthn Level 3, 5.1.2 and 13.4.9).
+ * Returns the relying party id for pages of an origin: its host. Undefined if browsers allow no passkeys there: at an
+ * IP address, and without encryption except at `localhost` (WebAuthn Level 3, 5.1.2 and 13.4.9).
  */
 export function relyingPartyId(pageOrigin: string): string | undefined {
   const { protocol, hostname } = new URL(pageOrigin);
@@ -62,8 +62,8 @@ export class Passkeys {
   }
 
   /**
-   * The argument of the browser's `create()`. Throws `permission_denied` if the person has enough passkeys, or if
-   * passkeys are not possible here.
+   * Returns the argument of the browser's `create()`. Throws `permission_denied` if the person has enough passkeys, or
+   * if passkeys are not possible here.
    */
   async additionOptions(person: Person, sessionId: string, pageOrigin: string) {
     const rpID = requirePartyId(pageOrigin);
@@ -85,7 +85,7 @@ export class Passkeys {
     return options;
   }
 
-  /** Throws `invalid_request` if the session did not ask for it, or if it does not verify. */
+  /** Adds a passkey. Throws `invalid_request` if the session did not ask for it, or if it does not verify. */
   async add(
     person: Person,
     sessionId: string,
@@ -119,12 +119,12 @@ export class Passkeys {
     throw invalidRequest("This passkey is known here already. Use it, or make another one.");
   }
 
-  /** Throws `invalid_request`, or `not_found` if the person has no such passkey. */
+  /** Renames a passkey. Throws `invalid_request`, or `not_found` if the person has no such passkey. */
   async rename(id: string, personId: string, name: string): Promise<void> {
     if (!(await this.#options.people.renamePasskey(id, personId, requireName(name)))) throw missing();
   }
 
-  /** Throws `not_found` if the person has no such passkey. */
+  /** Removes a passkey. Throws `not_found` if the person has no such passkey. */
   async remove(id: string, personId: string, origin: Origin): Promise<void> {
     const event = auditEvent("passkey.removed", { type: "person", id: personId }, origin, {
       accountId: null,
@@ -134,7 +134,7 @@ export class Passkeys {
     if (!(await this.#options.people.deletePasskey(id, personId, event))) throw missing();
   }
 
-  /** The argument of the browser's `get()`. It names no passkeys, so that nobody learns who has one. */
+  /** Returns the argument of the browser's `get()`. It names no passkeys, so that nobody learns who has one. */
   async signInOptions(pageOrigin: string, network: string) {
     const rpID = requirePartyId(pageOrigin);
     const { generateAuthenticationOptions } = await import("@simplewebauthn/server");
@@ -149,7 +149,8 @@ export class Passkeys {
   }
 
   /**
-   * The person with this passkey. Throws `permission_denied`, the same for every reason except the caller's own delay.
+   * Returns the person with this passkey. Throws `permission_denied`, the same for every reason except the caller's own
+   * delay.
    */
   async signIn(
     given: { challengeId: string; response: AuthenticationResponseJSON },
@@ -167,7 +168,7 @@ export class Passkeys {
     const isTheirs = !handle || handle === Buffer.from(person.id).toString("base64url");
     const used = isTheirs ? await verifyUse(response, passkey, challenge, ceremony.pageOrigin, rpId) : undefined;
     if (!used) throw this.#refused("not_verified", passkey, ceremony);
-    // Counters that never change belong to authenticators without one (WebAuthn Level 3, 6.1.1).
+    // A counter that stays 0 belongs to an authenticator without one (WebAuthn Level 3, 6.1.1).
     const hasCounter = used.counter > 0 || passkey.counter > 0;
     if (hasCounter && used.counter <= passkey.counter) throw this.#refused("counter_went_back", passkey, ceremony);
     if (await people.passkeyUsed(passkey.id, used.counter, used.backedUp, ceremony.nowSeconds)) return person;
@@ -221,8 +222,8 @@ function requireOwnPage(clientDataJSON: string): void {
 }
 
 /**
- * We request no attestation. The library would still check one with certificates, and fetch revocation lists from any
- * address in them.
+ * Refuses certificates. We request no attestation, but the library would still check one, and fetch revocation lists
+ * from any address in its certificates.
  */
 async function requireNoCertificates(attestationObject: string): Promise<void> {
   const { decodeAttestationObject } = await import("@simplewebauthn/server/helpers");
@@ -245,7 +246,8 @@ async function verifyUse(
     const { verified, authenticationInfo } = await verifyAuthenticationResponse({
       response,
       ...{ expectedChallenge, expectedOrigin, expectedRPID },
-      // We compare its counter after the signature is verified: only then does it mean anything.
+      // The library gets no counter: a counter is meaningful only after the signature is verified, so it is compared
+      // later.
       credential: { id, publicKey: new Uint8Array(Buffer.from(publicKey, "base64url")), counter: 0 },
       requireUserVerification: true,
     });

@@ -9,14 +9,20 @@ export const maxPasswordLength = 256;
 /** `memoryCost` in KiB. */
 const parameters = { algorithm: "argon2id", memoryCost: 19_456, timeCost: 2 } as const;
 const currentForm = "$argon2id$v=19$m=19456,t=2,p=1$";
-/** The hash of a random text that nobody stored. Comparing with it takes as long as with a real one. */
+/** The hash of a random text that was never stored. Comparing with it takes as long as with a real hash. */
 const nobodysHash =
   "$argon2id$v=19$m=19456,t=2,p=1$QF13DhG0AgoXdvY+FXYtq8wvZl0f7lCxiNSEuVLxTbw$A1l9dkjyjhWbA47oHlKz5J1Q45B9V99td1y2F/6c/X8";
 
-/** Each takes tens of milliseconds of a core and 19 MiB, and sign-ins must not starve model requests. */
+/**
+ * Limits concurrent hashing: each hash takes tens of milliseconds of a core and 19 MiB, and sign-ins must not starve
+ * model requests.
+ */
 const turns = new Turns(2, 60);
 
-/** Throws `invalid_request`, naming the field `password`. `email` is the address of the password's person. */
+/**
+ * Checks a new password. Throws `invalid_request`, naming the field `password`. `email` is the address of the
+ * password's person.
+ */
 export function checkPassword(password: string, email?: string): string {
   const length = password.length > 4 * maxPasswordLength ? Number.POSITIVE_INFINITY : [...normalized(password)].length;
   if (length < minPasswordLength || length > maxPasswordLength) {
@@ -31,23 +37,26 @@ export function checkPassword(password: string, email?: string): string {
   return password;
 }
 
-/** Throws `service_unavailable` if too many wait. */
+/** Hashes a password. Throws `service_unavailable` if too many wait. */
 export function hashPassword(password: string): Promise<string> {
   return inTurn(() => Bun.password.hash(normalized(password), parameters));
 }
 
-/** If there is no person or no password, takes the usual time and returns false. Throws like `hashPassword`. */
+/**
+ * Compares a password. Without a person or a password, takes the usual time and returns false. Throws like
+ * `hashPassword`.
+ */
 export async function verifyPassword(password: string, hash: string | null | undefined): Promise<boolean> {
   const matches = await inTurn(() => Bun.password.verify(normalized(password), hash ?? nobodysHash));
   return matches && hash != null;
 }
 
-/** Whether it was hashed with other parameters than are used today. */
+/** Reports whether a hash has other parameters than today's. */
 export function isOutdatedHash(hash: string): boolean {
   return !hash.startsWith(currentForm);
 }
 
-/** The same letters typed on different machines are the same password. */
+/** Normalizes Unicode, so that the same letters typed on different machines are the same password. */
 function normalized(password: string): string {
   return password.normalize("NFC");
 }
@@ -66,7 +75,7 @@ function tooEasy(why: string): GatewayError {
 }
 
 const fewestDifferent = 5;
-/** Long passwords that attackers try first, without spaces and punctuation and in lower case. */
+/** Common long passwords that attackers try first, without spaces and punctuation and in lower case. */
 const common = new Set(
   `123456789012 1234567890123 12345678901234 123456789012345 1234567890123456 12345678901234567890 123123123123 112233445566
   1234567890ab 1234567890abc abc123456789 abcd12345678 abcdef123456 123456abcdef abcdefghijkl abcdefghijklm abcdefghijklmnop

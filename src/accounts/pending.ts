@@ -1,5 +1,5 @@
-// Operations that were begun and wait for their second half, at any process. Each entry can be taken once, and only a
-// limited number is kept.
+// Operations that wait for their second half, which any process may handle. Each entry can be taken once, and the
+// number of entries is limited.
 
 import { createHmac, randomBytes } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
@@ -10,7 +10,10 @@ import { seal, unseal } from "../policy/credentials/sealing.ts";
 
 export interface PendingOptions {
   store: PendingStore;
-  /** 32 bytes. Each value is sealed under a separate key, derived from this one and the value's own key. */
+  /**
+   * The sealing key, 32 bytes. Each value is sealed under a separate key, derived from this one and the value's own
+   * key.
+   */
   sealingKey: Keys;
   clock: Pick<Clock, "nowSeconds">;
 }
@@ -18,20 +21,22 @@ export interface PendingOptions {
 export interface PendingKind {
   name: string;
   lifeSeconds: number;
-  /** Beyond this, or soon after, the oldest ones are forgotten: a flood must not lock others out for long. */
+  /**
+   * The most entries. Beyond this, or soon after, the oldest are dropped: a flood must not lock others out for long.
+   */
   most: number;
 }
 
 /**
- * Checking the number takes time in proportion to the entries, so it is done this often, and some more entries may
- * exist.
+ * How often the number is checked while a store fills up: counting takes time in proportion to the entries, so some
+ * more may exist.
  */
 const trimsPerFill = 100;
 
-/** Characters of a network's tag, which is followed by a dot. */
+/** The number of characters in a network's tag, before its dot. */
 const tagLength = 8;
 
-/** The tag of a network stays readable, so that the store can count by it. */
+/** Returns the digest. The tag of a network stays readable, so that the store can count by it. */
 function digestOf(key: string): string {
   return key[tagLength] === "." ? `${key.slice(0, tagLength + 1)}${tokenDigest(key)}` : tokenDigest(key);
 }
@@ -48,7 +53,7 @@ export class Pending<Value> {
 
   /**
    * Returns a new random key for an operation that anybody at the network may begin. If there are too many entries, the
-   * network with the most loses its oldest ones first.
+   * network with the most loses its oldest first.
    */
   newKey(network: string): string {
     const [key] = keyRing(this.#options.sealingKey);
@@ -56,7 +61,7 @@ export class Pending<Value> {
     return `${tag}.${randomBytes(32).toString("base64url")}`;
   }
 
-  /** Replaces an earlier entry with the same key. Throws `service_unavailable`. */
+  /** Stores an entry, which replaces an earlier one with the same key. Throws `service_unavailable`. */
   async put(key: string, value: Value): Promise<void> {
     const { store, clock } = this.#options;
     const { name, lifeSeconds, most } = this.#kind;
@@ -70,7 +75,7 @@ export class Pending<Value> {
     if (this.#puts % Math.max(1, Math.floor(most / trimsPerFill)) === 0) await store.trim(name, most);
   }
 
-  /** Undefined if it never existed, has ended or was taken. Throws `service_unavailable`. */
+  /** Takes an entry; undefined if it never existed, has expired or was taken. Throws `service_unavailable`. */
   async take(key: string): Promise<Value | undefined> {
     const { store, clock } = this.#options;
     const sealed = await store.take(this.#kind.name, digestOf(key), clock.nowSeconds());
@@ -78,12 +83,12 @@ export class Pending<Value> {
     try {
       return JSON.parse(unseal(sealed, this.#sealingKeyOf(key), this.#kind.name)) as Value;
     } catch {
-      // Begun under a secret that is no longer accepted, so it must be begun again.
+      // The value was sealed under a secret that is no longer accepted, so the operation must begin again.
       return undefined;
     }
   }
 
-  /** Leaves the entry there. Throws `service_unavailable`. */
+  /** Reports whether the entry exists, and leaves it in place. Throws `service_unavailable`. */
   has(key: string): Promise<boolean> {
     const { store, clock } = this.#options;
     return store.has(this.#kind.name, digestOf(key), clock.nowSeconds());

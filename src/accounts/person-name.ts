@@ -4,7 +4,7 @@ import { keyName } from "../policy/manage/key-values.ts";
 
 const longest = 100;
 
-/** Without surrounding spaces. Throws `invalid_request`, naming the field `name`. */
+/** Returns the name without surrounding spaces. Throws `invalid_request`, naming the field `name`. */
 export function checkPersonName(text: string): string {
   if (text.length <= 2 * longest && [...text.trim()].length <= longest) return keyName(text.normalize("NFC"));
   throw invalidRequest(`name: must be 1 to ${longest} printable characters, not only spaces.`);

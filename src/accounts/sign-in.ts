@@ -22,13 +22,15 @@ export interface SignInOptions {
   failures: Pick<FailedSignIns, "record">;
   clock: Clock;
   log: Log;
-  /** Where the usual places of sign-ins are stored. */
+  /** The store of the usual places of sign-ins. */
   pending: PendingOptions;
-  /** Failures allowed at once. They are restored within `windowSeconds`. */
+  /**
+   * The failures allowed in a row, per network address and per email address. They are restored within `windowSeconds`.
+   */
   throttle?: { perAddress: number; perEmail: number; windowSeconds: number };
 }
 
-/** `cookie` is the `Set-Cookie` of the session that was started. */
+/** A session that was started; `cookie` is its `Set-Cookie`. */
 export interface StartedSession {
   person: Person;
   session: Session;
@@ -51,7 +53,8 @@ export class SignIn {
   }
 
   /**
-   * Throws `invalid_request` with the same message for every fault, `rate_limit_exceeded`, or `service_unavailable`.
+   * Signs in. Throws `invalid_request` with the same message for every fault, `rate_limit_exceeded`, or
+   * `service_unavailable`.
    */
   async password(email: string, password: string, origin: BrowserOrigin): Promise<StartedSession> {
     const { sessions, people, failures } = this.#options;
@@ -71,8 +74,8 @@ export class SignIn {
   }
 
   /**
-   * Failures count separately at places where the person signed in before. A stranger who uses up the address's other
-   * attempts then locks out nobody at a usual place, and others only while the attack lasts.
+   * Returns the limits. Failures count separately at places where the person signed in before: a stranger who uses up
+   * an address's other attempts locks out nobody at a usual place, and others only while the attack lasts.
    */
   async #limitsOf(address: string, loginDigest: string, { clientAddress }: BrowserOrigin): Promise<AttemptLimit[]> {
     const { perAddress, perEmail, windowSeconds } = this.#options.throttle ?? defaultThrottle;
@@ -87,7 +90,7 @@ export class SignIn {
     ];
   }
 
-  /** Signing in does not depend on it. */
+  /** Remembers the place. Signing in succeeds even if this fails. */
   async #remember(loginDigest: string): Promise<void> {
     await this.#familiar.put(loginDigest, true).catch((error) => {
       this.#options.log.warn("familiar_place_not_kept", { detail: String(error) });
@@ -102,14 +105,18 @@ export class SignIn {
       failures.record(reason, found?.id ?? null, origin);
       throw wrong();
     }
-    // The comparison took a while, and a password that was changed meanwhile must not work.
+    // The person is read again, because the comparison took a while: a password that was changed meanwhile must not
+    // work.
     const now = await people.findByEmail(address);
     const passwordHash = now?.passwordHash ?? null;
     if (!now || passwordHash === null || now.id !== found?.id || passwordHash !== found.passwordHash) throw wrong();
     return { ...now, passwordHash };
   }
 
-  /** Only now the password is available to be hashed with today's parameters. Signing in does not depend on it. */
+  /**
+   * Hashes the password again with today's parameters, because only now it is available. Signing in succeeds even if
+   * this fails.
+   */
   async #renew(person: Person, password: string, insteadOf: string, origin: BrowserOrigin): Promise<void> {
     const { people, clock, log } = this.#options;
     try {
@@ -131,7 +138,7 @@ function wrong(): GatewayError {
   return invalidRequest("The e-mail address or the password is wrong.");
 }
 
-/** Enough for counting, so the addresses themselves are not stored. */
+/** Returns a digest, which suffices for counting, so that addresses are not stored. */
 function digestOf(text: string): string {
   return createHash("sha256").update(text).digest("base64url");
 }

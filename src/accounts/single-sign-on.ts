@@ -1,4 +1,4 @@
-// Signs in at the operator's identity provider: begun here, proven there, and then matched to a person.
+// Signs in at the operator's identity provider: starts the sign-in, verifies its result, and finds the person.
 
 import { createHash, randomBytes } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
@@ -20,28 +20,28 @@ import { Pending, type PendingOptions } from "./pending.ts";
 import { checkPersonName } from "./person-name.ts";
 
 export interface SingleSignOnSettings extends IdentityProviderSettings {
-  /** In lower case. People with such an address may join. */
+  /** Domains in lower case. People with an address there may join. */
   allowedDomains: readonly string[];
-  /** Their role in the account that they join. */
+  /** The role of joining people in the account. */
   role: Role;
 }
 
 export interface SingleSignOnOptions {
   settings: SingleSignOnSettings;
   people: Pick<PersonStore, "findByIdentity" | "findByEmail" | "findInvitations" | "membershipsOf" | "apply">;
-  /** The account that people of the allowed domains join. */
+  /** Returns the account that people of the allowed domains join. */
   joinAccountId(): Promise<string>;
   clock: Clock;
-  /** Where sign-ins at the provider wait for their return. */
+  /** The store of sign-ins that wait for the return from the provider. */
   pending: PendingOptions;
-  /** For each request to the provider. */
+  /** The time limit of each request to the provider. */
   timeoutMs?: number;
 }
 
 interface Begun extends SignInSecrets {
-  /** Base64url. */
+  /** The digest of the browser's secret, in base64url. */
   browserDigest: string;
-  /** A path on this server. */
+  /** A path on this server to continue with. */
   next: string;
 }
 
@@ -68,7 +68,7 @@ export class SingleSignOn {
   readonly name: string;
   readonly #options: SingleSignOnOptions;
   readonly #provider: IdentityProvider;
-  /** By state. */
+  /** Begun sign-ins by state. */
   readonly #begun: Pending<Begun>;
 
   constructor(options: SingleSignOnOptions) {
@@ -84,8 +84,9 @@ export class SingleSignOn {
   }
 
   /**
-   * `browser` is the secret that this browser has from an earlier start, if any, so that two windows may sign in at
-   * once. Returns it or a new one, to be stored in a cookie, and where to go. Throws `service_unavailable`.
+   * Begins a sign-in. `browser` is the secret that this browser has from an earlier start, if any, so that two windows
+   * may sign in at once. Returns this secret or a new one, to be stored in a cookie, and the provider's URL. Throws
+   * `service_unavailable`.
    */
   async begin(given: {
     browser: string | undefined;
@@ -108,14 +109,15 @@ export class SingleSignOn {
   }
 
   /**
-   * The person who returned with this query. Throws `invalid_request` if it was not begun in this browser, or too long
-   * ago; `permission_denied` for a person who is not admitted; `upstream_error` and `service_unavailable` for the
-   * provider's faults.
+   * Returns the person who came back with this query. Throws `invalid_request` if the sign-in was not begun in this
+   * browser, or too long ago; `permission_denied` for a person who is not admitted; `upstream_error` and
+   * `service_unavailable` for the provider's faults.
    */
   async complete(query: URLSearchParams, browser: string | undefined, origin: Origin): Promise<SsoSignIn> {
     const states = query.getAll("state");
     const begun = states.length === 1 ? await this.#begun.take(states[0] ?? "") : undefined;
-    // The state alone would let an attacker sign others in as the attacker, by a link (RFC 9700, 4.7).
+    // The browser's secret is required: with the state alone, an attacker's link would sign another person in as the
+    // attacker (RFC 9700, 4.7).
     if (!begun || browser === undefined || !sameSecret(digestOf(browser), begun.browserDigest)) throw notBegun();
     const identity = await this.#provider.redeem(query, begun);
     const found = await this.#personOf(identity, origin);
@@ -135,10 +137,9 @@ export class SingleSignOn {
   }
 
   /**
-   * A person with the address here is the same person: the provider vouches for it, once. If the person here is linked
-   * to another identity at the provider, they differ: addresses are given to others, ids never (OpenID Connect Core,
-   * 5.7). A person who never proved the address may be somebody else, who came by a shown invitation, so their
-   * credentials end.
+   * Links a person with the address, once: the provider vouches for it. If the person is linked to another identity at
+   * the provider, they differ: addresses pass to other people, ids never (OpenID Connect Core, 5.7). A person who never
+   * proved the address may be another one, who came by a shown invitation, so their credentials end.
    */
   async #linked(email: string, proven: ProvenIdentity, origin: Origin): Promise<Found | undefined> {
     const { people } = this.#options;
@@ -154,13 +155,13 @@ export class SingleSignOn {
     const addIdentity = identityFor(person.id, proven, origin);
     const outcome = await people.apply({ addIdentity, ...(isFirstProof ? firstProof(person.id) : {}) }, event);
     if (outcome === "done") return { person: { ...person, isEmailProven: true }, isFirstProof };
-    // Another window may have been faster.
+    // A concurrent sign-in in another window may have linked the identity.
     const known = await people.findByIdentity(proven.issuer, proven.subject);
     if (known?.id === person.id) return { person: known, isFirstProof: false };
     throw this.#somebodyElse();
   }
 
-  /** Undefined if nothing admits a new person. */
+  /** Creates a person and membership; undefined if no rule admits a new person. */
   async #joined(email: string, proven: ProvenIdentity, origin: Origin): Promise<Found | undefined> {
     const { people } = this.#options;
     const [invitation] = await people.findInvitations(email, origin.nowSeconds);
@@ -188,7 +189,7 @@ export class SingleSignOn {
       addMembership: membership,
     };
     const by = invitation ? { invited_by: invitation.createdBy } : { by: "allowed_domain" };
-    // The acting person is created here, so the store does not know them yet.
+    // The event names an anonymous actor, because the person is only created here.
     const event = auditEvent("member.added", { type: "anonymous" }, origin, {
       accountId: assigned.accountId,
       targetId: membership.id,
@@ -196,7 +197,7 @@ export class SingleSignOn {
     });
     const outcome = await people.apply(change, event);
     if (outcome === "done") return { person, accountId: assigned.accountId };
-    // Meanwhile the invitation was used, or the person created, in another window.
+    // The invitation was used, or the person created, in another window meanwhile.
     throw invalidRequest("Something changed while you signed in. Sign in once more.", {
       detail: `sso: ${outcome}`,
     });
@@ -239,7 +240,7 @@ function identityFor(personId: string, { issuer, subject }: ProvenIdentity, { no
   return { issuer, subject, personId, createdAt: nowSeconds };
 }
 
-/** The provider's name for the person, or else the address. It can be changed in the settings. */
+/** Returns the provider's name for the person, or else the address. It can be changed in the settings. */
 function nameFor({ name }: ProvenIdentity, email: string): string {
   try {
     return checkPersonName(name ?? "");

@@ -1,4 +1,4 @@
-// Asks an address what it is: a Headrace, which one and in which state, or something else.
+// Finds out what runs at an address: a Headrace, which one and in which state, or something else.
 
 export type ServerAnswer =
   | {
@@ -12,10 +12,10 @@ export type ServerAnswer =
 
 const maxTextLength = 4 * 2 ** 20;
 
-/** A live server answers these immediately. */
+/** The time limit of an answer; a live server answers immediately. */
 const answerMs = 3_000;
 
-/** Rejects only with the reason of `given`. */
+/** Returns the kind of server at the address. Rejects only with the reason of `given`. */
 export async function askedServer(url: string, given: AbortSignal): Promise<ServerAnswer> {
   const signal = AbortSignal.any([given, AbortSignal.timeout(answerMs)]);
   try {

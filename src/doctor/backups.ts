@@ -1,4 +1,4 @@
-// Checks the backups in the data directory: how old the newest is.
+// Checks the backups in the data directory, by the age of the newest.
 import { join } from "node:path";
 import { backupsName } from "../maintenance/upgrade.ts";
 import { listBackups } from "../storage/backup/backup-folder.ts";
@@ -8,7 +8,7 @@ import type { Subject } from "./subject.ts";
 const daySeconds = 86_400;
 const oldDays = 8;
 
-/** Checks on the backups of SQLite. PostgreSQL is backed up by its own means. */
+/** Returns checks of SQLite's backups. PostgreSQL is backed up by its own means. */
 export function backupChecks({ dataDir, databaseUrl }: Subject): Check[] {
   if (dataDir === undefined || databaseUrl !== undefined) return [];
   return [{ name: "backup", run: () => newest(join(dataDir, backupsName)) }];

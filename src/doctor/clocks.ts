@@ -1,4 +1,4 @@
-// Checks clocks: this machine's against others, and against itself.
+// Checks clocks: this machine's against other machines', and against its own monotonic clock.
 import { maxClockOffsetSeconds } from "../base/clock.ts";
 import type { RedisFacts } from "../storage/redis/redis-facts.ts";
 import type { Database } from "../storage/sql/database.ts";
@@ -29,7 +29,7 @@ export function clockChecks(
     ...(redisUrl === undefined ? [] : [{ name: "clock of Redis", run: ofRedis }]),
     ...upstreams.map(({ server, probe }) => ({
       name: `clock of ${server.name}`,
-      // Another check reports a server that cannot be reached.
+      // An unreachable server is reported by another check.
       run: async (signal: AbortSignal) => clockOf(server.name, (await probe(signal).catch(() => undefined))?.aheadMs),
     })),
   ];
@@ -47,7 +47,7 @@ function clockOf(whose: string, aheadMs: number | undefined): Finding | undefine
   return size > failureMs ? failure(name, found, remedy) : warning(name, found, remedy);
 }
 
-/** A clock that is being set jumps, or runs at another speed than the monotonic one. */
+/** Checks steadiness: a clock that is being set jumps, or runs at another speed than the monotonic one. */
 async function steadiness(): Promise<Finding> {
   const name = "this machine's clock";
   const before = { wall: Date.now(), monotonic: performance.now() };

@@ -1,5 +1,4 @@
-// Checks the configuration: what is wrong and where, what is allowed but odd, and whether the running server has
-// another one.
+// Checks the configuration: its errors with their places, its warnings, and whether the running server has another one.
 import { relative } from "node:path";
 import { type Config, type Problem, renderPlace } from "../config/config.ts";
 import { withoutStop } from "./examine.ts";

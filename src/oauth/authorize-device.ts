@@ -1,4 +1,4 @@
-// Device authorization (RFC 8628, 3.1): a device without a browser gets one code for itself and one for its user to
+// Device authorization (RFC 8628, 3.1): a device without a browser gets one code to poll with, and one for its user to
 // type.
 import { longLived } from "../base/long-lived.ts";
 import type { DeviceCode, OAuthStore } from "../domain/people/oauth.ts";
@@ -17,28 +17,32 @@ export interface DeviceAuthorizationDeps {
   issuer(): string;
 }
 
-/** RFC 8628, 3.2. */
+/** The answer of RFC 8628, 3.2. */
 export interface DeviceAuthorization {
   device_code: string;
   user_code: string;
   verification_uri: string;
   verification_uri_complete: string;
-  /** Seconds. */
+  /** The lifetime in seconds. */
   expires_in: number;
   interval: number;
 }
 
 const lifeSeconds = longLived.deviceCode.maxMs / 1_000;
 const intervalSeconds = 5;
-/** A code is taken once in billions, so several in a row are our fault. */
+/** The most tries for a free code. A collision happens once in billions, so several in a row are an internal error. */
 const attempts = 4;
 
-/** Throws `unauthorized_client`, `invalid_scope`, `invalid_target`, and a GatewayError `rate_limit_exceeded`. */
+/**
+ * Issues codes. Throws `unauthorized_client`, `invalid_scope`, `invalid_target`, and a GatewayError
+ * `rate_limit_exceeded`.
+ */
 export async function authorizeDevice(
   { client, parameters, resources: named, origin }: ClientRequest,
   { oauth, clientThrottle, issuer }: DeviceAuthorizationDeps,
 ): Promise<DeviceAuthorization> {
-  // It has no redirect address, so a person who is talked into typing a code could not find out who asks.
+  // Unverified clients are refused: without a redirect address, a person who is talked into typing a code could not
+  // find out who asks.
   if (client.unverified) {
     throw new OAuthError("unauthorized_client", "Devices need an app that an account here has registered.");
   }

@@ -1,4 +1,4 @@
-// Finds the record of a client's token of either kind. Hints about the kind are not needed.
+// Finds the record of a client's token, an access or refresh token. Hints about the type are not needed.
 import type { OAuthStore, RefreshToken } from "../domain/people/oauth.ts";
 import type { KeyChain, KeyStore } from "../domain/principal.ts";
 import type { AccessTokens, VerifiedToken } from "../policy/credentials/access-tokens.ts";
@@ -14,8 +14,8 @@ export interface FindTokenDeps {
 export type FoundToken = { refresh: RefreshToken; grant: KeyChain } | { access: VerifiedToken; grant: KeyChain };
 
 /**
- * Undefined if it is unknown, forged, expired, or not issued to this client: nobody learns whether another's token
- * exists. The caller must check whether it is still valid.
+ * Returns the token; undefined if it is unknown, forged, expired, or not issued to this client: nobody learns whether
+ * another's token exists. The caller must check whether it is still valid.
  */
 export async function findToken(text: string, clientId: string, deps: FindTokenDeps): Promise<FoundToken | undefined> {
   const found = text.startsWith(refreshTokenPrefix) ? await refreshToken(text, deps) : await accessToken(text, deps);
@@ -33,7 +33,7 @@ async function accessToken(text: string, { tokens, keys }: FindTokenDeps): Promi
   const { token } = verification;
   const grant = await keys.findChainById(token.keyId);
   const [of] = grant?.keys ?? [];
-  // The same is checked where it is used: it belongs to that very app, person and account.
+  // The token must belong to exactly this app, person and account, as where it is used.
   const isOfGrant =
     of?.appId === token.appId && of.personId === token.personId && grant?.account.id === token.accountId;
   return grant && isOfGrant ? { access: token, grant } : undefined;

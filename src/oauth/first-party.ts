@@ -10,7 +10,7 @@ import {
 import { accountScopes } from "../domain/scope.ts";
 import { appIdOf } from "./client/document-url.ts";
 
-/** Public, and only for the device flow, since it has no redirect address. */
+/** Returns the command line tool's app: public, and only for the device flow, because it has no redirect address. */
 export function commandLineApp(environment: Environment): PublishedApp {
   return {
     id: commandLineAppId,
@@ -31,7 +31,7 @@ export function commandLineApp(environment: Environment): PublishedApp {
   };
 }
 
-/** `environment`: in which the command line tool acts here. */
+/** Finds a client. `environment` is that of the command line tool. */
 export function findClient(
   id: string,
   apps: Pick<AppStore, "findApp">,

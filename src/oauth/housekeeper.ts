@@ -2,12 +2,12 @@
 import type { Log } from "../base/log.ts";
 
 export interface HousekeeperOptions {
-  /** By name for the log. Each does a limited amount at a time. */
+  /** Tasks by name for the log. Each does a limited amount at a time. */
   tasks: Readonly<Record<string, (nowSeconds: number) => Promise<void>>>;
-  /** The clock for deletions: what a wrong clock deletes, such as the refresh tokens of all apps, is gone. */
+  /** The clock for deletions: records that a wrong clock deletes, such as the refresh tokens of all apps, are lost. */
   deletionClock: { nowSeconds(): Promise<number> };
   log: Log;
-  /** Default one minute. */
+  /** The interval. Default one minute. */
   everyMs?: number;
 }
 
@@ -21,7 +21,7 @@ export class Housekeeper {
     this.#timer = setInterval(() => void this.sweep(), options.everyMs ?? 60_000);
   }
 
-  /** Never rejects: a failure is logged, does not stop the other tasks, and is retried next time. */
+  /** Runs the tasks. Never rejects: a failure is logged, does not stop the other tasks, and is retried next time. */
   sweep(): Promise<void> {
     this.#sweeping ??= this.#sweep().finally(() => {
       this.#sweeping = undefined;
@@ -29,7 +29,7 @@ export class Housekeeper {
     return this.#sweeping;
   }
 
-  /** Resolves once it no longer uses a store. */
+  /** Resolves once no task uses a store. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     await this.#sweeping;

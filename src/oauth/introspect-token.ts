@@ -8,7 +8,7 @@ export interface IntrospectionDeps extends FindTokenDeps {
   issuer(): string;
 }
 
-/** RFC 7662, 2.2. */
+/** The answer of RFC 7662, 2.2. */
 export type Introspection =
   | { active: false }
   | {
@@ -19,13 +19,16 @@ export type Introspection =
       iss: string;
       exp: number;
       iat?: number;
-      /** Only for access tokens. */
+      /** Present only for access tokens. */
       token_type?: "Bearer";
       aud?: string | string[];
       jti?: string;
     };
 
-/** Throws `invalid_client` for an unauthenticated client, since anybody who found a token could ask what it opens. */
+/**
+ * Answers an introspection. Throws `invalid_client` for an unauthenticated client, because anybody who found a token
+ * could ask what it opens.
+ */
 export async function introspectToken(request: ClientRequest, deps: IntrospectionDeps): Promise<Introspection> {
   const { client, origin } = request;
   if (client.type === "public") {
@@ -58,7 +61,7 @@ function isGood({ grant, ...token }: FoundToken, nowSeconds: number): boolean {
   return token.refresh.usedAt === null && token.refresh.expiresAt > nowSeconds;
 }
 
-/** The claims of a verified token. */
+/** Returns the claims of a verified token. */
 function claimsOf(token: string): { iat?: number; jti?: string; aud?: string | string[] } {
   const [, payload = ""] = token.split(".");
   const { iat, jti, aud } = JSON.parse(Buffer.from(payload, "base64url").toString("utf8")) as Record<string, unknown>;

@@ -5,7 +5,10 @@ import { grantTypes } from "./token/flow.ts";
 
 const clientAuthentication = ["client_secret_basic", "client_secret_post"];
 
-/** `issuer`: the public URL, without a slash at the end; which clients there may be that no account registered. */
+/**
+ * Returns the metadata. `issuer` is the public URL without a trailing slash; the other argument tells which clients are
+ * allowed without registration.
+ */
 export function authorizationServerMetadata(
   issuer: string,
   { mayRegister, hasDocuments }: { mayRegister: boolean; hasDocuments: boolean },
@@ -33,7 +36,9 @@ export function authorizationServerMetadata(
   };
 }
 
-/** `resource`: the base URL of the API, or the address of tools, which is the audience of access tokens. */
+/**
+ * Returns the metadata. `resource` is the audience of access tokens: the base URL of the API, or the address of tools.
+ */
 export function protectedResourceMetadata(resource: string, scopes: readonly Scope[], issuer: string) {
   return {
     resource,

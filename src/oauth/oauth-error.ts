@@ -1,6 +1,6 @@
-// Refusals of OAuth endpoints: the codes of its RFCs, and a reason for the log only.
+// Errors of OAuth endpoints: the codes of the RFCs, and a reason for the log only.
 
-/** RFC 6749, 5.2; 8628, 3.5; 8707, 2; 7591, 3.2.2. `temporarily_unavailable` (4.1.2.1) if a retry may help. */
+/** Codes of RFC 6749, 5.2; 8628, 3.5; 8707, 2; 7591, 3.2.2. `temporarily_unavailable` (4.1.2.1) if a retry may help. */
 export type OAuthErrorCode =
   | "invalid_request"
   | "invalid_client"
@@ -31,7 +31,7 @@ export class OAuthError extends Error {
   }
 }
 
-/** One text for every fault of a code or token, so that it does not tell how close a guess was. */
+/** Returns one text for every fault of a code or token, so that it does not tell how close a guess was. */
 export function invalidGrant(reason: string): OAuthError {
   return new OAuthError(
     "invalid_grant",

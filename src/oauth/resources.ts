@@ -3,7 +3,7 @@ import { coversResource, resourceOf } from "../policy/credentials/resources.ts";
 
 const most = 10;
 
-/** Paths of our resources, each once. `fault` is for `error_description` of `invalid_target`. */
+/** Returns the paths of our resources, each once. `fault` is for `error_description` of `invalid_target`. */
 export function namedResources(uris: readonly string[], issuer: string): string[] | { fault: string } {
   if (uris.length > most) return { fault: `resource: at most ${most} of them.` };
   const paths = uris.map((uri) => resourceOf(uri, issuer));
@@ -12,7 +12,7 @@ export function namedResources(uris: readonly string[], issuer: string): string[
   return { fault: `resource: must be ${issuer}/v1, ${issuer}/mcp, or ${issuer}/mcp/ and the name of a server.` };
 }
 
-/** The resources of an access token: all granted ones if the request names none. */
+/** Returns the resources of an access token: all granted ones if the request names none. */
 export function narrowedResources(
   uris: readonly string[],
   granted: readonly string[],

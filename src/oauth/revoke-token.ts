@@ -1,14 +1,16 @@
-// Token revocation (RFC 7009): an app gives up either of its tokens, and its grant ends.
+// Token revocation (RFC 7009): an app gives up one of its tokens, and its grant ends.
 import { type FindTokenDeps, findToken } from "./find-token.ts";
 import { revoked } from "./token/grant-events.ts";
 import { type ClientRequest, required } from "./token/stage.ts";
 
 export interface RevocationDeps extends FindTokenDeps {
-  /** From then on this process asks the store again. */
+  /** Called after a revocation: this process then reads the store again. */
   changed(ids?: readonly string[]): void;
 }
 
-/** Does nothing for another client's token (RFC 7009, 2.2). Throws `invalid_request` without a token. */
+/**
+ * Revokes a token. Does nothing for another client's token (RFC 7009, 2.2). Throws `invalid_request` without a token.
+ */
 export async function revokeToken(request: ClientRequest, deps: RevocationDeps): Promise<void> {
   const found = await findToken(required(request, "token"), request.client.id, deps);
   if (!found) return;

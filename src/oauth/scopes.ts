@@ -3,15 +3,15 @@ import type { App } from "../domain/people/app.ts";
 import { type Scope, scopes } from "../domain/scope.ts";
 
 /**
- * Every access token comes with a refresh token. Clients of tools request one by this name (OpenID Connect Core, 11).
+ * The scope by which clients of tools request a refresh token (OpenID Connect Core, 11); every client gets one anyway.
  */
 const alwaysGiven = "offline_access";
-/** May be repeated in an error. Any other text could be made to say something there. */
+/** The texts that an error may repeat. Any other text could carry a message to the reader. */
 const nameable = /^[\w:./-]{1,64}$/;
 
 /**
- * In the order of the specification, each once. Missing or empty (RFC 6749, 3.1) means all of the app's. `fault` is for
- * `error_description` of `invalid_scope`: ASCII without quotes and backslashes.
+ * Returns the requested scopes in the order of the specification, each once. Missing or empty (RFC 6749, 3.1) means all
+ * of the app's. `fault` is for `error_description` of `invalid_scope`: ASCII without quotes and backslashes.
  */
 export function requestedScopes(text: string | undefined, app: Pick<App, "scopes">): Scope[] | { fault: string } {
   const allowed = scopes.filter((scope) => app.scopes.includes(scope));

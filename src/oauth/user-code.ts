@@ -1,22 +1,22 @@
 // Codes that a person types to connect a device (RFC 8628, 6.1).
 import { randomInt } from "node:crypto";
 
-/** No vowels, so no words; no digits, so none is mistaken for a letter. */
+/** The letters of codes: no vowels, so that no words appear; no digits, which could be mistaken for letters. */
 const alphabet = "BCDFGHJKLMNPQRSTVWXZ";
 const half = 4;
 const length = 2 * half;
-/** Separators between the letters: a person may type other spaces and dashes than were shown. */
+/** The separators between letters: a person may type other spaces and dashes than were shown. */
 const separators = /[\s\p{Pd}._]+/gu;
 const maxInputLength = 64;
 const pattern = new RegExp(`^[${alphabet}]{${length}}$`);
 
-/** A code as shown, `XXXX-XXXX`: one of 20^8, all equally likely. */
+/** Returns a code as shown, `XXXX-XXXX`: one of 20^8, all equally likely. */
 export function newUserCode(): string {
   const letters = Array.from({ length }, () => alphabet[randomInt(alphabet.length)]).join("");
   return `${letters.slice(0, half)}-${letters.slice(half)}`;
 }
 
-/** The code as stored and looked up: only its letters. Undefined if it cannot be a code. */
+/** Returns a code as stored and looked up: only its letters. Undefined if it cannot be a code. */
 export function normalizedUserCode(text: string): string | undefined {
   if (text.length > maxInputLength) return undefined;
   const letters = text.replace(separators, "").toUpperCase();

@@ -1,19 +1,21 @@
-// Hands requests over to the primary, which answers them over a private Unix socket. Clients cannot tell its answers
-// from the worker's.
+// Hands requests over to the primary process over a private Unix socket. Clients cannot tell its answers from the
+// worker's.
 import type { ByteSpan } from "../base/bytes/byte-span.ts";
 import { Http1Client } from "../http1/client/client.ts";
 import type { PassableRequest, Reply } from "../http1/message.ts";
 import { HandedRequest, type UnreachableAnswer } from "./handed-request.ts";
 
 export interface HandOverOptions {
-  /** Where the primary listens (`UnixPlace`). */
+  /** The path of the primary process's socket (`UnixPlace`). */
   socketPath: string;
   /**
-   * The most requests and upgraded connections with the primary at once. The same number may wait for one of them to
-   * end.
+   * The most requests and upgraded connections at the primary process at once. The same number may wait for one of them
+   * to end.
    */
   maxConnections: number;
-  /** The answer if the primary cannot be reached, or went before it answered. It says when to retry. */
+  /**
+   * Returns the answer if the primary process cannot be reached, or ended before it answered. It says when to retry.
+   */
   unreachable(request: PassableRequest): UnreachableAnswer;
 }
 
@@ -31,19 +33,19 @@ export class HandOver {
   }
 
   /**
-   * Lets the primary answer `request` through `reply`, of which nothing was sent yet. `body` is the whole body without
-   * its content coding, if the worker has read it. Never throws.
+   * Lets the primary process answer `request` through `reply`, of which nothing was sent yet. `body` is the whole body
+   * without its content coding, if the worker has read it. Never throws.
    */
   pass(request: PassableRequest, reply: Reply, body?: ByteSpan): void {
     new HandedRequest(this.#client, request, reply, body, this.#options.unreachable).send();
   }
 
-  /** Connections to the primary, including those kept for the next request. */
+  /** Returns the number of connections to the primary process, including those kept for the next request. */
   get connections(): number {
     return this.#client.counts.connections;
   }
 
-  /** Breaks off what is running. */
+  /** Breaks off all running requests. */
   close(): void {
     this.#client.close();
   }

@@ -1,5 +1,5 @@
-// One request that is handed over: sent on as it came, its answer returned as it arrives, and broken off on one side if
-// it is on the other.
+// One request that is handed over: forwarded unchanged, its answer returned as it arrives. If one side breaks off, so
+// does the other.
 import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
 import { bufferedBytes } from "../base/bytes/buffered-bytes.ts";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
@@ -18,7 +18,10 @@ import type { AnswerFields, HeaderLines, PassableRequest, Reply } from "../http1
 import { peerLine } from "../http1/peer-line.ts";
 import { spliced } from "./spliced-connection.ts";
 
-/** Fields that describe the body as the client sent it. A body that the worker read is complete and decoded. */
+/**
+ * Fields that describe the body as the client sent it. They do not apply to a body that the worker has read and
+ * decoded.
+ */
 const sentBodyFields: ReadonlySet<string> = new Set([
   ...["content-length", "transfer-encoding", "expect"],
   ...["content-encoding", "content-digest", "content-md5"],
@@ -26,8 +29,8 @@ const sentBodyFields: ReadonlySet<string> = new Set([
 const none: ReadonlySet<string> = new Set();
 
 /**
- * A primary that was too busy to accept some hundreds of connections also refuses them. It is gone only if it refuses
- * for this long.
+ * A primary process that is too busy to accept some hundreds of connections also refuses them. It counts as gone only
+ * after refusing for this long.
  */
 const reachableWithinMs = 1_000;
 const againMs = 20;
@@ -66,7 +69,8 @@ export class HandedRequest implements BodySink, PassedParts, CancelListener {
     this.#reply = reply;
     this.#body = body;
     this.#unreachable = unreachable;
-    // The held part of an answer is limited by what is read ahead of its client. Only the primary knows whose it is.
+    // The buffered part of an answer is limited by what is read ahead of its client. Only the primary process knows its
+    // account.
     request.memoryAccount = bufferedBytes.bounded;
   }
 
@@ -136,14 +140,14 @@ export class HandedRequest implements BodySink, PassedParts, CancelListener {
     else this.#stream?.end();
   }
 
-  /** Within the answer. */
+  /** Breaks off within the answer. */
   fail(): void {
     this.#request.clientGone.off(this);
     if (this.#reply.begun) this.#stream?.abort();
     else this.#refuse();
   }
 
-  /** The client has left within the answer. */
+  /** Called if the client leaves within the answer. */
   cancelled(): void {
     this.#response?.body.cancel();
   }

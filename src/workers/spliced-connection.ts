@@ -1,11 +1,11 @@
-// A connection that the primary switched to another protocol: bytes in both directions between the client and the
-// primary, until either ends.
+// A connection that the primary process switched to another protocol: forwards bytes between the client and the primary
+// process, until either ends.
 import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
 import type { ByteChannelListener, PausableChannel } from "../http1/byte-channel.ts";
 import type { PassedResponse } from "../http1/client/client-contract.ts";
 
-/** `channel`: to the client. `response`: the primary's, with status 101. */
+/** `channel` leads to the client. `response` is the primary process's, with status 101. */
 export function spliced(channel: PausableChannel, response: PassedResponse): void {
   const spliced = new SplicedConnection(channel, response.body);
   response.upload(spliced);

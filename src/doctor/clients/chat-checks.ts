@@ -1,4 +1,4 @@
-// Whole chat completions, in each form that SDKs and frameworks ask for.
+// Tests whole chat completions, in each form that SDKs and frameworks request.
 import {
   type ClientCheck,
   headerFaults,
@@ -10,7 +10,7 @@ import {
 import { chatCompletion, faultsOf, textCompletion } from "./shapes.ts";
 import type { Wire, WireAnswer } from "./wire.ts";
 
-/** Models that think need some tokens before their answer. */
+/** The token limit of tests; models that think need some tokens before their answer. */
 const fewTokens = 24;
 const bound = 5;
 
@@ -111,7 +111,7 @@ function seenIn(answer: WireAnswer): string {
   return `${completionTokens(answer)} tokens, finish_reason ${choiceOf(answer).finish_reason ?? "none"}`;
 }
 
-/** A model that thinks first may have used up its few tokens before its answer. */
+/** Returns the faults of a text. A model that thinks first may have used up its few tokens before its answer. */
 function hasText(answer: WireAnswer): string[] {
   const { finish_reason: reason } = choiceOf(answer);
   return textOf(answer) === "" && reason === "stop" ? ["the answer has no text"] : [];
@@ -130,7 +130,7 @@ function hasCalls(answer: WireAnswer): string[] {
   return ["finish_reason is tool_calls, and there are none"];
 }
 
-/** An answer cut off at its maximum length need not parse. */
+/** Returns the faults of JSON. An answer cut off at its maximum length need not parse. */
 function isJson(answer: WireAnswer): string[] {
   if (choiceOf(answer).finish_reason !== "stop") return [];
   try {

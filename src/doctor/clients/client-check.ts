@@ -1,11 +1,11 @@
-// One test of the wire format: what it sends, and what is wrong with the answer.
+// One test of the wire format: its request, and the faults of the answer.
 import { type Check, type Finding, failure, ok, skipped } from "../finding.ts";
 import { errorBody, faultsOf, type Model } from "./shapes.ts";
 import { RateLimited, type Wire, type WireAnswer } from "./wire.ts";
 
 export interface Surroundings {
   wire: Wire;
-  /** The models that are asked. */
+  /** The models to test with. */
   chat: Model | undefined;
   embeddings: Model | undefined;
   /** Whether the credential is a key, which may also be sent as X-API-Key. */
@@ -13,9 +13,9 @@ export interface Surroundings {
 }
 
 export interface Verdict {
-  /** What was seen if all is correct, or why nothing could be. */
+  /** The observation if all is correct, or why nothing could be tested. */
   seen: string;
-  /** Each in a few words. Empty if the answer is as clients expect. */
+  /** The faults, each in a few words. Empty if the answer is as clients expect. */
   wrong: readonly string[];
   isSkipped?: boolean;
   remedy?: string;
@@ -53,7 +53,7 @@ function findingOf(name: string, { seen, wrong, isSkipped, remedy = defaultRemed
   return isSkipped ? skipped(name, seen) : ok(name, seen);
 }
 
-/** Both must be correct before an answer is checked further. */
+/** Checks status and content type, which must be correct before an answer is checked further. */
 export function statusFaults(
   { status, headers, text }: WireAnswer,
   wanted: number,
@@ -73,7 +73,7 @@ function messageOf(text: string): string {
 
 const durations = /^(\d+h)?(\d+m)?(\d+s)?(\d+ms)?$/;
 
-/** Headers that SDKs read on any answer. */
+/** Checks the headers that SDKs read on any answer. */
 export function headerFaults({ headers }: Pick<WireAnswer, "headers">): string[] {
   const faults: string[] = [];
   if (!headers.get("x-request-id")) faults.push("x-request-id is missing");
@@ -96,7 +96,7 @@ export function headerFaults({ headers }: Pick<WireAnswer, "headers">): string[]
   return faults;
 }
 
-/** An error as SDKs turn it into an exception. */
+/** Checks an error as SDKs turn it into an exception. */
 export function errorFaults(answer: WireAnswer, wanted: number, code?: string): string[] {
   const faults = [...statusFaults(answer, wanted), ...faultsOf(errorBody, answer.json), ...headerFaults(answer)];
   const found = (answer.json as { error?: { code?: unknown } } | undefined)?.error?.code;
@@ -105,7 +105,7 @@ export function errorFaults(answer: WireAnswer, wanted: number, code?: string): 
   return faults;
 }
 
-/** The model server lacks an optional feature and says so correctly, which is not a fault. */
+/** Returns a verdict if the model server lacks an optional feature and says so correctly, which is not a fault. */
 export function refusedAsOptional(answer: WireAnswer, what: string): Verdict | undefined {
   if (answer.status !== 400 && answer.status !== 404 && answer.status !== 422 && answer.status !== 501)
     return undefined;

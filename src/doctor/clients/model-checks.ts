@@ -1,4 +1,4 @@
-// Models, credentials and headers, as SDKs use them before anything is generated.
+// Tests models, credentials and headers, as SDKs use them before any generation.
 import {
   type ClientCheck,
   errorFaults,
@@ -83,7 +83,7 @@ export function credentialChecks({ wire, isKey }: Surroundings): ClientCheck[] {
 
 const askedHeaders = "authorization, content-type, x-stainless-lang, openai-organization";
 
-/** Cross-origin access is only for installations that enable it. */
+/** Tests cross-origin access, which only some installations enable. */
 async function preflight(wire: Surroundings["wire"], signal: AbortSignal): Promise<Verdict> {
   const { status, headers } = await wire.ask("/chat/completions", signal, {
     method: "OPTIONS",

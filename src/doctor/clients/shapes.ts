@@ -1,4 +1,4 @@
-// The shapes that the types of the openai SDKs promise of each answer, exactly.
+// The exact shapes that the types of the openai SDKs promise for each answer.
 import { z } from "zod";
 
 const count = z.int().min(0);
@@ -93,7 +93,7 @@ export const model = z.looseObject({
 export type Model = z.infer<typeof model>;
 export const modelList = z.looseObject({ object: z.literal("list"), data: z.array(model) });
 
-/** Exactly these, since applications may come to rely on any other member. */
+/** Exactly these members, because applications might come to rely on any other. */
 export const errorBody = z.strictObject({
   error: z.strictObject({
     message: z.string().min(1),
@@ -106,7 +106,8 @@ export const errorBody = z.strictObject({
 const maxFaults = 3;
 
 /**
- * Reasons why a value does not have the shape, such as `choices[0].message.role: Invalid input: …`. Empty if it does.
+ * Returns the reasons why a value does not have the shape, such as `choices[0].message.role: Invalid input: …`. Empty
+ * if it does.
  */
 export function faultsOf(shape: z.ZodType, value: unknown): string[] {
   const result = shape.safeParse(value);

@@ -1,10 +1,10 @@
-// Checks streams byte by byte as SDKs read them, and what happens to one that is abandoned.
+// Tests streams byte by byte as SDKs read them, and the effect of abandoning one.
 import { type ClientCheck, headerFaults, type Surroundings, statusFaults, type Verdict } from "./client-check.ts";
 import { chatChunk, faultsOf } from "./shapes.ts";
 import { parsed, type Wire } from "./wire.ts";
 
 const fewTokens = 24;
-/** Long enough to be abandoned before its end. */
+/** The length of an answer that is abandoned before its end. */
 const manyTokens = 400;
 const bookedWithinMs = 5_000;
 const pollMs = 100;
@@ -71,7 +71,10 @@ interface Chunk {
   usage?: { total_tokens?: number } | null;
 }
 
-/** WHATWG HTML, 9.2.6, as far as SDKs read it: lines of data and comments, and an empty line after each event. */
+/**
+ * Splits a stream into events (WHATWG HTML, 9.2.6, as far as SDKs implement it): lines of data and comments, and an
+ * empty line after each event.
+ */
 function eventsIn(text: string): { events: string[]; wrong: string[] } {
   const wrong = new Set<string>();
   const events: string[] = [];
@@ -128,7 +131,10 @@ function usageFaults(chunks: readonly Chunk[], isCounted: boolean): string[] {
 
 const tooLate: Verdict = { seen: "the answer was over before it could be left", wrong: [], isSkipped: true };
 
-/** Clients abandon streams routinely: breaking out of the loop over a stream closes the connection. */
+/**
+ * Tests an abandoned stream, which clients cause routinely: breaking out of the loop over a stream closes the
+ * connection.
+ */
 async function leave(wire: Wire, body: unknown, signal: AbortSignal): Promise<Verdict> {
   const controller = new AbortController();
   const response = await wire.open("/chat/completions", AbortSignal.any([signal, controller.signal]), { body });
@@ -156,7 +162,7 @@ async function readFirstText(body: ReadableStream<Uint8Array>): Promise<boolean>
   return true;
 }
 
-/** The ledger soon has it as cancelled, with the delivered tokens. */
+/** Checks that the ledger soon has the request as cancelled, with the delivered tokens. */
 async function booked(wire: Wire, requestId: string, signal: AbortSignal): Promise<Verdict> {
   const untilMs = performance.now() + bookedWithinMs;
   for (;;) {

@@ -17,7 +17,7 @@ export interface ClientTestOptions {
   apiKey: string;
   /** False for an access token. */
   isKey: boolean;
-  /** If undefined, the demo model or else the first one that chats. */
+  /** The model to test; if undefined, the demo model, or else the first one that chats. */
   model: string | undefined;
   signal: AbortSignal;
   onGroup?: (report: GroupReport) => void;
@@ -25,7 +25,7 @@ export interface ClientTestOptions {
 }
 
 export interface ClientTest {
-  /** Undefined if there is none to ask. */
+  /** The tested model; undefined if there is none. */
   model: string | undefined;
   reports: readonly GroupReport[];
   requests: number;
@@ -93,7 +93,7 @@ async function modelsOf(wire: Wire, signal: AbortSignal): Promise<{ models: Mode
       return { fault: { ...failure("list", "the server refuses the key (401)", remedy), sent } };
     }
     const list = modelList.safeParse(answer.json);
-    // The test of the list reports its faults. Readable parts of it are used.
+    // The test of the list reports its faults; here its readable parts are used.
     const models = list.success ? list.data.data : modelsIn(answer.json);
     return { models: models.filter(({ alias_of: model }) => model === undefined) };
   } catch (error) {
@@ -122,7 +122,7 @@ function choose(
       const remedy = "headrace models lists those that this key may use.";
       return { fault: failure("model", `there is no ${wanted} for this key`, remedy) };
     }
-    // A model without the information is tried.
+    // A model without capability information is tried.
     const isEmbedding = model.capabilities?.embeddings !== false;
     return { chat: chats(model) ? model : undefined, embeddings: isEmbedding ? model : undefined };
   }

@@ -9,7 +9,7 @@ export interface WireOptions {
 
 export interface WireRequest {
   method?: string;
-  /** An object is sent as JSON, a text as it is. */
+  /** The request body. An object is sent as JSON, a text as it is. */
   body?: unknown;
   headers?: Readonly<Record<string, string>>;
   /** Default `bearer`. */
@@ -20,11 +20,11 @@ export interface WireAnswer {
   status: number;
   headers: Headers;
   text: string;
-  /** Undefined if it is not JSON. */
+  /** The parsed body; undefined if it is not JSON. */
   json: unknown;
 }
 
-/** The key's rate limit is exhausted for longer than such a test waits. */
+/** The error if the key's rate limit is exhausted for longer than a test waits. */
 export class RateLimited extends Error {
   override readonly name = "RateLimited";
 }
@@ -53,7 +53,7 @@ export class Wire {
     return this.#requests;
   }
 
-  /** Tokens used so far, by the answers. */
+  /** Returns the tokens used so far, according to the answers. */
   get tokens(): number {
     return this.#tokens;
   }
@@ -74,7 +74,7 @@ export class Wire {
     return second;
   }
 
-  /** Leaves the body unread, so that it can be abandoned. */
+  /** Sends a request and leaves the answer's body unread, so that it can be abandoned. */
   open(path: string, signal: AbortSignal, request: WireRequest): Promise<Response> {
     this.#requests++;
     const { method = request.body === undefined ? "GET" : "POST", body, headers, credential = "bearer" } = request;

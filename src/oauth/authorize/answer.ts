@@ -1,7 +1,7 @@
-// The address with which the app gets its answer (RFC 6749, 4.1.2; RFC 9207, 2).
+// Builds the address with which the app gets its answer (RFC 6749, 4.1.2; RFC 9207, 2).
 import type { ClientRequest, Fault } from "./check.ts";
 
-/** In the form of RFC 6749, appendix B. The existing query of the address stays. */
+/** Returns the address in the form of RFC 6749, appendix B. The existing query stays. */
 export function answerLocation(
   { redirectUri, parameters }: Pick<ClientRequest, "redirectUri" | "parameters">,
   answer: { code: string } | Fault,

@@ -7,11 +7,11 @@ export interface ClientRequest {
   parameters: Parameters;
   app: PublishedApp;
   redirectUri: string;
-  /** The public URL, without a slash at its end. */
+  /** The public URL without a trailing slash. */
   issuer: string;
 }
 
-/** RFC 6749, 4.1.2.1; RFC 8707, 2; OpenID Connect Core, 3.1.2.6 for what RFC 9101 and `prompt` need. */
+/** Errors by RFC 6749, 4.1.2.1, and RFC 8707, 2; and OpenID Connect Core, 3.1.2.6, for RFC 9101 and `prompt`. */
 export type AuthorizeError =
   | "invalid_request"
   | "unauthorized_client"
@@ -24,7 +24,7 @@ export type AuthorizeError =
   | "consent_required"
   | "interaction_required";
 
-/** `description`: for the developer of the app; ASCII without quotes and backslashes. */
+/** An error for the app. `description` is for its developer; ASCII without quotes and backslashes. */
 export interface Fault {
   error: AuthorizeError;
   description: string;
@@ -33,10 +33,11 @@ export interface Fault {
 export type Check = (request: ClientRequest) => Fault | undefined;
 
 /**
- * A fault because of which nothing may be sent to the app: shown to the person, after a colon, for the app's developer.
+ * An error because of which nothing may be sent to the app. The person sees the text after a colon, for the app's
+ * developer.
  */
 export interface PageFault {
   message: string;
-  /** For the log. */
+  /** The reason for the log. */
   reason: string;
 }

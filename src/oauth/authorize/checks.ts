@@ -7,7 +7,7 @@ import { requestedScopes } from "../scopes.ts";
 import type { Check, ClientRequest, Fault } from "./check.ts";
 import type { Parameters } from "./parameters.ts";
 
-/** Those that may come once. Unknown ones are ignored, and `resource` may be repeated (RFC 8707, 2). */
+/** The parameters that may come once. Unknown ones are ignored, and `resource` may be repeated (RFC 8707, 2). */
 const known = [
   "response_type",
   "response_mode",
@@ -20,18 +20,18 @@ const known = [
   "request_uri",
 ];
 const maxStateLength = 2_048;
-/** SHA-256 in base64url. */
+/** The pattern of a SHA-256 digest in base64url. */
 const digestPattern = /^[\w-]{43}$/;
 
 const invalid = (description: string): Fault => ({ error: "invalid_request", description });
 
-/** No repeated parameter (RFC 6749, 3.1): of two values, the app and we might take different ones. */
+/** Refuses a repeated parameter (RFC 6749, 3.1): of two values, the app and we might use different ones. */
 const repeatedParameters: Check = ({ parameters }) => {
   const name = known.find((one) => parameters.isRepeated(one));
   return name === undefined ? undefined : invalid(`${name}: send it once.`);
 };
 
-/** Signed request objects (RFC 9101) are not supported, and must not be ignored. */
+/** Refuses signed request objects (RFC 9101), which are not supported and must not be ignored. */
 const requestObject: Check = ({ parameters }) => {
   for (const name of ["request", "request_uri"] as const) {
     if (parameters.get(name) === undefined) continue;
@@ -40,7 +40,7 @@ const requestObject: Check = ({ parameters }) => {
   return undefined;
 };
 
-/** Only codes are issued, since tokens in an address leak (RFC 9700, 2.1.2). */
+/** Allows only codes, because tokens in an address leak (RFC 9700, 2.1.2). */
 const responseType: Check = ({ parameters }) => {
   const type = parameters.get("response_type");
   if (type === "code") return undefined;
@@ -48,19 +48,19 @@ const responseType: Check = ({ parameters }) => {
   return { error: "unsupported_response_type", description: "response_type: must be code." };
 };
 
-/** The answer goes only into the query of the redirect address. */
+/** Allows only the query of the redirect address for the answer. */
 const responseMode: Check = ({ parameters }) => {
   const mode = parameters.get("response_mode");
   return mode === undefined || mode === "query" ? undefined : invalid("response_mode: must be query, or left out.");
 };
 
-/** The app's state is returned unchanged, and must fit into an address. */
+/** Limits the app's state, which is returned unchanged and must fit into an address. */
 const stateLength: Check = ({ parameters }) => {
   if ((parameters.get("state")?.length ?? 0) <= maxStateLength) return undefined;
   return invalid(`state: at most ${maxStateLength} characters.`);
 };
 
-/** PKCE (RFC 7636): required of clients that cannot keep a secret, in the form that does not reveal the verifier. */
+/** Requires PKCE (RFC 7636) of clients that cannot keep a secret, in the form that does not reveal the verifier. */
 const codeChallenge: Check = ({ parameters, app }) => {
   const challenge = parameters.get("code_challenge");
   const method = parameters.get("code_challenge_method");
@@ -69,14 +69,14 @@ const codeChallenge: Check = ({ parameters, app }) => {
     if (app.type === "confidential" && !app.requirePkce) return undefined;
     return invalid("code_challenge: this app has to send one; its method is S256.");
   }
-  // If left out, it means plain (RFC 7636, 4.3).
+  // A missing method means plain (RFC 7636, 4.3), which is refused.
   if (method !== "S256") return invalid("code_challenge_method: must be S256; plain is not served.");
   if (digestPattern.test(challenge)) return undefined;
   return invalid("code_challenge: must be the SHA-256 of the verifier in base64url, 43 characters without padding.");
 };
 
 /**
- * The requested scopes must be among those that the app was registered with, and among those that any app may get:
+ * Returns the scopes. They must be among those that the app was registered with, and among those that any app may get:
  * never `keys:manage` or `admin:manage`, whatever a record says.
  */
 export function askedScopes({ parameters, app, issuer }: ClientRequest): Scope[] | { fault: string } {
@@ -96,20 +96,20 @@ const scope: Check = (request) => {
   return { error: "invalid_scope", description: "scope: this app has none that it could be granted." };
 };
 
-/** The resource of the tokens (RFC 8707, 2), which must be ours. */
+/** Checks the resource of the tokens (RFC 8707, 2), which must be ours. */
 const resource: Check = ({ parameters, issuer }) => {
   const named = namedResources(parameters.all("resource"), issuer);
   return "fault" in named ? { error: "invalid_target", description: named.fault } : undefined;
 };
 
-/** Whether the person may be asked (OpenID Connect Core, 3.1.2.1). */
+/** Checks whether the person may be asked (OpenID Connect Core, 3.1.2.1). */
 const prompt: Check = ({ parameters }) => {
   const values = parameters.get("prompt")?.split(" ") ?? [];
   if (!values.includes("none") || values.length === 1) return undefined;
   return invalid("prompt: none goes with no other value.");
 };
 
-/** `never` for `none`, `always` for any other value, `as_needed` without a value. */
+/** Returns `never` for `none`, `always` for any other value, `as_needed` without a value. */
 export function askingWanted(parameters: Parameters): "never" | "always" | "as_needed" {
   const prompt = parameters.get("prompt");
   if (prompt === undefined) return "as_needed";

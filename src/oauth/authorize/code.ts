@@ -4,10 +4,10 @@ import type { OwnMembership } from "../../domain/people/person.ts";
 import { newOpaqueToken, tokenDigest } from "../../policy/credentials/opaque-token.ts";
 import type { ValidRequest } from "./flow.ts";
 
-/** Long enough to get from one server to the other. */
+/** The lifetime of a code, long enough to get from one server to the other. */
 export const codeSeconds = 60;
 
-/** Only the app sees `code`; `record` is stored. */
+/** Creates a code. Only the app sees `code`; `record` is stored. */
 export function newCode(
   { app, scopes, tools, resources, parameters }: ValidRequest & Pick<Authorization, "tools">,
   { id, personId, accountId }: OwnMembership,

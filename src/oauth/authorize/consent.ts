@@ -1,4 +1,4 @@
-// Whether consent exists already, and for which of the person's accounts it can be given.
+// Finds earlier consent, and the person's accounts for which consent can be given.
 import type { App } from "../../domain/people/app.ts";
 import type { Authorization, OAuthStore } from "../../domain/people/oauth.ts";
 import { membershipCredentialId, type OwnMembership } from "../../domain/people/person.ts";
@@ -7,12 +7,14 @@ import { type KeyStore, keyStatus } from "../../domain/principal.ts";
 import { apiResource } from "../../policy/credentials/resources.ts";
 import type { ValidRequest } from "./flow.ts";
 
-/** Accounts that the person can act for, which excludes suspended ones. */
+/** Returns the accounts that the person can act for, without suspended ones. */
 export function usableMemberships({ memberships }: Pick<SignedIn, "memberships">): OwnMembership[] {
   return memberships.filter(({ accountStatus }) => accountStatus === "active");
 }
 
-/** Whether the person can act for the account in that environment: a grant depends on that credential. */
+/**
+ * Reports whether the person can act for the account in that environment, because a grant depends on this credential.
+ */
 export async function hasCredential(
   { id }: Pick<OwnMembership, "id">,
   environment: string,
@@ -25,9 +27,9 @@ export async function hasCredential(
 }
 
 /**
- * The earlier grant, if the person allowed the app everything requested, for their only account, and the app can prove
- * its identity: by a secret, at an address that no other app can take (RFC 8252, 8.6; RFC 9700, 4.11.1). MCP servers
- * are asked about each time, since the grant does not store at which of them tokens may be used.
+ * Returns the earlier grant, if the person allowed the app everything requested, for their only account, and the app
+ * can prove its identity: by a secret, at an address that no other app can take (RFC 8252, 8.6; RFC 9700, 4.11.1). MCP
+ * servers need consent each time, because the grant does not store at which of them tokens may be used.
  */
 export async function allowedAlready(
   { app, redirectUri, scopes, resources }: ValidRequest,
@@ -43,7 +45,7 @@ export async function allowedAlready(
   return scopes.every((scope) => allowed.scopes.includes(scope)) ? allowed : undefined;
 }
 
-/** The tools that the person allowed the app before. null for all, or if there is no grant. */
+/** Returns the tools that the person allowed the app before; null for all, or if there is no grant. */
 export async function toolsBefore(
   app: Pick<App, "id" | "environment">,
   membership: OwnMembership | undefined,

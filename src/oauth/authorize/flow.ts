@@ -9,8 +9,8 @@ import type { Parameters } from "./parameters.ts";
 import { registeredRedirectUri } from "./redirect-uri.ts";
 
 /**
- * First, whose request it is and where its answer goes. Until both are known nothing is sent anywhere: a fault is shown
- * on our own page (RFC 6749, 4.1.2.1).
+ * Finds the client and the target of the answer. Until both are known nothing is sent anywhere: an error is shown on
+ * our own page (RFC 6749, 4.1.2.1).
  */
 export async function clientRequest(
   parameters: Parameters,
@@ -26,13 +26,13 @@ export async function clientRequest(
 /** A request that may be shown to the person. */
 export interface ValidRequest extends ClientRequest {
   scopes: Scope[];
-  /** Paths of the resources for which tokens are available. */
+  /** The paths of the resources for which tokens are available. */
   resources: readonly string[];
 }
 
 /**
- * The checks after the person has signed in (RFC 9700, 4.11: an address that anybody can make up must not lead a person
- * away). The first fault is sent to the app.
+ * Checks the request after the person has signed in (RFC 9700, 4.11: an address that anybody can make up must not lead
+ * a person away). The first error is sent to the app.
  */
 export function validRequest(request: ClientRequest): ValidRequest | Fault {
   for (const check of checks) {

@@ -1,6 +1,9 @@
 // The parameters of an authorization request, from its query (RFC 6749, 3.1).
 
-/** Longer than any sensible request, and short enough to pass through the sign-in as one parameter. */
+/**
+ * The most characters of a query: more than any sensible request has, and few enough to pass through the sign-in as one
+ * parameter.
+ */
 export const maxQueryLength = 4_000;
 
 export class Parameters {
@@ -8,7 +11,7 @@ export class Parameters {
   readonly #values = new Map<string, string>();
   readonly #repeated = new Set<string>();
 
-  /** `query`: without the question mark; percent-encoding that is not UTF-8 is replaced by U+FFFD. */
+  /** `query` has no question mark; percent-encoding that is not UTF-8 is replaced by U+FFFD. */
   constructor(query: string) {
     this.#all = [...new URLSearchParams(query)];
     for (const [name, value] of this.#all) {
@@ -17,13 +20,13 @@ export class Parameters {
     }
   }
 
-  /** Undefined if missing, empty or repeated: of several values none is the right one. */
+  /** Returns the value; undefined if missing, empty or repeated, because none of several values is right. */
   get(name: string): string | undefined {
     const value = this.#repeated.has(name) ? undefined : this.#values.get(name);
     return value === "" ? undefined : value;
   }
 
-  /** All values of a repeatable parameter, without empty ones. */
+  /** Returns all values of a repeatable parameter, without empty ones. */
   all(name: string): readonly string[] {
     return this.#all.filter(([of, value]) => of === name && value !== "").map(([, value]) => value);
   }

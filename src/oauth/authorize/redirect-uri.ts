@@ -1,14 +1,17 @@
-// Where the answer goes: a registered address, compared byte by byte (RFC 9700, 2.1 and 4.1.3).
+// Chooses the target of the answer: a registered address, compared byte by byte (RFC 9700, 2.1 and 4.1.3).
 import type { App } from "../../domain/people/app.ts";
 import { redirectFault } from "../../policy/manage/app-values.ts";
 import type { PageFault } from "./check.ts";
 import type { Parameters } from "./parameters.ts";
 
-/** RFC 8252, 7.3: a program on the user's computer takes any free port. Nothing else of the address may vary. */
+/** RFC 8252, 7.3: a program on the user's computer takes any free port. Only the port of such an address may vary. */
 const loopback = /^(http:\/\/(?:127\.0\.0\.1|\[::1\]|localhost))(?::(\d{1,5}))?((?:[/?].*)?)$/;
 const lastPort = 65_535;
 
-/** If left out, the only registered one. If there are several, none can be chosen. */
+/**
+ * Returns the registered address of the request. If the request names none, the only registered one is used; of several
+ * none can be chosen.
+ */
 export function registeredRedirectUri(
   parameters: Parameters,
   { redirectUris }: Pick<App, "redirectUris">,
@@ -16,7 +19,7 @@ export function registeredRedirectUri(
   if (parameters.isRepeated("redirect_uri")) {
     return { message: "redirect_uri was sent twice.", reason: "redirect_uri_repeated" };
   }
-  // URIs registered under earlier rules must also satisfy today's.
+  // Addresses that were registered under earlier rules must also satisfy today's.
   const registeredUris = redirectUris.filter((uri) => redirectFault(uri) === undefined);
   const sent = parameters.get("redirect_uri");
   if (sent === undefined) {

@@ -10,7 +10,7 @@ import { presentedClient } from "./presented-client.ts";
 
 export interface ClientAuthenticationDeps {
   apps: Pick<AppStore, "findApp">;
-  /** Whether it is one of the app's valid secrets, compared in constant time. */
+  /** Reports whether it is one of the app's valid secrets, compared in constant time. */
   matchesSecret(app: App, secret: string): boolean;
   clientThrottle: ClientThrottle;
   refusals: Pick<RefusalLog, "record">;
@@ -21,7 +21,7 @@ export interface ClientAuthenticationDeps {
 /** The origin of a request. */
 export type RequestOrigin = Origin & { clientAddress: string; requestId: string };
 
-/** Throws `invalid_client`, `invalid_request`, or `rate_limit_exceeded`. */
+/** Identifies the client. Throws `invalid_client`, `invalid_request`, or `rate_limit_exceeded`. */
 export async function authenticateClient(
   authorization: string | null,
   parameters: ReadonlyMap<string, string>,
@@ -45,7 +45,7 @@ export async function authenticateClient(
 }
 
 function faultOf(app: App, secret: string | undefined, deps: ClientAuthenticationDeps): string | undefined {
-  // A public client that sends a secret is misconfigured, and somebody should notice.
+  // A public client that sends a secret is misconfigured, so the request is refused.
   if (app.type === "public") return secret === undefined ? undefined : "public_with_secret";
   if (secret === undefined) return "secret_missing";
   return deps.matchesSecret(app, secret) ? undefined : "secret";

@@ -16,13 +16,13 @@ import type { ClientThrottle } from "./client-throttle.ts";
 import { appIdOf } from "./document-url.ts";
 
 export interface ClientDocumentsOptions extends Omit<EgressOptions, "timeoutMs"> {
-  /** Hosts that may have documents; null for all. */
+  /** The hosts that may have documents; null means all. */
   hosts: readonly string[] | null;
   clientThrottle: Pick<ClientThrottle, "requireDocument">;
   /** The environment of such clients. */
   environment: Environment;
   clock: Pick<Clock, "monotonicMs" | "nowSeconds">;
-  /** For the whole fetch. Default 5,000. */
+  /** The time limit of the whole fetch. Default 5,000. */
   timeoutMs?: number;
 }
 
@@ -32,7 +32,7 @@ const maxKept = 200;
 const atOnce = 8;
 const maxWaiting = 64;
 const [minFreshMs, defaultFreshMs, maxFreshMs] = [60_000, 300_000, 86_400_000];
-/** A failure is repeated for this long without fetching again. */
+/** The time for which a failure is repeated without fetching again. */
 const failureMs = 10_000;
 
 type Found = DescribedClient | PageFault;
@@ -48,8 +48,8 @@ export class ClientDocuments {
   }
 
   /**
-   * `url` is valid by `isDocumentUrl`. Throws `rate_limit_exceeded` or `service_unavailable` for an address that
-   * requests too many.
+   * Returns the document's client. `url` is valid by `isDocumentUrl`. Throws `rate_limit_exceeded` or
+   * `service_unavailable` for an address that requests too many.
    */
   async find(url: string, clientAddress: string): Promise<PublishedApp | PageFault> {
     const found = await this.#find(url, clientAddress);
@@ -78,7 +78,7 @@ export class ClientDocuments {
     return this.#turns.runOrRefuse(() => this.#fetch(url), "Too many documents of clients are fetched at the moment.");
   }
 
-  /** Never rejects. */
+  /** Fetches a document. Never rejects. */
   async #fetch(url: string): Promise<Found> {
     const { clock, timeoutMs = defaultTimeoutMs } = this.#options;
     const cancellation = new Cancellation();
@@ -87,7 +87,7 @@ export class ClientDocuments {
     let found: Found;
     let freshMs = failureMs;
     try {
-      // Contains nothing about us or the caller.
+      // The request contains nothing about us or the caller.
       const request = { method: "GET", headers: { accept: "application/json", "accept-encoding": "identity" } };
       answer = await sendEgress(new URL(url), request, { ...this.#options, timeoutMs }, cancellation);
       found = await read(url, answer, cancellation);
@@ -137,7 +137,8 @@ function parsed(bytes: Uint8Array): Readonly<Record<string, unknown>> | undefine
 }
 
 /**
- * Set by its server (RFC 9111, 5.2.2), within our limits: the next page of the same sign-in does not fetch it again.
+ * Returns the lifetime that the document's server sets (RFC 9111, 5.2.2), within our limits: the next page of the same
+ * sign-in does not fetch again.
  */
 function freshFor(cacheControl: string): number {
   if (/\bno-(?:store|cache)\b/i.test(cacheControl)) return minFreshMs;
@@ -145,7 +146,9 @@ function freshFor(cacheControl: string): number {
   return seconds === undefined ? defaultFreshMs : Math.min(maxFreshMs, Math.max(minFreshMs, Number(seconds) * 1_000));
 }
 
-/** Nobody may learn facts about the internal network: `message` says what is required, `reason` is for the log. */
+/**
+ * Returns an error without facts about the internal network: `message` tells the requirement, `reason` is for the log.
+ */
 function fault(reason: string, message: string): PageFault {
   return {
     message: `client_id is the address of a document that does not do: ${message}`,

@@ -1,9 +1,10 @@
-// A client's description of itself (RFC 7591, 2), in its document or at its registration, checked since people see it.
+// A client's description of itself (RFC 7591, 2), in its document or at its registration, checked because people see
+// it.
 import { maskKeys } from "../../domain/api-key.ts";
 import type { DescribedClient } from "../../domain/people/outside-client.ts";
 import { homepageFault, redirectFault } from "../../policy/manage/app-values.ts";
 
-/** RFC 7591, 3.2.2. `description` is ASCII without quotes and backslashes. */
+/** An error of RFC 7591, 3.2.2. `description` is ASCII without quotes and backslashes. */
 export interface MetadataFault {
   fault: "invalid_redirect_uri" | "invalid_client_metadata";
   description: string;
@@ -12,10 +13,10 @@ export interface MetadataFault {
 const maxUris = 20;
 const maxUriLength = 2_048;
 const maxNameLength = 100;
-/** They could hide or rearrange text on a page, or cannot be stored. */
+/** Characters that could hide or rearrange text on a page, or cannot be stored. */
 const unprintable = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/u;
 
-/** Members that are not read here have no effect: every client gets the same. */
+/** Returns the client. Members that are not read here have no effect: every client gets the same. */
 export function describedClient(metadata: Readonly<Record<string, unknown>>): DescribedClient | MetadataFault {
   const { redirect_uris: uris, client_name: name, client_uri: homepage } = metadata;
   const lists = { grant_types: "authorization_code", response_types: "code" };
@@ -41,7 +42,7 @@ export function describedClient(metadata: Readonly<Record<string, unknown>>): De
     }
     redirectUris.push(text);
   }
-  // A wrong one is only left out, since it is just a link beside the name.
+  // An invalid homepage is left out instead of refused, because it is only a link beside the name.
   const isFine =
     typeof homepage === "string" && homepage.length <= maxUriLength && homepageFault(homepage) === undefined;
   return { name: named, homepageUrl: isFine ? homepage : null, redirectUris: [...new Set(redirectUris)] };

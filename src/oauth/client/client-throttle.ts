@@ -6,24 +6,24 @@ import type { LimitStore, RateLimit } from "../../domain/limits/limits.ts";
 import type { PublishedApp } from "../../domain/people/app.ts";
 import { clientNetwork } from "../../policy/client-network.ts";
 
-/** Per minute. */
+/** The limits per minute. */
 const perMinute = {
-  /** All requests of one address, which may be a server with many users. */
+  /** The limit of all requests from one address, which may be a server with many users. */
   address: 600,
   failure: 30,
   /**
-   * A client with a secret. For a client without one anybody could use up the limit of all others, so it counts by
-   * address as well.
+   * The limit of a client with a secret. A client without one is counted by address as well, because anybody could use
+   * up the limit of its other users.
    */
   confidential: 1_200,
   public: 120,
   deviceByAddress: 20,
-  /** Limits the rows, since unknown clients can cause them. */
+  /** The limit of device codes, which are rows that unknown clients can cause. */
   device: 600,
-  /** Clients that register themselves, which some programs do at each sign-in. */
+  /** The limit of clients that register themselves, which some programs do at each sign-in. */
   registrationByAddress: 30,
   registration: 300,
-  /** Documents of clients that must be fetched. */
+  /** The limit of client documents that must be fetched. */
   documentByAddress: 30,
   document: 300,
 } as const;
@@ -37,12 +37,14 @@ export class ClientThrottle {
     this.#limits = limits;
   }
 
-  /** Each throws `rate_limit_exceeded`. */
+  /** Limits the requests of an address. Throws `rate_limit_exceeded`, as the following methods do. */
   requireAddress(clientAddress: string): Promise<void> {
     return this.#take(rule("address", clientNetwork(clientAddress)));
   }
 
-  /** Counts nothing: `failed` counts failures. `app` is undefined for an unknown one. */
+  /**
+   * Checks the number of failures without counting one, which `failed` does. `app` is undefined for an unknown client.
+   */
   async requireFewFailures(app: Pick<PublishedApp, "id"> | undefined, clientAddress: string): Promise<void> {
     const failures = failuresOf(app, clientAddress);
     const { requests: state } = await this.#limits.peek(only(failures));
@@ -84,8 +86,8 @@ function rule(what: keyof typeof perMinute, ...whose: string[]): RateLimit {
 }
 
 /**
- * Failures of a client at an address: an attacker elsewhere must not lock the client out, nor must one client with an
- * old secret lock out others at the same address.
+ * Returns the counter of a client's failures at an address: an attacker elsewhere must not lock the client out, nor
+ * must one client with an old secret lock out others at the same address.
  */
 function failuresOf(app: Pick<PublishedApp, "id"> | undefined, clientAddress: string): RateLimit {
   return rule("failure", clientNetwork(clientAddress), app?.id ?? "unknown");

@@ -1,16 +1,16 @@
-// Reads which client a request claims, and its proof (RFC 6749, 2.3.1).
+// Reads the client that a request claims, and its proof (RFC 6749, 2.3.1).
 import { OAuthError } from "../oauth-error.ts";
 
 export interface PresentedClient {
   id: string;
-  /** Undefined if none was sent, or an empty one. */
+  /** Undefined if no secret was sent, or an empty one. */
   secret: string | undefined;
 }
 
 const base64 = /^[A-Za-z0-9+/]+={0,2}$/;
 const maxHeaderLength = 2_048;
 
-/** `parameters` are those without empty values. Throws `invalid_client` or `invalid_request`. */
+/** Reads the client; `parameters` are without empty values. Throws `invalid_client` or `invalid_request`. */
 export function presentedClient(
   authorization: string | null,
   parameters: ReadonlyMap<string, string>,
@@ -35,7 +35,7 @@ function fromHeader(authorization: string, id: string | undefined, secret: strin
       "not_basic",
     );
   }
-  // RFC 6749, 2.3: one method in each request.
+  // RFC 6749, 2.3: a request may use only one method of authentication.
   if (secret !== undefined) {
     throw new OAuthError(
       "invalid_request",
@@ -49,7 +49,7 @@ function fromHeader(authorization: string, id: string | undefined, secret: strin
   return basic;
 }
 
-/** Both parts are form-encoded before they become Basic's name and password. */
+/** Parses Basic authorization, whose name and password are form-encoded first. */
 function readBasic(authorization: string): PresentedClient | undefined {
   const encoded = /^Basic +(\S+) *$/i.exec(authorization)?.[1];
   if (encoded === undefined || encoded.length > maxHeaderLength || !base64.test(encoded)) return undefined;

@@ -26,7 +26,7 @@ function codeIsOfClient(code: AuthorizationCode, { client }: ClientRequest): und
 }
 
 /**
- * If a code comes a second time, somebody else has seen it: its grant ends (RFC 6749, 4.1.2), even if the code has
+ * If a code is sent a second time, another party has seen it: its grant ends (RFC 6749, 4.1.2), even if the code has
  * expired.
  */
 async function codeIsUnused(
@@ -40,15 +40,15 @@ async function codeIsUnused(
   throw invalidGrant("code_used_again");
 }
 
-/** A code must be redeemed soon. */
+/** Refuses a code that was not redeemed soon. */
 function codeIsFresh(code: AuthorizationCode, { origin }: ClientRequest): undefined {
   if (origin.nowSeconds >= code.expiresAt) throw invalidGrant("code_expired");
-  // A clock that was set back must not prolong a code. Two processes differ by less.
+  // A clock that was set back must not prolong a code. The clocks of two processes differ by less.
   if (origin.nowSeconds < code.createdAt - codeSeconds) throw invalidGrant("code_of_the_future");
 }
 
 /**
- * The redirect URI of the authorization request is sent again, byte for byte (RFC 6749, 4.1.3). If that request named
+ * Requires the redirect URI of the authorization request again, byte for byte (RFC 6749, 4.1.3). If that request named
  * none, only one is registered, and it may be left out here too.
  */
 function redirectUriIsRepeated({ redirectUri }: AuthorizationCode, { parameters, client }: ClientRequest): undefined {
@@ -61,16 +61,17 @@ function redirectUriIsRepeated({ redirectUri }: AuthorizationCode, { parameters,
   if (sent !== redirectUri) throw invalidGrant("redirect_uri");
 }
 
-/** RFC 7636, 4.1. */
+/** The form of a verifier (RFC 7636, 4.1). */
 const verifierPattern = /^[A-Za-z0-9._~-]{43,128}$/;
 
 /**
- * Proves that the redeeming app requested the code (RFC 7636, 4.6): a challenge needs its verifier, and the reverse.
+ * Proves that the redeeming app requested the code (RFC 7636, 4.6): a challenge requires its verifier, and a verifier
+ * its challenge.
  */
 function verifierMatches({ codeChallenge }: AuthorizationCode, { parameters, client }: ClientRequest): undefined {
   const verifier = parameters.get("code_verifier");
   if (codeChallenge === null) {
-    // RFC 9700, 2.1.1: somebody removed the challenge from the authorization request.
+    // RFC 9700, 2.1.1: an attacker removed the challenge from the authorization request.
     if (verifier !== undefined) throw invalidGrant("verifier_without_challenge");
     if (client.type === "public") throw invalidGrant("challenge_missing");
     return;

@@ -29,13 +29,13 @@ function deviceIsOfClient({ code }: PolledDevice, { client }: ClientRequest): un
   if (code.appId !== client.id) throw invalidGrant("device_code_of_other_client");
 }
 
-/** A device code, decided or not, ends after its time (RFC 8628, 3.5). */
+/** Refuses a device code after its lifetime, decided or not (RFC 8628, 3.5). */
 function deviceIsFresh({ code }: PolledDevice, { origin }: ClientRequest): undefined {
   if (origin.nowSeconds < code.expiresAt) return;
   throw new OAuthError("expired_token", "The device code has expired: begin again with a new one.");
 }
 
-/** Until a person has decided, the device waits, and polls less often if it polled too often (RFC 8628, 3.5). */
+/** Refuses until a person has decided; a device that polls too often must slow down (RFC 8628, 3.5). */
 function deviceWasApproved({ code, tooEarly }: PolledDevice): undefined {
   switch (code.state) {
     case "approved":

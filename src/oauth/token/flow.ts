@@ -15,7 +15,7 @@ const flows: Readonly<Record<string, Flow>> = {
 
 export const grantTypes: readonly string[] = Object.keys(flows);
 
-/** Throws OAuthError, or GatewayError if a store cannot be reached. */
+/** Answers a token request. Throws OAuthError, or GatewayError if a store cannot be reached. */
 export function answerTokenRequest(request: ClientRequest, deps: TokenDeps): Promise<TokenAnswer> {
   const wanted = required(request, "grant_type");
   const answer = Object.hasOwn(flows, wanted) ? flows[wanted] : undefined;

@@ -1,4 +1,4 @@
-// The audit events of grants: by which app and for whom, never a token.
+// The audit events of grants: the app and the person, never a token.
 import type { AuditEvent } from "../../domain/audit.ts";
 import type { ApiKeyRecord } from "../../domain/principal.ts";
 import { auditEvent } from "../../policy/records/audit.ts";
@@ -17,7 +17,7 @@ export function refreshed({ client, origin }: Request, grant: ApiKeyRecord, scop
   return auditEvent("grant.refreshed", actor(client), origin, about);
 }
 
-/** `grantId` is null if the store finds it. */
+/** The event of a replay. `grantId` is null if the store finds it. */
 export function replayed(
   { client, origin }: Request,
   { accountId, grantId }: { accountId: string; grantId: string | null },

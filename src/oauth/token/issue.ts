@@ -9,7 +9,7 @@ import { requestedScopes } from "../scopes.ts";
 import type { ClientRequest, TokenAnswer, TokenDeps } from "./stage.ts";
 
 const accessTokenSeconds = 3_600;
-/** Without a use. */
+/** The lifetime of an unused refresh token. */
 const refreshTokenSeconds = 30 * 86_400;
 export const refreshTokenPrefix = "hrr_";
 
@@ -40,8 +40,8 @@ interface IssueDeps extends Pick<TokenDeps, "issuer"> {
 }
 
 /**
- * `scope` narrows the access token within the grant, of which only what the app may still have counts; `resource`
- * narrows it within the refresh token's. Throws `invalid_scope` or `invalid_target`.
+ * Returns the answer. `scope` narrows the access token within the grant and within the app's current registration;
+ * `resource` narrows it within the refresh token's. Throws `invalid_scope` or `invalid_target`.
  */
 export async function signedAnswer(
   grant: ApiKeyRecord,
@@ -84,8 +84,8 @@ export async function signedAnswer(
 }
 
 /**
- * Creates a grant with its first tokens, without storing them: the store does that and takes the presented code in one
- * step. Throws `invalid_scope` if the app is no longer registered for any of the scopes.
+ * Creates a grant with its first tokens, without storing them: the store does that together with taking the code.
+ * Throws `invalid_scope` if the app is no longer registered for any of the scopes.
  */
 export async function newGrant(
   {
@@ -111,7 +111,7 @@ export async function newGrant(
     accountId,
     name: client.name,
     environment,
-    // The grant itself is never presented and has no secret: its tokens contain its id.
+    // The grant itself is never presented, so it has no secret: its tokens contain its id.
     digest: id,
     prefix: "",
     last4: "",

@@ -17,7 +17,7 @@ interface FoundRefreshToken {
   /** The token as presented. */
   text: string;
   token: RefreshToken;
-  /** With the membership that limits it. */
+  /** The grant with the membership that limits it. */
   grant: KeyChain;
 }
 
@@ -34,7 +34,7 @@ function refreshTokenIsOfClient({ grant }: FoundRefreshToken, { client }: Client
   if (grant.keys[0].appId !== client.id) throw invalidGrant("refresh_token_of_other_client");
 }
 
-/** A revoked grant, and that of a member who has left, gives no more tokens. */
+/** Refuses a revoked grant, and that of a member who has left. */
 function grantStands({ grant }: FoundRefreshToken, { origin }: ClientRequest): undefined {
   if (grant.account.status !== "active") throw invalidGrant("account_suspended");
   if (grant.keys.some((key) => keyStatus(key, origin.nowSeconds) !== "active")) throw invalidGrant("grant_ended");
@@ -43,8 +43,8 @@ function grantStands({ grant }: FoundRefreshToken, { origin }: ClientRequest): u
 const graceSeconds = 10;
 
 /**
- * A used refresh token: the same request gets the same answer for a moment, since answers get lost; anything else is a
- * replay. RFC 9700, 4.14.2: the thief cannot be identified, so the whole grant ends.
+ * Handles a used refresh token: the same request gets the same answer for a moment, because answers get lost; any other
+ * use is a replay. RFC 9700, 4.14.2: the thief cannot be identified, so the whole grant ends.
  */
 async function refreshTokenIsUnused(
   { text, token, grant }: FoundRefreshToken,
@@ -52,7 +52,7 @@ async function refreshTokenIsUnused(
   deps: TokenDeps,
 ): Promise<TokenAnswer | undefined> {
   if (token.usedAt === null) return undefined;
-  // In both directions, since a clock that was set back must not make an old token new.
+  // The absolute difference counts, because a clock that was set back must not make an old token valid again.
   const isSoon = Math.abs(request.origin.nowSeconds - token.usedAt) < graceSeconds;
   const answer =
     isSoon && token.sealedAnswer !== null ? openAnswer(token.sealedAnswer, text, request, deps) : undefined;
@@ -63,7 +63,7 @@ async function refreshTokenIsUnused(
   throw invalidGrant("refresh_token_used_again");
 }
 
-/** A refresh token that was unused for too long has expired. */
+/** Refuses a refresh token that was unused for too long. */
 function refreshTokenIsFresh({ token }: FoundRefreshToken, { origin }: ClientRequest): undefined {
   if (origin.nowSeconds >= token.expiresAt) throw invalidGrant("refresh_token_expired");
 }
@@ -88,7 +88,7 @@ async function rotateRefreshToken(
     refreshed(request, grant, answer.scope.split(" ")),
   );
   if (outcome === "rotated") return answer;
-  // Another request was faster with the same token, or the grant ended meanwhile.
+  // A concurrent request used the same token, or the grant ended meanwhile.
   const again = outcome && (await refreshTokenIsUnused({ ...found, token: outcome }, request, deps));
   if (again) return again;
   throw invalidGrant("grant_ended");

@@ -6,12 +6,14 @@ import type { ClientRequest, TokenAnswer, TokenDeps } from "./stage.ts";
 
 type Keys = Pick<TokenDeps, "sealingKey">;
 
-/** `token` is the refresh token of the request. Without it nobody, not even the server, can open the result. */
+/**
+ * Seals an answer. `token` is the refresh token of the request, without which even the server cannot open the result.
+ */
 export function sealAnswer(answer: TokenAnswer, token: string, request: ClientRequest, keys: Keys): string {
   return seal(JSON.stringify(answer), keyOf(token, keys), contextOf(request));
 }
 
-/** Undefined if it answered another request. */
+/** Opens an answer; undefined if it answered another request. */
 export function openAnswer(sealed: string, token: string, request: ClientRequest, keys: Keys): TokenAnswer | undefined {
   try {
     return JSON.parse(unseal(sealed, keyOf(token, keys), contextOf(request))) as TokenAnswer;
@@ -24,7 +26,7 @@ function keyOf(token: string, { sealingKey }: Keys): KeyRing {
   return mapKeys(sealingKey, (key) => createHmac("sha256", key).update(token).digest());
 }
 
-/** The parts by which two requests with the same token count as the same. */
+/** Returns the parts by which two requests with the same token count as equal. */
 function contextOf({ client, parameters, resources }: ClientRequest): string {
   return JSON.stringify(["refresh-answer", client.id, parameters.get("scope") ?? null, ...resources]);
 }

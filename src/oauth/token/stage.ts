@@ -9,7 +9,7 @@ import { OAuthError } from "../oauth-error.ts";
 
 /** A request of an authenticated client. */
 export interface ClientRequest {
-  /** Without empty ones, which count as missing (RFC 6749, 3.2). */
+  /** The parameters without empty ones, which count as missing (RFC 6749, 3.2). */
   parameters: ReadonlyMap<string, string>;
   /** Values of `resource`, the only parameter that may be repeated (RFC 8707, 2.2). */
   resources: readonly string[];
@@ -20,25 +20,25 @@ export interface ClientRequest {
 export interface TokenDeps {
   oauth: OAuthStore;
   tokens: Pick<AccessTokens, "issueForGrant">;
-  /** 32 bytes. The keys of sealed answers are derived from it and the presented token. */
+  /** The sealing key, 32 bytes. The keys of sealed answers are derived from it and the presented token. */
   sealingKey: Keys;
-  /** The public URL, without a slash at its end. */
+  /** Returns the public URL without a trailing slash. */
   issuer(): string;
-  /** Called after a revocation: from then on this process asks the store again. */
+  /** Called after a revocation: this process then reads the store again. */
   changed(ids?: readonly string[]): void;
 }
 
-/** RFC 6749, 5.1. */
+/** The answer of RFC 6749, 5.1. */
 export interface TokenAnswer {
   access_token: string;
   token_type: "Bearer";
-  /** Seconds. */
+  /** The lifetime in seconds. */
   expires_in: number;
   refresh_token: string;
   scope: string;
 }
 
-/** Throws if the request is refused. Returns nothing if the next stage must decide. */
+/** A check of a request. Throws to refuse it; returns nothing to pass it to the next stage. */
 export type Stage<Found> = (
   found: Found,
   request: ClientRequest,
@@ -51,7 +51,7 @@ export interface GrantType<Found> {
   stages: readonly Stage<Found>[];
 }
 
-/** Throws `invalid_request`. */
+/** Returns a required parameter. Throws `invalid_request`. */
 export function required({ parameters }: Pick<ClientRequest, "parameters">, name: string): string {
   const value = parameters.get(name);
   if (value !== undefined) return value;

@@ -1,5 +1,5 @@
-// Counts changes that no worker may ignore, in memory shared by all processes: a busy worker that has read no message
-// for a while still sees them.
+// Counts changes that every worker must apply, in memory shared by all processes: a busy worker that has read no
+// message for a while still sees the count.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -9,7 +9,7 @@ const bytes = 4;
 export class Changes {
   readonly #count: Int32Array;
 
-  /** `directory`: private. */
+  /** `directory` must be private. */
   constructor(directory: string) {
     writeFileSync(fileIn(directory), new Uint8Array(bytes), { mode: 0o600 });
     this.#count = mapped(directory);
@@ -19,30 +19,30 @@ export class Changes {
     return Atomics.load(this.#count, 0);
   }
 
-  /** From now on a worker that has not handled it hands requests over. */
+  /** Counts a change; a worker that has not applied it then hands requests over. */
   raise(): void {
     Atomics.add(this.#count, 0, 1);
   }
 }
 
-/** The changes that a worker has handled. */
+/** The number of changes that a worker has applied. */
 export class SeenChanges {
   readonly #count: Int32Array;
   #seen: number;
 
-  /** `seen` counts those before its first message. */
+  /** `seen` counts the changes before the worker's first message. */
   constructor(directory: string, seen: number) {
     this.#count = mapped(directory);
     this.#seen = seen;
   }
 
-  /** It has handled one of them. */
+  /** Counts a change that the worker has applied. */
   saw(): void {
-    // Overflows where the count in memory does.
+    // The number overflows as the shared counter does.
     this.#seen = (this.#seen + 1) | 0;
   }
 
-  /** Whether one is not handled: then the worker must not rely on anything it knows. */
+  /** Reports whether a change is not applied yet: the worker must then not rely on anything it knows. */
   get isBehind(): boolean {
     return Atomics.load(this.#count, 0) !== this.#seen;
   }

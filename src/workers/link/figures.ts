@@ -1,27 +1,30 @@
-// The messages of every request: numbers in fixed places, which neither end has to write as text and parse.
+// The messages of every request: numbers at fixed positions, which need no formatting and parsing.
 import type { LimitSet, LimitState, LimitStatus, Reservation } from "../../domain/limits/limits.ts";
 import type { FrameLink, Words } from "./frame-link.ts";
 import type { GrantText } from "./messages.ts";
 
 /** A question for an admission, like `admit` of `ToPrimary`. */
 export const admitKind = 1;
-/** The admission is granted. */
+/** The kind of a message that grants an admission. */
 export const grantKind = 2;
 /** Reserves more for a lease: the lease, tokens, nano-USD. */
 export const extendKind = 3;
-/** What a lease has used, in the same form. */
+/** The kind of a message with the use of a lease, in the same form. */
 export const settleKind = 4;
 
-/** An end that sends messages. */
+/** The part of a link that sends numeric messages. */
 export type Figures = Pick<FrameLink, "begin" | "words">;
 
-/** Request ids have this length, in ASCII. */
+/** The length of request ids, in ASCII. */
 const idBytes = 40;
 const wordBytes = 8;
 const admitNumbers = 6;
 const grantNumbers = 8;
 
-/** Whether an admission can be asked for in numbers: with window quotas it depends on a model's name and on tags. */
+/**
+ * Reports whether an admission can be requested in numbers: with window quotas it depends on a model's name and on
+ * tags.
+ */
 export function isPlain({ windows }: LimitSet, { requestId, stop }: Reservation): boolean {
   return windows === undefined && stop === undefined && requestId?.length === idBytes;
 }
@@ -70,7 +73,7 @@ export function grantAt({ numbers }: Words, at: number): GrantText {
   ];
 }
 
-/** `kind` is one of those about a lease. */
+/** Writes a message about a lease; `kind` is one of the kinds above. */
 export function putUse(link: Figures, kind: number, lease: number, tokens: number, nanoUsd: number): void {
   const at = link.begin(kind, 3);
   const { numbers } = link.words;
@@ -79,7 +82,7 @@ export function putUse(link: Figures, kind: number, lease: number, tokens: numbe
   numbers[at + 2] = nanoUsd;
 }
 
-/** NaN means no limit. */
+/** Writes a limit's state; NaN means no limit. */
 function putState(numbers: Float64Array, at: number, state: LimitState | undefined): void {
   numbers[at] = state?.limit ?? Number.NaN;
   numbers[at + 1] = state?.remaining ?? 0;

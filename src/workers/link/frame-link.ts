@@ -1,8 +1,8 @@
-// Messages between two processes of one server over a Unix socket. Those of one turn of the event loop leave in one
+// Messages between two processes of one server over a Unix socket. All messages of one event loop tick leave in one
 // write.
 import { sendAtTurnEnd } from "../../base/turn-end.ts";
 
-/** The name of a message, then its values, in JSON. */
+/** A message: its name, then its values, in JSON. */
 export type Message = readonly [name: string, ...values: unknown[]];
 
 /** The part of Bun's socket that a link needs. */
@@ -14,45 +14,48 @@ export interface LinkSocket {
 }
 
 export interface LinkListener {
-  /** Called in the order in which the other end sent them, as is `figures`. An exception in either ends the link. */
+  /** Called in the order of sending, as is `figures`. An exception in either ends the link. */
   received(message: Message): void;
   /** A message without text: its numbers are in `words` from `at` on, until this returns. `kind` is as sent. */
   figures(kind: number, words: Words, at: number): void;
-  /** Called once, as the last event. `fault` says why this end gave up the other one. */
+  /** Called once, as the last event. `fault` tells why this end gave up the other one. */
   closed(fault: string | undefined): void;
 }
 
-/** Numbers in memory as they are sent, and the same as bytes, eight for each. */
+/** Memory for messages as numbers, and the same as bytes, eight for each. */
 export interface Words {
   readonly numbers: Float64Array;
   readonly bytes: Buffer;
 }
 
-/** The kind of a JSON message. Senders name the other kinds. */
+/** The kind of a JSON message. Senders define the other kinds. */
 const text = 0;
 const wordBytes = 8;
-/** The number of following bytes, then the kind, 32 bits each. The next message begins at a whole word. */
+/**
+ * The length of a header: the number of following bytes, then the kind, 32 bits each. The next message begins at a
+ * whole word.
+ */
 const headBytes = wordBytes;
 /** The most bytes of one message, far above any real one. */
 const maxMessageLength = 64 * 1024 * 1024;
-/** An end that leaves this much unread is stuck. */
+/** The most unread bytes, beyond which the other end counts as stuck. */
 const maxUnsent = 128 * 1024 * 1024;
 const defaultBytes = 64 * 1024;
 
-/** Grows with its content, and shrinks again once that is gone. */
+/** A buffer that grows with its content, and shrinks again once emptied. */
 class Space implements Words {
   numbers = new Float64Array(0);
   bytes = Buffer.alloc(0);
   heads = new Uint32Array(0);
   filled = 0;
 
-  /** Makes room for this many bytes after the present ones. */
+  /** Makes space for this many more bytes. */
   need(more: number): void {
     if (this.filled + more <= this.bytes.length) return;
     this.#take(Math.max(defaultBytes, 2 ** Math.ceil(Math.log2(this.filled + more))));
   }
 
-  /** Forgets everything up to `at`. */
+  /** Removes everything up to `at`. */
   forget(at: number): void {
     if (at === 0) return;
     if (at < this.filled) this.bytes.copyWithin(0, at, this.filled);
@@ -76,7 +79,7 @@ export class FrameLink {
   readonly #outgoing = new Space();
   readonly #incoming = new Space();
   readonly #flush = () => this.#send();
-  /** What the kernel has not accepted. */
+  /** The bytes that the kernel has not accepted. */
   #unsent: Buffer[] = [];
   #unsentBytes = 0;
   #isDue = false;
@@ -87,7 +90,7 @@ export class FrameLink {
     this.#listener = listener;
   }
 
-  /** Leaves together with all others of this turn. A closed link sends nothing. */
+  /** Sends a message together with all others of this tick. A closed link sends nothing. */
   send(...message: Message): void {
     const json = JSON.stringify(message);
     const length = Buffer.byteLength(json);
@@ -96,7 +99,7 @@ export class FrameLink {
   }
 
   /**
-   * Begins a message of this many numbers and returns the place of the first. Write them into `words` there before
+   * Begins a message of this many numbers and returns the position of the first. Write them into `words` there before
    * anything else is sent. `kind` must be above 0.
    */
   begin(kind: number, numbers: number): number {
@@ -107,7 +110,7 @@ export class FrameLink {
     return this.#outgoing;
   }
 
-  /** Bytes arrived. Bun owns them and reuses them in the next call. */
+  /** Receives bytes, which Bun owns and reuses for the next call. */
   data(bytes: Uint8Array): void {
     if (this.#isClosed) return;
     const incoming = this.#incoming;
@@ -117,7 +120,7 @@ export class FrameLink {
     incoming.forget(this.#take(incoming));
   }
 
-  /** The kernel accepts more. */
+  /** Called when the kernel accepts more. */
   drain(): void {
     while (this.#unsent.length > 0) {
       const [first] = this.#unsent as [Buffer];
@@ -131,19 +134,19 @@ export class FrameLink {
     }
   }
 
-  /** The socket ended. */
+  /** Called when the socket has ended. */
   ended(): void {
     this.#close(undefined);
   }
 
-  /** Sends the rest, and ends the link. */
+  /** Sends the remaining bytes, and closes the link. */
   end(): void {
     this.#send();
     this.#isClosed = true;
     this.#socket.end();
   }
 
-  /** Returns the place of its first word. */
+  /** Begins a message and returns the position of its first word. */
   #begin(kind: number, length: number): number {
     const space = this.#outgoing;
     // Messages over a closed link are overwritten by later ones.
@@ -160,7 +163,7 @@ export class FrameLink {
     return (at + headBytes) / wordBytes;
   }
 
-  /** Delivers all complete messages. Returns where the rest begins. */
+  /** Delivers all complete messages. Returns the start of the incomplete rest. */
   #take(space: Space): number {
     let at = 0;
     while (space.filled - at >= headBytes && !this.#isClosed) {
@@ -213,7 +216,7 @@ export class FrameLink {
   }
 }
 
-/** Rounds up to bytes of whole words. */
+/** Rounds up to whole words, in bytes. */
 function whole(bytes: number): number {
   return (bytes + wordBytes - 1) & -wordBytes;
 }

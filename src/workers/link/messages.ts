@@ -16,7 +16,7 @@ export interface ToPrimary {
   listening: [];
   /** Limits that the worker names by a number from now on. */
   limits: [set: number, limits: LimitSet];
-  /** Numbers that the worker uses no more. */
+  /** The numbers that the worker no longer uses. */
   forget: [sets: readonly number[]];
   /**
    * Asks for an admission, whose lease has the number of the question. Answered by an `AdmissionText`. Usually sent as
@@ -27,20 +27,23 @@ export interface ToPrimary {
   peek: [question: number, set: number];
   /** Asks for more of a stop lease. Answered by a `StopText`. */
   grow: [question: number, lease: number, moreTokens: number, moreNanoUsd: number];
-  /** The use of requests that the previous worker had left on the spool. More may follow. */
+  /** The usage of requests that the previous worker had left in the spool. More may follow. */
   recovered: [requests: readonly (readonly [requestId: string, tokens: number, nanoUsd: number])[]];
-  /** How many requests ended since the last message, and how many of them failed through no fault of their clients. */
+  /**
+   * The number of requests that ended since the last message, and how many of them failed through no fault of their
+   * clients.
+   */
   outcomes: [
     counts: readonly (readonly [accountId: string, environment: Environment, requests: number, failed: number])[],
     took: readonly string[],
   ];
   /** Asks for a key's chain. Answered by a `KeyChain`, or null. */
   chain: [question: number, digests: readonly string[]];
-  /** Asks for the number that each change of a credential raises. */
+  /** Asks for the number that each change of a credential increases. */
   revision: [question: number];
   /** Asks for the tiers of the database, as the primary process knows them. */
   tiers: [question: number];
-  /** When keys were last used, in Unix seconds. Answered without a value once it is written. */
+  /** The times when keys were last used, in Unix seconds. Answered without a value once written. */
   touch: [question: number, uses: readonly (readonly [keyId: string, seconds: number])[]];
   refused: [request: RefusedRequest];
   refusal: [refusal: CountedRefusal];
@@ -50,9 +53,9 @@ export interface ToPrimary {
 
 /** Messages of the primary process. The code that composes both defines a worker's setup. */
 export interface ToWorker {
-  /** Sent first: all that it needs to serve, packed, and how many `Changes` there were before. */
+  /** Sent first: everything that the worker needs to serve, packed, and the number of `Changes` before. */
   setup: [setup: string, changes: number];
-  /** Packed, as is the next one. */
+  /** The models, packed like the next message. */
   models: [models: string];
   configure: [config: string];
   /** A change: earlier knowledge of credentials and limits is no longer valid. */
@@ -66,23 +69,25 @@ export interface ToWorker {
   /** Asks it to write everything settled to the database. Answered by whether that succeeded. */
   flush: [question: number];
   /**
-   * Asks for an owner's settlements that the database lacks: `SpanTotals`, or null if unknown. From then on nothing is
-   * written there until `release` arrives, or seconds have passed.
+   * Asks for an owner's settlements that the database lacks: `SpanTotals`, or null if unknown. Afterwards the worker
+   * writes nothing to the database until `release` arrives, or seconds have passed.
    */
   hold: [question: number, owner: TotalsOwner];
   release: [question: number];
-  /** Continues as before, but its connections end with their answers. */
+  /** Tells the worker to continue, but to end each connection with its answer. */
   leave: [];
   /** Refuses requests from now on, with 503. */
   turnAway: [];
-  /** Accepts no more requests. Ends by itself once all are answered, or after `drainMs`. */
+  /**
+   * Tells the worker to accept no more requests. The worker ends by itself once all are answered, or after `drainMs`.
+   */
   stop: [drainMs: number];
   /** Answers a question. */
   answer: [question: number, value: unknown];
   refuse: [question: number, error: ErrorText];
 }
 
-/** A limit's refusal, to be counted. */
+/** The refusal of a limit, which must be counted. */
 export type CountedRefusal = Omit<RefusalCount, "start" | "requests" | "lastAt" | "keyId" | "model"> & {
   keyId: string;
   model: string;
@@ -97,7 +102,7 @@ export interface StopText {
   tightest: { id: string; unit: StoppedBy["unit"]; period: StoppedBy["period"] } | undefined;
 }
 
-/** Plain values in order. */
+/** A reservation as plain values in order. */
 export type ReservationText = readonly [
   tokens: number,
   nanoUsd: number,
@@ -109,7 +114,7 @@ export type ReservationText = readonly [
   stop: Reservation["stop"] | null,
 ];
 
-/** Reserved tokens, then the state of the tightest limits of requests and of tokens; null for no limit. */
+/** The reserved tokens, then the state of the tightest limits of requests and of tokens; null for no limit. */
 export type GrantText = readonly [
   reservedTokens: number,
   ...requests: readonly [limit: number | null, remaining: number | null, resetMs: number | null],
@@ -180,7 +185,7 @@ function stateOf(limit: number | null, remaining: number | null, resetMs: number
 
 export type ChainText = KeyChain | null;
 
-/** An error in the form for another process. */
+/** An error in a form that another process can read. */
 export interface ErrorText extends Omit<GatewayErrorOptions, "cause"> {
   code: ErrorCode;
   message: string;
@@ -199,17 +204,17 @@ export function errorOf({ code, message, ...options }: ErrorText): GatewayError 
   return new GatewayError(code, message, options);
 }
 
-/** Plain data as text, including what JSON lacks, such as infinity and undefined. */
+/** Serializes plain data, including values that JSON lacks, such as infinity and undefined. */
 export function packed(value: unknown): string {
   return Buffer.from(serialize(value)).toString("base64");
 }
 
-/** The value of a text of `packed`. */
+/** Returns the value of a text of `packed`. */
 export function unpacked<Value>(text: string): Value {
   return deserialize(Buffer.from(text, "base64")) as Value;
 }
 
-/** JSON has no infinity. */
+/** Returns null for infinity, which JSON lacks. */
 export function finite(amount: number): number | null {
   return amount === Number.POSITIVE_INFINITY ? null : amount;
 }

@@ -27,13 +27,13 @@ import {
 export interface RpcServerOptions {
   limits: Pick<LimitStore, "admit" | "peek">;
   keys: Pick<KeyStore, "findChainByDigest" | "credentialRevision" | "touchKeys">;
-  /** Gets a key that was found by its digest under an older secret, with its digest under the current one. */
+  /** Called with a key that was found by its digest under an older secret, and its digest under the current one. */
   renewals: { keyFound(key: { id: string; digest: string }, digest: string): void };
-  /** Gets limits that are used for the first time. */
+  /** Called with limits that are used for the first time. */
   limitsSeen(limits: LimitSet): void;
-  /** Takes the place of one open request of their key, or throws the refusal. */
+  /** Takes an open-request slot of the limits' key, or throws the refusal. */
   enter(limits: LimitSet): { release(): void };
-  /** Gets what a request used of its limits, and from which RpcServer. */
+  /** Called with the usage that a request had of its limits, and the RpcServer that counted it. */
   used(rpcServer: RpcServer, request: SettledLease): void;
 }
 
@@ -41,11 +41,11 @@ export interface RpcServerOptions {
 export interface RpcAnswers {
   answer(question: number, value: unknown): void;
   refuse(question: number, error: unknown): void;
-  /** An admission without a quota that ends it. */
+  /** Grants an admission without a quota that can stop its answer. */
   grant(question: number, reservedTokens: number, status: LimitStatus): void;
 }
 
-/** What a request counted under these limits has used. */
+/** The usage of a request that was counted under these limits. */
 export interface SettledLease {
   readonly limits: LimitSet;
   readonly reservation: Pick<Reservation, "model" | "tags">;
@@ -53,7 +53,7 @@ export interface SettledLease {
   readonly nanoUsd: number;
 }
 
-/** A lease from its question, open once granted. */
+/** A lease by its question, open once granted. */
 class OpenLease {
   readonly limits: LimitSet;
   readonly reservation: Reservation;
@@ -70,7 +70,7 @@ class OpenLease {
 /** Leases of a dead worker, by request id. */
 export type OrphanedLeases = Map<string, OpenLease>;
 
-/** The messages that an RpcServer accepts. */
+/** The names of the messages that an RpcServer accepts. */
 export type RpcMessages = Pick<
   ToPrimary,
   "limits" | "forget" | "admit" | "peek" | "grow" | "chain" | "revision" | "touch" | "recovered"
@@ -88,7 +88,7 @@ export class RpcServer implements Handlers {
   readonly #orphans: OrphanedLeases;
   #isClosed = false;
 
-  /** `orphans` belong to the previous worker in this place. Its spool settles them. */
+  /** `orphans` belong to the previous worker with this number. The spool settles them. */
   constructor(options: RpcServerOptions, answers: RpcAnswers, orphans: OrphanedLeases) {
     this.#options = options;
     this.#answers = answers;
@@ -175,7 +175,9 @@ export class RpcServer implements Handlers {
     }
   }
 
-  /** The worker has reported everything: other leases of the previous worker never reached the ledger. */
+  /**
+   * Called when the worker has reported the whole spool: other leases of the previous worker never reached the ledger.
+   */
   recoveredAll(): void {
     for (const open of this.#orphans.values()) this.#settle(open, 0, 0);
     this.#orphans.clear();
@@ -201,7 +203,7 @@ export class RpcServer implements Handlers {
     this.#answerWith(question, this.#options.keys.touchKeys(new Map(uses)));
   }
 
-  /** The worker is gone. Returns what it had reserved, whose use is on its spool. */
+  /** Called when the worker is gone. Returns its reservations, whose usage is in its spool. */
   close(): OrphanedLeases {
     this.#isClosed = true;
     for (const open of this.#leases.values()) {
@@ -233,7 +235,7 @@ export class RpcServer implements Handlers {
       this.#answers.answer(question, { status, refusal: errorText(admission.refusal) } satisfies AdmissionText);
       return;
     }
-    // The worker ended while the limits were asked.
+    // The worker ended while the limits were evaluated.
     if (this.#isClosed) {
       asked.slot.release();
       admission.lease.settle(0, 0);

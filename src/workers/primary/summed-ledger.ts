@@ -1,5 +1,5 @@
-// An owner's total use over all processes of this server at one moment: the database, and what each process has settled
-// but not written.
+// An owner's total usage over all processes of this server at one moment: the database, and the settled usage of each
+// process that is not written yet.
 import { isCounted, isQuotaOf } from "../../domain/limits/quota-filter.ts";
 import type { Ledger, SpanTotals, TotalsOwner } from "../../domain/usage/usage.ts";
 import type { SettledLease } from "./rpc-server.ts";
@@ -16,10 +16,10 @@ export interface SummedLedgerOptions {
   hold(owner: TotalsOwner, report: (worker: object, waiting: SpanTotals) => void): Promise<() => void>;
 }
 
-/** An owner whose totals are being read. */
+/** A running read of an owner's totals. */
 interface Reading {
   readonly owner: TotalsOwner;
-  /** Workers that have answered, whose later settlements are reported one by one. */
+  /** The workers that have answered; their later settlements are reported one by one. */
   readonly reported: Set<object>;
   /** All settlements of workers that the database lacks. */
   readonly waiting: SpanTotals;
@@ -33,7 +33,7 @@ export class SummedLedger implements Pick<Ledger, "readTotals" | "flush"> {
     this.#options = options;
   }
 
-  /** Rejects if a process could not write all that it has settled. */
+  /** Writes all settled usage. Rejects if a process could not. */
   async flush(): Promise<void> {
     const [areWritten] = await Promise.all([this.#options.flush(), this.#options.ledger.flush()]);
     if (!areWritten) throw new Error("What a worker has settled is not in the database.");
@@ -59,7 +59,10 @@ export class SummedLedger implements Pick<Ledger, "readTotals" | "flush"> {
     }
   }
 
-  /** A worker's request was settled in the limits. If its owner is being read, the worker's answer lacks it. */
+  /**
+   * Called when a worker's request was settled in the limits. If its owner is being read, the worker's earlier answer
+   * lacks it.
+   */
   settled(worker: object, { limits, reservation, tokens, nanoUsd }: SettledLease): void {
     for (const { owner, reported, waiting } of this.#readings) {
       if (!reported.has(worker)) continue;

@@ -20,42 +20,44 @@ import {
 
 export interface WorkerProcessesOptions {
   count: number;
-  /** Starts a worker. The path of the socket and the worker's number are appended. */
+  /** The command that starts a worker. The path of the socket and the worker's number are appended. */
   command: readonly string[];
-  /** Contains the socket. Only this process may use it. */
+  /** The directory of the socket. Only this process may use it. */
   directory: string;
   rpcServer: RpcServerOptions;
-  /** Tiers of the database, as known: a worker that drops its own must not have to wait for it. */
+  /** Returns the cached tiers of the database: a worker that drops its own must not wait for the database. */
   tiers(): unknown;
   /** Records what a worker refused. */
   refused(request: ToPrimary["refused"][0]): void;
   refusal(counted: ToPrimary["refusal"][0]): void;
-  /** `took`: names of the upstreams that took a request. */
+  /** `took` names the upstreams that accepted a request. */
   outcomes(...counts: ToPrimary["outcomes"]): void;
-  /** Everything that a worker needs to serve, as plain data, like all later messages. */
+  /** Returns everything that a worker needs to serve, as plain data. */
   setup(number: number): unknown;
-  /** The models that workers currently serve by themselves. */
+  /** Returns the models that workers currently serve by themselves. */
   models(): unknown;
   log: Log;
-  /** Passes on complete lines of their logs. Does not use the bytes after it returns. */
+  /** Forwards complete lines of the workers' logs. Does not use the bytes after it returns. */
   passLines(lines: Uint8Array): void;
 }
 
 const firstRestartMs = 200;
 const maxRestartMs = 30_000;
-/** If a worker ran this long before it died, the back-off starts again. */
+/** The run time after which a worker's death starts the back-off anew. */
 const stableMs = 60_000;
-/** A longer start hangs. */
+/** The time limit of a start. */
 const startMs = 20_000;
-/** A worker that is silent this long hangs: the kernel still gives it connections, which nobody would answer. */
+/**
+ * The silence after which a worker counts as hanging: the kernel still gives it connections, which nobody would answer.
+ */
 const hangMs = 5_000;
 const pollEveryMs = 2_000;
 const figuresMs = 1_000;
 const flushMs = 5_000;
-/** A worker that answered writes again a little later than this even if it is not released. */
+/** The time after which a worker that answered a hold writes again even without a release. */
 const holdMs = 4_000;
 const lookAgainMs = 20;
-/** A stopping worker ends by itself. It is killed this long after its time. */
+/** The time after its deadline at which a stopping worker is killed; normally it ends by itself. */
 const graceMs = 6_000;
 
 type Socket = Bun.Socket<Connected | undefined>;
@@ -69,14 +71,14 @@ interface Connected {
 interface Worker {
   readonly number: number;
   process: Bun.Subprocess | undefined;
-  /** Resolves once its whole log was passed on. */
+  /** Resolves once the worker's whole log was forwarded. */
   output: Promise<void> | undefined;
   startedMs: number;
   deaths: number;
   restart: ReturnType<typeof setTimeout> | undefined;
   link: FrameLink | undefined;
   rpcServer: RpcServer | undefined;
-  /** The reservations of the previous process, until their use is known. */
+  /** The reservations of the previous process, until their usage is known. */
   orphans: OrphanedLeases;
   isListening: boolean;
   readonly questions: Map<number, (value: unknown) => void>;
@@ -108,7 +110,7 @@ export class WorkerProcesses {
     }));
   }
 
-  /** Resolves once all accept requests. Rejects with a StartError if one cannot. */
+  /** Starts the workers. Resolves once all accept requests. Rejects with a StartError if one cannot. */
   async start(): Promise<void> {
     this.#listener = Bun.listen<Connected | undefined>({
       unix: this.#socketPath,
@@ -132,18 +134,18 @@ export class WorkerProcesses {
     }
   }
 
-  /** Process ids of running workers, for tests that kill them. */
+  /** Returns the process ids of running workers, for tests that kill them. */
   get pids(): number[] {
     return this.#workers.flatMap(({ process }) => (process && process.exitCode === null ? [process.pid] : []));
   }
 
-  /** From now on no worker relies on what it knew of credentials and limits. */
+  /** Makes all workers drop their cached credentials and limits. */
   drop(): void {
     this.#changes.raise();
     for (const worker of this.#live()) this.#send(worker, "drop");
   }
 
-  /** Tells them which models they serve, if that has changed. */
+  /** Sends workers the models that they serve, if these have changed. */
   modelsChanged(): void {
     const text = packed(this.#options.models());
     if (text === this.#models) return;
@@ -151,24 +153,24 @@ export class WorkerProcesses {
     this.#change("models", text);
   }
 
-  /** What they know of keys stays valid, even while the database is unreachable. */
+  /** Sends a configuration. Cached keys stay valid, even while the database is unreachable. */
   configure(config: unknown): void {
     const text = packed(config);
     this.#configured = text;
     this.#change("configure", text);
   }
 
-  /** From now on no worker uses the earlier state. */
+  /** Sends a change; from now on no worker uses the earlier state. */
   #change(name: "models" | "configure", packedText: string): void {
     this.#changes.raise();
     for (const worker of this.#live()) {
       this.#send(worker, name, packedText);
-      // Links keep the order, so a worker that reads this has the other message.
+      // Links keep the order, so a worker that reads this message has read the other one.
       this.#send(worker, "changed");
     }
   }
 
-  /** The metrics of each running worker by process id. Undefined if it does not send them within a second. */
+  /** Returns the metrics of each running worker by process id; undefined if they do not arrive within a second. */
   async figures(): Promise<Map<number, string | undefined>> {
     const asked = this.#live().map(async (worker): Promise<[number, string | undefined]> => {
       const pid = worker.process?.pid ?? 0;
@@ -178,10 +180,10 @@ export class WorkerProcesses {
     return new Map(await Promise.all(asked));
   }
 
-  /** Writes everything that workers settled to the database. Resolves with whether that succeeded. */
+  /** Writes all settled usage of workers to the database. Resolves with whether that succeeded. */
   async flush(): Promise<boolean> {
     const asked = this.#workers.map(async (worker) => {
-      // The successor of a dead worker writes what that one left before it listens.
+      // The successor of a dead worker writes the usage that the dead one left before it listens.
       if (!worker.link || !worker.isListening) return false;
       return (await this.#ask(worker, "flush", { withinMs: flushMs })) === true;
     });
@@ -203,7 +205,7 @@ export class WorkerProcesses {
     }
   }
 
-  /** A dead worker has part of it on its spool, which its successor writes to the database before it listens. */
+  /** A dead worker has part of the usage in its spool, which its successor writes to the database before it listens. */
   async #holdOf(
     worker: Worker,
     owner: TotalsOwner,
@@ -237,7 +239,7 @@ export class WorkerProcesses {
     for (const worker of this.#live()) this.#send(worker, "turnAway");
   }
 
-  /** Resolves once all have ended. Only the first call counts. */
+  /** Stops all workers. Resolves once all have ended. Only the first call counts. */
   stop(drainMs: number): Promise<void> {
     this.#stopped ??= this.#stop(drainMs);
     return this.#stopped;
@@ -249,10 +251,10 @@ export class WorkerProcesses {
     for (const worker of this.#workers) {
       clearTimeout(worker.restart);
       if (worker.link) this.#send(worker, "stop", drainMs);
-      // Just started, so it serves nothing yet.
+      // A worker without a link has just started and serves nothing yet.
       else worker.process?.kill("SIGKILL");
     }
-    // Its last lines may arrive after its end.
+    // The last lines of a worker may arrive after its end.
     const ended = Promise.all(this.#workers.map(({ process, output }) => Promise.all([process?.exited, output])));
     await Promise.race([ended, Bun.sleep(drainMs + graceMs)]);
     for (const worker of this.#workers) worker.process?.kill("SIGKILL");
@@ -279,9 +281,9 @@ export class WorkerProcesses {
   #launch(worker: Worker): void {
     worker.startedMs = exactMs();
     worker.process = Bun.spawn([...this.#options.command, this.#socketPath, String(worker.number)], {
-      // Its end tells the worker that this process is gone.
+      // If this pipe closes, the worker knows that this process is gone.
       stdin: "pipe",
-      // Only one process writes the log, since the lines of several would be mixed.
+      // Only one process writes the log, because the lines of several would be mixed.
       stdout: "pipe",
       stderr: "inherit",
       onExit: (_process, code, signal) => this.#exited(worker, code, signal),
@@ -335,7 +337,7 @@ export class WorkerProcesses {
     else worker.rpcServer?.take(name as keyof RpcMessages, values);
   }
 
-  /** Messages that the RpcServer does not handle. */
+  /** Handlers of messages that the RpcServer does not handle. */
   readonly #handlers: Readonly<Partial<Record<keyof ToPrimary, (worker: Worker, values: readonly unknown[]) => void>>> =
     {
       listening: (worker) => this.#listens(worker),
@@ -386,8 +388,8 @@ export class WorkerProcesses {
   }
 
   /**
-   * The answer, which `heard` also gets immediately. Undefined if the worker went meanwhile, "silent" if no answer came
-   * in time.
+   * Resolves with the answer, which `heard` also gets immediately. Undefined if the worker ended meanwhile, "silent" if
+   * no answer came in time.
    */
   #ask<Name extends "confirm" | "figures" | "flush" | "hold">(
     worker: Worker,
@@ -413,7 +415,7 @@ export class WorkerProcesses {
 
 const lineFeed = 0x0a;
 
-/** Passes on complete lines. A last line without an end is passed on at the end. */
+/** Forwards complete lines. An unfinished last line is forwarded at the end. */
 async function passLines(output: ReadableStream<Uint8Array>, pass: (lines: Uint8Array) => void): Promise<void> {
   let rest: Uint8Array = new Uint8Array();
   for await (const bytes of output) {

@@ -1,5 +1,5 @@
-// Counts how requests end by account, and which upstreams accepted some, for the primary process, which watches for too
-// many failures.
+// Counts how requests end by account, and which upstreams accepted some, for the primary process, which reports high
+// failure rates.
 import type { Environment } from "../../domain/api-key.ts";
 import type { HttpEnd, InferenceCourse, Observer, RefusedInference } from "../../domain/usage/observer.ts";
 import type { UsageBegin, UsageEnd } from "../../domain/usage/usage.ts";
@@ -14,7 +14,7 @@ interface Count {
   failed: number;
 }
 
-/** Wraps another observer, which gets every event. */
+/** Wraps another observer, which receives every event. */
 export class OutcomeCounts implements Observer {
   readonly #next: Observer;
   readonly #link: PrimaryLink;
@@ -24,7 +24,7 @@ export class OutcomeCounts implements Observer {
   #took = new Set<string>();
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** `isFailure`: whether the request failed through no fault of its client. */
+  /** `isFailure` tells whether the request failed through no fault of its client. */
   constructor(next: Observer, link: PrimaryLink, isFailure: (end: UsageEnd) => boolean) {
     this.#next = next;
     this.#link = link;

@@ -5,7 +5,7 @@ import { type Figures, grantAt, grantKind, putAdmit, putUse } from "../link/figu
 import type { FrameLink, Words } from "../link/frame-link.ts";
 import { type AdmissionText, type ErrorText, errorOf, type ToPrimary } from "../link/messages.ts";
 
-/** Messages with an answer. They begin with the number of the question. */
+/** The messages with an answer. They begin with the number of the question. */
 type Question = "admit" | "peek" | "grow" | "chain" | "revision" | "tiers" | "touch";
 
 type Asked<Name extends Question> = ToPrimary[Name] extends [question: number, ...infer Values] ? Values : never;
@@ -23,12 +23,15 @@ export class PrimaryLink {
     this.#link.send(name, ...values);
   }
 
-  /** The number of the next question in `ask`. */
+  /** Returns the number of the next question in `ask`. */
   get next(): number {
     return this.#last + 1;
   }
 
-  /** Rejects with the primary process's refusal. Nothing settles once the primary is gone: the worker then ends. */
+  /**
+   * Asks a question. Rejects with the primary process's refusal. If the primary process is gone, it never settles: the
+   * worker then ends.
+   */
   ask<Answer, Name extends Question = Question>(name: Name, ...values: Asked<Name>): Deferred<Answer> {
     const number = ++this.#last;
     const answer = new Deferred<Answer>();
@@ -37,7 +40,7 @@ export class PrimaryLink {
     return answer;
   }
 
-  /** Asks for an admission in numbers, if `isPlain` allows. */
+  /** Requests an admission in numbers, if `isPlain` allows. */
   admit(set: number, reservation: Reservation): Deferred<AdmissionText> {
     const number = ++this.#last;
     const answer = new Deferred<AdmissionText>();
@@ -46,7 +49,7 @@ export class PrimaryLink {
     return answer;
   }
 
-  /** `kind` is one of those about a lease. */
+  /** Sends a message about a lease; `kind` is one of these. */
   use(kind: number, lease: number, tokens: number, nanoUsd: number): void {
     putUse(this.#link, kind, lease, tokens, nanoUsd);
   }

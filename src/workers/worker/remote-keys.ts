@@ -1,4 +1,4 @@
-// The primary process's key store, as a worker's cache of credentials uses it.
+// The primary process's key store, as a worker's credential cache uses it.
 import type { KeyChain, KeyStore } from "../../domain/principal.ts";
 import type { PrimaryLink } from "./primary-link.ts";
 
@@ -15,7 +15,7 @@ export class RemoteKeys implements Pick<KeyStore, Asked> {
     return (await this.#link.ask<KeyChain | null>("chain", [digest, ...older])) ?? undefined;
   }
 
-  /** Requests with a token or a session are handed over to the primary process. */
+  /** Never called: requests with a token or a session are handed over to the primary process. */
   findChainById(): Promise<KeyChain | undefined> {
     return Promise.resolve(undefined);
   }
@@ -24,7 +24,7 @@ export class RemoteKeys implements Pick<KeyStore, Asked> {
     return Promise.resolve(this.#link.ask<number>("revision"));
   }
 
-  /** Expired credentials are handed over, and ended there. */
+  /** Expired credentials are handed over, and ended by the primary process. */
   endDue(): Promise<void> {
     return Promise.resolve();
   }

@@ -1,4 +1,4 @@
-// Limits that the primary process decides: one decision there for all workers.
+// Limits that the primary process decides, with one decision for all workers.
 import type {
   Admission,
   CounterLocation,
@@ -24,7 +24,7 @@ import {
 import type { PrimaryLink } from "./primary-link.ts";
 
 /**
- * A set of limits that the primary process knows by number. The number is stored in the set, and in other sets made of
+ * A set of limits that the primary process knows by number. The number is stored in this set, and in other sets made of
  * the same limits.
  */
 class NamedSet implements CounterLocation {
@@ -41,7 +41,7 @@ class NamedSet implements CounterLocation {
 export class RemoteLimits implements Pick<LimitStore, "admit" | "peek"> {
   readonly #link: PrimaryLink;
   #named = 0;
-  /** Numbers of sets that are no longer in use. */
+  /** The numbers of sets that are no longer in use. */
   #gone: number[] = [];
   readonly #sets = new FinalizationRegistry<number>((number) => this.#forget(number));
 
@@ -55,7 +55,7 @@ export class RemoteLimits implements Pick<LimitStore, "admit" | "peek"> {
     const asked = isPlain(limits, reservation)
       ? this.#link.admit(set, reservation)
       : this.#link.ask<AdmissionText>("admit", set, ...reservationText(reservation));
-    // One promise per request, where an async function that awaits a Deferred has four.
+    // This creates one promise per request; an async function that awaits a Deferred has four.
     return new Promise((resolve, reject) =>
       asked.whenSettled((text) => resolve(this.#admissionOf(text, lease, limits)), reject),
     );
@@ -95,7 +95,7 @@ export class RemoteLimits implements Pick<LimitStore, "admit" | "peek"> {
   }
 }
 
-/** The admission and its lease are one object, since every request has one. */
+/** The admission and its lease in one object, because every request has both. */
 class RemoteLease implements Lease, Granted {
   readonly reservedTokens: number;
   readonly status: LimitStatus;
