@@ -132,7 +132,7 @@ test("applies an account's own limits over its tier's, and refuses a suspended o
   expect(visitor.trouble).toEqual([]);
 });
 
-test("reports an unknown account, and offers nobody to suspend the own account", async () => {
+test("reports an unknown account, and does not let operators suspend their own", async () => {
   await using visitor = await arrive("/admin/accounts/acct_none");
   const { page } = visitor;
   await told(page, "There is no account acct_none");

@@ -134,7 +134,7 @@ test.each([
   expect(await written.inputValue()).toBe("precious");
 });
 
-test("shows another person who signs in a fresh page without the earlier input", async () => {
+test("shows a fresh page without the earlier input to another person who signs in", async () => {
   await using visitor = await writing();
   const { page } = visitor;
   await page.getByRole("button", { name: "Add server", exact: true }).click();

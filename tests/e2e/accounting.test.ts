@@ -130,7 +130,7 @@ const large = {
   },
 };
 
-describe.each(Object.entries(large))("a prompt of 200 KB in its %s", (_name, body) => {
+describe.each(Object.entries(large))("reservation of a prompt of 200 KB in its %s", (_name, body) => {
   test.each([
     ["monthly_tokens", 403],
     ["tokens_per_minute", 429],

@@ -205,7 +205,7 @@ describe("the AI SDK raises an APICallError with status, message and retryabilit
     return ((await response.json()) as { key: string }).key;
   }
 
-  test("400", async () => {
+  test("raises an APICallError for status 400", async () => {
     const expected = { statusCode: 400, isRetryable: false, message: /temperature: must be a number from 0 to 2/ };
     const error = await expectError(() => ask({ temperature: 9 }), expected);
     expect(error.responseHeaders?.["x-request-id"]).toMatch(/^req_/);
@@ -214,7 +214,7 @@ describe("the AI SDK raises an APICallError with status, message and retryabilit
     });
   });
 
-  test("401", async () => {
+  test("raises an APICallError for status 401", async () => {
     const expected = {
       statusCode: 401,
       isRetryable: false,
@@ -223,13 +223,13 @@ describe("the AI SDK raises an APICallError with status, message and retryabilit
     await expectError(() => ask({ key: "sk_dev_hr_nonsense" }), expected);
   });
 
-  test("403", async () => {
+  test("raises an APICallError for status 403", async () => {
     const key = await mintKey(server.dataDir, { scopes: ["models:read"] });
     const expected = { statusCode: 403, isRetryable: false, message: /lacks required scope: chat:write/ };
     await expectError(() => ask({ key }), expected);
   });
 
-  test("403 for an exhausted quota, without a retry", async () => {
+  test("raises an APICallError for an exhausted quota without a retry", async () => {
     const key = await keyWith({ monthly_tokens: 10 });
     await ask({ key });
     const before = upstream.requests.length;
@@ -240,7 +240,7 @@ describe("the AI SDK raises an APICallError with status, message and retryabilit
     expect(upstream.requests.length).toBe(before);
   });
 
-  test("429 with the wait time, for a stream too", async () => {
+  test("raises an APICallError for status 429 with the wait time, for a stream too", async () => {
     const key = await keyWith({ rate_limit: 1, rate_limit_window: 60 });
     await ask({ key });
     const expected = { statusCode: 429, isRetryable: true, message: /1 request per minute\. Retry in \d+ seconds/ };
@@ -252,17 +252,17 @@ describe("the AI SDK raises an APICallError with status, message and retryabilit
     await expectError(() => Promise.reject(failure?.error), expected);
   });
 
-  test("404", async () => {
+  test("raises an APICallError for status 404", async () => {
     const expected = { statusCode: 404, isRetryable: false, message: /`no-such-model` does not exist/ };
     await expectError(() => ask({ model: "no-such-model" }), expected);
   });
 
-  test("413", async () => {
+  test("raises an APICallError for status 413", async () => {
     const expected = { statusCode: 413, isRetryable: false, message: /4096 bytes/ };
     await expectError(() => ask({ prompt: "x".repeat(8192) }), expected);
   });
 
-  test("502, 503 and 504", async () => {
+  test("raises a retryable APICallError for status 502, 503 and 504", async () => {
     upstream.script((_request, res) => json(res, 500, {}));
     await expectError(() => ask(), { statusCode: 502, isRetryable: true, message: /model server failed/ });
     upstream.script((_request, res) => json(res, 503, {}, { "retry-after": "3" }));
@@ -271,7 +271,7 @@ describe("the AI SDK raises an APICallError with status, message and retryabilit
     await expectError(() => ask(), { statusCode: 504, isRetryable: true, message: /did not answer within 1 s/ });
   });
 
-  test("a server that refuses connections", async () => {
+  test("raises an APICallError for a server that refuses connections", async () => {
     const gone = await startHeadrace();
     await gone[Symbol.asyncDispose]();
     const call = () => generateText({ model: aiProvider(gone)("m"), prompt: "Hi", maxRetries: 0 });

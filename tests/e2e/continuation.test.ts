@@ -192,7 +192,7 @@ describe("SDKs read a continued answer like any other", () => {
 
   const whole = words.join("");
 
-  test("openai: chat completions", async () => {
+  test("lets the openai SDK read a continued chat completion", async () => {
     const stream = openaiClient(server).chat.completions.stream({
       model: "m",
       messages,
@@ -203,19 +203,19 @@ describe("SDKs read a continued answer like any other", () => {
     expect(completion.usage).toMatchObject({ prompt_tokens: 10 + 12, completion_tokens: 6 });
   });
 
-  test("openai: Responses", async () => {
+  test("lets the openai SDK read a continued response", async () => {
     const response = await openaiClient(server).responses.stream({ model: "m", input: question }).finalResponse();
     expect([response.output_text, response.usage?.input_tokens, response.usage?.output_tokens]).toEqual([whole, 22, 6]);
   });
 
-  test("@anthropic-ai/sdk", async () => {
+  test("lets Anthropic's SDK read a continued message", async () => {
     const client = new Anthropic({ baseURL: server.url, apiKey: server.key, maxRetries: 0 });
     const message = await client.messages.stream({ model: "m", max_tokens: 50, messages }).finalMessage();
     expect(message.content).toEqual([expect.objectContaining({ type: "text", text: whole })]);
     expect([message.stop_reason, message.usage.output_tokens]).toEqual(["end_turn", 6]);
   });
 
-  test("ai", async () => {
+  test("lets the AI SDK read a continued answer", async () => {
     const result = streamText({ model: aiProvider(server)("m"), prompt: question, maxRetries: 0 });
     expect([await result.text, (await result.usage).outputTokens]).toEqual([whole, 6]);
   });

@@ -19,7 +19,7 @@ test.each([
   ["America/New_York", "2026-11-01T05:30:00Z", "2026-11-01T01:30"],
   ["America/New_York", "2026-11-01T06:30:00Z", "2026-11-01T01:30"],
   ["Asia/Kathmandu", "2026-11-29T12:00:00Z", "2026-11-29T17:45"],
-])("a date field in %s shows %s as %s, also around a change of the clocks", (zone, moment, shown) => {
+])("shows a date field in %s for the moment %s as %s, also around a clock change", (zone, moment, shown) => {
   process.env["TZ"] = zone;
   expect(localText(Date.parse(moment) / 1000)).toBe(shown);
 });

@@ -176,7 +176,7 @@ describe("LangChain raises the openai package's error for", () => {
   const invoke = (fields: Parameters<typeof langchainChat>[1] = {}) =>
     langchainChat(server, { model: "upstream-model", ...fields }).invoke("Hi");
 
-  test("400, 401, 403, 404", async () => {
+  test("raises the openai package's error in LangChain for 400, 401, 403 and 404", async () => {
     const bad = await thrownBy(() => invoke({ temperature: 9 }));
     expect(bad).toBeInstanceOf(BadRequestError);
     expect(bad).toMatchObject({ status: 400, code: "invalid_request" });
@@ -220,7 +220,7 @@ describe("LangChain raises the openai package's error for", () => {
     expect(refused() - before).toBe(1);
   });
 
-  test("502, 503 and 504", async () => {
+  test("raises the openai package's error in LangChain for 502, 503 and 504", async () => {
     upstream.script((_request, res) => json(res, 500, {}));
     const failed = await thrownBy(() => invoke());
     expect(failed).toBeInstanceOf(InternalServerError);
@@ -231,7 +231,7 @@ describe("LangChain raises the openai package's error for", () => {
     expect(await thrownBy(() => invoke())).toMatchObject({ status: 504, code: "upstream_timeout" });
   });
 
-  test("a server that refuses connections", async () => {
+  test("raises the openai package's error in LangChain for a server that refuses connections", async () => {
     const gone = await startHeadrace();
     await gone[Symbol.asyncDispose]();
     const error = await thrownBy(() => langchainChat(gone, { model: "m" }).invoke("Hi"));

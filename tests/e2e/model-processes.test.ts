@@ -57,7 +57,7 @@ models:
     expect((await ask(server, "either")).status).toBe(200);
   });
 
-  test("that was just killed is started anew for the next requests, which wait for that", async () => {
+  test("restarts a killed model command for the next requests, which wait for the restart", async () => {
     await using server = await startHeadrace({ yaml: `engine:\n  commands:${command("one")}` });
     const first = JSON.parse((await ask(server, "one")).text) as { choices: { message: { content: string } }[] };
     const [, pid] = first.choices[0]?.message.content.split(" ") ?? [];
@@ -67,7 +67,7 @@ models:
     expect(server.commands.find("one")?.figures()).toMatchObject({ starts: 2, failures: 1 });
   });
 
-  test("that hangs is ended after a request timed out, and started anew for the next; one that is slow stays", async () => {
+  test("restarts a hanging model command after a timed-out request, and keeps a slow one", async () => {
     const keys = "timeout_seconds: 1";
     const slow = command("slow", { args: "--answer-ms 3000", keys });
     const yaml = `engine:\n  commands:${command("one", { keys })}${slow}`;

@@ -11,7 +11,7 @@ const asks =
     subject.authorize(authorizeQuery(subject.clients[client], changes) + more);
 
 // hardening: A2
-describe("authorize", () => {
+describe("verdicts of /oauth/authorize", () => {
   compare(
     [
       ["a good request of an app with a secret", asks(), "redirect code"],

@@ -12,7 +12,7 @@ const expired =
   "RFC 8628, 3.5: expired_token. Theirs is as well, where the store still knows the code; the one they bring forgets it on time.";
 
 // hardening: A11
-describe("revoke", () => {
+describe("verdicts of /oauth/revoke", () => {
   const revokes =
     (kind: "access" | "refresh", then: "access" | "refresh", client: ClientName = "web", by = client) =>
     async (s: Subject) => {
@@ -79,7 +79,7 @@ describe("revoke", () => {
 });
 
 // hardening: A11
-describe("introspect", () => {
+describe("verdicts of /oauth/introspect", () => {
   const asksAbout =
     (kind: "access" | "refresh", by: ClientName = "web", more: Fields = {}) =>
     async (s: Subject) =>
@@ -146,7 +146,7 @@ describe("introspect", () => {
   );
 });
 
-describe("device", () => {
+describe("verdicts of the device endpoints", () => {
   const deviceGrantType = "urn:ietf:params:oauth:grant-type:device_code";
   const begun = async (s: Subject) => {
     const body = await s.get("device", "spa", { scope: "chat:write" });

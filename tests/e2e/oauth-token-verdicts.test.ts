@@ -44,7 +44,7 @@ const refreshes =
     return as(s, by, "token", refreshing(refresh, changes));
   };
 
-describe("token, by a code", () => {
+describe("verdicts of /oauth/token for a code", () => {
   compare(
     [
       ["a good one", redeems(), "200"],
@@ -118,7 +118,7 @@ describe("token, by a code", () => {
   );
 });
 
-describe("token, by any grant type", () => {
+describe("verdicts of /oauth/token for any grant type", () => {
   compare(
     [
       ["grant_type left out", redeems({ grant_type: undefined }), "400 invalid_request"],
@@ -157,7 +157,7 @@ describe("token, by any grant type", () => {
   );
 });
 
-describe("the client", () => {
+describe("verdicts of /oauth/token for client authentication", () => {
   const id = (s: Subject) => s.clients.web.id;
   const secret = (s: Subject) => s.clients.web.secret ?? "";
   const raw = (text: string) => ({ authorization: `Basic ${Buffer.from(text).toString("base64")}` });
@@ -242,7 +242,7 @@ describe("the client", () => {
   );
 });
 
-describe("token, by a refresh token", () => {
+describe("verdicts of /oauth/token for a refresh token", () => {
   const usedBefore = (after: number) => async (s: Subject) => {
     const { refresh } = await tokensOf(s);
     await as(s, "web", "token", refreshing(refresh));

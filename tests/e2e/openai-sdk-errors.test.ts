@@ -67,7 +67,7 @@ describe("raises a BadRequestError for 400 with the field and allowed values", (
     });
   }
 
-  test("JSON that is broken, too deep, or no object", async () => {
+  test("raises a BadRequestError for JSON that is broken, too deep, or not an object", async () => {
     const headers = { "content-type": "application/json" };
     const deep = `{"model":"m","messages":${"[".repeat(40)}${"]".repeat(40)}}`;
     for (const body of ['{"model": "m",', "[]", '"text"', "", deep]) {

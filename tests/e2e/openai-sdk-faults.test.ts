@@ -85,21 +85,21 @@ describe("failures of model servers are InternalServerErrors", () => {
     });
   }
 
-  test("502 for an answer that is not JSON", async () => {
+  test("raises an InternalServerError with 502 for an answer that is not JSON", async () => {
     upstream.script((_request, res) => void res.end("<html>Welcome</html>"));
     const error = await raised(() => client.chat.completions.create(request), InternalServerError);
     await expectBody(server, error, 502, "upstream_error", "api_error");
     expect(error.message).not.toContain("Welcome");
   });
 
-  test("504 for a model server that never answers", async () => {
+  test("raises an InternalServerError with 504 for a model server that never answers", async () => {
     upstream.script(() => {});
     const error = await raised(() => client.chat.completions.create(request), InternalServerError);
     await expectBody(server, error, 504, "upstream_timeout", "api_error");
     await until(() => upstream.requests.at(-1)?.abandoned, "the gateway hangs up on it");
   });
 
-  test("502 for a model server that refuses connections", async () => {
+  test("raises an InternalServerError with 502 for a model server that refuses connections", async () => {
     const gone = await startUpstream();
     await using lone = await startHeadrace({ yaml: `upstreams: [{ name: up, url: "${gone.url}" }]\n` });
     await gone[Symbol.asyncDispose]();

@@ -187,7 +187,7 @@ describe("the trail of a request", () => {
     expect(trail).toMatchObject([{ result: "queue_full", server: null, upstream: null, model: "upstream-model" }]);
   });
 
-  test("derives the trail of a single server's answer without storing it", async () => {
+  test("derives the trail of a request that one server answered without storing the trail", async () => {
     const server = await start([chatScript()]);
     const answer = await ask(server);
     expect((await lookUp(server, answer.id)).trail).toMatchObject([{ server: 1, result: "answered", upstream: "up0" }]);

@@ -353,7 +353,7 @@ describe("visibility of usage and requests", () => {
     for (const mark of marks.filter((one) => one !== "m-ada")) expect(text).not.toContain(mark);
   });
 
-  test("shows an app its own use by the person who allowed it", async () => {
+  test("shows an app only its own usage for the person who allowed it", async () => {
     for (const [mark, headers] of Object.entries(appTokens)) {
       for (const path of [
         "/v1/usage?group_by=model",

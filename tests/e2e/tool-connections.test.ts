@@ -141,7 +141,7 @@ test("refuses to connect a server that gives false metadata or leads into the in
   }
 });
 
-test("tells a person who declines so, and refuses servers without personal connections", async () => {
+test("reports a declined connection to the person, and refuses servers without personal connections", async () => {
   const asked = new URL(await urlOf(await begin(anna))).searchParams;
   const iss = encodeURIComponent(upstream.origin);
   const declined = `${asked.get("redirect_uri")}?error=access_denied&state=${asked.get("state")}&iss=${iss}`;

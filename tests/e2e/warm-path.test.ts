@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { startHeadrace, until } from "../support/headrace.ts";
 import { chatScript, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 
-test("uses the database for 200 warm chats, by key or token, streamed or not, no more than when idle", async () => {
+test("uses the database no more during 200 warm chats than when idle, apart from the ledger", async () => {
   await using upstream = await startUpstream(chatScript());
   let uses = 0;
   await using server = await startHeadrace({

@@ -196,7 +196,7 @@ describe.each(endpoints)("$what", (endpoint) => {
   const { good, fields } = endpoint;
 
   test.each(Object.keys(fields))(
-    "%s: what is no value of it is refused by its name, and changes nothing",
+    "refuses an invalid value by the field's name, and changes nothing: %s",
     async (field) => {
       const before = stateOf(server);
       for (const value of fields[field] ?? []) {
@@ -213,7 +213,7 @@ describe.each(endpoints)("$what", (endpoint) => {
     },
   );
 
-  test("members that it does not know, or knows twice, are refused by their names", async () => {
+  test("refuses unknown and duplicate fields by name", async () => {
     const before = stateOf(server);
     const [known = ""] = Object.keys(fields);
     const strangers = [
@@ -271,7 +271,7 @@ describe.each(endpoints)("$what", (endpoint) => {
     ],
     ["4 million items", () => `{"scopes":[${Array(4_000_000).fill(1).join(",")}]}`, [400, 413]],
   ];
-  test("bodies that are no request are refused, soon, and change nothing", async () => {
+  test("refuses malformed bodies quickly without changes", async () => {
     const before = stateOf(server);
     for (const [name, body, statuses] of bodies) {
       const bytes = body();

@@ -236,7 +236,7 @@ describe("the account and environment of a session", () => {
     }
   });
 
-  test("tells members of a suspended account so, who may use another, and tells its keys nothing", async () => {
+  test("reports a suspended account to its members, who may use another, and not to its keys", async () => {
     const closed = await people.addAccount("suspended");
     const member = await people.addMember("owner", { account: closed });
     const { status, body } = await send("/v1/keys", member.reading);
@@ -248,7 +248,7 @@ describe("the account and environment of a session", () => {
     expect((await send("/v1/keys", login.headers)).status).toBe(401);
   });
 
-  test("tells a person without a membership so", async () => {
+  test("says so to a signed-in person without a membership", async () => {
     const person = await people.addPerson("nobody", true);
     const { reading } = await people.startSession(person, null);
     for (const path of ["/v1/keys", "/v1/admin/accounts"]) {

@@ -22,7 +22,7 @@ afterEach(async () => {
 });
 
 // hardening: F11
-test(`keeps a stream alive through ${Math.round(inStreamMs / 1_000)} s of silence, in it, before its first byte, and before a whole answer`, async () => {
+test(`keeps requests alive through ${Math.round(inStreamMs / 1_000)} s of silence within a stream, before its first byte, and before a whole answer`, async () => {
   const upstream = await startRawUpstream(async (socket, { body }) => {
     if (!body.includes('"stream":true')) {
       await Bun.sleep(beforeFirstByteMs);

@@ -22,7 +22,7 @@ describe.each([
   ["@ai-sdk/openai", false],
   ["@ai-sdk/openai", true],
   ["@ai-sdk/anthropic", false],
-] as const)("%s, store: %p", (name, store) => {
+] as const)("the AI SDK with %s, store: %p", (name, store) => {
   const modelOf = providers[name];
   describeAgent({
     task: fileTask,

@@ -126,7 +126,7 @@ test.each<Suite>([
     ],
   },
 ])(
-  "$suite of $revision passes",
+  "passes the MCP conformance suite $suite of $revision",
   async ({ revision, suite, passes, but = [] }) => {
     const { text, exitCode } = await drive(["--suite", suite, "--spec-version", revision]);
     const of = (sign: string) => [...text.matchAll(new RegExp(`^${sign} (\\S+):`, "gm"))].map(([, name]) => name);
