@@ -34,7 +34,7 @@ const guide = read("docs/observability.md");
 /** Rows of the guide's list: a metric, and its labels. */
 const listed = new Map(
   [
-    ...(guide.split("### The list")[1]?.split("For who comes")[0] ?? "").matchAll(
+    ...(guide.split("### The list")[1]?.split("| Here ")[0] ?? "").matchAll(
       /^\| `((?:headrace|process)_\w+)` +\| ([^|]*)\|.*\|$/gm,
     ),
   ].map(([, name = "", labels = ""]) => [name, [...labels.matchAll(/`(\w+)`/g)].map(([, label]) => label as string)]),
