@@ -88,7 +88,7 @@ describe("a Responses request, which servers store by default", () => {
     ["that it is", ',"store":true'],
     ["null", ',"store":null'],
     ["that it is not", ',"store":false'],
-  ])("sends `store: false` when the client's request says %s", (_, more) => {
+  ])("sends `store: false` whatever the client says of storage: %s", (_, more) => {
     for (const model of ["m", "other"]) {
       for (const recording of [true, false]) {
         const [scanned, parsed] = [written(more, model, true, recording), written(more, model, false, recording)];

@@ -59,7 +59,7 @@ test("runs tasks periodically, one round at a time, and waits for a running roun
   expect([most, ended, running]).toEqual([1, 1, 0]);
 });
 
-test("deletes nothing because of a clock that jumps ahead by a year", async () => {
+test("runs tasks with the trusted time when the clock jumps ahead by a year", async () => {
   const { lines, log } = recordingLog();
   const clock = manualClock(nowSeconds);
   let seen: SeenTimes | undefined;
