@@ -116,8 +116,18 @@ export interface PostgresOptions {
   settings?: string;
 }
 
-/** A server of a test's own, such as one that it stops. */
+/** A server of a test's own, such as one that it stops. Another process may take the free port first: then it tries again. */
 export async function startPostgres(options: PostgresOptions = {}): Promise<PostgresServer> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await startOnFreePort(options);
+    } catch (error) {
+      if (attempt === 3 || !String(error).includes("could not create any TCP/IP sockets")) throw error;
+    }
+  }
+}
+
+async function startOnFreePort(options: PostgresOptions): Promise<PostgresServer> {
   const password = crypto.randomUUID();
   const directory = mkdtempSync(join(tmpdir(), "headrace-postgres-"));
   writeFileSync(join(directory, "settings"), settings + (options.settings ?? ""));
