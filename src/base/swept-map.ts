@@ -2,7 +2,10 @@
 
 /** A smaller map is not swept. */
 const smallSize = 1_024;
-/** Number of entries above which every removable entry is removed. It is at most twice the planned number of entries in use. */
+/**
+ * Number of entries above which every removable entry is removed: twice the maximum number of entries that are planned
+ * to be in use.
+ */
 const crowdedSize = 250_000;
 const usesPerSweep = 64;
 /**
@@ -10,7 +13,7 @@ const usesPerSweep = 64;
  * than they are added.
  */
 const visitsPerSweep = 512;
-/** Milliseconds in which all entries are visited, unless the map is crowded. */
+/** Minimum milliseconds between the starts of two rounds over all entries, unless the map is crowded. */
 const roundMs = 60_000;
 
 /** Decides when to visit entries, for any structure with many of them. */

@@ -94,7 +94,7 @@ export class OpenRequest<Result>
   readonly recorder: AnswerRecorder | undefined;
   /** Set if the answer may come from the response cache or be stored there. */
   readonly cached: CachedRequest | undefined;
-  /** Number of engines that were asked: a request that was never sent costs nothing. */
+  /** Number of times that an engine was asked: a request that was never sent costs nothing. */
   attempts = 0;
   understated = false;
   setIndex = noIndex;
@@ -489,7 +489,7 @@ export class OpenRequest<Result>
     return next;
   }
 
-  /** Called when another deployment is asked after one that gave no answer. */
+  /** Called when another deployment has responded after one that gave no answer. */
   moved(dispatched: Dispatched): void {
     this.#dispatched = dispatched;
     if (this.cancellation.cancelled) this.cameLate(dispatched);
@@ -509,7 +509,7 @@ export class OpenRequest<Result>
   }
 
   wentOn(dispatched: Dispatched): void {
-    // The price is that at the start of the request, even if the model was changed since.
+    // The price is that at the start of the answer, even if the model was changed since.
     const { price } = (this.#dispatched ?? dispatched).model;
     this.#dispatched = dispatched;
     this.meter.servedBy(price, this.#boundsNow(dispatched.model));

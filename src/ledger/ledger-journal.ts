@@ -45,7 +45,7 @@ const maxEndBytes =
   (',""'.length + maxNameLength) +
   (6 + 3) * `,${Number.MAX_SAFE_INTEGER}`.length +
   2 * ",null".length;
-/** The bytes reserved for a trail, and for details of usage. On a full disk, longer ones are shortened. */
+/** The bytes reserved for a trail, and for details. On a full disk, longer details are omitted, trails shortened. */
 const keptTextBytes = 128;
 /** The approximate bytes of a request that begins and ends. */
 const defaultBytes = 1_024;
@@ -67,7 +67,7 @@ export class LedgerJournal {
   /** The disk space reserved for the last lines of all open requests, so that they can settle on a full disk. */
   #aheadBytes = 0;
   #failing = false;
-  /** Whether the last check found space for the reserved lines. */
+  /** Whether the last `#reserve` found space in addition to the reserved last lines. */
   #hasRoom = true;
   #failures = 0;
 
@@ -75,12 +75,12 @@ export class LedgerJournal {
     this.#options = options;
   }
 
-  /** Number of failed writes. */
+  /** The number of failed writes and failed reservations of space. */
   get failures(): number {
     return this.#failures;
   }
 
-  /** True if the last write failed. */
+  /** Whether a write or a reservation of space has failed, with no recovery since. */
   get failing(): boolean {
     return this.#failing;
   }
@@ -110,7 +110,8 @@ export class LedgerJournal {
   }
 
   /**
-   * Records a request that ended in another process. Begin and end are one frame, so a crash in between leaves neither.
+   * Records a request that has already ended elsewhere, such as one of a batch. Begin and end are one frame, so a crash
+   * in between leaves neither.
    * Resolves as `settle` does; rejects if it cannot be written.
    */
   async record(begin: UsageBegin, end: UsageEnd): Promise<void> {
@@ -126,8 +127,8 @@ export class LedgerJournal {
     const elapsedMs = this.#options.clock.monotonicMs() - entry.startedMs;
     const parts = usage.parts && withShortDetails(usage.parts);
     entry.lastProgress = cleanProgress({ ...usage, parts, requestId: entry.begin.requestId, nanoUsd, elapsedMs });
-    // The remaining space of a full disk is reserved for last lines. This entry needs no more than its first line
-    // repeated.
+    // The remaining space of a full disk is reserved for last lines. A checkpoint is no longer than a last line, even
+    // if the first line is repeated with it.
     if (this.#reserve(entry.lastLineBytes)) return;
     const turn = this.#gather();
     if (turn.segment === entry.segment) this.#lines.progress(entry.lastProgress);
@@ -161,8 +162,8 @@ export class LedgerJournal {
   #write(turn: Tick): void {
     this.#turn = undefined;
     let failure: { cause: unknown } | undefined;
-    // A frame that only carries over does not renew itself: otherwise a silent request would move from segment to
-    // segment.
+    // A frame that only carries over contains nothing new, so all of it counts as carried: otherwise a silent request
+    // would move from segment to segment.
     const onlyCarried = turn.carriedBytes === this.#lines.length;
     const bytesBefore = turn.segment.bytes;
     try {
@@ -281,7 +282,10 @@ export class LedgerJournal {
     this.#aheadBytes -= entry.lastLineBytes;
   }
 
-  /** Settles with a trail longer than its reservation, shortened to the available space. */
+  /**
+   * Settles with a trail or details. If they exceed the reservation and there is no other space, omits the details and
+   * shortens the trail to fit the reservation.
+   */
   #settleWithTexts(row: number, trail: Trail | undefined, lastLineBytes: number): void {
     const before = this.#lines.length;
     this.#lines.settle(this.#usage, row);
@@ -297,7 +301,7 @@ export class LedgerJournal {
     this.#lines.settle(this.#usage, row);
   }
 
-  /** Reports whether there is space for more than the last lines of open requests. */
+  /** Reports whether there is space for the gathered lines in addition to the last lines of open requests. */
   #isRoomForLines(): boolean {
     try {
       this.#options.spool.reserve(frameHeaderLength + this.#lines.length + this.#aheadBytes);
@@ -342,7 +346,8 @@ export class LedgerJournal {
   #append(frame: Uint8Array): void {
     try {
       this.#options.spool.append(frame);
-      // The recovery is logged only if the reserved space is available: last lines can succeed without it.
+      // A successful write is a recovery only if there is also unreserved space: last lines succeed without it, in the
+      // space reserved for them.
       if (this.#failing && this.#hasRoom) this.#recovered();
     } catch (error) {
       this.#failed(error);

@@ -38,7 +38,7 @@ export interface RequestSize {
   tags?: readonly string[] | undefined;
   /** Id of the request in the ledger. */
   requestId?: string;
-  /** True if the answer is streamed, so that a quota can end it midway. The tokens of other answers are reserved as a whole. */
+  /** True if the answer is streamed, so that a quota can end it midway. Other answers are reserved as a whole. */
   stream?: boolean;
   /** Other facts that the cost depends on; undefined if there are none. */
   asked?: AskedOf | undefined;
@@ -116,8 +116,8 @@ export class Admitter {
   }
 
   /**
-   * Throws the refusal, or rejects with it, if the limits of `principal` admit no further request, whatever its size.
-   * Counts nothing. Returns a promise only if another process must be asked.
+   * Throws the refusal, or rejects with it, if the request limits of `principal` are used up, whatever the next
+   * request asks for. Counts nothing. Returns a promise only if another process must be asked.
    */
   refuseSpent({ limits }: Pick<Principal, "limits">, listener: LimitListener): void | Promise<void> {
     const status = this.#limits.peek(limits);
@@ -166,9 +166,9 @@ export class Admitter {
   }
 
   /**
-   * Computes the part of quotas that can end an answer. The minimum is enough for one token of each generation,
-   * without cached tokens, because the answer is ended by what is known then. A stream reserves more as it grows. A
-   * whole answer reserves its maximum and is held to that.
+   * Computes the part of the reservation for quotas that can end an answer. The minimum is enough for one token of
+   * each generation, without cached tokens, because the answer is ended by what is known then. A stream reserves more
+   * as it grows. A whole answer reserves its maximum and is held to that.
    */
   #stop(size: RequestSize): StopReservation {
     const { model, promptTokens, width, limitHolds = true, stream: grows = false } = size;

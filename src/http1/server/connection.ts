@@ -85,7 +85,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
   #body: ConnectionBody | undefined;
   #bodySinceMs = 0;
   #keepsAlive = true;
-  /** The time since when the client has been behind with its answer, and the bytes received since. */
+  /** The time since when the client has been behind with its answer, and the bytes that it took since. */
   #behindSinceMs = 0;
   #takenBytes = 0;
   /** Whether the last bytes are still gathered until the end of the event loop tick. */
@@ -194,7 +194,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     if (!this.#request && this.#input.length === 0 && !this.#ending && !this.#lingering) this.#socket.end();
   }
 
-  /** Closes the connection immediately: breaks off running requests, but still delivers finished answers. */
+  /** Closes the connection immediately. Breaks off what is in progress, but does not reset a lingering connection. */
   close(): void {
     // A reset would make the kernels on both sides drop bytes of an answer that counts as delivered.
     if (this.#lingering && !this.#closed) this.#socket.end();

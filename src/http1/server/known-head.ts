@@ -48,7 +48,8 @@ export class HeadMemory<Read extends ReadHead<Read>> {
   readonly #headBytes: number;
   #known: KnownHead<Read> | undefined;
   /**
-   * How many heads to read before one is stored, and the previous value of this: the first head may be the only one.
+   * How many more heads to read before one is stored, and how many the next time. Not 0 at first, because the first
+   * head may be the only one.
    */
   #untilKept = 1;
   #apart = 1;
@@ -71,7 +72,7 @@ export class HeadMemory<Read extends ReadHead<Read>> {
     return found;
   }
 
-  /** Stores another head. */
+  /** Called with a head that was not found. Forgets the stored one, and stores this one unless it is too early. */
   keep(text: string, read: Read): void {
     if (this.#known) {
       this.#known = undefined;

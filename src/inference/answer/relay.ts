@@ -76,7 +76,10 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   #broken: unknown;
   /** Cancels the wait for a whole answer. */
   #whole: Cancellation | undefined;
-  /** Input that arrived while waiting for a quota, and whether the end arrived as well; undefined if the relay does not wait. */
+  /**
+   * Input that arrived while waiting for a quota or guardrails, and whether the end arrived as well; undefined if the
+   * relay does not wait.
+   */
   #held: string | undefined;
   #endsHeld = false;
   /** Monotonic time at which the stream counts as complete even if the model server reports no end. */
@@ -90,7 +93,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   #object: string | undefined;
   /** Whether the client was sent any event. */
   #hasBegun = false;
-  /** True if the current engine has sent a byte. */
+  /** True if the current engine's output counts as an answer. */
   #isProven = false;
   /** True if the next event can be taken directly from its buffer: no part of it was read yet, and it is not needed as text. */
   #atRest = false;
@@ -100,7 +103,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   #behindSinceMs: number | undefined;
   /** One timer for everything that may be due later. It is checked when it fires and not moved by each chunk. */
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** Bytes since the last output to the client, and the monotonic time of that output. */
+  /** Bytes received since the last event for the client, and the monotonic time of the first of these bytes. */
   #idleBytes = 0;
   #idleSinceMs = 0;
   /** Bytes of an incomplete event that are counted on the request's account. */
@@ -295,7 +298,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#timer = setTimeout(onTimer, endGraceMs, this);
   }
 
-  /** Waits until it is known whether the quota allows more. Input that arrives meanwhile waits too. */
+  /** Waits for the decision of a quota or of guardrails. Input that arrives meanwhile waits too. */
   #hold(until: Promise<void>): void {
     this.#held = "";
     this.#endDueMs = undefined;
@@ -606,7 +609,10 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     else this.#endWith(last, isStopped);
   }
 
-  /** Ends the stream after guardrails have checked the rest. Meanwhile the client gets comments, and nothing more of the engine is read. */
+  /**
+   * Ends the stream after guardrails have checked the rest. Meanwhile the client gets keep-alives, and further output
+   * of the engine is ignored.
+   */
   #endOnceAsked(events: string, isStopped: boolean): void {
     const guarded = this.#guarded as GuardedStream;
     this.#held = "";
@@ -633,7 +639,10 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#endWith(events + this.#chunks.stopped((this.#stop as StreamStop).mark()), true);
   }
 
-  /** Ends the stream with an error, after `events`, which preceded the error. With `isCut`, the connection ended. */
+  /**
+   * Handles an error that came after `events`: asks another engine if possible, else ends the stream with the error.
+   * With `isCut`, the connection ended.
+   */
   #break(error: unknown, events: string, isCut = false): void {
     const { continuation } = this.#options;
     const dispatched = this.#dispatched;
@@ -693,7 +702,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#reader = new SseReader(this.#options.request.dialect.itemBytes);
     this.#countEvent(0);
     this.#endDueMs = undefined;
-    // The pending quota check continues, but input that arrived after it will be sent again.
+    // A pending check of a quota or of guardrails continues. The next server sends anew what arrived after it began.
     if (this.#held !== undefined) this.#held = "";
     this.#endsHeld = false;
     this.#firstByteSeen = false;
@@ -703,7 +712,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#idleBytes = 0;
   }
 
-  /** Called if no server continues: the client gets the reason why the first server broke off. */
+  /** Called if no server continues: the client gets the reason why the last server broke off. */
   nobody(): void {
     if (!this.#over) this.#endBroken(this.#broken, "");
   }
@@ -792,7 +801,10 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     whenSettled(recorded, onRecorded, onRecorded, this);
   }
 
-  /** Reports the end. If that fails, the client must get its end all the same, and the engine's connection must be finished. */
+  /**
+   * Reports the end. Does not throw: the client must get its end even if the report fails, and the engine's connection,
+   * which calls this, must go on.
+   */
   #reportEnd(error: unknown): MaybePromise<void> {
     try {
       return this.#options.onEnd(this.#chunks, error);

@@ -149,8 +149,8 @@ export class Capacity {
   }
 
   /**
-   * Waits until a gate whose engine refused the request has a free slot; resolves to "late" if the deadline comes
-   * first. Rejects with the reason of `cancellation`.
+   * Waits until an answer of the engine that refused the request ends, or the engine is idle; resolves to "late" if
+   * the deadline comes first. Rejects with the reason of `cancellation`.
    */
   waitForRoom(gate: Gate, turn: QueueTicket, cancellation: Cancellation): Promise<RoomFound | "late"> {
     cancellation.throwIfCancelled();

@@ -57,7 +57,10 @@ export interface GateOptions {
   onDemand: OnDemand | undefined;
   /** Called when a slot may be free while requests wait. */
   onFree(gate: Gate): void;
-  /** Returns the maximum requests of the idle lane if the engine states no capacity. Default: as many as are measured. */
+  /**
+   * Returns the maximum requests of the idle lane if neither the engine nor the operator states a capacity. Default: as
+   * many as are measured.
+   */
   maxIdle?: (() => number) | undefined;
 }
 
@@ -71,8 +74,8 @@ const headroomCheckMs = 1_000;
 const holdWeight = 1 / 16;
 
 /**
- * Milliseconds without new requests of the idle lane after it released a slot: otherwise it would start work
- * repeatedly that it has to abandon.
+ * Milliseconds without new requests of the idle lane after it was asked to release a slot: otherwise it would start
+ * work repeatedly that it has to abandon.
  */
 const calmMs = 250;
 
@@ -200,7 +203,10 @@ export class Gate {
     return Math.max(0, Math.floor(free) - this.idleQueue.waiting);
   }
 
-  /** Asks the idle lane to release a slot for each waiting request, if it holds as many. Returns whether it was asked. */
+  /**
+   * Asks the idle lane to release a slot for each waiting request, or all of its slots if it holds fewer. Returns
+   * whether it was asked now.
+   */
   makeWay(): boolean {
     let asked = false;
     while (this.#askedFor < this.queue.waiting) {

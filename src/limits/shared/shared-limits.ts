@@ -62,7 +62,7 @@ export interface SharedLimitsOptions {
   clock: Clock;
   ledger: Pick<Ledger, "readTotals">;
   log: Log;
-  /** Directory for the list of quotas whose usage the server may lack. The creator of this object opens it. */
+  /** Directory for the list of quotas whose usage the server may lack. The caller of `open` creates it. */
   directory: string;
   /** Beginning of all keys. */
   prefix?: string;
@@ -267,7 +267,8 @@ export class SharedLimits implements LimitStore {
     if (!(admission instanceof Promise)) return wrapped(admission);
     return admission.then((later) => {
       if (this.#outage === outage) return wrapped(later);
-      // While this request waited for the ledger, the server received this share's admissions, so this one must not count.
+      // While this request waited for the ledger, the server received this share's admissions, but not this one, so
+      // the server is asked about it.
       if ("lease" in later) later.lease.settle(0, 0);
       return this.#admit(limits, reservation);
     });
@@ -307,7 +308,8 @@ export class SharedLimits implements LimitStore {
 
   #send(what: "extend" | "settle" | "release", lease: SharedLease, tokens = lease.tokens, nanoUsd = lease.nanoUsd) {
     const { number, plan, quotaKeys: keys, stop } = lease;
-    // Quotas that can end answers have a reservation in another lease, and their usage is recorded there.
+    // The reservation on quotas that can end the answer belongs to another lease. The usage of this lease counts in
+    // these quotas as well.
     const later = [...plan.lease, ...quotaArguments(plan, keys, what === "extend" && stop !== undefined)];
     this.#link.operations.add(what, String(number), String(tokens), String(nanoUsd), ...later);
   }
@@ -474,7 +476,8 @@ export class SharedLimits implements LimitStore {
     if (!reading) {
       const load = () =>
         isRolling(quota) ? this.#loadRolling(quota, key, figures) : this.#loadPeriod(quota, key, figures);
-      // Other replicas may have settled usage meanwhile. Only the ledger has this usage, and they write it a moment later.
+      // Other replicas may have settled usage before the server forgot the quota. Now only the ledger can supply this
+      // usage, and they write it a moment later.
       const isElsewhere = figures.isForgotten && (this.#link.live ?? 1) > 1;
       const later = isElsewhere ? Bun.sleep(writtenMs).then(load) : load();
       reading = later.finally(() => this.#reading.delete(key));
@@ -488,7 +491,7 @@ export class SharedLimits implements LimitStore {
     return this.#load(quota, { since, until }, (used) => this.#sendLoad(key, used));
   }
 
-  /** Loads a rolling quota. If the start of its window is unknown, the start is determined first. */
+  /** Loads a rolling quota. If the start of its window is unknown, the start is sent first. */
   #loadRolling(quota: Quota, key: string, { start, name, period }: AnsweredQuota): Promise<void> {
     const { now, aheadSeconds } = this.#link.windowTime();
     const { since, until } = rollingSpan(now, quota.window?.seconds ?? 0);
@@ -556,7 +559,7 @@ export class SharedLimits implements LimitStore {
     );
   }
 
-  /** The server decides from now on. First it receives the usage and the reservations since the outage began. */
+  /** The server decides from now on. First it receives all open reservations, and the usage since the outage began. */
   #met(isEmptied: boolean, doubted: readonly string[]): void {
     const { operations } = this.#link;
     const outage = this.#outage;

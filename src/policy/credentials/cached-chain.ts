@@ -14,7 +14,7 @@ import { EqualParts } from "./equal-parts.ts";
 import { KeptKey, type KeyTerms, termsOf } from "./kept-key.ts";
 import type { KeyUse } from "./key-activity.ts";
 
-/** A key and its makers, as read or as cached. */
+/** A key, its makers and its account, as read or as cached. */
 export type Chain = Pick<Principal, "keys" | "account">;
 
 /** The facts of a chain that are equal for all keys which differ only in ids. */
@@ -23,7 +23,7 @@ interface ChainTerms {
   readonly makers: readonly ChainKey[];
   readonly account: Account;
   readonly scopes: ReadonlySet<Scope>;
-  /** The limits of the account alone; or, if requested, all limits of this chain. */
+  /** The limits of the account alone; or all limits of this chain, if they are not `ChainLimits`. */
   readonly limits: AccountLimits | LimitSet;
   readonly reach: ModelAccess | undefined;
   readonly tools: ToolAccess | undefined;
@@ -125,8 +125,8 @@ export class CachedChain implements KeyUse {
 }
 
 /**
- * Minimum number of principals that stay in memory, so that keys in use are not rebuilt repeatedly. Principals that
- * leave such a short ring are mostly young garbage.
+ * Maximum number of principals in memory: the principals of up to so many keys in use are not rebuilt repeatedly.
+ * Principals that leave such a short ring are mostly young garbage.
  */
 const maxRecent = 1_024;
 
@@ -152,8 +152,8 @@ class RecentPrincipals {
 }
 
 /**
- * Caches chains. Shared parts matter, because each full garbage collection visits every object, list and text of
- * 100,000 keys that is not shared.
+ * Makes cached chains that share equal parts, because each full garbage collection visits every object, list and text
+ * of 100,000 keys that is not shared.
  */
 export class CachedChains {
   readonly #limitsOf: (chain: Chain) => LimitSet;
@@ -203,7 +203,7 @@ export class CachedChains {
     const scopes = keys.map((key) => new Set(key.scopes)).reduce((common, more) => common.intersection(more));
     const allowedIps = keys
       .filter((key) => key.allowedIps.length > 0)
-      // A list whose ranges cannot be read allows no address.
+      // A range that cannot be read allows no address.
       .map((key) => key.allowedIps.map(parseRange).filter((range) => range !== undefined));
     const most = this.#priorityOf(account);
     const terms: ChainTerms = {
@@ -259,7 +259,7 @@ export class CachedChains {
   }
 }
 
-/** Returns the cache setting: off if any key of the chain turns it off; otherwise that of the nearest key with a setting. */
+/** Returns the cache setting: off if any key of the chain turns it off; else that of the nearest key with one. */
 function responseCacheOf(keys: readonly ChainKey[]): ResponseCache | undefined {
   const said = keys.flatMap(({ responseCache }) => responseCache ?? []);
   return said.includes("off") ? "off" : said[0];

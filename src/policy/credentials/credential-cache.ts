@@ -42,7 +42,7 @@ const defaultGraceSeconds = 300;
 const defaultCapacity = 100_000;
 /** Maximum keys whose tokens are in use, equal to the maximum of cached tokens. */
 const maxByToken = 50_000;
-/** Maximum concurrent reads, and maximum requests that wait for one: a flood of made-up keys gets 503 and does not reach the store. */
+/** Maximum concurrent reads and waiting reads: a flood of made-up keys gets 503 instead of reaching the store. */
 const maxReads = 32;
 const maxWaiting = 2_000;
 const readMs = 5_000;
@@ -54,7 +54,7 @@ export class CredentialCache {
   readonly #watcher: RevisionWatcher;
   readonly #byKey: SecretMap<CachedChain>;
   readonly #byId: LruMap<CachedChain>;
-  /** Reads in progress, by `memoryIndex` of keys and by ids. The two cannot collide, because only ids have an underscore. */
+  /** Reads in progress, by `memoryIndex` of keys and by ids. These cannot collide: only ids have an underscore. */
   readonly #loading = new Map<string, Promise<CachedChain | undefined>>();
   readonly #turns = new Turns(maxReads, maxWaiting);
   readonly #graceMs: number;
