@@ -80,7 +80,7 @@ export class LedgerJournal {
     return this.#failures;
   }
 
-  /** Whether a write or a reservation of space has failed, with no recovery since. */
+  /** Set while a write or a reservation of space has failed, with no recovery since. */
   get failing(): boolean {
     return this.#failing;
   }
