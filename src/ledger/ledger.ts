@@ -62,7 +62,7 @@ export interface LedgerFigures {
 }
 
 const maxBackOffMs = 5_000;
-/** The duration of a failure, in milliseconds, after which the database counts as failing. */
+/** The back-off, in milliseconds, from which on the database counts as failing. */
 const judgedMs = 1_000;
 const syncEveryMs = 1_000;
 /** The milliseconds for which `close` waits for open requests. */
@@ -177,7 +177,7 @@ export class SpoolLedger implements Ledger {
 
   /** Resolves when the roll-ups contain all records in the database, or if that fails. For readers of roll-ups. */
   async catchUp(): Promise<void> {
-    // The failure needs no handling: drain jobs log it, and readiness reports that the database takes no usage.
+    // The failure needs no handling: the rounds log it, and readiness reports that the database takes no usage.
     await this.rollUp().catch(() => {});
   }
 

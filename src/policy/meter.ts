@@ -86,7 +86,7 @@ export class Meter {
     return this.#startedMs;
   }
 
-  /** Resolves like `LedgerEntry.begun`. If it rejects, `settle` releases the reservation and charges nothing. */
+  /** Resolves like `LedgerEntry.begun`. If it rejects, `settle` releases the reservation and nothing is recorded. */
   get begun(): MaybePromise<void> {
     return this.#entry.begun;
   }
@@ -123,7 +123,10 @@ export class Meter {
     return this.#reservedTokens;
   }
 
-  /** Reports the delivered part of a stream. `usageSoFar` is called only if needed, and should be the same function each time. */
+  /**
+   * Reports the delivered part of a stream. `usageSoFar` is called only if needed, and should be the same function each
+   * time.
+   */
   delivered(approximateTokens: number, usageSoFar: () => TokenUsage): void {
     const now = this.#clock.monotonicMs();
     if (now < this.#checkpointDueMs && approximateTokens <= this.#reservedTokens) return;

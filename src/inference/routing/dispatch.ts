@@ -78,7 +78,7 @@ class Detour {
     this.offered = model;
   }
 
-  /** Resets the state for the next model. */
+  /** Resets the state for the next model, or for the current one after it changed. */
   begin(offered: Model): void {
     this.offered = offered;
     this.attempts = undefined;
@@ -151,7 +151,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     return this.#detour;
   }
 
-  /** Orders the deployments: those known to be broken come last, so that the request does not wait for another failure. */
+  /** Orders the models: those known to be broken come last, so that nothing waits for another failure. */
   #lineUp(): void {
     const { router } = this.#deps;
     const models = [this.#wanted, ...this.#sender.standIns()];
@@ -524,7 +524,7 @@ function tooDear({ id }: Model): GatewayError {
   return new GatewayError("service_unavailable", message, { retryAfterSeconds: 30 });
 }
 
-/** Seconds for a retry if a node lost its connection: in most cases it is back sooner. */
+/** Seconds for a retry if a node lost its connection: fewer than otherwise, because it is mostly back soon. */
 const awayRetrySeconds = 2;
 
 function notDeployed({ id, deployments }: Model): GatewayError {

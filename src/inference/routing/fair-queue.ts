@@ -18,7 +18,7 @@ export interface Waiter extends Sharer {
 interface Share {
   /** Number of slots held. */
   inFlight: number;
-  /** When a slot was last assigned, counted in assigned slots. */
+  /** When a slot was last assigned, counted in assignments, however many slots each. */
   lastGiven: number;
   /** The order of the earliest request since waiting began; infinite if none waits. */
   firstOrder: number;
@@ -73,7 +73,7 @@ class Rank<W> {
   idle = 0;
   inFlight = 0;
   waiting = 0;
-  /** Turns taken while others waited, divided by the priority's share. */
+  /** Turns taken while any request waited, divided by the priority's share. */
   used = 0;
 
   constructor(priority: Priority) {
@@ -100,7 +100,7 @@ export class FairQueue<W extends Waiter> {
   #waiting = 0;
   #given = 0;
   /**
-   * The `used` value of the party that was last served. A party that begins to wait starts at this value, so that it
+   * The `used` value of the priority last served, before that. One that begins to wait has at least this, so that it
    * cannot claim earlier turns.
    */
   #now = 0;

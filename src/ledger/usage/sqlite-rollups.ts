@@ -83,7 +83,7 @@ export class SqliteRollups implements LaterRollups {
     return size >= enough || (size > 0 && this.#clock.monotonicMs() - this.#waitingSinceMs >= waitMs);
   }
 
-  /** Loads the sums that an earlier process left. `waitMs` is that of `goOn`. */
+  /** Loads the sums that an earlier process left. `waitForLockMs` is that of `goOn`. */
   async recover(waitForLockMs: number): Promise<void> {
     const moved = this.#db.statement("SELECT sums FROM usage_unrolled WHERE batch = 0").get() as {
       sums: string;

@@ -43,7 +43,7 @@ export interface AuthenticatorOptions extends CredentialCacheOptions {
   clock: Clock;
 }
 
-/** Maximum length of a presented key. All keys are shorter. */
+/** A key has fewer characters than this. A longer credential is not looked up in the cache directly. */
 const maxKeyLength = 64;
 /** Milliseconds without further attempts after a write to the store failed. */
 const endAgainMs = 1_000;
@@ -89,7 +89,7 @@ export class Authenticator {
 
   /**
    * Checks within a second whether the store answers. `away`: the store does not answer, and cached credentials are
-   * still accepted. `gone`: they are not.
+   * still accepted. `gone`: they are not any more, or none are cached.
    */
   reach(): Promise<"ok" | "away" | "gone"> {
     return this.#cache.reach();
@@ -323,7 +323,7 @@ export class Authenticator {
   }
 }
 
-/** Returns whether the key itself or a key that it depends on has ended. */
+/** Returns the reason, which tells whether the key itself or one that it depends on has ended. */
 function endOf({ principal: { keys } }: CachedChain, nowSeconds: number, status: "revoked" | "expired"): string {
   const own = keyStatus(keys[0], nowSeconds) !== "active";
   return own ? status : `ancestor_${status}`;
@@ -331,7 +331,7 @@ function endOf({ principal: { keys } }: CachedChain, nowSeconds: number, status:
 
 /**
  * A separate function, because variables that a closure refers to are allocated on the heap even if the closure is
- * never created. Every request passes here.
+ * never created. Every request passes through the caller; only those of keys with an address list get here.
  */
 function allContain(lists: readonly (readonly IpRange[])[], address: string): boolean {
   return lists.every((ranges) => rangesContain(ranges, address));
