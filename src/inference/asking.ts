@@ -9,6 +9,8 @@ import type { SentForm } from "../domain/models/sent-form.ts";
 import { isOpenaiHost } from "../domain/models/upstream-speech.ts";
 import type { AccountSeal } from "../domain/seal.ts";
 import type { DecodedRequest } from "../requests/decoded-request.ts";
+import { usageAdaptation } from "../requests/dialects/chat/adaptations.ts";
+import { type Adaptation, adapted } from "../requests/dialects/conversation/adaptations.ts";
 import type { Dialect } from "../requests/dialects/dialect.ts";
 import { dialects } from "../requests/dialects/dialects.ts";
 import { standardMaxTokens } from "../requests/dialects/message/write-request.ts";
@@ -16,7 +18,7 @@ import { isOpenaiThinker } from "../requests/dialects/openai/thinking-models.ts"
 import type { Translation } from "../requests/dialects/translation/translation.ts";
 import { fittingLimit, otherMembersOf } from "../requests/facts.ts";
 import { type IsolatedEdits, isolated, isolatedHints } from "./isolation.ts";
-import { rewriteRequest } from "./request-body.ts";
+import { addsUsage, rewriteRequest } from "./request-body.ts";
 
 export interface Asking {
   /** The operation, which determines the path. */
@@ -32,9 +34,12 @@ export interface Asking {
   readonly capped: number | undefined;
   /** The member that sets the engine's token limit; undefined if there is no limit. */
   readonly limitName: string | undefined;
+  /** Changes of what the gateway wrote itself; absent if it wrote nothing that a server may refuse. */
+  readonly adaptations?: readonly Adaptation[] | undefined;
 }
 
 const nothing: readonly string[] = [];
+const usageAlone = [usageAdaptation];
 
 export interface AskingOptions {
   engine: Pick<Engine, "formats" | "isolation" | "server">;
@@ -51,6 +56,8 @@ export interface AskingOptions {
   priority?: Priority | undefined;
   /** Names of limits that the engine is known to ignore for this model. Default: none. */
   ignoredLimits?: ReadonlySet<string> | undefined;
+  /** Keys of the adaptations that the engine is known to need for this model. Default: none. */
+  adapted?: ReadonlySet<string> | undefined;
 }
 
 /**
@@ -92,8 +99,10 @@ export function askingOf(request: DecodedRequest, options: AskingOptions): Askin
     const form = request.form?.sentFor(model, kept);
     const common = { operation: dialect.operation, translation: undefined, leftOut: others, capped };
     if (form) return { ...common, body: "", form, limitName: undefined };
-    const body = rewriteRequest(request, model, recording, opened, kept);
-    return { ...common, body, limitName };
+    const isOurUsage = addsUsage(request) && request.streamOptions === "none";
+    const asksForUsage = !isOurUsage || options.adapted?.has(usageAdaptation.path) !== true;
+    const body = rewriteRequest(request, model, recording, opened, kept, asksForUsage);
+    return { ...common, body, limitName, adaptations: isOurUsage && asksForUsage ? usageAlone : undefined };
   }
   const { format: to, errorEvent } = dialect;
   if (!to || !from.format) throw unspoken(dialect);
@@ -104,9 +113,13 @@ export function askingOf(request: DecodedRequest, options: AskingOptions): Askin
   const usual = defaultLimitName(from, model);
   const limitName = conversation.maxTokens === undefined ? undefined : knownLimitName(from, options, usual);
   const limited = limitName === undefined || limitName === usual ? written : withLimit(written, from, limitName);
-  const body = withEdits(limited, isolated(request, engine.isolation, seal, priority));
+  const whole = withEdits(limited, isolated(request, engine.isolation, seal, priority));
   const translation: Translation = { from: from.format, to, names, seal, errorEvent };
-  return { operation: from.operation, body, translation, leftOut, capped, limitName };
+  const { adaptations } = from.format;
+  const asking = { operation: from.operation, body: whole, translation, leftOut, capped, limitName, adaptations };
+  if (!options.adapted) return asking;
+  const { body, leftOut: refused } = adapted(whole, adaptations, options.adapted);
+  return { ...asking, body, leftOut: [...new Set([...leftOut, ...refused])] };
 }
 
 /** The highest minimum limit of all formats: no server needs a higher one. */

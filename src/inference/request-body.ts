@@ -13,7 +13,8 @@ const openingBrace = 0x7b;
 /**
  * Returns the body for an engine: the client's bytes, except for the engine's id of the model, a request for usage
  * (which is always counted), storage if the gateway stores the completion itself, and members that must be corrected,
- * opened (`Dialect.opened`) or separated from other accounts (`isolation.ts`).
+ * opened (`Dialect.opened`) or separated from other accounts (`isolation.ts`). `asksForUsage` is false for a server that
+ * refuses the request for usage.
  */
 export function rewriteRequest(
   request: DecodedRequest,
@@ -21,17 +22,18 @@ export function rewriteRequest(
   recording: boolean,
   opened?: Readonly<Record<string, string | null>>,
   isolated?: IsolatedEdits,
+  asksForUsage = true,
 ): string | Bytes {
   const isRenamed = engineModel !== request.model;
-  const addsUsage = request.dialect.asksForUsage && request.stream && request.streamOptions !== "usage";
+  const isUsageAdded = asksForUsage && addsUsage(request);
   const isPlain = request.corrections === undefined || request.omitsStore;
   if (isPlain && !opened && (!recording || request.dialect.isStoredByDefault)) {
-    const patches = patchesOf(request, isRenamed ? engineModel : undefined, addsUsage, isolated);
+    const patches = patchesOf(request, isRenamed ? engineModel : undefined, isUsageAdded, isolated);
     if (patches) return patched(request.bytes, patches);
   }
   const edits: Record<string, string | null> = { ...request.corrections, ...opened, ...isolated };
   if (isRenamed) edits["model"] = JSON.stringify(engineModel);
-  if (addsUsage) {
+  if (isUsageAdded) {
     const options = request.body["stream_options"] as object | null | undefined;
     edits["stream_options"] = JSON.stringify({ ...options, include_usage: true });
   }
@@ -39,6 +41,11 @@ export function rewriteRequest(
   if (recording && !request.dialect.isStoredByDefault)
     for (const name of ["store", "metadata"]) if (request.members.get(name)) edits[name] = null;
   return Object.keys(edits).length === 0 ? request.bytes : editObject(request.text, request.members, edits);
+}
+
+/** Reports whether the request for usage has to be added to the body. */
+export function addsUsage({ dialect, stream, streamOptions }: DecodedRequest): boolean {
+  return dialect.asksForUsage && stream && streamOptions !== "usage";
 }
 
 /** Returns the usual changes as patches of the bytes; undefined if their positions are unknown. */

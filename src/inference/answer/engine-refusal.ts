@@ -64,14 +64,14 @@ interface Verdict {
 
 /**
  * Converts a refusal. `asked` is the dialect in which the engine was asked, which may differ from the client's.
- * `said` is the server's message, safe for operators; undefined if there is none.
+ * `said` is the server's message, safe for operators; undefined if there is none. `text` is the body as it came.
  */
 export async function refusalOf(
   response: EngineResponse,
   deployment: Deployment,
   request: DecodedRequest,
   asked: Operation,
-): Promise<Verdict & { said: string | undefined }> {
+): Promise<Verdict & { said: string | undefined; text: string }> {
   const text = await readStart(response.body);
   const fault = withFileHint(publicFault(text, deployment.engine));
   const publicised = asked === request.operation ? fault : ofAnotherFormat(fault, asked);
@@ -79,19 +79,19 @@ export async function refusalOf(
   if (response.status === 402 || (response.status >= 400 && response.status < 500 && saysUnpaid(text))) {
     const unpaid = `${detail}: its account there has no credit or quota left`;
     const error = new GatewayError("upstream_error", unpaidReason, { detail: unpaid });
-    return { error, final: false, said: fault.message };
+    return { error, final: false, said: fault.message, text };
   }
   if (response.status === 403 && tellsFlagged(text)) {
     const reason = fault.message ?? "The provider's moderation flagged the input.";
     const options = { detail, engineCode: "content_filter" as const };
-    return { error: invalidRequest(reason, options), final: true, said: fault.message };
+    return { error: invalidRequest(reason, options), final: true, said: fault.message, text };
   }
   if (response.status === 404) {
     const isNamed = (id: string) =>
       ![request.model, deployment.model].some((model) => model.includes(id)) && request.bytes.view.includes(id);
-    return { ...missing(missingIn(text, isNamed), publicised, request, asked, detail), said: fault.message };
+    return { ...missing(missingIn(text, isNamed), publicised, request, asked, detail), said: fault.message, text };
   }
-  return { ...verdictOn(response, publicised, request, detail), said: fault.message };
+  return { ...verdictOn(response, publicised, request, detail), said: fault.message, text };
 }
 
 /** Converts a 404: a missing object is the client's fault, a missing model or endpoint the server's. */

@@ -13,9 +13,10 @@ import type { AccountSeal } from "../../domain/seal.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { PricedUsage } from "../../policy/price.ts";
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
+import { adaptationsFor } from "../../requests/dialects/conversation/adaptations.ts";
 import type { Translation } from "../../requests/dialects/translation/translation.ts";
 import { brokeOff, isEngineFault, refusalOf, requireUncompressed } from "../answer/engine-refusal.ts";
-import { askingOf, chatAlone } from "../asking.ts";
+import { type Asking, askingOf, chatAlone } from "../asking.ts";
 import type { OverflowBill } from "../overflow/overflow.ts";
 import { faultSaid, resultOf, type Tried } from "../trail-writer.ts";
 import type { QueuePosition } from "./capacity.ts";
@@ -132,7 +133,14 @@ export interface AttemptDispatch {
   /** Reports whether another deployment than `asked` could be asked now. */
   hasOther(asked: Deployment): boolean;
   following(attempt: Attempt, refused: Refused): MaybePromise<Dispatched>;
+  /** Takes a retry from the budget; returns false if none is left. */
+  mayRepeat(): boolean;
 }
+
+/** Maximum repetitions of one request with adaptations: some servers name one refused member at a time. */
+const maxTimesAdapted = 3;
+/** The member that the gateway adds to requests in the engine's own format. */
+const usageRequest = '{"stream_options":{"include_usage":true}}';
 
 type Outcome = Pick<Tried, "result" | "status" | "said">;
 
@@ -161,6 +169,12 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   #overdue: Cancellation | undefined;
   /** True if the time to the first byte is recorded, because another deployment could be asked. */
   #isTimed = false;
+  #adaptations: Asking["adaptations"];
+  /** Keys of the adaptations after which the engine is asked again, because it refused the request without them. */
+  #adapted: Set<string> | undefined;
+  #timesAdapted = 0;
+  /** The error of the last refusal after which the engine may be asked again. */
+  lastRefusal: GatewayError | undefined;
   /** Set if the engine refused the request itself: no other deployment would answer differently. */
   #refusal: Outcome | undefined;
 
@@ -198,17 +212,14 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     const { engine, model } = this.deployment;
     const { stream, width } = request;
     this.#isStream = stream;
-    const { requestId, recording, memoryAccount, seal } = this.#sender;
-    const { context } = this.model;
-    const mostTokens = this.#sender.maxTokensOf?.(this.model);
-    const { continuing, priority } = this.#sender;
-    const spoken = continuing?.asksRest ? { formats: chatAlone, isolation: engine.isolation } : engine;
-    const ignoredLimits = this.#sender.ignoredLimits?.(this.deployment);
-    const options = { engine: spoken, model, context, recording, seal, mostTokens, priority, ignoredLimits };
-    const asking = askingOf(request, options);
+    const { requestId, memoryAccount, continuing, priority } = this.#sender;
+    const asking = this.#asking(request);
     const { operation, body, form, translation, leftOut, capped } = asking;
     this.capped = capped;
     this.limitName = asking.limitName;
+    this.#adaptations = asking.adaptations;
+    // The count of an earlier body of this attempt stays, because nothing is counted twice.
+    if (translation) translation.promptTokens = this.translation?.promptTokens;
     this.translation = translation;
     this.leftOut = leftOut;
     this.#asked = operation;
@@ -218,7 +229,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     if (request.answersBytes) sent.takesBytes = true;
     // A translated request is the gateway's own, so the client's headers for its own format do not apply.
     if (!translation && request.messageHeaders) sent.messageHeaders = request.messageHeaders;
-    if (translation && stream && request.dialect.reportsPromptFirst) this.#count(sent, translation);
+    if (translation && stream && request.dialect.reportsPromptFirst && this.#timesAdapted === 0) this.#count(sent);
     if (this.trace) sent.trace = this.trace.attempt(engine, model, this.model.id);
     if (continuing?.asksRest) return continuing.sendRest(this.deployment, sent);
     // A whole answer arrives only when it is complete, and it is unknown how long that takes.
@@ -226,6 +237,23 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
       return engine.send(sent, this.#sender.cancellation);
     this.#isTimed = true;
     return engine.send(sent, this.#watched());
+  }
+
+  #asking(request: DecodedRequest): Asking {
+    const { engine, model } = this.deployment;
+    const { recording, seal, continuing, priority } = this.#sender;
+    const known = this.#assignment.adapted;
+    return askingOf(request, {
+      engine: continuing?.asksRest ? { formats: chatAlone, isolation: engine.isolation } : engine,
+      model,
+      context: this.model.context,
+      recording,
+      seal,
+      priority,
+      mostTokens: this.#sender.maxTokensOf?.(this.model),
+      ignoredLimits: this.#sender.ignoredLimits?.(this.deployment),
+      adapted: this.#adapted && known ? known.union(this.#adapted) : (this.#adapted ?? known),
+    });
   }
 
   /** Returns the cancellation of the attempt: the request's own, or one that also ends an overdue attempt. */
@@ -272,12 +300,12 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   }
 
   /** Counts tokens in parallel to the request; nothing waits for the count. */
-  #count(sent: EngineRequest, translation: Translation): void {
+  #count(sent: EngineRequest): void {
     const { operation } = sent;
     if (!isConversation(operation)) return;
     this.deployment.engine.countTokens?.({ ...sent, operation }, this.#sender.cancellation).then(
       (tokens) => {
-        translation.promptTokens = tokens;
+        if (this.translation) this.translation.promptTokens = tokens;
       },
       // The estimate stands.
       () => {},
@@ -293,6 +321,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   answers(): void {
     if (this.#isProven) return;
     this.#isProven = true;
+    if (this.#adapted) this.#assignment.adapts(this.#adapted);
     if (this.#asked) this.#assignment.answers(this.#asked);
     if (!this.#assignment.isWell) this.#router.succeeded(this.deployment);
     this.#sender.attempted(this.deployment, undefined);
@@ -310,15 +339,24 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     return this.#dispatch.following(this, { failure: error, again: undefined });
   }
 
-  /** Handles a refusal. Throws if no other deployment would answer differently. */
-  async refused(response: EngineResponse, request: DecodedRequest): Promise<Refused> {
+  /**
+   * Handles a refusal. Returns undefined if the engine may be asked again, because it refused something that only the
+   * gateway wrote. Throws if no other deployment would answer differently.
+   */
+  async refused(response: EngineResponse, request: DecodedRequest): Promise<Refused | undefined> {
     const asked = this.#asked ?? request.operation;
-    const { error, final, said, lacksEndpoint } = await refusalOf(response, this.deployment, request, asked);
-    this.bill?.settle(undefined);
+    const { error, final, said, lacksEndpoint, text } = await refusalOf(response, this.deployment, request, asked);
     const refusal = { result: "refused", status: response.status, said } as const;
+    // The engine read the request and named its fault, so the engine works.
+    if (final) this.#router.succeeded(this.deployment);
+    if (final && this.#isAdapted(response.status, text, request)) {
+      this.#tried(refusal);
+      this.#sender.attempted(this.deployment, error);
+      this.lastRefusal = error;
+      return undefined;
+    }
+    this.bill?.settle(undefined);
     if (final) {
-      // The engine read the request and named its fault, so the engine works.
-      this.#router.succeeded(this.deployment);
       this.#refusal = refusal;
       throw error;
     }
@@ -330,6 +368,21 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     this.#tried(refusal);
     this.#sender.attempted(this.deployment, error);
     return { failure: error, again: again ? this.#slot.gate : undefined };
+  }
+
+  /** Reports whether the request can be sent again with adaptations for this refusal, within the retry budget. */
+  #isAdapted(status: number, text: string, request: DecodedRequest): boolean {
+    if ((status !== 400 && status !== 422) || this.#timesAdapted === maxTimesAdapted) return false;
+    if (this.#sender.cancellation.cancelled) return false;
+    const adaptations = this.#adaptations;
+    if (!adaptations) return false;
+    // The body is written again, because keeping it during the answer would need memory.
+    const written = () => (this.translation ? String(this.#asking(request).body) : usageRequest);
+    const keys = adaptationsFor(text, adaptations, written);
+    if (keys.length === 0 || !this.#dispatch.mayRepeat()) return false;
+    this.#adapted = new Set([...(this.#adapted ?? []), ...keys]);
+    this.#timesAdapted++;
+    return true;
   }
 
   /** Handles a failure. Returns undefined if the engine is not at fault. */

@@ -2,6 +2,7 @@
 import type { Clock } from "../../base/clock.ts";
 import type { EngineLoad } from "../../domain/models/engine.ts";
 import type { Operation } from "../../domain/models/operation.ts";
+import { AdaptationMemory } from "./adaptation-memory.ts";
 import { Health } from "./health.ts";
 
 /**
@@ -37,6 +38,8 @@ export class DeploymentState {
   readonly health = new Health();
   /** The operations that the deployment has answered. */
   readonly answered = new Set<Operation>();
+  /** Keeps what requests need here because the server refuses them otherwise; undefined until that is known. */
+  adaptations: AdaptationMemory | undefined;
   /** A number that differs between deployments and is the same in every process: it decides where a conversation goes. */
   readonly lot: number;
   /** Work and milliseconds of ended requests, weighted towards the latest. */
@@ -136,6 +139,17 @@ export class Assignment {
   lacks(operation: Operation): boolean {
     const { answered } = this.#state;
     return answered.size > 0 && !answered.has(operation);
+  }
+
+  /** Returns the keys of the adaptations that the deployment is known to need; undefined if there are none. */
+  get adapted(): ReadonlySet<string> | undefined {
+    return this.#state.adaptations?.keys(this.#clock.monotonicMs());
+  }
+
+  /** Remembers that the deployment answered after these adaptations. */
+  adapts(keys: Iterable<string>): void {
+    this.#state.adaptations ??= new AdaptationMemory();
+    this.#state.adaptations.add(keys, this.#clock.monotonicMs());
   }
 
   /** Called when the answer began, so that its prompt was read. Only the first call counts. */

@@ -310,6 +310,10 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     if (bill) this.#overflows(slot, model);
     const attempt = new Attempt(slot, model, this.#deps.router, this.#sender, bill, this);
     this.#attempt = attempt;
+    this.#transmit(attempt);
+  }
+
+  #transmit(attempt: Attempt): void {
     let response: MaybePromise<EngineResponse>;
     try {
       response = attempt.send(this.#request);
@@ -358,7 +362,10 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
       const refusal = attempt.refused(response, this.#request);
       this.#goOn(
         refusal,
-        (refused) => this.#refusedBy(attempt, refused),
+        (refused) => {
+          if (refused) this.#refusedBy(attempt, refused);
+          else this.#repeat(attempt);
+        },
         (error) => this.#failed(attempt, error),
       );
       return;
@@ -368,6 +375,18 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     } catch (error) {
       this.#failed(attempt, error);
     }
+  }
+
+  /** Asks the same engine again, in the same slot. */
+  #repeat(attempt: Attempt): void {
+    const { cancellation } = this.#sender;
+    if (cancellation.cancelled) this.#failed(attempt, cancellation.reason);
+    else if (this.#sender.mayAsk(attempt.deployment, attempt.model)) this.#transmit(attempt);
+    else this.#failed(attempt, attempt.lastRefusal);
+  }
+
+  mayRepeat(): boolean {
+    return this.#budget.take();
   }
 
   #failed(attempt: Attempt, error: unknown): void {

@@ -1,5 +1,6 @@
 // Chat completions as a conversation format.
 import type { ConversationFormat } from "../conversation/format.ts";
+import { chatAdaptations } from "./adaptations.ts";
 import { readChatRequest } from "./read-request.ts";
 import { ChatReplyReader } from "./reply-reader.ts";
 import { chatReplyWriter } from "./reply-writer.ts";
@@ -9,5 +10,6 @@ export const chatFormat: ConversationFormat = {
   readRequest: readChatRequest,
   writeRequest: writeChatRequest,
   reader: (names, engine) => new ChatReplyReader(names, engine),
+  adaptations: chatAdaptations,
   writer: chatReplyWriter,
 };

@@ -1,6 +1,7 @@
 // The interface of a conversation format, which reads and writes requests and answers.
 import type { Engine } from "../../../domain/models/engine.ts";
 import type { Seal } from "../../../domain/seal.ts";
+import type { Adaptation } from "./adaptations.ts";
 import type { CallNames, Conversation, WrittenRequest } from "./conversation.ts";
 import type { ReplyHead, ReplyReader, ReplyWriter } from "./reply.ts";
 
@@ -19,6 +20,8 @@ export interface ConversationFormat {
    * client does (`place`).
    */
   writeRequest(conversation: Conversation, model: string, host?: string): WrittenRequest;
+  /** Changes of a written request that its server may need. */
+  readonly adaptations: readonly Adaptation[];
   /**
    * Returns a reader for one answer. `names` comes from the request. Without `engine`, errors in the answer reach the
    * client without the model server's words.

@@ -1,5 +1,6 @@
 // Anthropic's Messages as a conversation format.
 import type { ConversationFormat } from "../conversation/format.ts";
+import { messageAdaptations } from "./adaptations.ts";
 import { readRequest } from "./read-request.ts";
 import { MessageReader } from "./reply-reader.ts";
 import { MessageWriter } from "./reply-writer.ts";
@@ -9,5 +10,6 @@ export const messageFormat: ConversationFormat = {
   readRequest,
   writeRequest,
   reader: (names, engine) => new MessageReader(names, engine),
+  adaptations: messageAdaptations,
   writer: (head) => new MessageWriter(head),
 };

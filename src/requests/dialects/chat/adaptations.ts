@@ -1,0 +1,113 @@
+// Lists what servers of chat completions may refuse in a translated request, and how it is written without that.
+import type { Adaptation, OptionalMember } from "../conversation/adaptations.ts";
+import { isObject, listOf } from "./json-value.ts";
+
+type Body = Record<string, unknown>;
+type Message = Record<string, unknown>;
+
+/** Text of the assistant that stands between results and the user's next words. */
+const afterResults = "Done.";
+/** The ids that Mistral's tokenizer accepts. */
+const shortId = /^[a-zA-Z0-9]{9}$/;
+const shortIdLength = 9;
+
+/** The request for usage; without it, usage is estimated. */
+export const usageAdaptation: OptionalMember = { path: "stream_options" };
+
+export const chatAdaptations: readonly Adaptation[] = [
+  usageAdaptation,
+  {
+    path: "reasoning_effort",
+    ignored: "reasoning",
+    refusedValue: (value) => (typeof value === "string" ? value : undefined),
+    words:
+      /\b(?:does not|doesn't) support (?:thinking|reasoning)\b|\b(?:thinking|reasoning) (?:is mandatory|cannot be disabled|can't be disabled)|\bonly works in thinking mode\b|\binvalid reasoning value\b|\bthinking (?:level )?(?:\w+ )?is not (?:supported|enabled)\b/i,
+  },
+  { path: "chat_template_kwargs", ignored: "reasoning" },
+  { path: "messages.*.reasoning_content", ignored: "reasoning", tidy: removeEmptyMessages },
+  { path: "messages.*.reasoning", ignored: "reasoning", tidy: removeEmptyMessages },
+  { path: "messages.*.reasoning_details", ignored: "reasoning", tidy: removeEmptyMessages },
+  { path: "messages.*.name", ignored: "name" },
+  { path: "messages.*.tool_calls.*.extra_content" },
+  { path: "tools.*.function.strict", ignored: "strict" },
+  { path: "verbosity", ignored: "verbosity" },
+  // The defaults of these members have the same effect as none.
+  { path: "parallel_tool_calls", only: true },
+  { path: "temperature", only: 1 },
+  { path: "top_p", only: 1 },
+  {
+    name: "max_completion_tokens",
+    words: /\bmax_tokens\b.*\bnot supported\b.*\bmax_completion_tokens\b/s,
+    rewrite: (body) => rename(body, "max_tokens", "max_completion_tokens"),
+  },
+  {
+    name: "assistant after results",
+    words: /\bunexpected role ['"`]?user['"`]? after role ['"`]?tool\b/i,
+    rewrite: addAfterResults,
+  },
+  { name: "short call ids", words: /\btool call id\b.*\blength of 9\b/is, rewrite: shortenIds },
+];
+
+function rename(body: Body, name: string, newName: string): boolean {
+  if (body[name] === undefined || body[newName] !== undefined) return false;
+  body[newName] = body[name];
+  delete body[name];
+  return true;
+}
+
+function messagesOf({ messages }: Body): readonly Message[] {
+  return listOf(messages).filter(isObject);
+}
+
+/** Removes messages of which only the reasoning was left. */
+function removeEmptyMessages(body: Body): void {
+  const members = ["reasoning_content", "reasoning", "reasoning_details", "tool_calls"];
+  body["messages"] = messagesOf(body).filter(
+    (message) =>
+      message["role"] !== "assistant" ||
+      message["content"] !== "" ||
+      members.some((member) => message[member] !== undefined),
+  );
+}
+
+function addAfterResults(body: Body): boolean {
+  const messages = messagesOf(body);
+  const written = messages.flatMap((message, index) =>
+    message["role"] === "user" && messages[index - 1]?.["role"] === "tool"
+      ? [{ role: "assistant", content: afterResults }, message]
+      : [message],
+  );
+  body["messages"] = written;
+  return written.length > messages.length;
+}
+
+/** Gives calls and their results ids that are the same in each request of a conversation. */
+function shortenIds(body: Body): boolean {
+  const messages = messagesOf(body);
+  const shortened = new Map<unknown, string>();
+  const given = new Set<string>();
+  const shorten = (id: unknown): string => {
+    const known = shortened.get(id);
+    if (known !== undefined) return known;
+    let short = String(id);
+    for (let seed = 0; !shortId.test(short) || given.has(short); seed++) {
+      const hash = Bun.hash.wyhash(String(id), BigInt(seed)).toString(36);
+      short = hash.padStart(shortIdLength, "0").slice(-shortIdLength);
+    }
+    shortened.set(id, short);
+    given.add(short);
+    return short;
+  };
+  let isChanged = false;
+  const edit = (holder: Message, name: string) => {
+    const id = holder[name];
+    if (id === undefined) return;
+    holder[name] = shorten(id);
+    isChanged ||= holder[name] !== id;
+  };
+  for (const message of messages) {
+    for (const call of listOf(message["tool_calls"])) if (isObject(call)) edit(call as Message, "id");
+    edit(message, "tool_call_id");
+  }
+  return isChanged;
+}

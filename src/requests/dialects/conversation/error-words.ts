@@ -1,0 +1,117 @@
+// Finds the member of a request that a model server's error is about, in the words of many vendors.
+import { reportedReason } from "../told-reason.ts";
+
+type Body = Readonly<Record<string, unknown>>;
+
+/** Maximum length of a message in characters; the rest of a longer one is not searched. */
+const maxMessageLength = 4_000;
+/** Words of a refusal, as opposed to those of a member that is missing. */
+const refusing =
+  /\bun(?:supported|known|recognized|recognised|expected)\b|\bforbidden\b|\binvalid\b|\bcannot find field\b|\bnot (?:currently |yet |be )?(?:supported|permitted|allowed|enabled|available|recognized|recognised|accepted|valid)\b|\bdo(?:es)?(?: not|n't) (?:support|accept|allow|take|exist)\b|\b(?:must|should) be (?:one of|either)\b/i;
+const missing =
+  /\bmissing\b|\brequired\b|\bmust (?:not be empty|have|include|contain|be (?:passed|provided|present|set|specified|included))\b/i;
+/** The rest of a clause lists names that the server does accept. */
+const alternatives =
+  /,? expected\b|\b(?:supported|allowed|permitted|valid|available|known) (?:values?|parameters?|fields?|properties|options|arguments)\b|\bmust be (?:one of|either)\b|\bdid you mean\b/i;
+/** Part of a path in a schema or in arguments, which are the client's own and may have any names. */
+const clientPart = /\b(?:parameters|properties|input_schema|json_schema|schema|arguments)(?:[.[]|['"`],)/;
+/** Steps of places that are no members: roles, kinds of tools, names of a server's own types, and indices. */
+const noMember = /^(?:\d+|\*|body|system|developer|user|assistant|tool|function|custom|[A-Z]\w+|)$/;
+const quoted = /(?<![\w])(["'`])((?:(?!\1)[^\n]|(?<=\w)\1(?=\w))*)\1(?!\w)/g;
+
+/** A member as errors name it. */
+export class MemberName {
+  /** The steps to the member that have names. */
+  readonly steps: readonly string[];
+  readonly isAnywhere: boolean;
+  readonly #patterns: readonly RegExp[];
+
+  constructor(path: string) {
+    this.isAnywhere = path.startsWith("**");
+    this.steps = path.split(".").filter((step) => step !== "**" && !noMember.test(step));
+    const [first = ""] = this.steps;
+    const isOfList = path.includes("*");
+    const whole = isOfList ? [] : [this.steps.join("."), ...(first.includes("_") ? [first] : [])];
+    this.#patterns = [...new Set([this.last, ...whole])].map(patternOf);
+  }
+
+  get last(): string {
+    return this.steps.at(-1) ?? "";
+  }
+
+  isIn(clause: string): boolean {
+    return this.#patterns.some((pattern) => pattern.test(clause));
+  }
+}
+
+/**
+ * A name with an underscore, a dot or a capital is taken for itself. A name that is a usual word must be quoted, at
+ * the end of a path, or follow a word such as "argument".
+ */
+function patternOf(name: string): RegExp {
+  const text = name.replace(/[.]/g, "\\.");
+  const spelled = name.includes("_") ? `(?:${text}|${camelCase(text)})` : text;
+  if (/[_.]/.test(name)) return new RegExp(`(?<!\\w)${spelled}(?!\\w)`);
+  const before = "(?:[\"'`.\\]]|\\b(?:argument|parameter|field|property|name|key|input|option)s?(?: supplied)?:? )";
+  return new RegExp(`(?:^|${before})${spelled}(?=["'\`:,]|\\s*$|\\.(?!\\w))`, "i");
+}
+
+function camelCase(name: string): string {
+  return name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+}
+
+export interface ErrorWords {
+  readonly message: string | undefined;
+  /**
+   * Returns the part of the error that says that the member of `body` is refused; undefined if none does. `words` mean
+   * the member without its name. Without a body, a place in the error excludes no member.
+   */
+  about(name: MemberName, body: Body | undefined, words: RegExp | undefined): string | undefined;
+}
+
+/** Reads an error of any shape. */
+export function errorWords(error: string): ErrorWords {
+  const { message: whole, place } = reportedReason(error);
+  const message = whole?.slice(0, maxMessageLength).replaceAll("\u2019", "'");
+  const clauses = message === undefined ? [] : clausesOf(message);
+  return {
+    message,
+    about(name, body, words) {
+      if (message === undefined) return undefined;
+      if (words?.test(withoutProse(message))) return message;
+      const relation = place === undefined ? "near" : relationOf(place, name, body);
+      if (relation === "elsewhere") return undefined;
+      if (relation === "at") return missing.test(message) ? undefined : message;
+      return clauses.find((clause) => {
+        if (!refusing.test(clause) || missing.test(clause) || clientPart.test(clause)) return false;
+        const end = clause.search(alternatives);
+        return name.isIn(end < 0 ? clause : clause.slice(0, end));
+      });
+    },
+  };
+}
+
+/** Returns the sentences and lines of a message, without quoted texts of the request. */
+function clausesOf(message: string): string[] {
+  return withoutProse(message).split(/(?<=[.;!?])\s+|\n+/);
+}
+
+/** Removes quoted texts with a space, because they may hold any words; a refusal in one stays a refusal. */
+function withoutProse(message: string): string {
+  return message.replace(quoted, (whole, _, inner: string) => {
+    if (!/\s/.test(inner)) return whole;
+    return refusing.test(inner) ? " not supported " : " ";
+  });
+}
+
+/** `at`: the place is the member or a part of it. `near`: the message has to name the member. */
+function relationOf(place: string, name: MemberName, body: Body | undefined): "at" | "near" | "elsewhere" {
+  const steps = place.split(/[.[\]]+/).filter((step) => !noMember.test(step));
+  const [first = ""] = steps;
+  // Some servers put the kind of the error there.
+  if (body !== undefined && !Object.hasOwn(body, first)) return "near";
+  if (body && clientPart.test(`${place}.`)) return "elsewhere";
+  if (name.isAnywhere) return steps.includes(name.last) ? "at" : "near";
+  if (steps.some((step, index) => step !== (name.steps[index] ?? step))) return body ? "elsewhere" : "near";
+  return steps.length >= name.steps.length ? "at" : "near";
+}

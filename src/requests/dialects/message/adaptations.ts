@@ -1,0 +1,23 @@
+// Lists what servers of Messages may refuse in a translated request.
+import type { Adaptation } from "../conversation/adaptations.ts";
+import { isObject } from "./json.ts";
+
+export const messageAdaptations: readonly Adaptation[] = [
+  {
+    path: "thinking",
+    ignored: "reasoning",
+    refusedValue: (value) => (isObject(value) && typeof value["type"] === "string" ? value["type"] : undefined),
+    words:
+      /\bthinking(?:\.type\.\w+["'`]?)? is not supported\b|\b(?:does not|doesn't) support (?:\w+ )?thinking\b|\bthinking cannot be disabled\b/i,
+  },
+  {
+    path: "output_config.effort",
+    ignored: "reasoning",
+    refusedValue: (value) => (typeof value === "string" ? value : undefined),
+    words: /\b(?:does not|doesn't) support the effort parameter\b/i,
+  },
+  { path: "tools.*.strict", ignored: "strict" },
+  { path: "metadata", ignored: "user" },
+  { path: "service_tier", ignored: "service_tier" },
+  { path: "**.cache_control", ignored: "cache_control" },
+];
