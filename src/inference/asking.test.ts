@@ -99,11 +99,11 @@ test("sends a cloud no chat member that the cloud refuses", () => {
     bodyOf(
       askingOf(request, {
         engine: { formats: { chat: "whole" }, server: { address, port: 443 } },
-        ...{ model: "llama-3.3-70b-versatile", recording: false, seal },
+        ...{ model: "qwen/qwen3-32b", recording: false, seal },
       }),
     );
   expect(sent("api.groq.com")).toEqual({
-    ...{ model: "llama-3.3-70b-versatile", max_tokens: 9 },
+    ...{ model: "qwen/qwen3-32b", max_tokens: 9, reasoning_effort: "none" },
     messages: [
       { role: "user", content: "Hi" },
       { role: "assistant", content: "Yes" },

@@ -1,4 +1,4 @@
-// Describes which members that other servers need are refused by known clouds, each with the whole request.
+// Describes what known clouds take in earlier answers and as an effort. What a server refuses beyond that is learned (adaptations.ts).
 import { isOpenaiHost } from "../../../domain/models/upstream-speech.ts";
 import type { Json } from "./json-value.ts";
 
@@ -7,12 +7,10 @@ export interface ServerRules {
   readonly reasoning: readonly string[];
   /** True if the server takes members that its API does not describe. */
   readonly takesMore: boolean;
-  /** Returns the effort that the model takes; undefined if it takes none. */
-  effort(effort: string, model: string): string | undefined;
+  /** Returns the nearest effort that the model knows. A model that takes none refuses it, and is asked again without. */
+  effort(effort: string, model: string): string;
   /** Members of the first call of an earlier answer. */
   readonly call?: (model: string) => Json;
-  /** Text of the assistant that stands between results and the user's next words. */
-  readonly afterResults?: string;
 }
 
 const any = (effort: string): string => effort;
@@ -30,34 +28,23 @@ const known: readonly (readonly [host: string, rules: ServerRules])[] = [
     "mistral.ai",
     {
       ...openai,
-      afterResults: "Done.",
-      effort: (effort, model) => {
-        if (!/^mistral-(?:small-(?:latest|26)|medium-(?:3|26))/.test(model)) return undefined;
-        return effort === "none" ? effort : "high";
-      },
+      effort: (effort) => (effort === "none" ? effort : "high"),
     },
   ],
   [
     "groq.com",
     {
       ...openai,
-      effort: (effort, model) => {
-        if (/qwen/.test(model)) return effort === "none" ? effort : "default";
-        return openModel(effort, model);
-      },
+      effort: (effort, model) => (effort === "none" || !/qwen/.test(model) ? effort : "default"),
     },
   ],
-  ["cerebras.ai", { ...openai, reasoning: ["reasoning"], effort: openModel }],
+  ["cerebras.ai", { ...openai, reasoning: ["reasoning"] }],
   ["fireworks.ai", { ...openai, reasoning: ["reasoning_content"] }],
-  ["x.ai", { ...usual, effort: (effort, model) => (/grok-(?:4(?:-|\.20|$)|code)/.test(model) ? undefined : effort) }],
   [
     "googleapis.com",
     {
       ...openai,
-      effort: (effort, model) => {
-        if (/gemini-(?:1|2\.0)|gemma/.test(model)) return undefined;
-        return effort === "none" && !/2\.5-flash/.test(model) ? "low" : effort;
-      },
+      effort: (effort, model) => (effort === "none" && !/2\.5-flash/.test(model) ? "low" : effort),
       // The word of Google for a lost proof, because other formats cannot carry it, and Gemini 3 refuses calls without
       // one (ai.google.dev/gemini-api/docs/thought-signatures).
       call: (model) =>
@@ -67,10 +54,6 @@ const known: readonly (readonly [host: string, rules: ServerRules])[] = [
     },
   ],
 ];
-
-function openModel(effort: string, model: string): string | undefined {
-  return /gpt-oss/.test(model) ? effort : undefined;
-}
 
 /** `host` is undefined for a server that is not reached by its name. */
 export function rulesOf(host: string | undefined): ServerRules {

@@ -154,10 +154,6 @@ class MessageWriter {
     const user = this.#user;
     if (!user) return;
     this.#user = undefined;
-    const { afterResults } = this.#server.rules;
-    if (afterResults !== undefined && this.#messages.at(-1)?.["role"] === "tool") {
-      this.#messages.push({ role: "assistant", content: afterResults });
-    }
     const parts = user.parts.map(partOf);
     const [only] = parts;
     const content = parts.length === 0 ? "" : parts.length === 1 && only?.["type"] === "text" ? only["text"] : parts;

@@ -94,7 +94,7 @@ function thinkingMembers(thinking: Thinking | undefined, model: string, rules: S
   const effort = rules.effort(fitting, model);
   const takesTemplate = rules.takesMore && !isThinker && fitting === "none";
   return {
-    ...(effort === undefined ? {} : { reasoning_effort: effort }),
+    reasoning_effort: effort,
     ...(takesTemplate ? { chat_template_kwargs: { enable_thinking: false } } : {}),
   };
 }
