@@ -240,7 +240,10 @@ describe("a meter", () => {
     });
   });
 
-  test.each(["understated", "overstated"])("flags a usage report that was %s", (doubt) => {
+  test.each([
+    ["understated", { understated: true }],
+    ["overstated", { overstated: true }],
+  ])("flags a usage report that was %s", (_, doubt) => {
     const usage = { promptTokens: 5, completionTokens: 6, estimated: true };
     expect(
       start()
@@ -250,7 +253,7 @@ describe("a meter", () => {
     expect(
       start()
         .create()
-        .settle({ ...end, usage: { ...usage, [doubt]: true } }).end.capped,
+        .settle({ ...end, usage: { ...usage, ...doubt } }).end.capped,
     ).toBe(true);
   });
 });
