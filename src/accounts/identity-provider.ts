@@ -105,7 +105,7 @@ export class IdentityProvider {
   }
 
   /** Checks that the metadata can be read. Rejects like `authorizationUrl`. */
-  async reach(): Promise<void> {
+  async checkConnection(): Promise<void> {
     await this.#configuration();
   }
 

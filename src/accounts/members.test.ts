@@ -25,7 +25,7 @@ function signedIn(role: Role, { isOperator = false, account = accountId } = {}):
 }
 
 const target = (role: Role, personId = "usr_other"): TargetMember => ({ id: "mbr_1", accountId, personId, role });
-const standings = {
+const actors = {
   owner: signedIn("owner"),
   admin: signedIn("admin"),
   member: signedIn("member"),
@@ -35,7 +35,7 @@ const standings = {
   key: principalFor(),
   app: principalFor({ appId: "app_1", scopes: new Set(["admin:manage"]) }),
 } satisfies Record<string, Principal>;
-type Standing = keyof typeof standings;
+type Actor = keyof typeof actors;
 
 /** Whether it goes through; anything but `permission_denied` is a fault of the test. */
 function allowed(act: () => unknown): boolean {
@@ -48,17 +48,15 @@ function allowed(act: () => unknown): boolean {
   }
 }
 
-const everyStanding = Object.keys(standings) as Standing[];
+const allActors = Object.keys(actors) as Actor[];
 const rulesOverRoles = (mayAct: (by: Principal, role: Role) => boolean) =>
-  Object.fromEntries(
-    everyStanding.map((standing) => [standing, roles.filter((role) => mayAct(standings[standing], role))]),
-  );
+  Object.fromEntries(allActors.map((actor) => [actor, roles.filter((role) => mayAct(actors[actor], role))]));
 const all = [...roles];
 const nobody: Record<string, Role[]> = { member: [], "member of another account": [], key: [], app: [] };
 
 describe("rules of membership", () => {
   test("lets owners, admins and operators list members", () => {
-    const seeing = everyStanding.filter((one) => allowed(() => requireSeesMembers(standings[one], accountId)));
+    const seeing = allActors.filter((one) => allowed(() => requireSeesMembers(actors[one], accountId)));
     expect(seeing).toEqual(["owner", "admin", "operator", "operator's key"]);
   });
 

@@ -18,19 +18,19 @@ export type TargetMember = Pick<Membership, "id" | "accountId" | "personId" | "r
 
 /** Throws `permission_denied`: only owners and admins may see who else is in the account. */
 export function requireSeesMembers(by: Principal, accountId: string): void {
-  if (standingIn(by, accountId) !== "member") return;
+  if (actorRoleIn(by, accountId) !== "member") return;
   throw forbidden("Only owners and admins see the members of an account.");
 }
 
 /** Throws `permission_denied`: only the account's owners and admins may see what others did. */
 export function requireSeesAudit(by: Principal, accountId: string): void {
-  if (standingIn(by, accountId) !== "member") return;
+  if (actorRoleIn(by, accountId) !== "member") return;
   throw forbidden("Only owners and admins see the audit log of an account.");
 }
 
 /** Throws `permission_denied` if the principal may not invite with this role. */
 export function requireMayInvite(by: Principal, accountId: string, role: Role): void {
-  if (mayActOn(standingIn(by, accountId), role)) return;
+  if (mayActOn(actorRoleIn(by, accountId), role)) return;
   throw forbidden(
     role === "member"
       ? "Only owners and admins may invite somebody into an account."
@@ -40,7 +40,7 @@ export function requireMayInvite(by: Principal, accountId: string, role: Role): 
 
 /** Throws `permission_denied` if the principal may not withdraw an invitation with this role. */
 export function requireMayWithdraw(by: Principal, accountId: string, role: Role): void {
-  if (mayActOn(standingIn(by, accountId), role)) return;
+  if (mayActOn(actorRoleIn(by, accountId), role)) return;
   throw forbidden("Only whoever may make such an invitation may take it back.");
 }
 
@@ -51,9 +51,9 @@ export function changeRole(
   role: Role,
   origin: Origin,
 ): { role: Role; event: AuditEvent } | undefined {
-  const standing = standingIn(by, target.accountId);
+  const actorRole = actorRoleIn(by, target.accountId);
   if (isSelf(by, target)) throw forbidden("role: nobody changes their own role.");
-  if (standing !== "owner" && standing !== "operator") {
+  if (actorRole !== "owner" && actorRole !== "operator") {
     throw forbidden("role: only an owner of the account may change roles.");
   }
   if (target.role === role) return undefined;
@@ -68,7 +68,7 @@ export function changeMemberQuotas(
   quotas: readonly QuotaRule[],
   origin: Origin,
 ): { quotas: readonly QuotaRule[]; event: AuditEvent } | undefined {
-  if (!mayActOn(standingIn(by, target.accountId), target.role)) {
+  if (!mayActOn(actorRoleIn(by, target.accountId), target.role)) {
     throw forbidden("quotas: only owners, and admins for members, may say how much somebody may use.");
   }
   const before = target.quotas ?? [];
@@ -84,7 +84,7 @@ export function changeMemberTools(
   tools: readonly string[] | null,
   origin: Origin,
 ): { tools: readonly string[] | null; event: AuditEvent } | undefined {
-  if (!mayActOn(standingIn(by, target.accountId), target.role)) {
+  if (!mayActOn(actorRoleIn(by, target.accountId), target.role)) {
     throw forbidden("tools: only owners, and admins for members, may say which tools somebody may use.");
   }
   requireToolsWithin(by, tools);
@@ -101,8 +101,8 @@ export function changeSight(
   seesAllUsage: boolean,
   origin: Origin,
 ): { seesAllUsage: boolean; event: AuditEvent } | undefined {
-  const standing = standingIn(by, target.accountId);
-  if (standing !== "owner" && standing !== "operator") {
+  const actorRole = actorRoleIn(by, target.accountId);
+  if (actorRole !== "owner" && actorRole !== "operator") {
     throw forbidden("sees_all_usage: only an owner of the account may say who sees the usage of others.");
   }
   if (target.seesAllUsage === seesAllUsage) return undefined;
@@ -114,10 +114,10 @@ export function changeSight(
  * Returns the removal. Everybody may leave, but the store refuses it for the last owner. Throws `permission_denied`.
  */
 export function removeMember(by: Principal, target: TargetMember, origin: Origin): { event: AuditEvent } {
-  const standing = standingIn(by, target.accountId);
-  if (!isSelf(by, target) && !mayActOn(standing, target.role)) {
+  const actorRole = actorRoleIn(by, target.accountId);
+  if (!isSelf(by, target) && !mayActOn(actorRole, target.role)) {
     throw forbidden(
-      standing === "admin"
+      actorRole === "admin"
         ? "Only an owner may remove an owner or an admin."
         : "Only owners and admins may remove somebody from an account.",
     );
@@ -137,7 +137,7 @@ export function requireChanged(outcome: "done" | "missing" | "last_owner"): void
  * Returns the principal's role. Throws `permission_denied` for principals without a role in the account: keys and apps,
  * and members of other accounts.
  */
-function standingIn(by: Principal, accountId: string): ActorRole {
+function actorRoleIn(by: Principal, accountId: string): ActorRole {
   if (by.appId === null && by.scopes.has("admin:manage")) return "operator";
   if (by.person && by.account.id === accountId) return by.person.role;
   throw forbidden(
@@ -146,9 +146,9 @@ function standingIn(by: Principal, accountId: string): ActorRole {
 }
 
 /** Reports who may act on whom: members on nobody, admins on members, owners and operators on all. */
-function mayActOn(standing: ActorRole, role: Role): boolean {
-  if (standing === "operator" || standing === "owner") return true;
-  return standing === "admin" && role === "member";
+function mayActOn(actorRole: ActorRole, role: Role): boolean {
+  if (actorRole === "operator" || actorRole === "owner") return true;
+  return actorRole === "admin" && role === "member";
 }
 
 function isSelf({ person }: Principal, target: TargetMember): boolean {

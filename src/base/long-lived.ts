@@ -347,6 +347,6 @@ export type LongConnectionKind = keyof typeof connections;
 export const longConnectionKinds = Object.keys(connections) as LongConnectionKind[];
 
 /** Milliseconds between two checks of all long-lived connections. */
-export const longConnectionLookMs = second;
+export const longConnectionPollMs = second;
 export const longLived = { ...connections, ...others };
 export const longLivedKinds: readonly (readonly [id: string, kind: LongLived])[] = Object.entries(longLived);

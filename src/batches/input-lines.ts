@@ -47,16 +47,16 @@ export async function* linesOf(
 ): AsyncGenerator<FoundLine> {
   const most = bodyBytes + frameBytes;
   let [line, start, at] = [1, 0, 0];
-  let held: Buffer[] = [];
+  let buffered: Buffer[] = [];
   let length = 0;
   const found = (end: number): FoundLine => ({
     ...{ line, start, end },
-    bytes: length > most ? undefined : Buffer.concat(held),
+    bytes: length > most ? undefined : Buffer.concat(buffered),
   });
   const add = (bytes: Buffer) => {
     length += bytes.length;
-    if (length <= most) held.push(bytes);
-    else held = [];
+    if (length <= most) buffered.push(bytes);
+    else buffered = [];
   };
   for await (const piece of pieces) {
     const bytes = Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength);
@@ -74,7 +74,7 @@ export async function* linesOf(
       const one = found(at + to);
       if (one.bytes === undefined || !isBlank(one.bytes)) yield one;
       from = to + 1;
-      [line, start, length, held] = [line + 1, at + from, 0, []];
+      [line, start, length, buffered] = [line + 1, at + from, 0, []];
     }
     add(bytes.subarray(from));
     at += bytes.length;

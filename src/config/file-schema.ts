@@ -1,7 +1,7 @@
 // The shape of headrace.yaml: the one schema behind validation, the published JSON schema and the reference page.
 
 import * as z from "zod";
-import { defaultMaxHeldBytes } from "../base/bytes/buffered-bytes.ts";
+import { defaultMaxBufferedBytes } from "../base/bytes/buffered-bytes.ts";
 import { logLevels } from "../base/log.ts";
 import { parseHttpUrl } from "../base/text/http-url.ts";
 import { defaultTierEnvironments } from "../domain/account.ts";
@@ -386,7 +386,7 @@ const limits = field(
     ),
     held_bytes: bound(
       "Maximum memory in bytes for requests and answers in each server process, at least four times `body_bytes`. One key may use 29 % of it, one account 44 %. More get 429 or 503.",
-      [16_777_216, 68_719_476_736, defaultMaxHeldBytes],
+      [16_777_216, 68_719_476_736, defaultMaxBufferedBytes],
       "bytes",
     ),
     form_bytes: bound(

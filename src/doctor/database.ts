@@ -119,8 +119,8 @@ async function installation(db: Database, { dataDir }: Subject): Promise<Finding
 }
 
 async function schema(db: Database, { server }: Subject): Promise<Finding> {
-  const { version, known, isWithinReach, madeBy, foreignStep } = await schemaState(db, dialectOf(db));
-  if (!isWithinReach) {
+  const { version, known, isCompatible, madeBy, foreignStep } = await schemaState(db, dialectOf(db));
+  if (!isCompatible) {
     return failure(
       "schema",
       `version ${version}, and this Headrace knows ${known}: ${madeBy ? `Headrace ${madeBy}` : "a newer one"} wrote it`,

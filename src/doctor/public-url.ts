@@ -3,7 +3,7 @@ import { isIP } from "node:net";
 import type { Config } from "../config/config.ts";
 import { askedServer, fetchJson, type ServerAnswer } from "./ask-server.ts";
 import { type Check, type Finding, failure, ok, skipped, warning } from "./finding.ts";
-import { type Certificate, reach, reachFault } from "./reach.ts";
+import { addressFault, type Certificate, probeAddress } from "./reach.ts";
 import type { Subject } from "./subject.ts";
 
 const soonMs = 14 * 86_400_000;
@@ -22,10 +22,10 @@ export function publicUrlChecks(subject: Subject): Check[] {
 async function publicUrl({ server, localUrl }: Subject, url: string, signal: AbortSignal): Promise<Finding[]> {
   const name = "public URL";
   const { host, protocol } = new URL(url);
-  const reached = await reach(url, signal);
-  const fault = reachFault(reached, host);
+  const probe = await probeAddress(url, signal);
+  const fault = addressFault(probe, host);
   if (fault) return [failure(name, `${url}: ${fault.found}`, fault.remedy)];
-  const certificate = reached.at === "there" ? certificateFindings("certificate", reached.certificate) : [];
+  const certificate = probe.at === "there" ? certificateFindings("certificate", probe.certificate) : [];
   if (!server) return [skipped(name, `${url} can be connected to; no server runs to be reached by it`), ...certificate];
   const [answer, own] = await Promise.all([askedServer(url, signal), ownKeys(localUrl, signal)]);
   return [judge(url, answer, own, protocol), ...certificate];

@@ -3,7 +3,7 @@ import { lookup } from "node:dns/promises";
 import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls, type TLSSocket } from "node:tls";
 
-export type Reached =
+export type AddressProbe =
   | { at: "there"; connectMs: number; certificate: Certificate | undefined }
   | { at: "name" | "connection" | "tls"; reason: string };
 
@@ -15,7 +15,7 @@ export interface Certificate {
 }
 
 /** Rejects only with the reason of `signal`. */
-export async function reach(address: string, signal: AbortSignal): Promise<Reached> {
+export async function probeAddress(address: string, signal: AbortSignal): Promise<AddressProbe> {
   const url = new URL(address);
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
   const secure = url.protocol === "https:";
@@ -93,16 +93,16 @@ export function codeOf(error: unknown): string {
 }
 
 /** The finding for a step that failed. */
-export function reachFault(reached: Reached, host: string): { found: string; remedy: string } | undefined {
-  if (reached.at === "there") {
-    const fault = reached.certificate?.fault;
+export function addressFault(probe: AddressProbe, host: string): { found: string; remedy: string } | undefined {
+  if (probe.at === "there") {
+    const fault = probe.certificate?.fault;
     if (fault === undefined) return undefined;
     return {
       found: `its certificate is refused: ${fault}`,
       remedy: `Renew it at ${host}, or let this machine trust who issued it (NODE_EXTRA_CA_CERTS).`,
     };
   }
-  const { at, reason } = reached;
+  const { at, reason } = probe;
   if (at === "name")
     return {
       found: `the name ${host} cannot be resolved (${reason})`,

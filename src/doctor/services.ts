@@ -20,7 +20,7 @@ export function serviceChecks({ config }: Subject): Check[] {
 async function mailServer(mail: { url: string; from: string }): Promise<Finding> {
   const { host } = new URL(mail.url);
   try {
-    await new SmtpMailer({ ...mail, timeoutMs: answerMs }).reach();
+    await new SmtpMailer({ ...mail, timeoutMs: answerMs }).checkConnection();
     return ok("mail", `${host} takes mail from us; none was sent`);
   } catch (error) {
     const reason = reasonIn(error, "mail: ");
@@ -34,7 +34,7 @@ async function mailServer(mail: { url: string; from: string }): Promise<Finding>
 async function provider(sso: NonNullable<NonNullable<Subject["config"]>["sso"]>): Promise<Finding> {
   const clock = { monotonicMs: () => performance.now() };
   try {
-    await new IdentityProvider({ settings: sso, clock, timeoutMs: answerMs }).reach();
+    await new IdentityProvider({ settings: sso, clock, timeoutMs: answerMs }).checkConnection();
     return ok("single sign-on", `${sso.issuer} describes itself`);
   } catch (error) {
     return failure(

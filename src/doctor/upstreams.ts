@@ -17,7 +17,7 @@ import { missingFor, type SaidCapability } from "./endpoints.ts";
 import { once, reasonOf } from "./examine.ts";
 import { type Check, type Finding, failure, ok, skipped, warning } from "./finding.ts";
 import { certificateFindings } from "./public-url.ts";
-import { codeOf, type Reached, reach, reachFault } from "./reach.ts";
+import { type AddressProbe, addressFault, codeOf, probeAddress } from "./reach.ts";
 import type { Subject } from "./subject.ts";
 
 const answerMs = 5_000;
@@ -40,7 +40,7 @@ export interface KnownServer {
 
 export interface UpstreamProbe {
   server: KnownServer;
-  reached: Reached;
+  addressProbe: AddressProbe;
   answer: Answer | { error: unknown } | undefined;
   /** Milliseconds by which its clock is ahead of this machine's. Undefined if it does not tell. */
   aheadMs: number | undefined;
@@ -126,8 +126,8 @@ function sharedProbe(server: KnownServer): (signal: AbortSignal) => Promise<Upst
 }
 
 async function probeServer(server: KnownServer, signal: AbortSignal): Promise<UpstreamProbe> {
-  const reached = await reach(server.url, signal);
-  if (reachFault(reached, "")) return { server, reached, answer: undefined, aheadMs: undefined };
+  const addressProbe = await probeAddress(server.url, signal);
+  if (addressFault(addressProbe, "")) return { server, addressProbe, answer: undefined, aheadMs: undefined };
   const { name, url, apiKey, speech, httpClient } = server;
   const timing = { firstByteTimeoutMs: answerMs, idleTimeoutMs: answerMs };
   const target = httpTarget({ ...{ name, url, apiKey, speech, httpClient }, ...timing });
@@ -139,10 +139,10 @@ async function probeServer(server: KnownServer, signal: AbortSignal): Promise<Up
     const models = modelsIn(text, speech.api);
     const formats = models && (await formatsOf(server, target, signal));
     const missing = models ? await missingOf(server, target, signal) : [];
-    return { server, reached, answer: { status, models, formats, missing, ms }, aheadMs };
+    return { server, addressProbe, answer: { status, models, formats, missing, ms }, aheadMs };
   } catch (error) {
     signal.throwIfAborted();
-    return { server, reached, answer: { error }, aheadMs: undefined };
+    return { server, addressProbe, answer: { error }, aheadMs: undefined };
   } finally {
     target.client.close();
   }
@@ -156,10 +156,10 @@ function ableAt(name: string, capability: CapabilityName, config: Subject["confi
 }
 
 async function missingOf({ said }: KnownServer, target: HttpTarget, signal: AbortSignal): Promise<Answer["missing"]> {
-  const looked = await Promise.all(
+  const probes = await Promise.all(
     said.map(async (one) => ({ said: one, paths: await missingFor(target, one, signal) })),
   );
-  return looked.filter(({ paths }) => paths.length > 0);
+  return probes.filter(({ paths }) => paths.length > 0);
 }
 
 async function formatsOf({ url, speech }: KnownServer, target: HttpTarget, signal: AbortSignal) {
@@ -197,12 +197,12 @@ export function upstreamChecks(
   ];
 }
 
-export function judge({ server, reached, answer }: UpstreamProbe): Finding[] {
+export function judge({ server, addressProbe, answer }: UpstreamProbe): Finding[] {
   const { name } = server;
   const host = new URL(server.url).host;
-  const fault = reachFault(reached, host);
+  const fault = addressFault(addressProbe, host);
   if (fault) return [failure(name, fault.found, fault.remedy)];
-  const certificate = reached.at === "there" ? certificateFindings(name, reached.certificate) : [];
+  const certificate = addressProbe.at === "there" ? certificateFindings(name, addressProbe.certificate) : [];
   if (server.isSealed) {
     const remedy = "Give it its key again (PATCH /v1/admin/upstreams), or put back the secret.";
     return [failure(name, "its key is sealed under another secret", remedy), ...certificate];

@@ -99,7 +99,7 @@ export interface AuditEvent {
   action: AuditAction;
   actor: AuditActor;
   /** Checked again when the change is written, because a right may end while the body arrives. Not stored. */
-  standing?: ActorStatus;
+  actorStatus?: ActorStatus;
   /** The affected account; null if it is unknown or there is not one. */
   accountId: string | null;
   /** Id of the key, account, signing key or model, or name of the tier or upstream; null if unknown. */
@@ -112,7 +112,7 @@ export interface AuditEvent {
 }
 
 /** The actor of a change, whose rights are checked again when it is written. */
-export type Acting = Pick<AuditEvent, "actor" | "at" | "accountId" | "standing">;
+export type Acting = Pick<AuditEvent, "actor" | "at" | "accountId" | "actorStatus">;
 
 export interface AuditFilter {
   accountId?: string;
@@ -131,5 +131,5 @@ export interface AuditLog {
     page: { after: string | undefined; downTo?: string | undefined; limit: number },
   ): Promise<AuditEvent[]>;
   /** Returns the id of the last event that one request scans before `after`. Undefined: the scan reaches the end. */
-  reach(filter: AuditFilter, after: string | undefined): Promise<string | undefined>;
+  lastScannedId(filter: AuditFilter, after: string | undefined): Promise<string | undefined>;
 }

@@ -30,7 +30,7 @@ export interface Principal {
   /** All limits and quotas that requests of this principal count against. */
   limits: LimitSet;
   /** Restrictions on models besides the environment. Undefined: none. */
-  reach?: ModelAccess | undefined;
+  modelAccess?: ModelAccess | undefined;
   /** Restrictions on tools. Undefined: none. */
   tools?: ToolAccess | undefined;
   /** The highest priority of its requests, bounded by all of `keys` and the account's tier. Default: normal. */

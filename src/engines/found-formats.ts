@@ -4,14 +4,17 @@ import type { ConversationOperation } from "../domain/models/operation.ts";
 import { formatsOf, isOpenaiHost, type UpstreamSpeech } from "../domain/models/upstream-speech.ts";
 import { type HttpTarget, postText } from "./http-engine.ts";
 
-const looksFor = ["response", "message"] as const satisfies readonly ConversationOperation[];
-type LookedFor = (typeof looksFor)[number];
+const probedFormats = ["response", "message"] as const satisfies readonly ConversationOperation[];
+type ProbedFormat = (typeof probedFormats)[number];
 
 /**
  * Any server with the path refuses these for a wrong type and missing members, before it looks for or loads a model.
  * Most would refuse an empty object too, but LocalAI takes its first model if none is named.
  */
-const senseless: Readonly<Record<LookedFor, string>> = { response: '{"input":false}', message: '{"messages":false}' };
+const senseless: Readonly<Record<ProbedFormat, string>> = {
+  response: '{"input":false}',
+  message: '{"messages":false}',
+};
 
 const maxBytes = 64 * 1024;
 const maxMs = 2_000;
@@ -33,7 +36,7 @@ export class FoundFormats {
   readonly #target: HttpTarget;
   readonly #known: EngineFormats | undefined;
   /** From the last conclusive answer. */
-  readonly #has = new Map<LookedFor, boolean>();
+  readonly #has = new Map<ProbedFormat, boolean>();
   /** Model lists until the server is asked again. */
   #remaining = 0;
   #probing: Promise<void> | undefined;
@@ -47,7 +50,7 @@ export class FoundFormats {
   get formats(): EngineFormats | undefined {
     if (this.#known) return this.#known;
     if (this.#has.size === 0) return undefined;
-    const found = looksFor.filter((operation) => this.#has.get(operation));
+    const found = probedFormats.filter((operation) => this.#has.get(operation));
     return { chat: "whole", ...Object.fromEntries(found.map((operation) => [operation, "functions"])) };
   }
 
@@ -65,9 +68,9 @@ export class FoundFormats {
   }
 
   async #probe(signal: AbortSignal): Promise<void> {
-    const answers = await lookForFormats(this.#target, signal);
+    const answers = await probeFormats(this.#target, signal);
     for (const [operation, has] of answers) this.#has.set(operation, has);
-    this.#remaining = answers.size === looksFor.length ? listsPerProbe - 1 : 0;
+    this.#remaining = answers.size === probedFormats.length ? listsPerProbe - 1 : 0;
     this.#probing = undefined;
   }
 }
@@ -75,13 +78,13 @@ export class FoundFormats {
 /**
  * The formats besides chat completions, by the server's answers. Left out if an answer is inconclusive. Never rejects.
  */
-export async function lookForFormats(
+export async function probeFormats(
   target: HttpTarget,
   signal: AbortSignal,
-): Promise<ReadonlyMap<LookedFor, boolean>> {
+): Promise<ReadonlyMap<ProbedFormat, boolean>> {
   const limit = AbortSignal.any([signal, AbortSignal.timeout(maxMs)]);
-  const answers = new Map<LookedFor, boolean>();
-  for (const operation of looksFor) {
+  const answers = new Map<ProbedFormat, boolean>();
+  for (const operation of probedFormats) {
     try {
       const { status, text } = await postText(target, operation, senseless[operation], maxBytes, limit);
       const has = verdictOf(status, text ?? "");

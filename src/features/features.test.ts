@@ -6,7 +6,7 @@ import type { GuardedCall } from "../inference/guarding.ts";
 import { openFeatures } from "./features.ts";
 
 const call: GuardedCall = {
-  ...{ requestId: "r", model: "m", left: new Cancellation(), neverLeaves: false, priority: "normal" },
+  ...{ requestId: "r", model: "m", clientGone: new Cancellation(), neverLeaves: false, priority: "normal" },
   memoryAccount: bufferedBytes.memoryAccount(new AccountMemory()),
 };
 const noSecrets = { name: "no-secrets", kind: "secrets", sides: ["answer"], action: "mask", rules: [] } as const;

@@ -70,7 +70,7 @@ export interface InferenceCall<Result> extends LimitListener {
    * Called before any answer with the time that the request waited for a slot. If a stream's answer begins while it
    * still waits, called with its position in the queue as well.
    */
-  onQueued?(waitedMs: number, standing: QueuePosition | undefined): void;
+  onQueued?(waitedMs: number, position: QueuePosition | undefined): void;
   /** Called before any answer if the request may use the response cache, with the result. */
   onCache?(result: CacheResult, ageSeconds: number | undefined): void;
   /**
@@ -122,7 +122,7 @@ export interface InferenceDeps {
   requestTags: Pick<RequestTags, "of">;
   ledger: Pick<Ledger, "begin">;
   refusalCounts: Pick<RefusalCounts, "count">;
-  usageDoubts: Pick<UsageDoubts, "understated" | "limitIgnored" | "ignoredLimits" | "ignoresLimits">;
+  usageDoubts: Pick<UsageDoubts, "usageUnderReported" | "limitIgnored" | "ignoredLimits" | "ignoresLimits">;
   /** Stores chat completions for clients that ask for it. */
   chatWriter: ChatWriter;
   /** Stores responses before their clients get the end. */

@@ -71,7 +71,7 @@ function isStillUsable(
   principal: Principal,
   { catalog }: Pick<InferenceDeps, "catalog">,
 ): boolean {
-  if (!principal.reach?.neverLeaves) return true;
+  if (!principal.modelAccess?.neverLeaves) return true;
   const now = catalog.get(id);
   const usable = now && usableModel(principal, now)?.deployments;
   return usable?.some((one) => one.engine === engine && one.model === model) ?? false;

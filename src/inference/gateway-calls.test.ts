@@ -31,11 +31,11 @@ test("limits the calls in flight for each purpose and in total, and refuses furt
   await expect(ask("guardrail")).rejects.toThrow("gateway:guardrail");
   const others = Array.from({ length: 512 }, () => ask("cache"));
   await expect(ask("shadow")).rejects.toThrow("gateway:shadow");
-  expect(ledger.held).toBeGreaterThan(0);
+  expect(ledger.total).toBeGreaterThan(0);
   end();
   const ended = await Promise.allSettled([...first, ...others]);
   expect(ended.every(({ status }) => status === "rejected")).toBeTrue();
-  expect(ledger.held).toBe(0);
+  expect(ledger.total).toBe(0);
   const again = ask("guardrail");
   end();
   await expect(again).rejects.toThrow("no account yet");
@@ -44,5 +44,5 @@ test("limits the calls in flight for each purpose and in total, and refuses furt
 test("a call whose body exceeds its memory account is not made", async () => {
   const { ask, ledger } = waiting();
   await expect(ask("cache", "x".repeat(900_000))).rejects.toMatchObject({ code: "rate_limit_exceeded" });
-  expect(ledger.held).toBe(0);
+  expect(ledger.total).toBe(0);
 });

@@ -123,7 +123,7 @@ function principalOf({ account, key }: Operator, neverLeaves: boolean): Principa
   return {
     ...{ account, keys: [key], environment: key.environment },
     ...{ scopes: noScopes, appId: ownAppId, limits: noLimits },
-    reach: neverLeaves ? { models: [], neverLeaves } : undefined,
+    modelAccess: neverLeaves ? { models: [], neverLeaves } : undefined,
   };
 }
 

@@ -17,7 +17,7 @@ export interface GuardedCall {
   readonly model: string;
   readonly memoryAccount: MemoryAccount;
   /** Cancelled when the client leaves. */
-  readonly left: Cancellation;
+  readonly clientGone: Cancellation;
   /** True if only local deployments may be asked about the text. */
   readonly neverLeaves: boolean;
   /** Priority of calls that check the text. */

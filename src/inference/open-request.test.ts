@@ -186,10 +186,10 @@ function callFor(more: Partial<InferenceCall<unknown>>, stream: boolean): Infere
 const inFlight = () => [broken, working].map((engine) => capacity.figures(engine)[0]?.inFlight);
 
 test("settles once and reports the fallback that served the request", async () => {
-  const standIns: string[] = [];
-  const call = callFor({ onServedBy: (model) => void standIns.push(model) }, false);
+  const servedBy: string[] = [];
+  const call = callFor({ onServedBy: (model) => void servedBy.push(model) }, false);
   expect(JSON.parse(String(await run(call, deps)))).toMatchObject({ model: "stand-in" });
-  expect([standIns, settledLeases, ends.map(({ outcome }) => outcome)]).toEqual([["stand-in"], 1, ["completed"]]);
+  expect([servedBy, settledLeases, ends.map(({ outcome }) => outcome)]).toEqual([["stand-in"], 1, ["completed"]]);
   expect(inFlight()).toEqual([0, 0]);
 });
 
@@ -198,8 +198,8 @@ test("reports the model and no fallback when the request names an alias", async 
   const courses: unknown[] = [];
   const observer = {
     inferenceBegan: ({ model }: { model: string }) => void courses.push(model),
-    inferenceEnded: (_begin: unknown, _end: unknown, { standIn }: { standIn?: string | undefined }) =>
-      void courses.push(standIn),
+    inferenceEnded: (_begin: unknown, _end: unknown, { fallbackModel }: { fallbackModel?: string | undefined }) =>
+      void courses.push(fallbackModel),
     inferenceRefused() {},
     attempted() {},
   };

@@ -19,8 +19,8 @@ import type { RequestTrace } from "../domain/usage/trace.ts";
 import type { StepResult, Trail } from "../domain/usage/trail.ts";
 import type { TokenUsage, UsageBegin, UsageOutcome } from "../domain/usage/usage.ts";
 import { replayedParts } from "../domain/usage/usage-parts.ts";
-import { usableModel, withinReach } from "../policy/authorize.ts";
-import { believable, type UsageBounds, usageBounds } from "../policy/believable-usage.ts";
+import { accessibleModel, usableModel } from "../policy/authorize.ts";
+import { clampUsage, type UsageBounds, usageBounds } from "../policy/believable-usage.ts";
 import type { Meter } from "../policy/meter.ts";
 import type { PricedUsage } from "../policy/price.ts";
 import type { DecodedRequest } from "../requests/decoded-request.ts";
@@ -96,7 +96,7 @@ export class OpenRequest<Result>
   readonly cached: CachedRequest | undefined;
   /** Number of times that an engine was asked: a request that was never sent costs nothing. */
   attempts = 0;
-  understated = false;
+  isUnderReported = false;
   setIndex = noIndex;
   refusal: InferenceCourse["refusal"];
   readonly #model: Model;
@@ -111,7 +111,7 @@ export class OpenRequest<Result>
   #dearer: Lease | undefined;
   #hasEnded = false;
   /** Returns the position in the queue; set if the request had to wait. */
-  #standing: (() => QueuePosition | undefined) | undefined;
+  #queuePosition: (() => QueuePosition | undefined) | undefined;
   /** Monotonic time when the last engine got the request. */
   #sentMs = 0;
   /** Records attempts, if there is more to record than one answer at the first attempt. */
@@ -278,7 +278,7 @@ export class OpenRequest<Result>
     return this.meter.stop !== undefined && !this.#replayed;
   }
 
-  get standIn(): string | undefined {
+  get fallbackModel(): string | undefined {
     const served = this.#dispatched?.model ?? this.#model;
     return served.id === this.#model.id ? undefined : served.id;
   }
@@ -294,18 +294,18 @@ export class OpenRequest<Result>
   modelNow(id: string): Model | undefined {
     const model = this.deps.catalog.get(id);
     // Whether the key may use the model was decided earlier.
-    return model && withinReach(this.call.principal, model);
+    return model && accessibleModel(this.call.principal, model);
   }
 
   /** Reports whether a deployment may still be asked: an operator may have changed the model since. */
   mayAsk({ engine, model }: Deployment, of: Model): boolean {
-    if (!this.call.principal.reach?.neverLeaves) return true;
+    if (!this.call.principal.modelAccess?.neverLeaves) return true;
     const now = this.modelNow(of.id)?.deployments ?? [];
     return now.some((one) => one.engine === engine && one.model === model);
   }
 
   /** Returns the fallback models that the key may use and that could serve the request. */
-  standIns(): readonly Model[] {
+  fallbackModels(): readonly Model[] {
     // Only the same model can continue an answer.
     if (this.continuing) return [];
     const { principal, request, guarding } = this.call;
@@ -345,13 +345,13 @@ export class OpenRequest<Result>
     return true;
   }
 
-  waits(standing: () => QueuePosition | undefined): void {
-    this.#standing = standing;
+  waits(position: () => QueuePosition | undefined): void {
+    this.#queuePosition = position;
   }
 
   /** Returns the position in the queue; undefined if the request does not wait. */
-  get standing(): QueuePosition | undefined {
-    return this.#standing?.();
+  get queuePosition(): QueuePosition | undefined {
+    return this.#queuePosition?.();
   }
 
   waited(ms: number): void {
@@ -467,7 +467,7 @@ export class OpenRequest<Result>
     const ignored = response.headers.get("x-headrace-ignored") === "tools" ? [...leftOut, "tools"] : leftOut;
     if (ignored.length > 0) this.call.onIgnored(ignored);
     if (capped !== undefined) this.call.onCapped(capped);
-    if (this.#standing) this.call.onQueued?.(Math.round(this.#queueMs), undefined);
+    if (this.#queuePosition) this.call.onQueued?.(Math.round(this.#queueMs), undefined);
   }
 
   /** The client's stream begins; `begin` sends what has arrived. */
@@ -498,7 +498,7 @@ export class OpenRequest<Result>
   cutOff(dispatched: Dispatched, error: unknown, usage: TokenUsage): void {
     const { deployment, model, bill } = dispatched;
     this.#reportedCut = dispatched;
-    bill?.settle(believable(usage, this.#boundsNow(model)));
+    bill?.settle(clampUsage(usage, this.#boundsNow(model)));
     this.tried({
       deployment,
       model: model.id,
@@ -539,8 +539,8 @@ export class OpenRequest<Result>
   /** Called after the client has waited in silence: from here on a failure is an event. */
   silent(): void {
     this.#phase = "silent";
-    const { standing } = this;
-    if (standing) this.call.onQueued?.(this.#queueMs + standing.waitedMs, standing);
+    const { queuePosition } = this;
+    if (queuePosition) this.call.onQueued?.(this.#queueMs + queuePosition.waitedMs, queuePosition);
     this.#late = new Deferred();
     this.#relay(this.#late);
   }
@@ -744,8 +744,9 @@ export class OpenRequest<Result>
     this.#continuation?.said.release();
     if (error !== undefined) deps.refusalCounts.count(call.principal, this.#model.id, error);
     const upstream = this.#replayed ? null : (this.#dispatched?.deployment.engine.name ?? null);
-    this.understated = reported.understated === true;
-    if (this.understated) deps.usageDoubts.understated(upstream ?? "", this.#dispatched?.model.id ?? this.#model.id);
+    this.isUnderReported = reported.isUnderReported === true;
+    if (this.isUnderReported)
+      deps.usageDoubts.usageUnderReported(upstream ?? "", this.#dispatched?.model.id ?? this.#model.id);
     if (reported.pastLimit) this.#learnIgnored(reported);
     this.#hasEnded = true;
     const { end, kept } = this.meter.settle({
@@ -796,7 +797,7 @@ export class OpenRequest<Result>
 
   /** An answer of a fallback is not cached, because it is used only while the model is away. Nor is an answer that two servers wrote. */
   #cache(cached: CachedRequest, isWhole: boolean, usage: TokenUsage): void {
-    const isOwn = this.#replayed === undefined && this.standIn === undefined && !this.#continuation?.times;
+    const isOwn = this.#replayed === undefined && this.fallbackModel === undefined && !this.#continuation?.times;
     if (isWhole && isOwn) cached.keep(usage, this.#dispatched?.leftOut ?? nothing);
     cached.release(this.memoryAccount);
   }

@@ -84,7 +84,7 @@ async function guarded<Result>(
   names: readonly string[],
 ): Promise<Result> {
   const { principal, requestId, memoryAccount, clientGone } = call;
-  const neverLeaves = principal.reach?.neverLeaves === true;
+  const neverLeaves = principal.modelAccess?.neverLeaves === true;
   const tags = tagsOf(call, deps, asked);
   let at: number;
   let admitted: Admitted | undefined;
@@ -94,7 +94,7 @@ async function guarded<Result>(
       requestId,
       model: model.id,
       memoryAccount,
-      left: clientGone,
+      clientGone,
       neverLeaves,
       priority: urgencyOf(call),
     };

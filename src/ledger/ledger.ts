@@ -218,7 +218,7 @@ export class SpoolLedger implements Ledger {
   /**
    * Checks the disk unless that was just done, and returns `isWritable`. Never rejects, and takes as long as the disk.
    */
-  reach(): Promise<boolean> {
+  checkDisk(): Promise<boolean> {
     return this.#probe.ask();
   }
 

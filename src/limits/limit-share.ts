@@ -236,7 +236,7 @@ export class LimitShare {
     await (known.share ? read : Promise.race([read, Bun.sleep(patienceMs)]));
     // The last seen state includes the reservations at the beginning of the outage, which the ledger lacks.
     const seen = known.share ? undefined : this.#options.lastUsed(quota);
-    if (seen) this.#memory.believe(quota, seen);
+    if (seen) this.#memory.applyMinimum(quota, seen);
     const used = this.#memory.known(quota);
     if (!used) return;
     const { tokens, nanoUsd, requests = null } = quota;

@@ -42,7 +42,7 @@ export class SmtpMailer implements MailSender {
   }
 
   /** Connects, greets and authenticates without sending a mail. Rejects as `send` does. */
-  async reach(): Promise<void> {
+  async checkConnection(): Promise<void> {
     try {
       await this.#connected((transport) => transport.verify());
     } catch (error) {

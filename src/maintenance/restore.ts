@@ -169,7 +169,7 @@ async function copyPart(
 async function requireKnownSteps(file: string, { schema, headrace }: BackupManifest): Promise<void> {
   const db = new SQL({ adapter: "sqlite", filename: file, create: false });
   try {
-    if (!(await schemaState(db, "sqlite")).isWithinReach) {
+    if (!(await schemaState(db, "sqlite")).isCompatible) {
       throw new StartError(
         `The backup has schema version ${schema}, this Headrace knows ${knownSteps}: restore it with Headrace ${headrace} or later.`,
       );

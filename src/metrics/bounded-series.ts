@@ -8,7 +8,7 @@ export interface BoundedSeriesOptions<Series> {
   isGone(value: string): boolean;
 }
 
-const looksApart = 1_000;
+const valuesPerSearch = 1_000;
 
 /** Label of all values without their own series. */
 export const otherLabel = "other";
@@ -52,7 +52,7 @@ export class BoundedSeries<Series> {
 
   #makeRoom(): boolean {
     if (this.#patience-- > 0) return false;
-    this.#patience = looksApart;
+    this.#patience = valuesPerSearch;
     for (const value of this.#series.keys()) {
       if (!this.#options.isGone(value)) continue;
       this.#patience = 0;

@@ -110,7 +110,7 @@ const end: UsageEnd = {
   firstTokenMs: 400,
   queueMs: 0,
 };
-const course: InferenceCourse = { attempts: 1, standIn: undefined, understated: false, refusal: undefined };
+const course: InferenceCourse = { attempts: 1, fallbackModel: undefined, isUnderReported: false, refusal: undefined };
 
 function traffic(offered: (id: string) => boolean = () => true) {
   const counted = new Traffic({ hasModel: offered, hasUpstream: offered, nowMs: () => 1 });
@@ -144,7 +144,7 @@ describe("traffic metrics", () => {
     const { ended, read } = traffic();
     ended({}, {}, { attempts: 3 });
     ended({}, {}, { attempts: 0 });
-    ended({}, {}, { attempts: 2, standIn: "n" });
+    ended({}, {}, { attempts: 2, fallbackModel: "n" });
     const metrics = read();
     expect(metrics.get("headrace_retries_total", { model: "m" })).toBe(3);
     expect(metrics.get("headrace_fallbacks_total", { model: "m" })).toBe(1);

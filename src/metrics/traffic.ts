@@ -74,7 +74,7 @@ interface UpstreamSeries {
   /** Time of the last accepted request, in monotonic milliseconds. */
   tookMs: number;
   /** Answers whose usage was under-reported. */
-  understated: number;
+  underReported: number;
   attempts: Map<string, { labels: string; count: number }>;
 }
 
@@ -92,7 +92,7 @@ export class Traffic implements Observer {
     this.#models = new BoundedSeries({ most: maxLabels, make: newModel, isGone: (id) => !hasModel(id) });
     this.#upstreams = new BoundedSeries({
       most: maxLabels,
-      make: (label) => ({ label, tookMs: Number.NEGATIVE_INFINITY, understated: 0, attempts: new Map() }),
+      make: (label) => ({ label, tookMs: Number.NEGATIVE_INFINITY, underReported: 0, attempts: new Map() }),
       isGone: (name) => !hasUpstream(name),
     });
   }
@@ -111,7 +111,7 @@ export class Traffic implements Observer {
   }
 
   inferenceEnded(begin: UsageBegin, end: UsageEnd, course: InferenceCourse): void {
-    const { attempts, standIn, refusal, understated, cache, continuations } = course;
+    const { attempts, fallbackModel, refusal, isUnderReported, cache, continuations } = course;
     const { model } = begin;
     const open = this.#open.get(model) ?? 0;
     if (open > 1) this.#open.set(model, open - 1);
@@ -131,7 +131,7 @@ export class Traffic implements Observer {
       if (generation && generation.tokens > 0) series.perToken.observe(generation.ms / generation.tokens);
     }
     if (attempts > 1) series.retries += attempts - 1;
-    if (standIn !== undefined) series.standIns++;
+    if (fallbackModel !== undefined) series.standIns++;
     if (cache !== undefined) {
       series.cache ??= new Map();
       series.cache.set(cache, (series.cache.get(cache) ?? 0) + 1);
@@ -141,7 +141,7 @@ export class Traffic implements Observer {
       for (const outcome of continuations) series.continuations[outcome]++;
     }
     if (refusal !== undefined) this.#refused(refusal);
-    if (understated && upstream !== null) this.#upstreams.of(upstream).understated++;
+    if (isUnderReported && upstream !== null) this.#upstreams.of(upstream).underReported++;
   }
 
   inferenceRefused(refused: RefusedInference): void {
@@ -190,8 +190,8 @@ export class Traffic implements Observer {
     }
     const doubted = "headrace_upstream_usage_understated_total";
     out.family(doubted, "counter", "Answers for which an upstream reported fewer tokens than it delivered.");
-    for (const { label, understated } of this.#upstreams.all()) {
-      if (understated > 0) out.sample(labelText({ upstream: label }), understated);
+    for (const { label, underReported } of this.#upstreams.all()) {
+      if (underReported > 0) out.sample(labelText({ upstream: label }), underReported);
     }
   }
 

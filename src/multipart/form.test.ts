@@ -102,10 +102,10 @@ test.each([
     expect(await fieldsOf(other)).toEqual([file, ["model", "another-model"]]);
   }
   expect(held).toBe(textBytes + (bytes === 100 ? given.length : 0));
-  expect(space.heldBytes).toBe(bytes === 100 ? 0 : given.length);
+  expect(space.reservedBytes).toBe(bytes === 100 ? 0 : given.length);
   kept.release();
   kept.release();
-  expect([held, space.heldBytes]).toEqual([textBytes, 0]);
+  expect([held, space.reservedBytes]).toEqual([textBytes, 0]);
   await expect(taken(other.open())).rejects.toThrow();
 });
 
@@ -224,16 +224,16 @@ test("grants an account half of the disk space or one form, and reuses released 
   first.release();
   other.release();
   const large = await read(form(Buffer.alloc(90_000)), space);
-  expect(space.heldBytes).toBeGreaterThan(90_000);
+  expect(space.reservedBytes).toBeGreaterThan(90_000);
   large.release();
-  expect(space.heldBytes).toBe(0);
+  expect(space.reservedBytes).toBe(0);
 });
 
 test("leaves nothing of a form that cannot be held, written or read to its end", async () => {
   const space = spaceOf();
   maxHeld = 500;
   await expect(read(form(Buffer.alloc(900)), space)).rejects.toThrow("no room");
-  expect([held, space.heldBytes]).toEqual([textBytes, 0]);
+  expect([held, space.reservedBytes]).toEqual([textBytes, 0]);
   maxHeld = Number.POSITIVE_INFINITY;
   const cut: BodySource = {
     flow(sink) {
@@ -251,7 +251,7 @@ test("leaves nothing of a form that cannot be held, written or read to its end",
   await expect(read(form(Buffer.alloc(50_000)), space)).rejects.toThrow("cannot write");
   // Bytes in progress are released asynchronously.
   await Bun.sleep(0);
-  expect([held, space.heldBytes]).toEqual([2 * textBytes, 0]);
+  expect([held, space.reservedBytes]).toEqual([2 * textBytes, 0]);
 });
 
 describe("the boundary of a form", () => {

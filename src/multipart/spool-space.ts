@@ -12,7 +12,7 @@ export class SpoolSpace {
   readonly #directory: string;
   readonly #maxBytes: () => number;
   readonly #byAccount = new Map<string, number>();
-  #heldBytes = 0;
+  #reservedBytes = 0;
 
   /** Calls `maxBytes` each time, because a reload may change the limit. */
   constructor(directory: string, maxBytes: () => number) {
@@ -26,8 +26,8 @@ export class SpoolSpace {
   }
 
   /** Bytes that are reserved. */
-  get heldBytes(): number {
-    return this.#heldBytes;
+  get reservedBytes(): number {
+    return this.#reservedBytes;
   }
 
   /**
@@ -65,17 +65,17 @@ export class SpoolSpace {
         "The forms of this account that are under way take as much of the disk as they may.",
       );
     }
-    if (this.#heldBytes + bytes > most) {
+    if (this.#reservedBytes + bytes > most) {
       return noRoom("service_unavailable", "The forms that are under way take as much of the disk as they may.");
     }
-    this.#heldBytes += bytes;
+    this.#reservedBytes += bytes;
     this.#byAccount.set(accountId, ofAccount);
     return undefined;
   }
 
   release(accountId: string, bytes: number): void {
     const ofAccount = (this.#byAccount.get(accountId) ?? 0) - bytes;
-    this.#heldBytes -= bytes;
+    this.#reservedBytes -= bytes;
     if (ofAccount > 0) this.#byAccount.set(accountId, ofAccount);
     else this.#byAccount.delete(accountId);
   }

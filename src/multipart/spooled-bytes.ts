@@ -35,7 +35,7 @@ export class SpooledBytes {
   /** Last block, which has room for more bytes, and how much of the block is filled. */
   #block: Buffer | undefined;
   #blockBytes = 0;
-  #heldBytes = 0;
+  #reservedBytes = 0;
   #room = 0;
   #isSpooled = false;
   #file: FileHandle | undefined;
@@ -56,7 +56,7 @@ export class SpooledBytes {
   }
 
   get isBehind(): boolean {
-    return this.#isSpooled && this.#heldBytes > behindBytes;
+    return this.#isSpooled && this.#reservedBytes > behindBytes;
   }
 
   /** Copies the bytes. If that fails, `fault` says why. */
@@ -67,7 +67,7 @@ export class SpooledBytes {
       this.#failed(refusal);
       return;
     }
-    this.#heldBytes += bytes.byteLength;
+    this.#reservedBytes += bytes.byteLength;
     this.length += bytes.byteLength;
     this.#keep(bytes);
     if (!this.#isSpooled && this.length <= this.#options.memoryBytes) return;
@@ -189,7 +189,7 @@ export class SpooledBytes {
   }
 
   #giveBack(bytes: number): void {
-    this.#heldBytes -= bytes;
+    this.#reservedBytes -= bytes;
     this.#options.hold(-bytes);
   }
 
@@ -197,7 +197,7 @@ export class SpooledBytes {
   #drop(): void {
     this.#pieces = [];
     this.#block = undefined;
-    if (this.#heldBytes > 0) this.#giveBack(this.#heldBytes);
+    if (this.#reservedBytes > 0) this.#giveBack(this.#reservedBytes);
   }
 
   #close(): void {

@@ -159,7 +159,7 @@ export class LocalServing {
       // The gateway decided where the request may go, for this machine as a whole.
       mayAsk: () => true,
       // The gateway itself falls back to other models.
-      standIns: () => [],
+      fallbackModels: () => [],
       waits() {},
       waited() {},
       sending() {},

@@ -370,8 +370,8 @@ export class NodeDirectory implements NodeWays {
   /** Tells the catalog if something that it would see has changed. */
   #notice(): void {
     for (const nodeId of this.#awaySinceMs.keys()) if (!this.#records.has(nodeId)) this.#awaySinceMs.delete(nodeId);
-    const standing = this.records().map(({ id }) => `${id} ${this.isReachable(id)} ${this.isGone(id)}`);
-    const shown = [this.#recordsText, ...standing].join("\n");
+    const statuses = this.records().map(({ id }) => `${id} ${this.isReachable(id)} ${this.isGone(id)}`);
+    const shown = [this.#recordsText, ...statuses].join("\n");
     if (shown === this.#shown) return;
     this.#shown = shown;
     for (const link of this.#links.values()) this.#sendStatus(link);

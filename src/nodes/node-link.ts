@@ -52,7 +52,7 @@ export interface NodeLinkOptions {
   /** Called after each change. */
   onState?(state: NodeLinkState): void;
   /** Called each time that the gateway reports the node's standing. */
-  onStanding?(standing: NodeStatus): void;
+  onStatus?(status: NodeStatus): void;
   /** Called with a handler's error that is not a GatewayError. */
   onFault?(error: unknown): void;
   /** `http://[user:password@]host:port`. */
@@ -150,8 +150,8 @@ export class NodeLink implements NodeTunnelListener {
     if (!this.#stopped) this.#setState("connected", "");
   }
 
-  standing(standing: NodeStatus): void {
-    this.#options.onStanding?.(standing);
+  status(status: NodeStatus): void {
+    this.#options.onStatus?.(status);
   }
 
   draining(tunnel: NodeTunnel): void {

@@ -115,7 +115,7 @@ export class Uplink {
         log.info("node_link", { status: state.status, gateway: url, node: name, ...detail });
         this.#writeReport();
       },
-      onStanding: ({ approvedModels }) => {
+      onStatus: ({ approvedModels }) => {
         this.#approved = approvedModels;
         this.#writeReport();
       },

@@ -5,7 +5,7 @@ import { GatewayError } from "../base/errors.ts";
 import type { LimitSet, LimitStatus, LimitStore, Reservation } from "../domain/limits/limits.ts";
 import { windowOf } from "../domain/limits/quota-rules.ts";
 import { Admitter, type RequestSize } from "./admit.ts";
-import { believable, usageBounds } from "./believable-usage.ts";
+import { clampUsage, usageBounds } from "./believable-usage.ts";
 import { LearnedLengths } from "./learned-lengths.ts";
 
 const status: LimitStatus = { requests: { limit: 1, remaining: 0, resetMs: 1 }, tokens: undefined };
@@ -129,9 +129,9 @@ describe("bounds of reported usage", () => {
     const bounds = usageBounds({ context: 100_000 }, text);
     expect(bounds.completionTokens).toBe(100);
     const honest = usage(1_000, 100);
-    expect(believable(honest, bounds)).toBe(honest);
-    expect(believable(usage(10, 101), bounds)).toEqual(usage(10, 100));
-    expect(believable(usage(1_000_000, 5), bounds)).toEqual(usage(bounds.promptTokens, 5));
+    expect(clampUsage(honest, bounds)).toBe(honest);
+    expect(clampUsage(usage(10, 101), bounds)).toEqual(usage(10, 100));
+    expect(clampUsage(usage(1_000_000, 5), bounds)).toEqual(usage(bounds.promptTokens, 5));
   });
 
   test("bounds a prompt by its bytes plus the chat template, and by the context", () => {
@@ -160,8 +160,8 @@ describe("bounds of reported usage", () => {
     const many = { bodyBytes: 100_000, hasMedia: false, maxCompletionTokens: 0, width: 1 };
     const bounds = usageBounds({ context: 512 }, many);
     const most = usage(90_000, 0);
-    expect(believable(most, bounds)).toBe(most);
-    expect(believable(usage(5, 7), bounds)).toEqual(usage(5, 0));
+    expect(clampUsage(most, bounds)).toBe(most);
+    expect(clampUsage(usage(5, 7), bounds)).toEqual(usage(5, 0));
   });
 });
 

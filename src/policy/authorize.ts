@@ -19,12 +19,12 @@ export function requireScope(principal: Principal, scope: Scope): void {
  * request.
  */
 export function usableModel(principal: Principal, model: Model): Model | undefined {
-  return isNamed(principal, model) ? withinReach(principal, model) : undefined;
+  return isNamed(principal, model) ? accessibleModel(principal, model) : undefined;
 }
 
 /** Returns the model as the principal may use it, for a model that an operator chose to replace a permitted one. */
-export function withinReach(principal: Principal, model: Model): Model | undefined {
-  return principal.reach?.neverLeaves ? localPartOf(model) : model;
+export function accessibleModel(principal: Principal, model: Model): Model | undefined {
+  return principal.modelAccess?.neverLeaves ? localPartOf(model) : model;
 }
 
 /**
@@ -48,9 +48,9 @@ export function requireModel(principal: Principal, model: Model | undefined, id:
   );
 }
 
-function isNamed({ environment, reach }: Principal, model: Model): boolean {
+function isNamed({ environment, modelAccess }: Principal, model: Model): boolean {
   if (!model.environments.includes(environment)) return false;
-  return reach === undefined || reach.models.every((patterns) => matchesModel(patterns, model.id));
+  return modelAccess === undefined || modelAccess.models.every((patterns) => matchesModel(patterns, model.id));
 }
 
 /** Local variants of models. The catalog creates a new model whenever one changes. */

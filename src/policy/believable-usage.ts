@@ -39,7 +39,7 @@ const maxGenerationTokens = 262_144;
 
 /**
  * Computes the maximum usage. The length of the delivered text is no upper bound, because reasoning counts and often
- * is not delivered. Generated tokens are limited by the request or by the context; `believable` raises this limit if
+ * is not delivered. Generated tokens are limited by the request or by the context; `clampUsage` raises this limit if
  * the delivered text is longer.
  */
 export function usageBounds({ context }: Pick<Model, "context">, request: RequestBounds): UsageBounds {
@@ -64,7 +64,7 @@ export function usageBounds({ context }: Pick<Model, "context">, request: Reques
  * Returns the usage itself, or a copy whose figures are lowered to the bounds. Completion tokens that the delivered
  * text proves are never lowered: in this case the model server ignored the limit.
  */
-export function believable(usage: TokenUsage, bounds: UsageBounds): TokenUsage {
+export function clampUsage(usage: TokenUsage, bounds: UsageBounds): TokenUsage {
   const isLonger = usage.promptTokens > bounds.promptTokens;
   const maxPrompt = isLonger && bounds.widerPrompt ? bounds.widerPrompt() : bounds.promptTokens;
   const promptTokens = Math.min(usage.promptTokens, maxPrompt);

@@ -1,7 +1,7 @@
 // Limits client connections that outlive their request, by key, account and process, and ends them when they must end.
 import type { Clock } from "../base/clock.ts";
 import { GatewayError } from "../base/errors.ts";
-import { type LongConnectionKind, longConnectionLookMs, longLived } from "../base/long-lived.ts";
+import { type LongConnectionKind, longConnectionPollMs, longLived } from "../base/long-lived.ts";
 import type { Principal } from "../domain/principal.ts";
 
 export interface LongConnection {
@@ -83,7 +83,7 @@ export class LongConnections {
     this.#entries.add(entry);
     count(this.#byKey, limitId, 1);
     count(this.#byAccount, account.id, 1);
-    this.#timer ??= setInterval(() => this.#check(), this.#options.pollMs ?? longConnectionLookMs);
+    this.#timer ??= setInterval(() => this.#check(), this.#options.pollMs ?? longConnectionPollMs);
     this.#timer.unref();
     return {
       touch: () => {

@@ -241,7 +241,7 @@ describe("a meter", () => {
   });
 
   test.each([
-    ["understated", { understated: true }],
+    ["understated", { isUnderReported: true }],
     ["overstated", { overstated: true }],
   ])("flags a usage report that was %s", (_, doubt) => {
     const usage = { promptTokens: 5, completionTokens: 6, estimated: true };

@@ -7,7 +7,7 @@ import type { Trail } from "../domain/usage/trail.ts";
 import type { Ledger, LedgerEntry, TokenUsage, UsageBegin, UsageEnd, UsageOutcome } from "../domain/usage/usage.ts";
 import { partsWithin } from "../domain/usage/usage-parts.ts";
 import { AnswerStop } from "./answer-stop.ts";
-import { believable, type UsageBounds } from "./believable-usage.ts";
+import { clampUsage, type UsageBounds } from "./believable-usage.ts";
 import { nanoUsdOf, partOfPrice } from "./price.ts";
 
 export interface MeterDeps {
@@ -111,7 +111,7 @@ export class Meter {
 
   /** Calls `AnswerStop.check`; only for a request with a stop. */
   checkStop(usage: TokenUsage): ReturnType<AnswerStop["check"]> {
-    return this.stop?.check(believable(usage, this.#bounds)) ?? "goes_on";
+    return this.stop?.check(clampUsage(usage, this.#bounds)) ?? "goes_on";
   }
 
   /** When to call `delivered` again: the monotonic time from which on, and the tokens beyond which. */
@@ -139,7 +139,7 @@ export class Meter {
     const due = now >= this.#checkpointDueMs;
     if (!outgrown && !due) return;
     // The reported usage is limited here too, because an engine may err or lie in the middle of a stream.
-    const usage = believable(usageSoFar(), this.#bounds);
+    const usage = clampUsage(usageSoFar(), this.#bounds);
     const nanoUsd = this.#costOf(usage);
     if (due) {
       this.#checkpointDueMs = now + checkpointMs;
@@ -158,7 +158,7 @@ export class Meter {
 
   /** Settles the usage, once. */
   settle({ outcome, usage: reported, errorCode, upstream, queueMs, trail }: MeterEnd): Settled {
-    const usage = believable(reported, this.#bounds);
+    const usage = clampUsage(reported, this.#bounds);
     const nanoUsd = this.#costOf(usage);
     this.#lease.settle(totalTokens(usage), nanoUsd ?? 0);
     const end: UsageEnd = {
@@ -169,7 +169,7 @@ export class Meter {
       outcome,
       errorCode,
       nanoUsd,
-      capped: usage !== reported || reported.understated === true || reported.overstated === true,
+      capped: usage !== reported || reported.isUnderReported === true || reported.overstated === true,
       upstream,
       durationMs: this.#clock.monotonicMs() - this.#startedMs,
       // A cached answer does not show how fast a model is.

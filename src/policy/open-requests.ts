@@ -4,9 +4,9 @@ import {
   AccountMemory,
   type BufferedBytes,
   type EmptiedListener,
-  type HolderIds,
   type KeyBytes,
   type MemoryAccount,
+  type MemoryAccountIds,
 } from "../base/bytes/buffered-bytes.ts";
 import { type Chained, ChainedMap } from "../base/chained-map.ts";
 import { GatewayError } from "../base/errors.ts";
@@ -65,13 +65,13 @@ export class OpenRequests {
   }
 
   /** Takes a slot for a request of the key that another replica passed on to this one. Its buffered bytes here count for the key. */
-  lend(ids: HolderIds): OpenSlot {
+  lend(ids: MemoryAccountIds): OpenSlot {
     const slots = this.#byKey.get(ids.key) ?? this.#add(ids);
     slots.lent++;
     return { memoryAccount: slots.memoryAccount, release: () => slots.takeBack() };
   }
 
-  #add(ids: HolderIds): KeySlots {
+  #add(ids: MemoryAccountIds): KeySlots {
     const name = ids.account;
     let account = this.#accounts.get(name);
     if (!account) {
@@ -112,7 +112,7 @@ class KeySlots implements OpenSlot, Chained<KeySlots>, EmptiedListener {
   /** True after the key was dropped. Callers that have the memory account may still use it. */
   #isForgotten = false;
 
-  constructor(among: OpenRequests, ledger: BufferedBytes, account: KnownAccount, ids: HolderIds) {
+  constructor(among: OpenRequests, ledger: BufferedBytes, account: KnownAccount, ids: MemoryAccountIds) {
     this.#among = among;
     this.name = ids.key;
     this.account = account;
@@ -137,7 +137,7 @@ class KeySlots implements OpenSlot, Chained<KeySlots>, EmptiedListener {
   }
 
   get #isIdle(): boolean {
-    return this.open === 0 && this.lent === 0 && this.memoryAccount.held === 0;
+    return this.open === 0 && this.lent === 0 && this.memoryAccount.total === 0;
   }
 
   /** Called when no bytes are held any more, or an open request has ended. */

@@ -55,7 +55,7 @@ describe("authorization", () => {
 
   test("treats a model that some key of the chain does not list as missing, under any alias", () => {
     const bounded = (...models: string[][]) =>
-      principalFor({ environment: "live", reach: { models, neverLeaves: false } });
+      principalFor({ environment: "live", modelAccess: { models, neverLeaves: false } });
     const named = { ...model, id: "llama-8b" };
     expect(usableModel(bounded(["llama-*"]), named)).toBe(named);
     expect(usableModel(bounded(["llama-*"], ["m", "llama-8b"]), named)).toBe(named);
@@ -66,7 +66,7 @@ describe("authorization", () => {
   });
 
   test("limits never_leaves requests to local deployments, and hides models without one", () => {
-    const stays = principalFor({ environment: "live", reach: { models: [], neverLeaves: true } });
+    const stays = principalFor({ environment: "live", modelAccess: { models: [], neverLeaves: true } });
     const [here, there] = [deployment("here", true), deployment("there", false)];
     const both = { ...model, deployments: [there, here, deployment("unsaid", undefined)] };
     expect(usableModel(stays, both)?.deployments).toEqual([here]);
@@ -76,7 +76,7 @@ describe("authorization", () => {
       expect(usableModel(stays, { ...model, deployments })).toBeUndefined();
       expect(told(stays, { ...model, deployments })).toStartWith("permission_denied: The requests of this key never");
     }
-    const other = principalFor({ environment: "live", reach: { models: [["x"]], neverLeaves: true } });
+    const other = principalFor({ environment: "live", modelAccess: { models: [["x"]], neverLeaves: true } });
     expect(told(other, { ...model, deployments: [there] })).toBe(told(principal, undefined));
   });
 

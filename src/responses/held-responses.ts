@@ -3,9 +3,9 @@ import type { MemoryAccount } from "../base/bytes/buffered-bytes.ts";
 import type { StoredItem } from "../domain/models/stored-response.ts";
 
 /** Maximum responses to hold. Clients continue the latest response, or fork from a recent one. */
-const maxHeld = 4;
+const maxRecent = 4;
 
-export class HeldResponses {
+export class RecentResponses {
   readonly #memoryAccount: MemoryAccount;
   /** Responses as JSON, the oldest first. Parsed objects would take many times the memory. */
   readonly #byId = new Map<string, Buffer>();
@@ -16,8 +16,8 @@ export class HeldResponses {
 
   /** Returns all items of the response's conversation. */
   find(id: string): readonly StoredItem[] | undefined {
-    const held = this.#byId.get(id);
-    return held && (JSON.parse(held.toString()) as StoredItem[]);
+    const recent = this.#byId.get(id);
+    return recent && (JSON.parse(recent.toString()) as StoredItem[]);
   }
 
   /**
@@ -29,7 +29,7 @@ export class HeldResponses {
     const json = Buffer.from(JSON.stringify(items));
     while (this.#memoryAccount.take("chats", json.length)) if (!this.#dropOldest()) return;
     this.#byId.set(id, json);
-    if (this.#byId.size > maxHeld) this.#dropOldest();
+    if (this.#byId.size > maxRecent) this.#dropOldest();
   }
 
   /** Drops the oldest response; reports whether the connection held a response. */
@@ -46,9 +46,9 @@ export class HeldResponses {
 
   /** Drops a response. An unknown id has no effect. */
   drop(id: string): void {
-    const held = this.#byId.get(id);
-    if (!held) return;
+    const recent = this.#byId.get(id);
+    if (!recent) return;
     this.#byId.delete(id);
-    this.#memoryAccount.release("chats", held.length);
+    this.#memoryAccount.release("chats", recent.length);
   }
 }

@@ -51,7 +51,7 @@ const deps = {
   clock,
 };
 
-function go(body: Record<string, unknown>, heldItems?: (id: string) => readonly StoredItem[] | undefined) {
+function go(body: Record<string, unknown>, recentItems?: (id: string) => readonly StoredItem[] | undefined) {
   const text = JSON.stringify({ model: "m", ...body });
   const request = decodeRequest("response", ByteSpan.of(Buffer.from(text)), { ...limits, bodyBytes: 100_000 });
   if (!request.namesKept) throw new Error("It names nothing.");
@@ -60,7 +60,7 @@ function go(body: Record<string, unknown>, heldItems?: (id: string) => readonly 
     held += bytes;
     return undefined;
   };
-  return withKeptInput(request, deps, { owner, limits, hold, ...(heldItems ? { heldItems } : {}) });
+  return withKeptInput(request, deps, { owner, limits, hold, ...(recentItems ? { recentItems } : {}) });
 }
 
 const refusalOf = (body: Record<string, unknown>) => go(body).catch((error: unknown) => error as GatewayError);

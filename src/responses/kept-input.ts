@@ -31,7 +31,7 @@ export interface KeptInputOptions {
   /** Counts bytes until the request ends, or returns the refusal. */
   hold(bytes: number): GatewayError | undefined;
   /** Returns the items of a response that the connection holds, with its whole conversation. */
-  heldItems?(responseId: string): readonly StoredItem[] | undefined;
+  recentItems?(responseId: string): readonly StoredItem[] | undefined;
 }
 
 /** The continued conversation, and the complete input of the request. */
@@ -40,7 +40,7 @@ export interface WholeInput {
   /** Items for the engine. */
   readonly whole: readonly Json[];
   /** Bytes of stored items that are already counted. */
-  readonly heldBytes: number;
+  readonly reservedBytes: number;
 }
 
 /** Pattern of ids that the gateway creates. Other ids are not looked up. */
@@ -71,12 +71,12 @@ export async function withKeptInput(
 export function decodeWhole(
   operation: Operation,
   body: Json,
-  { heldBytes }: Pick<WholeInput, "heldBytes">,
+  { reservedBytes }: Pick<WholeInput, "reservedBytes">,
   { limits, hold }: Pick<KeptInputOptions, "limits" | "hold">,
 ): DecodedRequest {
   const bytes = Buffer.from(JSON.stringify(body));
   if (bytes.length > limits.bodyBytes) throw tooLong(limits);
-  const refusal = hold(Math.max(0, bytes.length - heldBytes));
+  const refusal = hold(Math.max(0, bytes.length - reservedBytes));
   if (refusal) throw refusal;
   return decodeRequest(operation, ByteSpan.of(bytes), limits);
 }
@@ -93,19 +93,19 @@ export async function wholeInput(body: Json, deps: KeptDeps, options: KeptInputO
   }
   if (conversationId !== null) requireFewItems(body["input"]);
   const room = new Room(options);
-  const held = previousId === null ? undefined : options.heldItems?.(previousId);
-  const before = held ?? (await itemsBefore(previousId, conversationId, deps, options, room));
+  const recent = previousId === null ? undefined : options.recentItems?.(previousId);
+  const before = recent ?? (await itemsBefore(previousId, conversationId, deps, options, room));
   const { asSent, input } = await resolved(body["input"], before, deps, options, room);
   if (previousId !== null || conversationId !== null) requireCalls(asSent, before);
-  const goesOn: GoesOn = held
-    ? { previousId, keptAfter: null, conversationId, input: [...held, ...input] }
+  const goesOn: GoesOn = recent
+    ? { previousId, keptAfter: null, conversationId, input: [...recent, ...input] }
     : { previousId, keptAfter: previousId, conversationId, input };
-  return { goesOn, whole: [...itemsForEngine(before), ...asSent], heldBytes: room.heldBytes };
+  return { goesOn, whole: [...itemsForEngine(before), ...asSent], reservedBytes: room.reservedBytes };
 }
 
 /** Counts stored items before they are read, because they may be many times larger than the request. */
 class Room {
-  heldBytes = 0;
+  reservedBytes = 0;
   readonly #options: Pick<KeptInputOptions, "limits" | "hold">;
   #refusal: GatewayError | undefined;
 
@@ -115,8 +115,8 @@ class Room {
 
   readonly mayRead: MayRead = (size) => {
     const { limits, hold } = this.#options;
-    this.#refusal = this.heldBytes + size > limits.bodyBytes ? tooLong(limits) : hold(size);
-    if (!this.#refusal) this.heldBytes += size;
+    this.#refusal = this.reservedBytes + size > limits.bodyBytes ? tooLong(limits) : hold(size);
+    if (!this.#refusal) this.reservedBytes += size;
     return !this.#refusal;
   };
 

@@ -35,8 +35,8 @@ export function directModels({ catalog, sources, router }: DirectModelsDeps): Di
     (model) =>
       isDirect(model) &&
       (model.fallbacks ?? []).every((id) => {
-        const standIn = catalog.get(id);
-        return standIn === undefined || isDirect(standIn);
+        const fallback = catalog.get(id);
+        return fallback === undefined || isDirect(fallback);
       }),
   );
   const ids = new Set(direct.map(({ id }) => id));

@@ -62,7 +62,7 @@ export class InstallationWatch {
   }
 
   /** Checks the installation unless that was just done. Never rejects: without the database, the last result stays. */
-  reach(): Promise<void> {
+  checkNow(): Promise<void> {
     const nowMs = this.#options.clock.monotonicMs();
     if (!this.#asking && nowMs - this.#askedMs >= askAgainMs) {
       this.#askedMs = nowMs;

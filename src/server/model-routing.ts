@@ -117,7 +117,7 @@ export async function openModelRouting(options: ModelRoutingOptions) {
   // The models are known before the first request; loading starts once the port is certainly free.
   await catalog.refreshSource(engine, ...commands.engines);
 
-  const watcher = followOthers({ config, store, feed, log, opened }, async () => {
+  const watcher = watchReplicas({ config, store, feed, log, opened }, async () => {
     await managedModels.load();
     await upstreams.reload();
     await network.directory.refresh();
@@ -141,7 +141,7 @@ function queueBounds({ limits: { queue, queueSeconds } }: ReloadableConfig) {
 }
 
 /** Follows changes of other replicas. A SQLite file has no second process that changes routing settings. */
-function followOthers(
+function watchReplicas(
   {
     config,
     opened,

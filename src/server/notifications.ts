@@ -88,7 +88,7 @@ export function openNotifications(options: NotificationOptions) {
   const incidentWatch = opened.add(
     new IncidentWatch({
       ...{ store: new SqlIncidentStore(db), teller, clock, log },
-      sources: [() => outages.standings(), () => errorWatch.standings()],
+      sources: [() => outages.states(), () => errorWatch.states()],
       replicaId: replicas.id,
       live: () => replicas.live(),
       ...often,

@@ -9,10 +9,10 @@ import type { InstallationWatch } from "./installation-watch.ts";
 import type { MemoryWatch } from "./memory-watch.ts";
 
 export interface ReadinessOptions {
-  authenticator: Pick<Authenticator, "reach" | "standing">;
+  authenticator: Pick<Authenticator, "checkStore" | "storeStatus">;
   catalog: Pick<Catalog, "complete">;
-  ledger: Pick<SpoolLedger, "reach" | "isWritable" | "isSpoolKept">;
-  installation: Pick<InstallationWatch, "reach" | "secret" | "clock">;
+  ledger: Pick<SpoolLedger, "checkDisk" | "isWritable" | "isSpoolKept">;
+  installation: Pick<InstallationWatch, "checkNow" | "secret" | "clock">;
   memory: Pick<MemoryWatch, "isFullForLong">;
   /** Returns the client connections, once the server listens. */
   connections(): { open: number; limit: number };
@@ -32,16 +32,16 @@ const patienceMs = 1_000;
 
 export async function readinessOf(options: ReadinessOptions): Promise<Readiness> {
   const { authenticator, ledger, installation } = options;
-  const checks = Promise.allSettled([ledger.reach(), installation.reach(), options.resync()]);
+  const checks = Promise.allSettled([ledger.checkDisk(), installation.checkNow(), options.resync()]);
   // A check that exceeds the time limit keeps its last result.
-  await Promise.all([authenticator.reach(), withDeadline(checks, patienceMs).catch(() => {})]);
+  await Promise.all([authenticator.checkStore(), withDeadline(checks, patienceMs).catch(() => {})]);
   return readinessNow(options);
 }
 
 /** Returns the readiness from known results, without new checks. */
 export function readinessNow(options: ReadinessOptions): Readiness {
   const { authenticator, catalog, ledger, installation, memory, replicas, redis } = options;
-  const database = authenticator.standing;
+  const database = authenticator.storeStatus;
   const { open, limit } = options.connections();
   // Checks whose failure affects nearly every request here, while another replica may work.
   const needed: Record<string, CheckState> = {

@@ -399,10 +399,14 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     return found;
   };
   const localServers = findLocal();
-  const vainPolicies = new PoliciesWithoutEffect({ catalog, guardrails: () => sources.config.guardrails, log });
+  const policiesWithoutEffect = new PoliciesWithoutEffect({
+    catalog,
+    guardrails: () => sources.config.guardrails,
+    log,
+  });
   const refresh = async () => {
     await catalog.refresh();
-    vainPolicies.report();
+    policiesWithoutEffect.report();
   };
   void localServers.then(refresh);
   // In production found servers are only logged, once, and not served.

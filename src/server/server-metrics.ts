@@ -1,6 +1,6 @@
 // The metrics for Prometheus: traffic and the current state of the server's parts. No store is read.
 
-import { bufferedBytes, heldBounds, heldKinds } from "../base/bytes/buffered-bytes.ts";
+import { bufferBounds, bufferedBytes, bufferKinds } from "../base/bytes/buffered-bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import { usdOf } from "../base/money.ts";
 import { type BatchFigures, lineEnds } from "../batches/batch-runner.ts";
@@ -58,7 +58,7 @@ export interface ServerMetricsOptions {
   http(): Pick<Http1Server, "pendingRequests" | "connections">;
   /** Returns the metrics of the workers as texts. Undefined without workers. */
   ofWorkers?: (() => Promise<readonly string[]>) | undefined;
-  formSpace: Pick<SpoolSpace, "heldBytes" | "maxBytes">;
+  formSpace: Pick<SpoolSpace, "reservedBytes" | "maxBytes">;
   batches(): BatchFigures;
   shadows(): Iterable<ShadowCount>;
   /** Writes the metrics of features. */
@@ -154,8 +154,8 @@ export class ServerMetrics {
     out.family("headrace_check", "gauge", "1 if a check of `GET /readyz` is ok.");
     for (const [check, state] of Object.entries(checks)) out.sample(labelText({ check }), Number(state === "ok"));
     writeHttp(out, http());
-    writeHeld(out);
-    const { heldBytes: formBytes, maxBytes } = this.#options.formSpace;
+    writeBufferedBytes(out);
+    const { reservedBytes: formBytes, maxBytes } = this.#options.formSpace;
     out.gauge("headrace_form_spool_bytes", "Disk space reserved for forms of open requests.", formBytes);
     out.gauge(
       "headrace_form_spool_bytes_limit",
@@ -340,9 +340,9 @@ export function writeLedger(out: Exposition, { figures }: Pick<SpoolLedger, "fig
 }
 
 /** Writes the metrics of buffered bytes. */
-export function writeHeld(out: Exposition): void {
+export function writeBufferedBytes(out: Exposition): void {
   out.family("headrace_held_bytes", "gauge", "Bytes of requests and answers in memory, by kind.");
-  for (const kind of heldKinds) out.sample(labelText({ kind }), bufferedBytes.byKind[kind]);
+  for (const kind of bufferKinds) out.sample(labelText({ kind }), bufferedBytes.byKind[kind]);
   const memoryAccounts = "Keys that have bytes in memory. Visitors count as one, and so do other replicas.";
   out.gauge("headrace_held_bytes_holders", memoryAccounts, bufferedBytes.memoryAccounts);
   out.gauge(
@@ -352,7 +352,7 @@ export function writeHeld(out: Exposition): void {
   );
   const refused = "headrace_held_bytes_refused_total";
   out.family(refused, "counter", "Refused reservations of memory, by the bound that was reached.");
-  for (const bound of heldBounds) out.sample(labelText({ bound }), bufferedBytes.refused[bound]);
+  for (const bound of bufferBounds) out.sample(labelText({ bound }), bufferedBytes.refused[bound]);
 }
 
 export function writeSlots(

@@ -45,7 +45,7 @@ export class FrameReader {
   #fragmentsLength = 0;
   readonly #memoryAccount: MemoryAccount | undefined;
   /** Bytes that the memory account knows of. */
-  #heldBytes = 0;
+  #bufferedBytes = 0;
   #ended = false;
 
   /** `memoryAccount` counts an incomplete message. Without it nothing is counted. */
@@ -82,7 +82,7 @@ export class FrameReader {
     this.#ended = true;
     this.#payload = undefined;
     this.#fragments = undefined;
-    this.#hold(-this.#heldBytes);
+    this.#hold(-this.#bufferedBytes);
   }
 
   /** Takes this many more bytes. A negative number returns bytes. */
@@ -92,7 +92,7 @@ export class FrameReader {
     else if (this.#memoryAccount.take("requests", bytes)) {
       throw new FrameError(closeCodes.tryAgainLater, "too much is held for this key; send the message in a moment");
     }
-    this.#heldBytes += bytes;
+    this.#bufferedBytes += bytes;
   }
 
   #readHead(bytes: Buffer, start: number): number {

@@ -136,12 +136,12 @@ test("adds a finished request by itself, and notifies a reader further down with
   const above = await rows(page).nth(12).textContent();
   const later = await request();
   await page.clock.fastForward(5_000);
-  const news = page.getByRole("button", { name: "1 new" });
-  await news.waitFor();
+  const newRequests = page.getByRole("button", { name: "1 new" });
+  await newRequests.waitFor();
   expect(await table(page).evaluate((element) => element.scrollTop)).toBe(1_000);
   expect(await rows(page).nth(12).textContent()).toBe(above);
   await look(visitor, "logs-newer");
-  await news.click();
+  await newRequests.click();
   await rows(page).first().locator(`a[href*="${later}"]`).waitFor();
 
   await page.getByRole("switch", { name: "Auto-refresh" }).click({ force: true });

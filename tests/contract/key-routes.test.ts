@@ -82,8 +82,8 @@ async function principalOf(id: string): Promise<Principal> {
   const [key, ...makers] = chain.keys;
   const common = key.scopes.filter((scope) => makers.every((maker) => maker.scopes.includes(scope)));
   const models = chain.keys.flatMap((one) => (one.models ? [one.models] : []));
-  const reach = { models, neverLeaves: chain.keys.some(({ neverLeaves }) => neverLeaves) };
-  return principalFor({ ...chain, environment: key.environment, scopes: new Set<Scope>(common), reach });
+  const modelAccess = { models, neverLeaves: chain.keys.some(({ neverLeaves }) => neverLeaves) };
+  return principalFor({ ...chain, environment: key.environment, scopes: new Set<Scope>(common), modelAccess });
 }
 
 interface Answer {

@@ -80,12 +80,12 @@ test("lists exactly the runtime packages of the lock file once, with npm's diges
 test("reaches all packages from Headrace in the bill, and names no unlisted one", () => {
   const dependsOn = new Map(bill.dependencies.map((one) => [one.ref, one.dependsOn]));
   const reached = new Set<string>();
-  const reach = (ref: string) => {
+  const visit = (ref: string) => {
     if (reached.has(ref)) return;
     reached.add(ref);
-    for (const next of dependsOn.get(ref) ?? []) reach(next);
+    for (const next of dependsOn.get(ref) ?? []) visit(next);
   };
-  reach(bill.metadata.component["bom-ref"]);
+  visit(bill.metadata.component["bom-ref"]);
   const listed = bill.components.map((component) => component["bom-ref"]);
   expect([...reached].sort()).toEqual([bill.metadata.component["bom-ref"], ...listed].sort());
 });

@@ -79,7 +79,7 @@ function load(credential: string) {
 
 const statuses = (seen: readonly Seen[]) => [...new Set(seen.map(({ status }) => status))];
 
-interface Standing {
+interface Grants {
   app: RegisteredApp;
   tokens: AppTokens;
   /** The browser of the member who allowed the app. */
@@ -92,7 +92,7 @@ function newMember(): Promise<Browser> {
 }
 
 /** An app that a member allowed; a new one, by somebody new, where not given. */
-async function standing(given: Partial<Pick<Standing, "app" | "browser">> = {}): Promise<Standing> {
+async function grants(given: Partial<Pick<Grants, "app" | "browser">> = {}): Promise<Grants> {
   const browser = given.browser ?? (await newMember());
   const app = given.app ?? (await registerApp(server, { name: "Notes" }));
   return { app, browser, tokens: await signInTo(app, server, browser) };
@@ -111,7 +111,7 @@ interface Ending {
   what: string;
   /** Whose other grants go on: those of the app by other people, and those of the person to other apps. */
   leaves: readonly ("app" | "browser")[];
-  end(standing: Standing): Promise<unknown>;
+  end(grants: Grants): Promise<unknown>;
 }
 
 const both = ["app", "browser"] as const;
@@ -165,10 +165,10 @@ const since = (time: number, seen: readonly Seen[]) => seen.filter(({ sentAt }) 
 test.each(endings)(
   "stops an app's inference at once under load by $what, and nothing else",
   async ({ what, leaves, end }) => {
-    const ended = await standing();
+    const ended = await grants();
     const { access_token, refresh_token } = ended.tokens;
-    const untouched = [server.key, (await standing()).tokens.access_token];
-    for (const kept of leaves) untouched.push((await standing({ [kept]: ended[kept] })).tokens.access_token);
+    const untouched = [server.key, (await grants()).tokens.access_token];
+    for (const kept of leaves) untouched.push((await grants({ [kept]: ended[kept] })).tokens.access_token);
     const stream = await ask(access_token, { stream: true, user: what });
     await until(() => held.has(what), "the stream is open");
     const [own, ...others] = [load(access_token), ...untouched.map(load)];
@@ -196,7 +196,7 @@ test.each(endings)(
 const byThePersonOrTheAccount = endings.filter(({ what }) => !what.startsWith("/oauth/revoke"));
 
 test.each(byThePersonOrTheAccount)("revokes an app's pending code by $what", async ({ leaves, end }) => {
-  const ended = await standing();
+  const ended = await grants();
   const code = await codeFor(ended.app, ended.browser);
   await end(ended);
   const answer = await (await redeem(ended.app, server, code)).json();
@@ -205,7 +205,7 @@ test.each(byThePersonOrTheAccount)("revokes an app's pending code by $what", asy
 
 // hardening: A13
 test.each(endings)("issues no working token to an app during $what", async ({ end }) => {
-  const ended = await standing();
+  const ended = await grants();
   const got = [ended.tokens];
   let refusal: unknown;
   const refreshing = (async () => {
@@ -228,8 +228,8 @@ test.each(endings)("issues no working token to an app during $what", async ({ en
 
 // hardening: A13
 test("refuses a grant ended by another process within a second, under load", async () => {
-  const ended = await standing();
-  const other = await standing({ app: ended.app });
+  const ended = await grants();
+  const other = await grants({ app: ended.app });
   const loads = [load(ended.tokens.access_token), load(other.tokens.access_token)] as const;
   const [own, untouched] = loads;
   await until(() => loads.every(({ seen }) => seen.length >= 2 * clients), "both are in use");

@@ -36,7 +36,7 @@ async function ask(path: string, body: object): Promise<{ status: number; header
   maxHeld = 0;
   upstream.requests.length = 0;
   const timer = setInterval(() => {
-    maxHeld = Math.max(maxHeld, bufferedBytes.held);
+    maxHeld = Math.max(maxHeld, bufferedBytes.total);
   }, 1);
   const response = await server.request(path, { body });
   const text = await response.text();
@@ -148,9 +148,9 @@ test("applies back-pressure to the model server for a client that does not read"
     return false;
   }, "the model server waits");
   expect(sent).toBeLessThan(texts - 1);
-  expect(bufferedBytes.held).toBeLessThan(16e6);
+  expect(bufferedBytes.total).toBeLessThan(16e6);
   client.socket.destroy();
-  await until(() => bufferedBytes.held === 0, "nothing is held");
+  await until(() => bufferedBytes.total === 0, "nothing is held");
 });
 
 test("refuses an answer too long for guardrails to read, with one model call and no retry advice", async () => {

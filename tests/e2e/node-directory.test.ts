@@ -114,7 +114,7 @@ function connect(connectionId: string): FakeEnd {
       return state.draining;
     },
     send: () => Promise.reject(new GatewayError("upstream_error", connectionId)),
-    sendStatus: (standing) => void end.told.push(standing),
+    sendStatus: (status) => void end.told.push(status),
     drain() {
       state.draining = true;
       return Promise.resolve();

@@ -198,7 +198,7 @@ test("charges bytes passed between replicas to the requesting key, so that a ful
   const open: RawConnection[] = [];
   /** Resolves with the code of a refusal, as the other replica reads it; undefined where the rest of the body is waited for. */
   const begin = async (keyId: string): Promise<string | undefined> => {
-    const held = bufferedBytes.held;
+    const held = bufferedBytes.total;
     const memoryAccount = bufferedBytes.memoryAccount(new AccountMemory(), { key: keyId, account: `of ${keyId}` });
     const about = aboutText({
       ...({ requestId: "req_1", operation: "chat", model, body, stream: false, width: 1 } as const),
@@ -219,10 +219,10 @@ test("charges bytes passed between replicas to the requesting key, so that a ful
     await connection.write(head(`POST ${path} HTTP/1.1`, lines) + body.slice(0, -1));
     const answered = connection.answered(1, 10_000).then(({ answers }) => readError(answers[0]?.body ?? "")?.code);
     await until(
-      async () => bufferedBytes.held > held + 400_000 || (await Promise.race([answered, Bun.sleep(5)])),
+      async () => bufferedBytes.total > held + 400_000 || (await Promise.race([answered, Bun.sleep(5)])),
       "either",
     );
-    return bufferedBytes.held > held + 400_000 ? undefined : await answered;
+    return bufferedBytes.total > held + 400_000 ? undefined : await answered;
   };
   const { maxBytes } = bufferedBytes;
   bufferedBytes.maxBytes = 4 * 1024 * 1024;
@@ -237,7 +237,7 @@ test("charges bytes passed between replicas to the requesting key, so that a ful
     bufferedBytes.maxBytes = maxBytes;
     for (const { socket } of open) socket.destroy();
   }
-  await until(() => bufferedBytes.held === 0, "all is given back");
+  await until(() => bufferedBytes.total === 0, "all is given back");
 });
 
 test("refuses forged, stale, changed and repeated requests between replicas", async () => {

@@ -43,10 +43,10 @@ function callOf(changes: Partial<OwnCall> = {}): OwnCall {
 }
 
 test("answers the gateway's own call whole, and books it to the operator under its purpose's tag", async () => {
-  const before = bufferedBytes.held;
+  const before = bufferedBytes.total;
   const answer = JSON.parse(await server.ownCalls.ask(callOf())) as { choices: { message: { content: string } }[] };
   expect(answer.choices[0]?.message.content).toBe("yes");
-  expect(bufferedBytes.held).toBe(before);
+  expect(bufferedBytes.total).toBe(before);
   await server.governance.ledger.flush();
   const requests = await (await server.request("/v1/requests?tag=gateway:guardrail")).json();
   expect(requests.data).toHaveLength(1);

@@ -358,7 +358,7 @@ test("makes approved calls that had not begun before a restart when their approv
 
 test("charges tool results to the key's memory account beside the model's body until the response ends", async () => {
   const [first] = servers;
-  const before = bufferedBytes.held;
+  const before = bufferedBytes.total;
   const held: number[] = [];
   first?.script(async (request, response) => {
     held.push(bufferedBytes.byKind.requests);
@@ -372,7 +372,7 @@ test("charges tool results to the key's memory account beside the model's body u
   expect([response.status, called]).toEqual(["completed", ["Long"]]);
   expect(held).toHaveLength(2);
   expect((held[1] ?? 0) - (held[0] ?? 0)).toBeGreaterThan(2 * longOutputBytes);
-  await until(() => bufferedBytes.held <= before, "it is given back");
+  await until(() => bufferedBytes.total <= before, "it is given back");
 });
 
 test("ends a response whose tool result exceeds the key's memory limit, without another model call, and releases the bytes", async () => {
@@ -390,7 +390,7 @@ test("ends a response whose tool result exceeds the key's memory limit, without 
     ...{ model: "alone", input: "Will it rain?" },
     tools: [{ type: "mcp", server_label: "program", require_approval: "never" } as const],
   };
-  const before = bufferedBytes.held;
+  const before = bufferedBytes.total;
   const { maxBytes } = bufferedBytes;
   bufferedBytes.maxBytes = 4 * 1024 * 1024;
   try {
@@ -402,5 +402,5 @@ test("ends a response whose tool result exceeds the key's memory limit, without 
   } finally {
     bufferedBytes.maxBytes = maxBytes;
   }
-  await until(() => bufferedBytes.held <= before, "it is given back");
+  await until(() => bufferedBytes.total <= before, "it is given back");
 });

@@ -53,12 +53,12 @@ async function keyWith(body: Record<string, unknown>): Promise<{ principal: Prin
 }
 
 test("answers a server's sampling with the first model that matches a hint, and charges the caller", async () => {
-  const before = bufferedBytes.held;
+  const before = bufferedBytes.total;
   expect(await sample({ ...asked, systemPrompt: "Be short.", temperature: 0, stopSequences: ["\n"] })).toEqual({
     ...{ role: "assistant", content: { type: "text", text: "Paris." } },
     ...{ model: "claude-sonnet-5", stopReason: "endTurn" },
   });
-  expect(bufferedBytes.held).toBe(before);
+  expect(bufferedBytes.total).toBe(before);
   expect(upstream.requests.at(-1)?.body).toMatchObject({
     ...{ max_completion_tokens: 50, temperature: 0, stop: ["\n"] },
     messages: [

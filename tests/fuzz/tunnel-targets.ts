@@ -168,7 +168,7 @@ async function readAtNode(pieces: readonly Buffer[]): Promise<unknown> {
     },
     listener: {
       welcome() {},
-      standing() {},
+      status() {},
       draining() {},
       closed() {},
       fault: (error) => void faults.push(error),
@@ -183,12 +183,12 @@ async function readAtNode(pieces: readonly Buffer[]): Promise<unknown> {
     tunnel.close(1000, "");
   }
   await settled();
-  if (tunnel.openStreams > 0 || tunnel.heldBodyBytes > 0) throw new Error("streams or bodies stayed");
+  if (tunnel.openStreams > 0 || tunnel.bufferedBodyBytes > 0) throw new Error("streams or bodies stayed");
   if (faults.length > 0) throw faults[0];
   return { sent: link.sent, asked };
 }
 
-const { hello, welcome, standing, request, body, cancel, credit } = messageTypes;
+const { hello, welcome, status, request, body, cancel, credit } = messageTypes;
 const { head, data, end, fail, announce, ping, pong, drain } = messageTypes;
 const headText = '{"status":200,"headers":{"content-type":"text/event-stream","retry-after":"1"}}';
 const tunnel = (name: string) => `src/nodes/tunnel/${name}.ts`;
@@ -222,7 +222,7 @@ export const tunnelTargets: readonly Target[] = [
         message(request, 2, requestMessage({ length: 6 }, "abc")) +
         message(body, 2, "def") +
         message(cancel, 2),
-      greeted + message(standing, 0, '{"name":"n","approvedModels":["m"]}') + message(drain, 0),
+      greeted + message(status, 0, '{"name":"n","approvedModels":["m"]}') + message(drain, 0),
       message(hello, 0, rawHello({ major: 2 })),
     ],
     read: readAtNode,

@@ -160,7 +160,7 @@ const announcement: Required<NodeAnnouncement> = {
   toolServers: [{ name: "files", title: "Files", kind: "command" }],
   load: { active: 1, waiting: 2 },
 };
-const standing: NodeStatus = { name: "north", approvedModels: ["m"] };
+const status: NodeStatus = { name: "north", approvedModels: ["m"] };
 
 test("runs a whole tunnel session as committed at both ends", async () => {
   const tape = new Tape();
@@ -194,7 +194,7 @@ test("runs a whole tunnel session as committed at both ends", async () => {
       },
       listener: {
         welcome: () => heard.push("welcome"),
-        standing: (told) => heard.push(told),
+        status: (told) => heard.push(told),
         draining: () => heard.push("draining"),
         closed: (_tunnel, code) => heard.push(code),
         fault: (error) => heard.push(error),
@@ -220,7 +220,7 @@ test("runs a whole tunnel session as committed at both ends", async () => {
   tunnel.announce(announcement);
   await tape.play();
   const gateway = end as GatewayEnd;
-  gateway.sendStatus(standing);
+  gateway.sendStatus(status);
   await tape.play();
   const exchange = async (request: TunnelRequest) => {
     const response = gateway.send(request, new Cancellation());
@@ -260,5 +260,5 @@ test("runs a whole tunnel session as committed at both ends", async () => {
     { ...request(modelRequest), requestId: "req_fails" },
     { ...request(modelRequest), requestId: "req_waits" },
   ]);
-  expect(heard).toEqual(["welcome", announcement, standing, "leaves", tunnelCloseCodes.normal]);
+  expect(heard).toEqual(["welcome", announcement, status, "leaves", tunnelCloseCodes.normal]);
 });

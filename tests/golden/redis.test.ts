@@ -105,7 +105,14 @@ const place: AnswerKey = { digest: "d1", accountId: "acct_1", model: "m" };
 const answer: KeptAnswer = {
   ...{ bytes: Buffer.from('{"id":"c"}'), ignored: ["seed"], at: 1_790_000_000, expiresAt: 1_790_000_060 },
   usage: {
-    ...{ promptTokens: 1, completionTokens: 2, estimated: true, understated: true, overstated: true, pastLimit: true },
+    ...{
+      promptTokens: 1,
+      completionTokens: 2,
+      estimated: true,
+      isUnderReported: true,
+      overstated: true,
+      pastLimit: true,
+    },
     parts: { cachedTokens: 1, cacheWriteTokens: 2, reasoningTokens: 3, details: { searches: 1 } },
   },
 };

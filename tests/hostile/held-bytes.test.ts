@@ -1,6 +1,11 @@
 // Each kind of bytes that the process holds for others: counted while it is held, shown in the metrics, and given back.
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { bufferedBytes, defaultMaxHeldBytes, type HeldKind, heldKinds } from "../../src/base/bytes/buffered-bytes.ts";
+import {
+  type BufferKind,
+  bufferedBytes,
+  bufferKinds,
+  defaultMaxBufferedBytes,
+} from "../../src/base/bytes/buffered-bytes.ts";
 import { startHeadrace, until } from "../support/headrace.ts";
 import { type Gateway, startGateway } from "../support/nodes.ts";
 import { head, openRaw, type RawConnection, type RawExchange } from "./raw-client.ts";
@@ -16,7 +21,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  bufferedBytes.maxBytes = defaultMaxHeldBytes;
+  bufferedBytes.maxBytes = defaultMaxBufferedBytes;
   await server[Symbol.asyncDispose]();
   await upstream[Symbol.asyncDispose]();
 });
@@ -44,7 +49,7 @@ const chunk = (content: string) =>
 const large = "x".repeat(300_000);
 
 /** What makes the process hold bytes of a kind; each is still held when it returns. */
-const ways: Readonly<Partial<Record<HeldKind, () => Promise<unknown>>>> = {
+const ways: Readonly<Partial<Record<BufferKind, () => Promise<unknown>>>> = {
   heads: () => send(`GET /v1/models HTTP/1.1\r\nX-Long: ${large.slice(0, 10_000)}`),
   requests: () => send(`${head("POST /v1/chat/completions HTTP/1.1", fields(1_000_000))}{${" ".repeat(200_000)}`),
   answers: async () => {
@@ -70,7 +75,7 @@ const ways: Readonly<Partial<Record<HeldKind, () => Promise<unknown>>>> = {
 /** `received` is held while the event loop has something else to do, `tunnels` while a node's answer is not taken, `continued` and `cache` for models with such policies: theirs are tests of the parts. */
 test("covers every kind of buffered bytes with a test", () => {
   expect([...Object.keys(ways), "received", "tunnels", "continued", "cache"].toSorted()).toEqual(
-    [...heldKinds].toSorted(),
+    [...bufferKinds].toSorted(),
   );
 });
 
@@ -79,19 +84,19 @@ async function metrics(): Promise<string> {
   return await (await fetch(`${server.url}/metrics`, { headers })).text();
 }
 
-async function shown(kind: HeldKind): Promise<number> {
+async function shown(kind: BufferKind): Promise<number> {
   const text = await metrics();
   return Number(new RegExp(`^headrace_held_bytes\\{kind="${kind}"\\} (\\d+)$`, "m").exec(text)?.[1] ?? Number.NaN);
 }
 
 // hardening: F13
 test.each(Object.entries(ways))("counts buffered bytes of the kind %s and releases them", async (kind, hold) => {
-  const before = bufferedBytes.byKind[kind as HeldKind];
+  const before = bufferedBytes.byKind[kind as BufferKind];
   await hold();
-  await until(() => bufferedBytes.byKind[kind as HeldKind] >= before + 9_000, `${kind} are held`);
-  expect(await shown(kind as HeldKind)).toBeGreaterThanOrEqual(9_000);
+  await until(() => bufferedBytes.byKind[kind as BufferKind] >= before + 9_000, `${kind} are held`);
+  expect(await shown(kind as BufferKind)).toBeGreaterThanOrEqual(9_000);
   for (const { socket } of open.splice(0)) socket.destroy();
-  await until(() => bufferedBytes.byKind[kind as HeldKind] === before, `${kind} are given back`);
+  await until(() => bufferedBytes.byKind[kind as BufferKind] === before, `${kind} are given back`);
 });
 
 test("shows the memory bound and its refusals in the metrics", async () => {

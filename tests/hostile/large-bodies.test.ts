@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
-import { defaultMaxHeldBytes } from "../../src/base/bytes/buffered-bytes.ts";
+import { defaultMaxBufferedBytes } from "../../src/base/bytes/buffered-bytes.ts";
 import { startHeadrace } from "../support/headrace.ts";
 import { chatScript, type ScriptedUpstream, startUpstream } from "../support/scripted-upstream.ts";
 import { startWatchedServer, type WatchedServer } from "../support/watched-server.ts";
@@ -188,7 +188,7 @@ function padding(bytes: number): object[] {
 
 test("serves bodies of 32 MiB with two workers that may each hold half of the memory", async () => {
   await using workers = await startHeadrace({ yaml: config(), flags: { workers: "2", logFormat: "json" } });
-  expect(defaultMaxHeldBytes).toBe(4 * limit);
+  expect(defaultMaxBufferedBytes).toBe(4 * limit);
   const body = bodies["/v1/chat/completions"]("upstream-model");
   const packed = new Uint8Array(gzipSync(body, { level: 1 }));
   expect(await post("/v1/chat/completions", body, workers)).toEqual([200, ""]);

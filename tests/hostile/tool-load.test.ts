@@ -199,7 +199,7 @@ async function leftHere() {
   await Bun.sleep(1_500);
   Bun.gc(true);
   const [objects, rssBytes] = [objectsIn(heapStats().objectTypeCounts), process.memoryUsage.rss()];
-  return { objects, rssBytes, held: bufferedBytes.held, descriptors: readdirSync("/proc/self/fd").length };
+  return { objects, rssBytes, held: bufferedBytes.total, descriptors: readdirSync("/proc/self/fd").length };
 }
 
 test(`leaves nothing at either end after ${nodeCalls} calls through a node's tunnel, at constant cost`, async () => {

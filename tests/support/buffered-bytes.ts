@@ -1,5 +1,5 @@
 // Servers of this process, which share the ledger of bytes: what is left on somebody's account after them is missing for ever.
-import { bufferedBytes, heldKinds } from "../../src/base/bytes/buffered-bytes.ts";
+import { bufferedBytes, bufferKinds } from "../../src/base/bytes/buffered-bytes.ts";
 import type { RunningServer } from "../../src/server/serve.ts";
 import { withinMs } from "./long.ts";
 
@@ -20,7 +20,7 @@ export function serverEnded(server: object): void {
  */
 export async function nothingIsHeld(): Promise<void> {
   const end = performance.now() + withinMs(2_000);
-  while (running.size === 0 && (bufferedBytes.held !== 0 || bufferedBytes.memoryAccounts !== 0)) {
+  while (running.size === 0 && (bufferedBytes.total !== 0 || bufferedBytes.memoryAccounts !== 0)) {
     if (performance.now() > end) throw new Error(`All servers have ended, and bytes are still held: ${left()}.`);
     await Bun.sleep(1);
   }
@@ -50,7 +50,7 @@ function heldIn(text: string): string {
 }
 
 function left(): string {
-  const kinds = heldKinds.filter((kind) => bufferedBytes.byKind[kind] !== 0);
+  const kinds = bufferKinds.filter((kind) => bufferedBytes.byKind[kind] !== 0);
   return [
     ...kinds.map((kind) => `${kind} ${bufferedBytes.byKind[kind]}`),
     `holders ${bufferedBytes.memoryAccounts}`,

@@ -2,7 +2,7 @@
 import type { InferenceDeps } from "../../src/inference/call.ts";
 
 export const noDoubts: InferenceDeps["usageDoubts"] = {
-  understated() {},
+  usageUnderReported() {},
   limitIgnored() {},
   ignoredLimits: () => new Set(),
   ignoresLimits: () => false,

@@ -64,7 +64,7 @@ export class TestLink implements ClientSession {
   }
 
   /** Those who are told of changes. */
-  get followers(): number {
+  get subscribers(): number {
     return this.#listeners.size;
   }
 }

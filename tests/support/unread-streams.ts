@@ -66,9 +66,9 @@ export async function expectOwnStreamsAlone(gateway: Gateway): Promise<void> {
   const others: RawConnection[] = [];
   try {
     await until(() => bufferedBytes.refused.key > before, "the key holds what it may");
-    const heldAlone = bufferedBytes.held;
+    const heldAlone = bufferedBytes.total;
     for (let n = 0; n < 2; n++) others.push(await unread(gateway, otherKey));
-    await until(() => bufferedBytes.held > heldAlone + 200_000, "those of the other key wait as well");
+    await until(() => bufferedBytes.total > heldAlone + 200_000, "those of the other key wait as well");
     for (const { socket } of others) socket.resume();
     for (const other of others) {
       const { answers } = await other.answered(1, 20_000);
@@ -78,5 +78,5 @@ export async function expectOwnStreamsAlone(gateway: Gateway): Promise<void> {
     for (const { socket } of [...stalling, ...others]) socket.destroy();
     bufferedBytes.maxBytes = maxBytes;
   }
-  await until(() => bufferedBytes.held === 0, "all is given back");
+  await until(() => bufferedBytes.total === 0, "all is given back");
 }

@@ -1,7 +1,7 @@
 // The ledger of bytes in memory: bounded over all, shared fairly, and whole again once everything is given back.
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { AccountMemory, BufferedBytes, heldKinds, type MemoryAccount } from "./buffered-bytes.ts";
+import { AccountMemory, BufferedBytes, bufferKinds, type MemoryAccount } from "./buffered-bytes.ts";
 
 /** Takes steps of one byte until it is refused; gives how many, and the refusal. */
 function fill(memoryAccount: MemoryAccount) {
@@ -29,7 +29,7 @@ test("limits the keys of an account to half of the shared bytes, then answers 42
   const account = new AccountMemory();
   const keys = [1, 2, 3, 4].map(() => ledger.memoryAccount(account));
   const all = keys.map(fill);
-  expect(account.held).toBe(612);
+  expect(account.total).toBe(612);
   expect(all.at(-1)?.refusal.message).toContain("this account");
 });
 
@@ -39,11 +39,11 @@ test("detects bytes that were released to another account than they were taken f
   one.take("requests", 10);
   expect(ledger.memoryAccounts).toBe(1);
   other.release("requests", 10);
-  expect([ledger.held, ledger.memoryAccounts]).toEqual([0, 2]);
+  expect([ledger.total, ledger.memoryAccounts]).toEqual([0, 2]);
   one.release("requests", 10);
-  expect([ledger.held, ledger.memoryAccounts]).toEqual([-10, 1]);
+  expect([ledger.total, ledger.memoryAccounts]).toEqual([-10, 1]);
   other.take("requests", 10);
-  expect([ledger.held, ledger.memoryAccounts]).toEqual([0, 0]);
+  expect([ledger.total, ledger.memoryAccounts]).toEqual([0, 0]);
 });
 
 // hardening: F13
@@ -54,12 +54,12 @@ test("leaves room for a usual request however many accounts take all they can", 
     expect(bytes).toBeGreaterThanOrEqual(ledger.maxBytes / 2048 - 1);
     if (n > 1) expect(refusal).toMatchObject({ code: "service_unavailable", retryAfterSeconds: 2 });
   }
-  expect(ledger.held).toBeLessThan(ledger.maxBytes);
+  expect(ledger.total).toBeLessThan(ledger.maxBytes);
 });
 
 // hardening: F13
 test("keeps figures and bound consistent and ends at zero, in any order of steps", () => {
-  const step = fc.record({ key: fc.nat(5), kind: fc.nat(heldKinds.length - 1), bytes: fc.nat(500) });
+  const step = fc.record({ key: fc.nat(5), kind: fc.nat(bufferKinds.length - 1), bytes: fc.nat(500) });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
       const ledger = new BufferedBytes(3_000);
@@ -68,15 +68,15 @@ test("keeps figures and bound consistent and ends at zero, in any order of steps
       const taken: (() => void)[] = [];
       for (const { key, kind, bytes } of steps) {
         const memoryAccount = keys[key] as MemoryAccount;
-        const name = heldKinds[kind] ?? "requests";
+        const name = bufferKinds[kind] ?? "requests";
         if (!memoryAccount.take(name, bytes)) taken.push(() => memoryAccount.release(name, bytes));
         if (bytes % 3 === 0) taken.shift()?.();
-        expect(ledger.held).toBeLessThanOrEqual(ledger.maxBytes);
-        expect(Object.values(ledger.byKind).reduce((sum, held) => sum + held, 0)).toBe(ledger.held);
-        for (const { held } of accounts) expect(held).toBeLessThanOrEqual(ledger.maxBytes / 2);
+        expect(ledger.total).toBeLessThanOrEqual(ledger.maxBytes);
+        expect(Object.values(ledger.byKind).reduce((sum, held) => sum + held, 0)).toBe(ledger.total);
+        for (const { total } of accounts) expect(total).toBeLessThanOrEqual(ledger.maxBytes / 2);
       }
       for (const giveBack of taken) giveBack();
-      expect([ledger.held, ledger.memoryAccounts, accounts[0]?.held, accounts[1]?.held]).toEqual([0, 0, 0, 0]);
+      expect([ledger.total, ledger.memoryAccounts, accounts[0]?.total, accounts[1]?.total]).toEqual([0, 0, 0, 0]);
     }),
   );
 });
@@ -86,7 +86,7 @@ test("allows one request at a time copies larger than its key's share", () => {
   const [one, other] = [ledger.memoryAccount(new AccountMemory()), ledger.memoryAccount(new AccountMemory())];
   const first = ledger.takeCopies(one, 600);
   expect(first).toBeFunction();
-  expect([one.held, ledger.held]).toEqual([0, 600]);
+  expect([one.total, ledger.total]).toEqual([0, 600]);
   expect(ledger.takeCopies(other, 600)).toMatchObject({ code: "rate_limit_exceeded", retryAfterSeconds: 1 });
   if (typeof first === "function") first();
   expect(ledger.takeCopies(other, 600)).toBeFunction();

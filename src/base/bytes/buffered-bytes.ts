@@ -7,19 +7,19 @@ import { BlamelessError, type GatewayError } from "../errors.ts";
  * client or node has not accepted yet. `tunnels`: messages of nodes that are incomplete or not read yet. `cache`:
  * cached answers. `continued`: the text of streams that another model server may continue.
  */
-export const heldKinds = [
+export const bufferKinds = [
   ...(["heads", "requests", "received", "answers", "events", "chats", "unsent", "tunnels"] as const),
   "cache",
   "continued",
 ] as const;
-export type HeldKind = (typeof heldKinds)[number];
+export type BufferKind = (typeof bufferKinds)[number];
 
 /** The bound that caused a refusal. */
-export const heldBounds = ["key", "account", "process"] as const;
-export type HeldBound = (typeof heldBounds)[number];
+export const bufferBounds = ["key", "account", "process"] as const;
+export type BufferBound = (typeof bufferBounds)[number];
 
 /** A key and its account, with the ids that all replicas know. */
-export interface HolderIds {
+export interface MemoryAccountIds {
   readonly key: string;
   readonly account: string;
 }
@@ -27,10 +27,10 @@ export interface HolderIds {
 /** Counts the bytes that are buffered for one party, such as a key. */
 export interface MemoryAccount {
   /** Undefined for holders other than keys. */
-  readonly ids?: HolderIds | undefined;
+  readonly ids?: MemoryAccountIds | undefined;
   /** Reserves more bytes. If they exceed a bound, reserves none and returns the refusal. */
-  take(kind: HeldKind, bytes: number): GatewayError | undefined;
-  release(kind: HeldKind, bytes: number): void;
+  take(kind: BufferKind, bytes: number): GatewayError | undefined;
+  release(kind: BufferKind, bytes: number): void;
 }
 
 /** Called when a memory account holds no bytes any more. */
@@ -41,21 +41,21 @@ export interface EmptiedListener {
 /** The refusal of a reservation that exceeds a bound. */
 export class NoRoomError extends BlamelessError {}
 
-export const defaultMaxHeldBytes = 128 * 1024 * 1024;
+export const defaultMaxBufferedBytes = 128 * 1024 * 1024;
 
 /** The part of the memory that all keys share, and the amount that each key may hold in addition: 64 KiB of the default bound. */
 const [shared, little] = [7 / 8, 1 / 2048];
 
 /** The bytes that all keys of one account hold together. */
 export class AccountMemory {
-  held = 0;
+  total = 0;
 }
 
 export class BufferedBytes {
   /** Maximum bytes that all memory accounts may hold together. */
   maxBytes: number;
-  held = 0;
-  readonly byKind: Record<HeldKind, number> = {
+  total = 0;
+  readonly byKind: Record<BufferKind, number> = {
     heads: 0,
     requests: 0,
     received: 0,
@@ -70,7 +70,7 @@ export class BufferedBytes {
   /** Number of keys, visitors and replicas that hold bytes now. */
   memoryAccounts = 0;
   /** Number of refusals since the start, by the exceeded bound. */
-  readonly refused: Record<HeldBound, number> = { key: 0, account: 0, process: 0 };
+  readonly refused: Record<BufferBound, number> = { key: 0, account: 0, process: 0 };
   /** Clients without a credential, or that have not shown it yet. They share one memory account. */
   readonly visitors: KeyBytes;
   /** Other replicas of this installation, for requests that do not name their key. */
@@ -93,7 +93,7 @@ export class BufferedBytes {
   }
 
   /** Creates a key of `account`. `listener` is called each time the key holds nothing. */
-  memoryAccount(account: AccountMemory, ids?: HolderIds, listener?: EmptiedListener): KeyBytes {
+  memoryAccount(account: AccountMemory, ids?: MemoryAccountIds, listener?: EmptiedListener): KeyBytes {
     return new KeyBytes(this, account, ids, listener);
   }
 
@@ -108,15 +108,15 @@ export class BufferedBytes {
 
   /** Reports whether even an ordinary request is refused for a key that holds no bytes. */
   get isFull(): boolean {
-    return this.maxBytes - this.held < Math.floor(this.maxBytes * little);
+    return this.maxBytes - this.total < Math.floor(this.maxBytes * little);
   }
 
   hasRoomFor(bytes: number): boolean {
-    return this.held + bytes <= this.maxBytes;
+    return this.total + bytes <= this.maxBytes;
   }
 
   /** Reserves bytes that belong to no key, if the total stays within the bound. Returns whether it did. */
-  takeFree(kind: HeldKind, bytes: number): boolean {
+  takeFree(kind: BufferKind, bytes: number): boolean {
     if (!this.hasRoomFor(bytes)) {
       this.refused.process++;
       return false;
@@ -142,8 +142,8 @@ export class BufferedBytes {
   }
 
   /** Adds bytes, or releases them if the number is negative, whatever the bound. */
-  add(kind: HeldKind, bytes: number): void {
-    this.held += bytes;
+  add(kind: BufferKind, bytes: number): void {
+    this.total += bytes;
     this.byKind[kind] += bytes;
   }
 
@@ -163,10 +163,10 @@ export class BufferedBytes {
     if (account > this.maxBytesOfAccount) {
       return this.#refused("account", tooMuch("this account", this.maxBytesOfAccount));
     }
-    return this.#refused("process", serverFull(`${this.held} of ${this.maxBytes} bytes are held`));
+    return this.#refused("process", serverFull(`${this.total} of ${this.maxBytes} bytes are held`));
   }
 
-  #refused(bound: HeldBound, error: NoRoomError): NoRoomError {
+  #refused(bound: BufferBound, error: NoRoomError): NoRoomError {
     this.refused[bound]++;
     return error;
   }
@@ -179,28 +179,28 @@ export class BufferedBytes {
  * hold hardly any bytes.
  */
 export class KeyBytes implements MemoryAccount {
-  readonly ids: HolderIds | undefined;
+  readonly ids: MemoryAccountIds | undefined;
   readonly #ledger: BufferedBytes;
   readonly #account: AccountMemory;
   readonly #listener: EmptiedListener | undefined;
-  #held = 0;
+  #total = 0;
 
-  constructor(ledger: BufferedBytes, account: AccountMemory, ids?: HolderIds, listener?: EmptiedListener) {
+  constructor(ledger: BufferedBytes, account: AccountMemory, ids?: MemoryAccountIds, listener?: EmptiedListener) {
     this.#ledger = ledger;
     this.#account = account;
     this.ids = ids;
     this.#listener = listener;
   }
 
-  get held(): number {
-    return this.#held;
+  get total(): number {
+    return this.#total;
   }
 
-  take(kind: HeldKind, bytes: number): GatewayError | undefined {
+  take(kind: BufferKind, bytes: number): GatewayError | undefined {
     const ledger = this.#ledger;
-    const key = this.#held + bytes;
-    const account = this.#account.held + bytes;
-    const free = ledger.maxBytes - ledger.held - bytes;
+    const key = this.#total + bytes;
+    const account = this.#account.total + bytes;
+    const free = ledger.maxBytes - ledger.total - bytes;
     const most = free - (1 - shared) * ledger.maxBytes;
     if (2 * key > most || account > most) {
       const isLittle = free >= 0 && key <= ledger.maxBytes * little && account <= ledger.maxBytesOfAccount;
@@ -210,17 +210,17 @@ export class KeyBytes implements MemoryAccount {
     return undefined;
   }
 
-  release(kind: HeldKind, bytes: number): void {
+  release(kind: BufferKind, bytes: number): void {
     this.#change(kind, -bytes);
-    if (this.#held === 0) this.#listener?.emptied();
+    if (this.#total === 0) this.#listener?.emptied();
   }
 
   /** An account that released more than it had taken would never be removed. */
-  #change(kind: HeldKind, more: number): void {
-    if (this.#held === 0) this.#ledger.memoryAccounts++;
-    this.#held += more;
-    if (this.#held === 0) this.#ledger.memoryAccounts--;
-    this.#account.held += more;
+  #change(kind: BufferKind, more: number): void {
+    if (this.#total === 0) this.#ledger.memoryAccounts++;
+    this.#total += more;
+    if (this.#total === 0) this.#ledger.memoryAccounts--;
+    this.#account.total += more;
     this.#ledger.add(kind, more);
   }
 }
@@ -253,4 +253,4 @@ export function lastingRefusal(refusal: GatewayError, neededBytes: number): Gate
 }
 
 /** The counter for all servers and clients, because they share the memory of the process. */
-export const bufferedBytes = new BufferedBytes(defaultMaxHeldBytes);
+export const bufferedBytes = new BufferedBytes(defaultMaxBufferedBytes);

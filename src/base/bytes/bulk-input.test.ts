@@ -127,10 +127,10 @@ test("charges waiting input of a stopped receiver to its key until it resumes or
     expect(input.add(slices(3))).toBeUndefined();
     expect([ledger.byKind.received, bufferedBytes.byKind.received - before]).toEqual([2 * sliceBytes, 0]);
     expect(input.add(slices(1))).toBeUndefined();
-    expect(ledger.held).toBe(3 * sliceBytes);
+    expect(ledger.total).toBe(3 * sliceBytes);
     if (end === "clear") input.clear();
     else input.goOn();
-    expect(ledger.held).toBe(0);
+    expect(ledger.total).toBe(0);
     if (end === "go on") await until(() => !one.hushed, "all is read");
   }
 });
@@ -149,7 +149,7 @@ test("refuses more input to a key whose stopped receivers hold all its bytes, un
   const others = [stopped(other), stopped(other)];
   expect(others.map(({ refusal }) => refusal)).toEqual([undefined, undefined]);
   for (const { input } of [...all, ...others]) input.clear();
-  expect(ledger.held).toBe(0);
+  expect(ledger.total).toBe(0);
 });
 
 test("refuses to stop a receiver beyond its key's share, without charging the waiting input", () => {
@@ -163,6 +163,6 @@ test("refuses to stop a receiver beyond its key's share, without charging the wa
   };
   input.add(slices(8));
   expect(refusal).toMatchObject({ code: "rate_limit_exceeded" });
-  expect([ledger.held, bufferedBytes.byKind.received - before]).toEqual([0, 7 * sliceBytes]);
+  expect([ledger.total, bufferedBytes.byKind.received - before]).toEqual([0, 7 * sliceBytes]);
   input.clear();
 });

@@ -15,10 +15,10 @@ test("returns all pieces in order, counts their bytes, and holds none after the 
       for (const piece of rest) expect(collector.add(ByteSpan.of(piece))).toBeUndefined();
       const whole = Buffer.concat(all);
       expect(collector.length).toBe(whole.length);
-      expect(ledger.held).toBeGreaterThanOrEqual(whole.length);
+      expect(ledger.total).toBeGreaterThanOrEqual(whole.length);
       expect(collector.joined().view.equals(whole)).toBe(true);
       collector.release();
-      expect(ledger.held).toBe(0);
+      expect(ledger.total).toBe(0);
     }),
   );
 });
@@ -30,5 +30,5 @@ test("returns the refusal once its memory account is full", () => {
   let refusal: unknown;
   for (let n = 0; n < 20 && !refusal; n++) refusal = collector.add(ByteSpan.of(new Uint8Array(10_000)));
   expect(refusal).toMatchObject({ code: "rate_limit_exceeded" });
-  expect(ledger.held).toBeLessThanOrEqual(100_000);
+  expect(ledger.total).toBeLessThanOrEqual(100_000);
 });

@@ -1,7 +1,7 @@
 // Joins the pieces of a body as they arrive, and counts them on an account.
 
 import type { GatewayError } from "../errors.ts";
-import type { HeldKind, MemoryAccount } from "./buffered-bytes.ts";
+import type { BufferKind, MemoryAccount } from "./buffered-bytes.ts";
 import { ByteSpan, noBytes } from "./byte-span.ts";
 import { freeBytes } from "./free-bytes.ts";
 
@@ -13,7 +13,7 @@ export const mostBlockBytes = 1024 * 1024;
 export class ByteCollector {
   /** Number of bytes that have arrived. */
   length: number;
-  readonly #kind: HeldKind;
+  readonly #kind: BufferKind;
   readonly #memoryAccount: MemoryAccount;
   #first: ByteSpan;
   /** Blocks into which every piece after the first is copied, because a piece may be a small part of a larger buffer. */
@@ -23,7 +23,7 @@ export class ByteCollector {
   #countedBytes: number;
 
   /** `first` is already counted by its memory account and stays in the receiver's memory. */
-  constructor(kind: HeldKind, memoryAccount: MemoryAccount, first: ByteSpan) {
+  constructor(kind: BufferKind, memoryAccount: MemoryAccount, first: ByteSpan) {
     this.#kind = kind;
     this.#memoryAccount = memoryAccount;
     // A piece that is a small part of a larger buffer is copied, so that the buffer can be freed.

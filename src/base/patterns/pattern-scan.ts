@@ -32,8 +32,8 @@ export class PatternScan {
   #live: number[] = [];
   #next: number[] = [];
   /** The text from `#heldFrom` on, which was not returned yet. */
-  #held = "";
-  #heldFrom = 0;
+  #buffered = "";
+  #bufferedFrom = 0;
   /** The number of characters so far, and the last character. */
   #at = 0;
   #before = none;
@@ -48,7 +48,7 @@ export class PatternScan {
   /** Returns the parts whose matches are certain now. */
   feed(text: string): readonly Segment[] {
     if (text === "") return nothing;
-    this.#held += text;
+    this.#buffered += text;
     const { begins } = this.#set;
     const all = begins[128] as readonly Way[];
     const { length } = text;
@@ -72,8 +72,8 @@ export class PatternScan {
   }
 
   /** Number of held characters. */
-  get heldLength(): number {
-    return this.#held.length;
+  get bufferedLength(): number {
+    return this.#buffered.length;
   }
 
   #step(unit: number, begun: readonly Way[]): void {
@@ -117,7 +117,7 @@ export class PatternScan {
   #match(from: number, number: number): void {
     const to = this.#at;
     let pattern = this.#set.patterns[number] as NamedPattern;
-    if (pattern.isMeant?.(this.#held.slice(from - this.#heldFrom, to - this.#heldFrom)) === false) return;
+    if (pattern.isMeant?.(this.#buffered.slice(from - this.#bufferedFrom, to - this.#bufferedFrom)) === false) return;
     let begin = from;
     for (let last = this.#matches.at(-1); last && last.to > from; last = this.#matches.at(-1)) {
       // If a match includes the whole of the other match, its name is used.
@@ -139,9 +139,9 @@ export class PatternScan {
 
   /** Returns everything before `until`, except matches that extend beyond it. */
   #segmentsBefore(until: number): readonly Segment[] {
-    if (until === this.#heldFrom) return nothing;
+    if (until === this.#bufferedFrom) return nothing;
     const segments: Segment[] = [];
-    let from = this.#heldFrom;
+    let from = this.#bufferedFrom;
     let end = until;
     let count = 0;
     for (const match of this.#matches) {
@@ -156,12 +156,12 @@ export class PatternScan {
     }
     if (count > 0) this.#matches = this.#matches.slice(count);
     if (end > from) segments.push({ text: this.#textOf(from, end), found: undefined });
-    this.#held = this.#held.slice(Math.max(from, end) - this.#heldFrom);
-    this.#heldFrom = Math.max(from, end);
+    this.#buffered = this.#buffered.slice(Math.max(from, end) - this.#bufferedFrom);
+    this.#bufferedFrom = Math.max(from, end);
     return segments;
   }
 
   #textOf(from: number, to: number): string {
-    return this.#held.slice(from - this.#heldFrom, to - this.#heldFrom);
+    return this.#buffered.slice(from - this.#bufferedFrom, to - this.#bufferedFrom);
   }
 }

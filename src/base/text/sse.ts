@@ -70,14 +70,14 @@ export class SseReader {
   }
 
   /** Number of bytes of an incomplete event. */
-  get heldBytes(): number {
+  get bufferedBytes(): number {
     return (this.#pieces?.length ?? 0) + this.#earlierLength + (this.#data?.length ?? 0);
   }
 
   /** Everything fed before must have been read. Throws SseError if an event exceeds the bound. */
   feed(bytes: string): void {
     // Checked before more input is added, when all complete events have been returned.
-    if (this.heldBytes > this.#maxEventLength) {
+    if (this.bufferedBytes > this.#maxEventLength) {
       this.#pieces?.drop();
       throw new SseError(`an event is longer than ${this.#maxEventLength} bytes`);
     }

@@ -18,7 +18,7 @@ import { operatorNeeds } from "./model-records.ts";
 const path = "/admin/model-processes";
 const whichArgument = ["<name>", "name of the command, or the id of a model that it serves"] as const;
 const json = ["--json", "print what the API gives"] as const;
-const followMs = 500;
+const pollMs = 500;
 /** The memory of the server, as the list of model files reports it. */
 const filesMemory = z.object({ memory: modelMemoryShape });
 
@@ -91,7 +91,7 @@ export const logCommand = serverCommand({
     let last = lines.at(-1)?.number ?? 0;
     return await ask(async (_, signal) => {
       for (;;) {
-        await context.pause(followMs, signal);
+        await context.pause(pollMs, signal);
         const more = await read(last);
         last = more.at(-1)?.number ?? last;
         print(more);

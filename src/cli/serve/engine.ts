@@ -117,12 +117,12 @@ class InstallView implements InstallObserver {
     this.#yes = yes;
   }
 
-  async planned({ backend, packages, bytes, device: { seen, looked } }: InstallPlan): Promise<void> {
+  async planned({ backend, packages, bytes, device: { seen, searched } }: InstallPlan): Promise<void> {
     const { bold, yellow } = this.#terminal.err;
     const note = (line: string) => this.#terminal.note(line);
     if (seen !== undefined) note(`A device for ${backend} seems to be here: ${seen}.`);
-    else if (looked.length > 0) {
-      note(yellow(`No device for ${backend} is to be seen on this machine: there is no ${looked.join(" or ")}.`));
+    else if (searched.length > 0) {
+      note(yellow(`No device for ${backend} is to be seen on this machine: there is no ${searched.join(" or ")}.`));
       note("Without a device, the CPU computes as before.");
     }
     const size = formatBytes(bytes);

@@ -13,7 +13,7 @@ import type { RunningServer } from "../../server/serve.ts";
 /** Milliseconds between polls. A change counts as complete once two polls in a row see the same file. */
 const pollMs = 500;
 
-export interface FollowOptions {
+export interface WatchOptions {
   config: Config;
   server: RunningServer;
   log: Log;
@@ -25,7 +25,7 @@ export interface FollowOptions {
  * An invalid or empty file is refused and the running configuration stays. Tools that write a file in place empty it
  * first, and the configuration must not vanish for that moment, or for good on a full disk.
  */
-export function followConfigFile({ config, server, log, reloaded }: FollowOptions): void {
+export function watchConfigFile({ config, server, log, reloaded }: WatchOptions): void {
   const { path } = config.file;
   let isRunningEmpty = config.file.isEmpty;
   const reload = async () => {
@@ -48,11 +48,11 @@ export function followConfigFile({ config, server, log, reloaded }: FollowOption
   // A closing terminal sends SIGHUP too, which does not mean a reload.
   if (!process.stdout.isTTY) process.on("SIGHUP", () => void reload());
   let taken = mark(path);
-  let looked = taken;
+  let seen = taken;
   setInterval(() => {
     const now = mark(path);
-    const isComplete = now === looked;
-    looked = now;
+    const isComplete = now === seen;
+    seen = now;
     // A file that is missing for a moment is being replaced; a file that stays away changes nothing.
     if (!isComplete || now === taken || now === undefined) return;
     taken = now;

@@ -17,7 +17,7 @@ import { command, type OptionEntries } from "../command.ts";
 import { banner } from "../terminal/banner.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { CliError, reportError } from "../terminal/terminal.ts";
-import { followConfigFile } from "./follow-config.ts";
+import { watchConfigFile } from "./follow-config.ts";
 import { releaseWhenQuiet } from "./quiet.ts";
 
 /** The time that running answers get to end after the first signal. */
@@ -98,7 +98,7 @@ export async function startServer(
   });
   configureLog(config, server);
   releaseWhenQuiet(server, config.mode);
-  const stop = followSignals(server, log, config.lameDuckSeconds, endsWithParent() ? launcher : undefined);
+  const stop = handleSignals(server, log, config.lameDuckSeconds, endsWithParent() ? launcher : undefined);
   const { baseUrl, url, port } = server;
   log.info("listening", {
     url,
@@ -109,7 +109,7 @@ export async function startServer(
     docs: `${url}/docs`,
   });
   for (const warning of config.warnings) log.warn("configuration", { detail: warning });
-  followConfigFile({ config, server, log, reloaded: (changed) => configureLog(changed, server) });
+  watchConfigFile({ config, server, log, reloaded: (changed) => configureLog(changed, server) });
   if (face) {
     face.show(server, stop);
     return;
@@ -171,7 +171,7 @@ function logStart(log: StreamLog, config: Config, server: RunningServer, found: 
 }
 
 /** Shuts down on signals, and together with the process `launcher`, if given. */
-function followSignals(
+function handleSignals(
   server: RunningServer,
   log: StreamLog,
   lameDuckSeconds: number,

@@ -199,10 +199,10 @@ function stepText(step: RequestStep, servers: number, asked: string | null): str
   const { server, upstream, upstream_model, model, result, status, duration_ms } = step;
   const name = guarded.has(result) ? "guardrail" : server === null ? "queue" : `model server ${server} of ${servers}`;
   const shown = upstream === null ? name : `${upstream} (${name})`;
-  const standIn = model === asked ? "" : `, for ${model}`;
+  const fallbackText = model === asked ? "" : `, for ${model}`;
   const id = upstream_model === null || upstream_model === model ? "" : `, as ${upstream_model}`;
   const words = (results[result] ?? result) + (status === null ? "" : ` with ${status}`);
-  return `${shown}${standIn}${id}: ${words}${duration_ms > 0 ? `, ${formatMs(duration_ms)}` : ""}`;
+  return `${shown}${fallbackText}${id}: ${words}${duration_ms > 0 ? `, ${formatMs(duration_ms)}` : ""}`;
 }
 
 /** Wraps text at a terminal. The first line has no margin. */

@@ -281,6 +281,6 @@ describe("a changed limit", () => {
     const holds = Array.from({ length: 7 }, () => bucket.hold(1, 0));
     bucket.adopt({ limit: 2, windowSeconds: 60 }, 0);
     for (const hold of holds) bucket.release(hold, 1, 0);
-    expect(bucket.standing.backlog).toBeGreaterThanOrEqual(0);
+    expect(bucket.snapshot.backlog).toBeGreaterThanOrEqual(0);
   });
 });

@@ -60,7 +60,7 @@ export class Bucket {
   }
 
   /** The state from which another bucket with the same rule continues, if nothing may be released here. */
-  get standing(): BucketState & { readonly windowMs: number } {
+  get snapshot(): BucketState & { readonly windowMs: number } {
     return { backlog: this.#backlog, refilledMs: this.#refilledMs, windowMs: this.#windowMs };
   }
 

@@ -106,7 +106,7 @@ export type Notification = Tidings & {
 };
 
 /** The receivers of a notification besides webhooks. */
-export interface NotificationReach {
+export interface NotificationReceivers {
   /** True if people get mail. */
   mails: boolean;
   /** The only webhook to notify, whatever events it subscribes to. */
@@ -118,7 +118,7 @@ export interface NotificationStore {
    * Stores the notification with a delivery for each webhook and person. Does nothing if it is stored already, so that
    * only one of several processes sends it. Returns the number of deliveries; undefined: stored before.
    */
-  add(notice: Notification, reach: NotificationReach): Promise<number | undefined>;
+  add(notice: Notification, receivers: NotificationReceivers): Promise<number | undefined>;
   find(id: string): Promise<Notification | undefined>;
   /** Deletes up to `limit` expired deliveries and notifications each, and returns their number. */
   deleteExpired(nowSeconds: number, limit: number): Promise<number>;

@@ -96,7 +96,7 @@ export interface ToolNodes {
  * Returns a text that identifies the node and shared server behind a server's location. Another text means that
  * connections are obsolete. All servers without a node have the same text; undefined: unreachable.
  */
-export function standingOf({ place }: Pick<McpServer, "place">, nodes: Pick<ToolNodes, "find">): string | undefined {
+export function nodeRouteOf({ place }: Pick<McpServer, "place">, nodes: Pick<ToolNodes, "find">): string | undefined {
   if (place.kind !== "node") return "";
   const node = nodes.find(place.nodeId);
   const offered = node?.isThere ? node.offers.find(({ name }) => name === place.server) : undefined;

@@ -25,13 +25,13 @@ export function mirroredParameters(inputSchema: unknown): readonly MirroredParam
   if (typeof inputSchema !== "object" || inputSchema === null) return [];
   let found = known.get(inputSchema);
   if (!found) {
-    found = { mirrored: lookedFor(inputSchema) };
+    found = { mirrored: findMirrored(inputSchema) };
     known.set(inputSchema, found);
   }
   return found.mirrored;
 }
 
-function lookedFor(inputSchema: object): readonly MirroredParameter[] | undefined {
+function findMirrored(inputSchema: object): readonly MirroredParameter[] | undefined {
   const found: MirroredParameter[] = [];
   if (!collect(inputSchema, [], 0, found)) return undefined;
   const names = new Set(found.map(({ header }) => header.toLowerCase()));

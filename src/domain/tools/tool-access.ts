@@ -14,19 +14,19 @@ export const maxToolEntryLength = 281;
 export const maxToolEntries = 100;
 export const toolEntryPattern = /^(?:[a-z0-9][a-z0-9-]*\*?|\*)(?:\/(?:[^\s*]+\*?|\*))?$/;
 
-/** `reach` is undefined without restrictions. */
-export function reachesTool(reach: ToolAccess | undefined, server: string, tool: string): boolean {
-  return reach === undefined || reach.lists.every((list) => list.some((entry) => hasTool(entry, server, tool)));
+/** `access` is undefined without restrictions. */
+export function allowsTool(access: ToolAccess | undefined, server: string, tool: string): boolean {
+  return access === undefined || access.lists.every((list) => list.some((entry) => hasTool(entry, server, tool)));
 }
 
 /** Reports whether any tool of the server may be used. */
-export function reachesServer(reach: ToolAccess | undefined, server: string): boolean {
-  return reach === undefined || reach.lists.every((list) => list.some((entry) => matches(partsOf(entry)[0], server)));
+export function allowsServer(access: ToolAccess | undefined, server: string): boolean {
+  return access === undefined || access.lists.every((list) => list.some((entry) => matches(partsOf(entry)[0], server)));
 }
 
 /** Reports whether the whole server may be used. */
-export function reachesAllOf(reach: ToolAccess | undefined, server: string): boolean {
-  return reach === undefined || reach.lists.every((list) => list.some((entry) => coversTools(entry, server)));
+export function allowsAllOf(access: ToolAccess | undefined, server: string): boolean {
+  return access === undefined || access.lists.every((list) => list.some((entry) => coversTools(entry, server)));
 }
 
 /** Reports whether everything that matches the inner entry also matches the outer one. */

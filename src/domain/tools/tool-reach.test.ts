@@ -1,35 +1,35 @@
 // Lists of tools: what an entry names, what is within another, and what two have in common.
 import { expect, test } from "bun:test";
 import {
+  allowsAllOf,
+  allowsServer,
+  allowsTool,
   commonTools,
   coversTools,
   eitherTools,
-  reachesAllOf,
-  reachesServer,
-  reachesTool,
   toolEntryPattern,
 } from "./tool-access.ts";
 
 test("allows a tool that each list names directly or by its server, and none with an empty list", () => {
-  const reach = {
+  const access = {
     lists: [
       ["github", "crm/read_*"],
       ["*/read_*", "github/search"],
     ],
   };
-  const reached = (server: string, tool: string) => reachesTool(reach, server, tool);
-  expect(reached("github", "search")).toBe(true);
-  expect(reached("github", "delete")).toBe(false);
-  expect(reached("crm", "read_one")).toBe(true);
-  expect(reached("crm", "write")).toBe(false);
-  expect(reachesServer(reach, "crm")).toBe(true);
-  expect(reachesServer(reach, "mail")).toBe(false);
+  const isAllowed = (server: string, tool: string) => allowsTool(access, server, tool);
+  expect(isAllowed("github", "search")).toBe(true);
+  expect(isAllowed("github", "delete")).toBe(false);
+  expect(isAllowed("crm", "read_one")).toBe(true);
+  expect(isAllowed("crm", "write")).toBe(false);
+  expect(allowsServer(access, "crm")).toBe(true);
+  expect(allowsServer(access, "mail")).toBe(false);
   const whole = { lists: [["git*"], ["github/*", "crm/search"]] };
-  expect(["github", "crm", "gitlab"].filter((server) => reachesAllOf(whole, server))).toEqual(["github"]);
-  expect(reachesAllOf({ lists: [["github/*"], ["github/search"]] }, "github")).toBe(false);
-  expect(reachesAllOf(undefined, "github")).toBe(true);
-  expect(reachesTool({ lists: [[]] }, "github", "search")).toBe(false);
-  expect(reachesTool(undefined, "github", "search")).toBe(true);
+  expect(["github", "crm", "gitlab"].filter((server) => allowsAllOf(whole, server))).toEqual(["github"]);
+  expect(allowsAllOf({ lists: [["github/*"], ["github/search"]] }, "github")).toBe(false);
+  expect(allowsAllOf(undefined, "github")).toBe(true);
+  expect(allowsTool({ lists: [[]] }, "github", "search")).toBe(false);
+  expect(allowsTool(undefined, "github", "search")).toBe(true);
 });
 
 test("covers an entry only if both its server and its tool are covered", () => {

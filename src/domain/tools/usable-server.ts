@@ -1,15 +1,15 @@
 // The check whether a caller may use an MCP server, made wherever a server is listed, asked or connected.
 import type { Principal } from "../principal.ts";
 import type { McpServer } from "./mcp-server.ts";
-import { reachesServer } from "./tool-access.ts";
+import { allowsServer } from "./tool-access.ts";
 
 export function mayUseServer(
   server: McpServer,
-  { account, environment, tools, reach }: Pick<Principal, "account" | "environment" | "tools" | "reach">,
+  { account, environment, tools, modelAccess }: Pick<Principal, "account" | "environment" | "tools" | "modelAccess">,
 ): boolean {
   if (!server.enabled) return false;
-  if (reach?.neverLeaves && !server.local) return false;
+  if (modelAccess?.neverLeaves && !server.local) return false;
   if (server.environments && !server.environments.includes(environment)) return false;
   if (server.accounts && !server.accounts.includes(account.id)) return false;
-  return reachesServer(tools, server.name);
+  return allowsServer(tools, server.name);
 }

@@ -28,9 +28,9 @@ export interface InferenceCourse {
   /** Number of attempts at engines. */
   attempts: number;
   /** The fallback model that served the request. Undefined if the requested model did, or none. */
-  standIn: string | undefined;
+  fallbackModel: string | undefined;
   /** True if the engine reported fewer tokens than it delivered. */
-  understated: boolean;
+  isUnderReported: boolean;
   /** The result of the lookup in the response cache; undefined without a lookup. */
   cache?: CacheResult | undefined;
   /** The limit, or missing capacity, that ended the request. */

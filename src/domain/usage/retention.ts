@@ -49,7 +49,7 @@ export interface RetentionStore {
 /** Unix seconds. */
 export interface SeenTimes {
   /** The approximate time of the last deletion by the clock. */
-  believed: number;
+  trusted: number;
   /** A time far ahead of that: since when it has been seen, and when it was last seen. */
   doubted: { from: number; seen: number } | undefined;
 }

@@ -14,7 +14,7 @@ const besideBytes = 500e6;
 /** The estimate if no file is named. */
 const unknownBytes = 4e9;
 /** A smaller change is not reported. */
-const newsPart = 0.02;
+const minReportedPart = 0.02;
 
 export class MemoryKnowledge {
   readonly #file: string;
@@ -62,7 +62,7 @@ export class MemoryKnowledge {
     const known = this.#learned.get(key) ?? {};
     const pools = Object.keys({ ...known, ...seen });
     const most = Object.fromEntries(pools.map((pool) => [pool, Math.max(amountOf(known, pool), amountOf(seen, pool))]));
-    if (pools.every((pool) => amountOf(most, pool) <= amountOf(known, pool) * (1 + newsPart))) return false;
+    if (pools.every((pool) => amountOf(most, pool) <= amountOf(known, pool) * (1 + minReportedPart))) return false;
     this.#learned.set(key, most);
     this.#keep();
     return true;

@@ -154,7 +154,7 @@ export class ModelProcess implements Tenant, OnDemand {
     if (inFlight === 0 && this.#inFlight > 0) this.#idleMs = exactMs();
     this.#inFlight = inFlight;
     this.#waiting = waiting;
-    this.#lookSoon();
+    this.#checkSoon();
   }
 
   yields(on: boolean): void {
@@ -220,7 +220,7 @@ export class ModelProcess implements Tenant, OnDemand {
   }
 
   /** In a microtask, since the caller is in the middle of giving out slots. */
-  #lookSoon(): void {
+  #checkSoon(): void {
     if (this.#isChecking) return;
     this.#isChecking = true;
     queueMicrotask(() => {
@@ -332,7 +332,7 @@ export class ModelProcess implements Tenant, OnDemand {
     if (this.open) this.#options.onOpen();
     this.#lease?.loaded();
     this.resize();
-    this.#lookSoon();
+    this.#checkSoon();
   }
 
   async #stop(why: "evicted" | "idle" | "unloaded" | "not asleep"): Promise<void> {
@@ -395,7 +395,7 @@ export class ModelProcess implements Tenant, OnDemand {
     this.#yielding = false;
     if (this.pinned && !this.#closed) this.#wanted = true;
     this.#set("off");
-    this.#lookSoon();
+    this.#checkSoon();
   }
 
   async #sleep(): Promise<void> {
@@ -414,7 +414,7 @@ export class ModelProcess implements Tenant, OnDemand {
     }
     this.#set("asleep");
     this.#lease?.slept(amounts);
-    this.#lookSoon();
+    this.#checkSoon();
   }
 
   /** Waits for its memory as a start does, and stays asleep if it is no longer wanted. */
@@ -436,7 +436,7 @@ export class ModelProcess implements Tenant, OnDemand {
       if (this.#run !== run || this.#state === "stopping") return;
       if (claim.signal.aborted) {
         this.#set("asleep");
-        this.#lookSoon();
+        this.#checkSoon();
         return;
       }
       this.#failure = textOf(error);

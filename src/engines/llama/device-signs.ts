@@ -20,7 +20,7 @@ export interface DeviceSigns {
   /** The path where a sign was found, or undefined. */
   seen: string | undefined;
   /** The paths that were checked. Empty if no path tells, as for the CPU. */
-  looked: readonly string[];
+  searched: readonly string[];
 }
 
 /** `root`: of the file system. */
@@ -29,11 +29,11 @@ export async function deviceSigns(
   platform: string = process.platform,
   root = "/",
 ): Promise<DeviceSigns> {
-  const looked = backend === "cpu" ? [] : (signs[platform]?.[backend] ?? []);
-  for (const path of looked) {
-    if (await isThere(join(root, path))) return { seen: path, looked };
+  const searched = backend === "cpu" ? [] : (signs[platform]?.[backend] ?? []);
+  for (const path of searched) {
+    if (await isThere(join(root, path))) return { seen: path, searched };
   }
-  return { seen: undefined, looked };
+  return { seen: undefined, searched };
 }
 
 async function isThere(path: string): Promise<boolean> {

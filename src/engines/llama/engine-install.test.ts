@@ -333,7 +333,7 @@ test("detects a device by its driver's files, and lists the searched paths if no
   const at = (...parts: string[]) => join(home, ...parts);
   const cuda = () => deviceSigns("cuda", "linux", home);
   const vulkan = () => deviceSigns("vulkan", "linux", home);
-  expect(await cuda()).toEqual({ seen: undefined, looked: ["/dev/nvidiactl", "/dev/dxg"] });
+  expect(await cuda()).toEqual({ seen: undefined, searched: ["/dev/nvidiactl", "/dev/dxg"] });
   expect((await vulkan()).seen).toBeUndefined();
   await mkdir(at("dev", "dri"), { recursive: true });
   await writeFile(at("dev", "dri", "card0"), "");
@@ -343,5 +343,5 @@ test("detects a device by its driver's files, and lists the searched paths if no
   expect((await cuda()).seen).toBeUndefined();
   await writeFile(at("dev", "nvidiactl"), "");
   expect((await cuda()).seen).toBe("/dev/nvidiactl");
-  expect(await deviceSigns("cpu", "linux", home)).toEqual({ seen: undefined, looked: [] });
+  expect(await deviceSigns("cpu", "linux", home)).toEqual({ seen: undefined, searched: [] });
 });

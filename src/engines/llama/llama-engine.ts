@@ -66,7 +66,7 @@ export interface LlamaEngineOptions {
 const ownTasks: ReadonlySet<Operation> = new Set(["rerank", "score", "tokenize", "detokenize"]);
 const unloadAfterMs = 10 * 60_000;
 /** Until the worker tells its number: it chooses this many for most models. */
-const placesBeforeReady = 4;
+const slotsBeforeReady = 4;
 /** One computes, and one is ready to follow. */
 const embeddingSlots = 2;
 /** A long prompt, or a model that thinks, may cause a long silence. */
@@ -110,7 +110,7 @@ export class LlamaEngine implements Engine {
   concurrency(model: string, operation: Operation): number {
     if (!generates[operation]) return embeddingSlots;
     const loaded = this.#loaded.get(model);
-    return loaded?.worker ? loaded.slots.total : (this.#options.parallel ?? placesBeforeReady);
+    return loaded?.worker ? loaded.slots.total : (this.#options.parallel ?? slotsBeforeReady);
   }
 
   onDemandFor(model: string, operation: Operation): OnDemand {
@@ -242,7 +242,7 @@ export class LlamaEngine implements Engine {
     const model: LoadedModel = new LoadedModel({
       ...{ id, budget, log, onOpen },
       pinned: this.#known.get(id)?.eager ?? false,
-      slots: parallel ?? placesBeforeReady,
+      slots: parallel ?? slotsBeforeReady,
       amounts: () => this.#amountsOf(this.#needOf(id)),
       worker: (onReady, onFailed) => this.#workerOf(id, onReady, onFailed),
       onReady: (ready) => this.#becameReady(model, ready),

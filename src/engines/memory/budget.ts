@@ -2,7 +2,7 @@
 // gone.
 import type { Clock } from "../../base/clock.ts";
 import { type Amounts, amountOf, difference, isGpu, isMemory, poolsOf, sum } from "./amounts.ts";
-import { type Held, type Leaving, makePlan, type Wanted } from "./plan.ts";
+import { type Leaving, type MemoryHolding, makePlan, type Wanted } from "./plan.ts";
 
 /** A model as the budget knows it, whatever runs it. Each has one lease at most. */
 export interface Tenant {
@@ -74,7 +74,7 @@ export interface PoolView {
 
 export interface BudgetView {
   pools: PoolView[];
-  held: { name: string; amounts: Amounts; state: Held["state"]; pinned: boolean; idle: boolean }[];
+  held: { name: string; amounts: Amounts; state: MemoryHolding["state"]; pinned: boolean; idle: boolean }[];
   /** In the order in which they get memory. `behind` lists the models that must end, leave or yield first. */
   waiting: { name: string; amounts: Amounts; behind: string[] }[];
   /** The model that would leave first. */
@@ -128,7 +128,7 @@ export class MemoryBudget {
 
   view(): BudgetView {
     const used = this.#used();
-    const idle = [...this.#leases].filter((held) => held.state === "loaded" && !held.pinned);
+    const idle = [...this.#leases].filter((holding) => holding.state === "loaded" && !holding.pinned);
     const next = idle
       .filter(({ idleSinceMs }) => idleSinceMs !== undefined)
       .sort((a, b) => (a.idleSinceMs ?? 0) - (b.idleSinceMs ?? 0))[0];
@@ -161,9 +161,9 @@ export class MemoryBudget {
       };
       const claim: Claim = {
         ...{ tenant, need, holder },
-        grant: (held) => {
+        grant: (holding) => {
           signal.removeEventListener("abort", onAbort);
-          resolve(held);
+          resolve(holding);
         },
         refuse: (error) => {
           signal.removeEventListener("abort", onAbort);
@@ -193,26 +193,26 @@ export class MemoryBudget {
       this.#drop(claim);
       claim.grant(this.#grant(claim));
     }
-    for (const { held, to } of plan.leaves) held.leave(to);
+    for (const { holding, to } of plan.leaves) holding.leave(to);
     // Reopening comes last, since a waiting request may take a slot there at once.
-    for (const held of plan.yields) held.yieldNow(true, nowMs);
-    for (const held of this.#leases) if (!plan.yields.has(held)) held.yieldNow(false, nowMs);
+    for (const holding of plan.yields) holding.yieldNow(true, nowMs);
+    for (const holding of this.#leases) if (!plan.yields.has(holding)) holding.yieldNow(false, nowMs);
     clearTimeout(this.#timer);
-    if (plan.lookAgainMs === undefined) return;
+    if (plan.nextPlanMs === undefined) return;
     // At least a millisecond, since timers may be early by a fraction of one.
-    this.#timer = setTimeout(() => this.#plan(), Math.max(1, plan.lookAgainMs - nowMs));
+    this.#timer = setTimeout(() => this.#plan(), Math.max(1, plan.nextPlanMs - nowMs));
     this.#timer.unref();
   }
 
   #grant({ tenant, need, holder }: Claim): Holding {
-    const held = holder ?? new Holding(tenant, {}, this.#ports);
-    held.begin(need, this.#clock.monotonicMs());
-    this.#leases.add(held);
-    return held;
+    const holding = holder ?? new Holding(tenant, {}, this.#ports);
+    holding.begin(need, this.#clock.monotonicMs());
+    this.#leases.add(holding);
+    return holding;
   }
 
   #neverFits({ tenant, need }: Claim, pool: string): NeverFits {
-    const others = [...this.#leases].filter((held) => held.pinned && held.tenant !== tenant);
+    const others = [...this.#leases].filter((holding) => holding.pinned && holding.tenant !== tenant);
     const pinned = others.reduce((total, { amounts }) => total + amountOf(amounts, pool), 0);
     return new NeverFits(pool, amountOf(need, pool), amountOf(this.#totals, pool), pinned);
   }
@@ -220,23 +220,23 @@ export class MemoryBudget {
   readonly #ports: HoldingPorts = {
     nowMs: () => this.#clock.monotonicMs(),
     changed: () => this.#plan(),
-    want: (held, need, signal) => this.#want(held.tenant, need, held, signal),
-    isLoadingBeside: (held) =>
+    want: (holding, need, signal) => this.#want(holding.tenant, need, holding, signal),
+    isLoadingBeside: (holding) =>
       [...this.#leases].some(
         (other) =>
-          other !== held &&
+          other !== holding &&
           other.state === "loading" &&
-          poolsOf(other.amounts).some((pool) => isGpu(pool) && amountOf(held.amounts, pool) > 0),
+          poolsOf(other.amounts).some((pool) => isGpu(pool) && amountOf(holding.amounts, pool) > 0),
       ),
-    goes: (held) => {
-      for (const claim of this.#claims.filter(({ holder }) => holder === held)) {
+    goes: (holding) => {
+      for (const claim of this.#claims.filter(({ holder }) => holder === holding)) {
         this.#drop(claim);
         claim.refuse(new Error("It has to leave, and wakes no more."));
       }
     },
-    ended: (held) => {
-      this.#ports.goes(held);
-      this.#leases.delete(held);
+    ended: (holding) => {
+      this.#ports.goes(holding);
+      this.#leases.delete(holding);
       this.#plan();
     },
   };
@@ -244,23 +244,23 @@ export class MemoryBudget {
 
 interface Claim extends Wanted<Holding> {
   readonly tenant: Tenant;
-  grant(held: Holding): void;
+  grant(holding: Holding): void;
   refuse(error: Error): void;
 }
 
 interface HoldingPorts {
   nowMs(): number;
   changed(): void;
-  want(held: Holding, need: Amounts, signal: AbortSignal): Promise<Holding>;
-  isLoadingBeside(held: Holding): boolean;
+  want(holding: Holding, need: Amounts, signal: AbortSignal): Promise<Holding>;
+  isLoadingBeside(holding: Holding): boolean;
   /** It leaves, so its request to be awake ends. */
-  goes(held: Holding): void;
-  ended(held: Holding): void;
+  goes(holding: Holding): void;
+  ended(holding: Holding): void;
 }
 
-class Holding implements Held, Lease {
+class Holding implements MemoryHolding, Lease {
   readonly tenant: Tenant;
-  state: Held["state"] = "loading";
+  state: MemoryHolding["state"] = "loading";
   amounts: Amounts;
   leavesBehind: Amounts = {};
   servesSinceMs = 0;

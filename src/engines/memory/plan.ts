@@ -3,7 +3,7 @@
 import { type Amounts, amountOf, difference, isGpu, poolsOf, sum } from "./amounts.ts";
 
 /** Memory reserved for one model, from before its process starts until the process is gone. */
-export interface Held {
+export interface MemoryHolding {
   readonly amounts: Amounts;
   /** What it would still hold asleep. Undefined if it cannot sleep, or already does. */
   readonly asleep: Amounts | undefined;
@@ -19,32 +19,32 @@ export interface Held {
   readonly loadMs: number;
 }
 
-export interface Wanted<H extends Held> {
+export interface Wanted<H extends MemoryHolding> {
   /** In addition to what `holder` holds. */
   readonly need: Amounts;
   /** The model to wake. Undefined if it is to be started. */
   readonly holder: H | undefined;
 }
 
-export interface Plan<H extends Held, W extends Wanted<H>> {
+export interface Plan<H extends MemoryHolding, W extends Wanted<H>> {
   grants: W[];
   /** Requests that can never be granted, with the pool. */
   refusals: { wanted: W; pool: string }[];
   /** Idle models that must leave now. */
-  leaves: { held: H; to: Leaving }[];
+  leaves: { holding: H; to: Leaving }[];
   /** Working models that accept no new requests until another model has had its turn. */
   yields: Set<H>;
   /** For each waiting request, the models that must end or yield first. */
   waits: Map<W, H[]>;
   /** Monotonic milliseconds of the next plan if no event comes earlier. Undefined if only an event changes anything. */
-  lookAgainMs: number | undefined;
+  nextPlanMs: number | undefined;
 }
 
 /** Whether the process stays, with less memory. */
 export type Leaving = "asleep" | "gone";
 
 interface Step<H> {
-  held: H;
+  holding: H;
   to: Leaving;
   frees: Amounts;
 }
@@ -54,7 +54,7 @@ interface Step<H> {
  * lacks. Idle models leave for it, longest idle first. If that is not enough, working models yield that have served for
  * as long as they took to load. No model leaves if that would not make enough room.
  */
-export function makePlan<H extends Held, W extends Wanted<H>>(
+export function makePlan<H extends MemoryHolding, W extends Wanted<H>>(
   totals: Amounts,
   helds: readonly H[],
   wants: readonly W[],
@@ -66,9 +66,9 @@ export function makePlan<H extends Held, W extends Wanted<H>>(
   return planning.plan;
 }
 
-class Planning<H extends Held, W extends Wanted<H>> {
+class Planning<H extends MemoryHolding, W extends Wanted<H>> {
   readonly plan: Plan<H, W> = {
-    ...{ grants: [], refusals: [], leaves: [], yields: new Set(), waits: new Map(), lookAgainMs: undefined },
+    ...{ grants: [], refusals: [], leaves: [], yields: new Set(), waits: new Map(), nextPlanMs: undefined },
   };
   readonly #totals: Amounts;
   readonly #helds: readonly H[];
@@ -125,7 +125,7 @@ class Planning<H extends Held, W extends Wanted<H>> {
   }
 
   #impossible({ need, holder }: W): string | undefined {
-    const pinned = this.#helds.filter((held) => held === holder || held.pinned);
+    const pinned = this.#helds.filter((holding) => holding === holder || holding.pinned);
     const remaining = pinned.reduce((rest, { amounts }) => difference(rest, amounts), this.#totals);
     return shortOf(need, remaining)[0];
   }
@@ -133,15 +133,15 @@ class Planning<H extends Held, W extends Wanted<H>> {
   #makeRoom({ need, holder }: W, short: readonly string[]): void {
     const idle = this.#idleSteps(short, holder);
     const working = this.#workingSteps(short, holder);
-    const willing = working.filter(({ held }) => this.#yieldsFromMs(held) <= this.#nowMs);
+    const willing = working.filter(({ holding }) => this.#yieldsFromMs(holding) <= this.#nowMs);
     const steps = this.#enough(need, short, [...idle, ...willing]);
     if (steps) {
       this.#take(steps);
       return;
     }
     if (!this.#enough(need, short, [...idle, ...working])) return;
-    const times = working.map(({ held }) => this.#yieldsFromMs(held)).filter((ms) => ms > this.#nowMs);
-    this.plan.lookAgainMs = Math.min(this.plan.lookAgainMs ?? Number.POSITIVE_INFINITY, ...times);
+    const times = working.map(({ holding }) => this.#yieldsFromMs(holding)).filter((ms) => ms > this.#nowMs);
+    this.plan.nextPlanMs = Math.min(this.plan.nextPlanMs ?? Number.POSITIVE_INFINITY, ...times);
   }
 
   /** At most half of the time is spent on loading, however many models need the same memory. */
@@ -156,13 +156,13 @@ class Planning<H extends Held, W extends Wanted<H>> {
       .sort((a, b) => (a.idleSinceMs ?? 0) - (b.idleSinceMs ?? 0));
     const first: Step<H>[] = [];
     const last: Step<H>[] = [];
-    for (const held of idle) {
-      const { asleep, amounts } = held;
+    for (const holding of idle) {
+      const { asleep, amounts } = holding;
       const slept = asleep && difference(amounts, asleep);
       if (asleep && slept && short.some((pool) => amountOf(slept, pool) > 0)) {
-        first.push({ held, to: "asleep", frees: slept });
-        last.push({ held, to: "gone", frees: asleep });
-      } else first.push({ held, to: "gone", frees: amounts });
+        first.push({ holding, to: "asleep", frees: slept });
+        last.push({ holding, to: "gone", frees: asleep });
+      } else first.push({ holding, to: "gone", frees: amounts });
     }
     return [...first, ...last];
   }
@@ -172,21 +172,21 @@ class Planning<H extends Held, W extends Wanted<H>> {
     return this.#candidates(short, except)
       .filter(({ idleSinceMs }) => idleSinceMs === undefined)
       .sort((a, b) => a.servesSinceMs - b.servesSinceMs)
-      .map((held) => ({ held, to: "gone", frees: held.amounts }));
+      .map((holding) => ({ holding, to: "gone", frees: holding.amounts }));
   }
 
   /** While a model is loading on a GPU, nothing is freed there: servers measure free memory while they start. */
   #candidates(short: readonly string[], except: H | undefined): H[] {
     return this.#helds.filter(
-      (held) =>
-        held !== except &&
-        held.state === "loaded" &&
-        !held.pinned &&
-        short.some((pool) => amountOf(held.amounts, pool) > 0) &&
-        !poolsOf(held.amounts).some((pool) => this.#loadingOn.has(pool)) &&
-        !this.plan.yields.has(held) &&
-        !this.plan.grants.some(({ holder }) => holder === held) &&
-        !this.plan.leaves.some((leave) => leave.held === held),
+      (holding) =>
+        holding !== except &&
+        holding.state === "loaded" &&
+        !holding.pinned &&
+        short.some((pool) => amountOf(holding.amounts, pool) > 0) &&
+        !poolsOf(holding.amounts).some((pool) => this.#loadingOn.has(pool)) &&
+        !this.plan.yields.has(holding) &&
+        !this.plan.grants.some(({ holder }) => holder === holding) &&
+        !this.plan.leaves.some((leave) => leave.holding === holding),
     );
   }
 
@@ -207,19 +207,21 @@ class Planning<H extends Held, W extends Wanted<H>> {
   }
 
   #take(steps: readonly Step<H>[]): void {
-    for (const { held, to, frees } of steps) {
+    for (const { holding, to, frees } of steps) {
       this.#coming = sum(this.#coming, frees);
-      if (held.idleSinceMs === undefined) this.plan.yields.add(held);
+      if (holding.idleSinceMs === undefined) this.plan.yields.add(holding);
       else {
-        const slept = this.plan.leaves.findIndex((leave) => leave.held === held);
+        const slept = this.plan.leaves.findIndex((leave) => leave.holding === holding);
         if (slept >= 0) this.plan.leaves.splice(slept, 1);
-        this.plan.leaves.push({ held, to });
+        this.plan.leaves.push({ holding, to });
       }
     }
   }
 
   #inTheWay(pools: readonly string[], except: H | undefined): H[] {
-    return this.#helds.filter((held) => held !== except && pools.some((pool) => amountOf(held.amounts, pool) > 0));
+    return this.#helds.filter(
+      (holding) => holding !== except && pools.some((pool) => amountOf(holding.amounts, pool) > 0),
+    );
   }
 }
 

@@ -10,7 +10,7 @@ const answerBytes = 64 * 1024;
 
 export function httpAsk({ url, token, timeoutMs, local }: HttpGuardrail): Ask {
   let underWay = 0;
-  return async (texts, side, { requestId, model, left, memoryAccount, neverLeaves }) => {
+  return async (texts, side, { requestId, model, clientGone, memoryAccount, neverLeaves }) => {
     if (neverLeaves && !local) throw misunderstood("it is not local, and the texts must not leave");
     if (underWay >= maxAtOnce) throw misunderstood("too many questions");
     const aborted = new AbortController();
@@ -20,7 +20,7 @@ export function httpAsk({ url, token, timeoutMs, local }: HttpGuardrail): Ask {
     const refusal = memoryAccount.take("requests", body.length);
     if (refusal) throw refusal;
     const timer = setTimeout(stop, timeoutMs);
-    left.onCancel(stop);
+    clientGone.onCancel(stop);
     underWay++;
     try {
       const response = await fetch(url, {
@@ -36,7 +36,7 @@ export function httpAsk({ url, token, timeoutMs, local }: HttpGuardrail): Ask {
       underWay--;
       memoryAccount.release("requests", body.length);
       clearTimeout(timer);
-      left.off(stop);
+      clientGone.off(stop);
       // Do not wait for the unread rest of the answer.
       aborted.abort();
     }

@@ -16,8 +16,8 @@ const answerSchema = {
 };
 
 export function judgeAsk({ model, policy, timeoutMs }: JudgeGuardrail, ownCalls: Pick<OwnCalls, "ask">): Ask {
-  return async (texts, side, { memoryAccount, left, neverLeaves, priority }) => {
-    const told = texts.map(({ text, before }) => (before === "" ? { text } : { before, text }));
+  return async (texts, side, { memoryAccount, clientGone, neverLeaves, priority }) => {
+    const items = texts.map(({ text, before }) => (before === "" ? { text } : { before, text }));
     const body = JSON.stringify({
       model,
       temperature: 0,
@@ -25,13 +25,13 @@ export function judgeAsk({ model, policy, timeoutMs }: JudgeGuardrail, ownCalls:
       response_format: { type: "json_schema", json_schema: { name: "verdict", strict: true, schema: answerSchema } },
       messages: [
         { role: "system", content: instructions(policy) },
-        { role: "user", content: JSON.stringify({ of: side, texts: told }) },
+        { role: "user", content: JSON.stringify({ of: side, texts: items }) },
       ],
     });
     const cancellation = new Cancellation();
-    const stop = () => cancellation.cancel(left.reason);
+    const stop = () => cancellation.cancel(clientGone.reason);
     const timer = setTimeout(() => cancellation.cancel(tooSlow()), timeoutMs);
-    left.onCancel(stop);
+    clientGone.onCancel(stop);
     try {
       const answer = await ownCalls.ask({
         ...{ purpose: "guardrail", operation: "chat", body, memoryAccount, cancellation, neverLeaves, priority },
@@ -39,7 +39,7 @@ export function judgeAsk({ model, policy, timeoutMs }: JudgeGuardrail, ownCalls:
       return verdictIn(answer);
     } finally {
       clearTimeout(timer);
-      left.off(stop);
+      clientGone.off(stop);
     }
   };
 }

@@ -155,11 +155,11 @@ test("passes text without a possible match at once, and holds only a possible be
   const passed = scan.feed("Hello, world. ");
   expect(passed.map(({ text }) => text).join("")).toBe("Hello, world. ");
   scan.feed("write to jo");
-  expect(scan.heldLength).toBe("jo".length);
+  expect(scan.bufferedLength).toBe("jo".length);
   scan.feed(`${"a".repeat(100)} `);
-  expect(scan.heldLength).toBe(0);
+  expect(scan.bufferedLength).toBe(0);
   scan.feed(`-----BEGIN PRIVATE KEY-----${"A".repeat(200_000)}`);
-  expect(scan.heldLength).toBeLessThanOrEqual(16_384);
+  expect(scan.bufferedLength).toBeLessThanOrEqual(16_384);
 });
 
 test.each([

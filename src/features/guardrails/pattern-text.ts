@@ -75,7 +75,7 @@ export class JsonText implements GuardedText {
       const letter = piece[index] as string;
       passed += this.#isInString ? this.#inString(letter) : this.#outside(letter);
     }
-    if (this.#isInString && !this.#isOver) passed += this.#looked();
+    if (this.#isInString && !this.#isOver) passed += this.#scanned();
     return passed;
   }
 
@@ -83,7 +83,7 @@ export class JsonText implements GuardedText {
     let passed = "";
     if (!this.#isOver) {
       if (this.#isInString) {
-        passed = this.#looked();
+        passed = this.#scanned();
         if (!this.#isOver) passed += this.#string(this.#stage.scan.end());
         if (!this.#isOver) passed += this.#escape;
       } else {
@@ -122,7 +122,7 @@ export class JsonText implements GuardedText {
       this.#add(letter, letter);
       return "";
     }
-    let passed = this.#looked();
+    let passed = this.#scanned();
     if (!this.#isOver) passed += this.#string(this.#stage.scan.end());
     this.#isInString = false;
     return this.#isOver ? passed : `${passed}"`;
@@ -133,7 +133,7 @@ export class JsonText implements GuardedText {
     this.#written.push(written);
   }
 
-  #looked(): string {
+  #scanned(): string {
     const run = this.#run;
     this.#run = "";
     return this.#string(this.#stage.scan.feed(run));

@@ -9,7 +9,7 @@ import { rulesOf } from "../../domain/secret-rules/secret-rules.ts";
 import type { Finding, GuardedCall, Guarding, Guardrails } from "../../inference/guarding.ts";
 import type { OwnCalls } from "../../inference/own-calls.ts";
 import { DecodedRequest } from "../../requests/decoded-request.ts";
-import { lookAt, type TextGuard } from "../../requests/dialects/texts/text-guard.ts";
+import { checkTexts, type TextGuard } from "../../requests/dialects/texts/text-guard.ts";
 import { askedTexts } from "../../requests/dialects/texts/text-slots.ts";
 import { factsOf } from "../../requests/facts.ts";
 import { httpAsk } from "./http-service.ts";
@@ -93,8 +93,8 @@ class RequestGuarding implements Guarding {
   constructor(rails: readonly Rail[], call: GuardedCall, found: GuardrailsOptions["found"]) {
     const findings = new Findings(found);
     const guardOf = (side: GuardrailSide) => {
-      const looking = rails.filter(({ settings }) => settings.sides.includes(side));
-      return looking.length === 0 ? undefined : new SideGuard(side, looking, call, findings);
+      const active = rails.filter(({ settings }) => settings.sides.includes(side));
+      return active.length === 0 ? undefined : new SideGuard(side, active, call, findings);
     };
     this.names = rails.map(({ settings }) => settings.name);
     this.#call = call;
@@ -108,27 +108,27 @@ class RequestGuarding implements Guarding {
   }
 
   async ofRequest(request: DecodedRequest): Promise<DecodedRequest | undefined> {
-    if (this.answer && request.answersText) throw cannotLook();
+    if (this.answer && request.answersText) throw cannotInspect();
     const guard = this.#request;
     if (!guard) return undefined;
     const bytes = bytesForEach * request.bodyBytes + guard.bytesOfText;
     const release = bufferedBytes.takeCopies(this.#call.memoryAccount, bytes);
     if (typeof release !== "function") throw release;
     try {
-      return await this.#looked(request, guard);
+      return await this.#checked(request, guard);
     } finally {
       release();
     }
   }
 
-  async #looked(request: DecodedRequest, guard: SideGuard): Promise<DecodedRequest | undefined> {
+  async #checked(request: DecodedRequest, guard: SideGuard): Promise<DecodedRequest | undefined> {
     const body = JSON.parse(request.text) as Record<string, unknown>;
     requireTexts(request.dialect.promptMember, body);
     // A continued response stores the client's own items apart from the whole input of the model, so mask both.
     const input = request.goesOn && (structuredClone(request.goesOn.input) as Record<string, unknown>[]);
     const slots = [...askedTexts(body), ...(input ?? []).flatMap((item) => askedTexts(item))];
-    const isChanged = await lookAt(slots, guard, this.#call.left);
-    if (this.#call.left.cancelled) throw this.#call.left.reason;
+    const isChanged = await checkTexts(slots, guard, this.#call.clientGone);
+    if (this.#call.clientGone.cancelled) throw this.#call.clientGone.reason;
     if (guard.blockedBy !== undefined) throw requestBlocked(guard.blockedBy);
     if (!isChanged) return undefined;
     if (request.form) throw cannotMask();
@@ -154,7 +154,7 @@ function requireTexts(member: string, body: Readonly<Record<string, unknown>>): 
   );
 }
 
-function cannotLook(): GatewayError {
+function cannotInspect(): GatewayError {
   const member = "response_format";
   return fieldError(
     member,

@@ -26,10 +26,10 @@ export interface Rail {
 /** Counts the findings of one request. */
 export class Findings {
   readonly #counts = new Map<string, Finding>();
-  readonly #told: (finding: Omit<Finding, "count">) => void;
+  readonly #onFinding: (finding: Omit<Finding, "count">) => void;
 
-  constructor(told: (finding: Omit<Finding, "count">) => void) {
-    this.#told = told;
+  constructor(onFinding: (finding: Omit<Finding, "count">) => void) {
+    this.#onFinding = onFinding;
   }
 
   get all(): readonly Finding[] {
@@ -39,7 +39,7 @@ export class Findings {
   add(finding: Omit<Finding, "count">): void {
     const key = `${finding.guardrail} ${finding.rule} ${finding.side}`;
     this.#counts.set(key, { ...finding, count: (this.#counts.get(key)?.count ?? 0) + 1 });
-    this.#told(finding);
+    this.#onFinding(finding);
   }
 }
 
@@ -97,7 +97,7 @@ export class SideGuard implements TextGuard {
       const { settings, ask } = rail;
       const verdict = await (ask as Ask)(now, this.#side, this.#call).catch(() => unanswered(settings));
       // The client has left, so nothing is counted or sent.
-      if (this.#call.left.cancelled) return this.#blocked(settings);
+      if (this.#call.clientGone.cancelled) return this.#blocked(settings);
       const { action, texts: masked } = verdict;
       if (action === "pass") continue;
       this.#count(settings, settings.kind, settings.action === "note" ? "note" : action);

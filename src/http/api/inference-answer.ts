@@ -239,11 +239,11 @@ export function guardrailHeader(findings: Guarding["findings"]): string {
 }
 
 /** Returns the time that the request waited for a slot. For a stream that begins while it waits, also its current position. */
-function queueHeaders(waitedMs: number, standing: QueuePosition | undefined): Record<string, string> {
+function queueHeaders(waitedMs: number, position: QueuePosition | undefined): Record<string, string> {
   const headers: Record<string, string> = { "x-headrace-queue-ms": String(waitedMs) };
-  if (!standing) return headers;
-  headers["x-headrace-queue-place"] = `${standing.place}/${standing.of}`;
-  if (standing.expectedMs !== undefined) headers["x-headrace-queue-expected-ms"] = String(standing.expectedMs);
+  if (!position) return headers;
+  headers["x-headrace-queue-place"] = `${position.place}/${position.of}`;
+  if (position.expectedMs !== undefined) headers["x-headrace-queue-expected-ms"] = String(position.expectedMs);
   return headers;
 }
 
@@ -328,8 +328,8 @@ class HttpCall implements InferenceCall<Answer> {
     if (header !== "") this.#exchange.answerHeaders["x-headrace-guardrails"] = header;
   }
 
-  onQueued(waitedMs: number, standing: QueuePosition | undefined): void {
-    Object.assign(this.#exchange.answerHeaders, queueHeaders(waitedMs, standing));
+  onQueued(waitedMs: number, position: QueuePosition | undefined): void {
+    Object.assign(this.#exchange.answerHeaders, queueHeaders(waitedMs, position));
   }
 
   onCache(result: CacheResult, ageSeconds: number | undefined): void {

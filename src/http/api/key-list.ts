@@ -47,7 +47,7 @@ export async function keysPage(
   const named = search === undefined ? () => true : isNamed(search);
   const found: KeyWire[] = [];
   let last = after;
-  for (let looked = 0; looked < maxInspected; looked += batch) {
+  for (let inspected = 0; inspected < maxInspected; inspected += batch) {
     const records = await keys.listKeys(cursorOf(principal), { after: last, limit: batch });
     for (const record of records.filter(named)) {
       const key = await toWireHere(record);

@@ -55,7 +55,7 @@ import type { HttpServerOptions } from "./server-options.ts";
 import { unrouted } from "./unrouted.ts";
 
 /** The size up to which an answer is sent regardless of the key's memory use, such as the secret of a new key. */
-const minHeldBytes = 16 * 1024;
+const minCountedBytes = 16 * 1024;
 
 /** One object implements the interfaces of all parts that are called for a request, which saves further objects. */
 export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, OverListener, DeferredLine, SlotLender {
@@ -79,7 +79,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
   #slot: OpenSlot | undefined;
   #isOver = false;
   /** Memory that is reserved until the request is over. */
-  #held: { release(): void } | undefined;
+  #resource: { release(): void } | undefined;
   #deferred = false;
   /** The flag is valid until the coding is decided. */
   #mayBeCoded: boolean;
@@ -157,7 +157,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
   answer(answer: Answer): void {
     try {
       if (answer instanceof Response) {
-        whenSettled(this.#heldAnswer(answer), onAnswer, onFault, this);
+        whenSettled(this.#countedAnswer(answer), onAnswer, onFault, this);
       } else if (this.#mayBeCoded && "body" in answer && isWorthCoding(answer)) {
         this.#mayBeCoded = false;
         whenSettled(inCoding(answer, this.req.headers.get("accept-encoding")), onAnswer, onFault, this);
@@ -172,10 +172,10 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
   }
 
   /** Charges a large answer to the memory of its key until the client has received it. */
-  async #heldAnswer(response: Response): Promise<PlainAnswer> {
+  async #countedAnswer(response: Response): Promise<PlainAnswer> {
     const answer = await plainAnswerOf(response);
     const { byteLength } = answer.body;
-    const refusal = this.#principal && byteLength > minHeldBytes ? this.req.hold(byteLength) : undefined;
+    const refusal = this.#principal && byteLength > minCountedBytes ? this.req.hold(byteLength) : undefined;
     if (refusal) throw refusal;
     return answer;
   }
@@ -212,13 +212,13 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
   over(): void {
     this.#isOver = true;
     this.takeSlot()?.release();
-    this.#held?.release();
-    this.#held = undefined;
+    this.#resource?.release();
+    this.#resource = undefined;
   }
 
-  releaseWhenOver(held: { release(): void }): void {
-    if (this.#isOver) held.release();
-    else this.#held = held;
+  releaseWhenOver(resource: { release(): void }): void {
+    if (this.#isOver) resource.release();
+    else this.#resource = resource;
   }
 
   takeSlot(): OpenSlot | undefined {

@@ -46,7 +46,7 @@ export class MessageExchange implements MessageRequest, HttpEnd {
   readonly #options: Options;
   readonly #startedMs: number;
   #slot: OpenSlot | undefined;
-  #heldBytes = 0;
+  #bufferedBytes = 0;
 
   constructor({ kind, requestId, clientAddress, method, route, headers, lender }: CameWith, options: Options) {
     this.#kind = kind;
@@ -74,7 +74,7 @@ export class MessageExchange implements MessageRequest, HttpEnd {
 
   hold(bytes: number): GatewayError | undefined {
     const refusal = this.#slot?.memoryAccount.take("requests", bytes);
-    if (!refusal) this.#heldBytes += bytes;
+    if (!refusal) this.#bufferedBytes += bytes;
     return refusal;
   }
 
@@ -114,8 +114,8 @@ export class MessageExchange implements MessageRequest, HttpEnd {
   #giveUp(give: (slot: OpenSlot) => void): void {
     const slot = this.#slot;
     if (!slot) return;
-    if (this.#heldBytes > 0) slot.memoryAccount.release("requests", this.#heldBytes);
-    this.#heldBytes = 0;
+    if (this.#bufferedBytes > 0) slot.memoryAccount.release("requests", this.#bufferedBytes);
+    this.#bufferedBytes = 0;
     this.#slot = undefined;
     give(slot);
   }

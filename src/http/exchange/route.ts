@@ -40,8 +40,8 @@ export interface Exchange {
   readonly line: Record<string, LogFields[string]>;
   /** Set by a route once the ledger has the request, which then reports its outcome itself. */
   isOnLedger?: boolean;
-  /** Releases `held` once, when the whole answer is sent or the client is gone. */
-  releaseWhenOver(held: { release(): void }): void;
+  /** Releases `resource` once, when the whole answer is sent or the client is gone. */
+  releaseWhenOver(resource: { release(): void }): void;
   /**
    * Creates a separate request: a message on this connection after its upgrade, or background work after this request's
    * answer, which takes over its id and slot. `lender` is a connection whose messages use its own slot.

@@ -30,10 +30,10 @@ export interface GuideManifest {
  * The cache's limit in bytes. A version of the guides takes 10 MB in all forms; beyond the limit, files are read each
  * time.
  */
-const maxHeldBytes = 16_000_000;
+const maxCachedBytes = 16_000_000;
 
 /** The cached files of one build. */
-interface Held {
+interface BuildCache {
   manifest: GuideManifest | undefined;
   files: Map<string, Uint8Array>;
   bytes: number;
@@ -42,7 +42,7 @@ interface Held {
 export class GuideFiles {
   readonly #directory: string;
   readonly #manifest: BuiltManifest<GuideManifest>;
-  #held: Held = { manifest: undefined, files: new Map(), bytes: 0 };
+  #cache: BuildCache = { manifest: undefined, files: new Map(), bytes: 0 };
 
   constructor(directory: string) {
     this.#directory = directory;
@@ -52,7 +52,7 @@ export class GuideFiles {
   /** Returns the manifest; undefined without a build. A new build is noticed. */
   async manifest(): Promise<GuideManifest | undefined> {
     const manifest = await this.#manifest.read();
-    if (manifest !== this.#held.manifest) this.#held = { manifest, files: new Map(), bytes: 0 };
+    if (manifest !== this.#cache.manifest) this.#cache = { manifest, files: new Map(), bytes: 0 };
     return manifest;
   }
 
@@ -61,12 +61,12 @@ export class GuideFiles {
     const encoding = compressed ? codingFor(acceptEncoding, builtCodings) : undefined;
     const name = builtName(file, encoding);
     // Keeps the cache of the current build, so that a file that is being read does not enter that of a newer build.
-    const held = this.#held;
-    const bytes = held.files.get(name) ?? (await readFile(join(this.#directory, name)).catch(() => undefined));
+    const cache = this.#cache;
+    const bytes = cache.files.get(name) ?? (await readFile(join(this.#directory, name)).catch(() => undefined));
     if (!bytes) return undefined;
-    if (!held.files.has(name) && held.bytes + bytes.length <= maxHeldBytes) {
-      held.files.set(name, bytes);
-      held.bytes += bytes.length;
+    if (!cache.files.has(name) && cache.bytes + bytes.length <= maxCachedBytes) {
+      cache.files.set(name, bytes);
+      cache.bytes += bytes.length;
     }
     return { encoding, bytes };
   }

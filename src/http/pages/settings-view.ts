@@ -49,9 +49,9 @@ const doneWords: Readonly<Record<string, string>> = {
 
 export function settingsPage(view: SettingsView): PlainAnswer {
   const { signedIn, done = "", passkeys, refused } = view;
-  const news = Object.hasOwn(doneWords, done) && doneWords[done];
+  const notice = Object.hasOwn(doneWords, done) && doneWords[done];
   const body = html`<h1>Settings</h1>
-${news && html`<div class="notice done" role="status"><p>${news}</p></div>`}
+${notice && html`<div class="notice done" role="status"><p>${notice}</p></div>`}
 ${personSection(view)}
 ${accountsSection(signedIn)}
 ${passwordSection(view)}

@@ -364,11 +364,11 @@ describe("answers", () => {
     while (all.length < 100 && !all.some(({ ends }) => ends.length > 0)) {
       all.push(await paused());
       await new Promise(setImmediate);
-      expect(ledger.held).toBeLessThanOrEqual(ledger.maxBytesOfKey);
+      expect(ledger.total).toBeLessThanOrEqual(ledger.maxBytesOfKey);
     }
     expect(all.flatMap(({ ends }) => ends)).toEqual([expect.objectContaining({ code: "rate_limit_exceeded" })]);
     for (const { body } of all) body.cancel();
-    await until(() => ledger.held === 0, "all is given back");
+    await until(() => ledger.total === 0, "all is given back");
   });
 
   test.each([["each", undefined], ...[1, 2, 3, 4, 5, 6, 7].map((nth) => [`the ${nth}.`, nth] as const)])(

@@ -7,8 +7,8 @@ import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { type IncomingRequest, type Reply, RequestBodyError } from "../message.ts";
 import { ConnectionBody } from "./connection-body.ts";
 
-const heldBefore = bufferedBytes.held;
-afterEach(() => until(() => bufferedBytes.held === heldBefore, "all that was held is given back"));
+const heldBefore = bufferedBytes.total;
+afterEach(() => until(() => bufferedBytes.total === heldBefore, "all that was held is given back"));
 
 const upload = (length: number, lines: readonly string[] = []) =>
   `${["POST /up HTTP/1.1", "Host: x", `Content-Length: ${length}`, ...lines].join("\r\n")}\r\n\r\n`;
@@ -327,7 +327,7 @@ test("a body with a declared length reserves no more than that length, so the la
   body.push(Buffer.alloc(100_000, "a"), 0);
   body.push(Buffer.alloc(50_000, "b"), 0);
   const memoryAccount = { held: 0, most: 0 };
-  body.heldBy({
+  body.setMemoryAccount({
     hold(bytes) {
       memoryAccount.held += bytes;
       memoryAccount.most = Math.max(memoryAccount.most, memoryAccount.held);

@@ -10,10 +10,10 @@ import { type BodyFault, RequestBodyError } from "../message.ts";
 /** The smallest growth of a body's buffer, so that many small pieces are not copied for each. */
 const minGrowthBytes = 16 * 1024;
 /** From this size on, the whole declared length is allocated. The system provides that memory as it is written. */
-const believedFromBytes = 128 * 1024;
+const trustedFromBytes = 128 * 1024;
 
 /** The memory account of a body's bytes. */
-export interface BodyHolder {
+export interface BodyMemoryAccount {
   /** Takes this many more bytes, or returns the refusal. A negative number returns bytes. */
   hold(bytes: number): GatewayError | undefined;
 }
@@ -24,7 +24,7 @@ export class ConnectionBody implements ChunkTaker {
   readonly #decoder: ChunkedDecoder | undefined;
   /** The missing bytes of a declared length. */
   #remaining: number;
-  #held: ByteSpan = noBytes;
+  #buffered: ByteSpan = noBytes;
   /** A chunked body as it arrived, until it is requested, for a taker that passes it on with its framing. */
   #raw: ByteSpan[] | undefined;
   /** Receives the raw bytes as they arrive, which are then not buffered. */
@@ -35,7 +35,7 @@ export class ConnectionBody implements ChunkTaker {
   #isStopped = false;
   /** The capacity of the buffer, if this object owns it. */
   #room = 0;
-  #memoryAccount: BodyHolder | undefined;
+  #memoryAccount: BodyMemoryAccount | undefined;
   /** The bytes that are counted in the memory account. */
   #countedBytes = 0;
   #receivedBytes = 0;
@@ -80,12 +80,12 @@ export class ConnectionBody implements ChunkTaker {
   /** Reports whether reading from the connection should stop for now. */
   get full(): boolean {
     if (this.#fault !== undefined || this.#isStopped) return true;
-    return !this.awaited && this.#heldBytes > this.#windowBytes;
+    return !this.awaited && this.#bufferedBytes > this.#windowBytes;
   }
 
   /** Returns the buffered bytes that no account counts, because the body was not requested yet. */
   get unaskedBytes(): number {
-    return this.#memoryAccount ? 0 : this.#heldBytes;
+    return this.#memoryAccount ? 0 : this.#bufferedBytes;
   }
 
   /** Returns the number of received bytes, with framing. */
@@ -129,7 +129,7 @@ export class ConnectionBody implements ChunkTaker {
 
   /** Forwards the whole body to `sink` as it arrives, with framing, instead of reading it. Call it once. */
   passTo(sink: BodySink): void {
-    const came = this.#raw ?? [this.#held];
+    const came = this.#raw ?? [this.#buffered];
     this.#letGo();
     this.#raw = undefined;
     this.#sink = sink;
@@ -177,9 +177,9 @@ export class ConnectionBody implements ChunkTaker {
   }
 
   /** Sets the memory account that counts the buffered bytes from now on. */
-  heldBy(memoryAccount: BodyHolder): void {
+  setMemoryAccount(memoryAccount: BodyMemoryAccount): void {
     this.#memoryAccount = memoryAccount;
-    this.#count(this.#room > 0 ? this.#room : this.#held.length);
+    this.#count(this.#room > 0 ? this.#room : this.#buffered.length);
   }
 
   /**
@@ -190,7 +190,7 @@ export class ConnectionBody implements ChunkTaker {
     this.#raw = undefined;
     if (this.#fault) throw this.#fault;
     this.#maxBytes = maxBytes;
-    if (this.#held.length + this.#remaining > maxBytes) this.#fail(tooLarge(maxBytes));
+    if (this.#buffered.length + this.#remaining > maxBytes) this.#fail(tooLarge(maxBytes));
     else this.#refuseEarly();
     if (this.#fault) throw this.#fault;
     if (this.#complete) return this.#take();
@@ -209,7 +209,7 @@ export class ConnectionBody implements ChunkTaker {
   #refuseEarly(): void {
     const memoryAccount = this.#memoryAccount;
     // The allocated buffer may already have room for the rest.
-    const more = this.#held.length + this.#remaining - this.#countedBytes;
+    const more = this.#buffered.length + this.#remaining - this.#countedBytes;
     if (!memoryAccount || this.#remaining === 0 || more <= 0) return;
     const refusal = memoryAccount.hold(more);
     if (refusal) this.#fail(refusal);
@@ -228,7 +228,7 @@ export class ConnectionBody implements ChunkTaker {
     if (this.#fault) return;
     this.#fault = error;
     this.#freeOwn();
-    this.#held = noBytes;
+    this.#buffered = noBytes;
     this.#room = 0;
     if (this.#countedBytes > 0) this.#memoryAccount?.hold(-this.#countedBytes);
     this.#countedBytes = 0;
@@ -243,8 +243,8 @@ export class ConnectionBody implements ChunkTaker {
    * Returns the buffered bytes, including a raw copy of a chunked body that was not requested yet, which is seldom much
    * longer than its content.
    */
-  get #heldBytes(): number {
-    return this.#raw ? this.#receivedBytes : this.#held.length;
+  get #bufferedBytes(): number {
+    return this.#raw ? this.#receivedBytes : this.#buffered.length;
   }
 
   #pass(bytes: Buffer, start: number, end: number): void {
@@ -274,21 +274,21 @@ export class ConnectionBody implements ChunkTaker {
       this.#flow(piece);
       return;
     }
-    const length = this.#held.length + piece.length;
+    const length = this.#buffered.length + piece.length;
     if (length > this.#maxBytes) {
       this.#fail(tooLarge(this.#maxBytes));
       return;
     }
-    if (this.#held.length === 0) {
+    if (this.#buffered.length === 0) {
       // A single piece needs no copy, and nothing is written after it.
-      this.#held = piece;
+      this.#buffered = piece;
       this.#count(length);
       return;
     }
-    const buffer = length > this.#room ? this.#grown(length) : this.#held.buffer;
+    const buffer = length > this.#room ? this.#grown(length) : this.#buffered.buffer;
     if (!buffer) return;
-    piece.copyTo(buffer, this.#held.length);
-    this.#held = new ByteSpan(buffer, 0, length);
+    piece.copyTo(buffer, this.#buffered.length);
+    this.#buffered = new ByteSpan(buffer, 0, length);
   }
 
   /**
@@ -297,23 +297,23 @@ export class ConnectionBody implements ChunkTaker {
    * collected. Undefined if the memory account is full.
    */
   #grown(length: number): Buffer | undefined {
-    const doubled = Math.min(Math.max(length, 2 * this.#held.length, minGrowthBytes), this.#maxBytes);
+    const doubled = Math.min(Math.max(length, 2 * this.#buffered.length, minGrowthBytes), this.#maxBytes);
     const whole = length + this.#remaining;
-    const isBelieved = !this.#decoder && length >= believedFromBytes;
-    const room = isBelieved ? whole : this.#decoder ? doubled : Math.min(doubled, whole);
+    const isTrusted = !this.#decoder && length >= trustedFromBytes;
+    const room = isTrusted ? whole : this.#decoder ? doubled : Math.min(doubled, whole);
     this.#count(room);
     if (this.#fault) return undefined;
     const buffer = Buffer.allocUnsafeSlow(room);
-    this.#held.copyTo(buffer, 0);
+    this.#buffered.copyTo(buffer, 0);
     // The first piece of a declared length was copied and can be freed.
-    if (this.#room > 0 || !this.#decoder) freeBytes(this.#held.buffer);
+    if (this.#room > 0 || !this.#decoder) freeBytes(this.#buffered.buffer);
     this.#room = room;
     return buffer;
   }
 
   /** Frees the buffer if this object owns it. */
   #freeOwn(): void {
-    if (this.#room > 0) freeBytes(this.#held.buffer);
+    if (this.#room > 0) freeBytes(this.#buffered.buffer);
   }
 
   /** Returns the received bytes and gives up the ownership of their buffer. */
@@ -323,9 +323,9 @@ export class ConnectionBody implements ChunkTaker {
   }
 
   #take(): ByteSpan {
-    const held = this.#held;
-    this.#held = noBytes;
-    return held;
+    const buffered = this.#buffered;
+    this.#buffered = noBytes;
+    return buffered;
   }
 }
 

@@ -48,19 +48,19 @@ export class ConnectionInput {
    * Appends to the buffer, or to a new one of twice the size, so that single bytes do not cause a copy each. Bytes
    * returned earlier stand before these and do not change.
    */
-  #joined(held: Buffer, more: Buffer): Buffer {
+  #joined(buffered: Buffer, more: Buffer): Buffer {
     const own = this.#own;
-    const isOwn = own !== undefined && held.buffer === own.buffer;
-    const start = isOwn ? held.byteOffset - own.byteOffset : 0;
-    const end = start + held.length + more.length;
+    const isOwn = own !== undefined && buffered.buffer === own.buffer;
+    const start = isOwn ? buffered.byteOffset - own.byteOffset : 0;
+    const end = start + buffered.length + more.length;
     if (isOwn && end <= own.length) {
-      more.copy(own, start + held.length);
+      more.copy(own, start + buffered.length);
       return own.subarray(start, end);
     }
-    const length = held.length + more.length;
+    const length = buffered.length + more.length;
     this.#own = Buffer.allocUnsafeSlow(2 * length);
-    held.copy(this.#own);
-    more.copy(this.#own, held.length);
+    buffered.copy(this.#own);
+    more.copy(this.#own, buffered.length);
     return this.#own.subarray(0, length);
   }
 

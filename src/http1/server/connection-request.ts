@@ -7,7 +7,7 @@ import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { FieldLines, HttpVersion, RequestHead } from "../head.ts";
 import type { OverListener, PassableRequest } from "../message.ts";
-import { type BodyHolder, ConnectionBody, tooLarge } from "./connection-body.ts";
+import { type BodyMemoryAccount, ConnectionBody, tooLarge } from "./connection-body.ts";
 
 /** The members of its connection that a request needs. */
 export interface RequestConnection {
@@ -19,7 +19,7 @@ export interface RequestConnection {
   regulate(): void;
 }
 
-export class ConnectionRequest implements PassableRequest, BodyHolder {
+export class ConnectionRequest implements PassableRequest, BodyMemoryAccount {
   readonly method: string;
   readonly version: HttpVersion;
   readonly target: string;
@@ -39,7 +39,7 @@ export class ConnectionRequest implements PassableRequest, BodyHolder {
    * The account that counts the bytes. `memoryAccount` may have changed since, and bytes returned to the wrong account
    * would be lost forever.
    */
-  #bodyHolder: MemoryAccount | undefined;
+  #bodyAccount: MemoryAccount | undefined;
   #clientGone: Cancellation | undefined;
   #isClientGone = false;
   #goneReason: GatewayError | undefined;
@@ -142,7 +142,7 @@ export class ConnectionRequest implements PassableRequest, BodyHolder {
   hold(bytes: number): GatewayError | undefined {
     // All bytes were returned already, so further bytes are refused.
     if (this.#isOver) return bytes > 0 ? new GatewayError("service_unavailable", "The request is over.") : undefined;
-    const memoryAccount = this.#bodyHolder ?? this.memoryAccount;
+    const memoryAccount = this.#bodyAccount ?? this.memoryAccount;
     if (bytes < 0) {
       memoryAccount.release("requests", -bytes);
     } else {
@@ -150,7 +150,7 @@ export class ConnectionRequest implements PassableRequest, BodyHolder {
       if (refusal) return lastingRefusal(refusal, this.#bufferedBytes + bytes);
     }
     this.#bufferedBytes += bytes;
-    this.#bodyHolder = this.#bufferedBytes > 0 ? memoryAccount : undefined;
+    this.#bodyAccount = this.#bufferedBytes > 0 ? memoryAccount : undefined;
     return undefined;
   }
 
@@ -170,7 +170,7 @@ export class ConnectionRequest implements PassableRequest, BodyHolder {
   }
 
   #readIncoming(body: ConnectionBody, maxBytes: number): ByteSpan | Promise<ByteSpan> {
-    body.heldBy(this);
+    body.setMemoryAccount(this);
     const bytes = body.read(maxBytes);
     if (bytes instanceof ByteSpan) {
       this.#bodyRead = true;

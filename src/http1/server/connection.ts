@@ -75,7 +75,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
   readonly #input: ConnectionInput;
   /** The counted bytes of input and of a body that was not requested; the memory account of the input. */
   #countedInput = 0;
-  #inputHolder: MemoryAccount = bufferedBytes.visitors;
+  #inputAccount: MemoryAccount = bufferedBytes.visitors;
   #countedUnasked = 0;
   /** Set while the client receives more slowly than the answer is written. */
   #unsent: ConnectionOutput | undefined;
@@ -355,9 +355,9 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     const bytes = this.#input.length;
     // Bytes after a request are counted without refusal: the read-ahead limits them for each connection.
     const memoryAccount = this.#request ? bufferedBytes.bounded : bufferedBytes.visitors;
-    if (bytes === this.#countedInput && (bytes === 0 || memoryAccount === this.#inputHolder)) return;
-    this.#inputHolder.release("heads", this.#countedInput);
-    this.#inputHolder = memoryAccount;
+    if (bytes === this.#countedInput && (bytes === 0 || memoryAccount === this.#inputAccount)) return;
+    this.#inputAccount.release("heads", this.#countedInput);
+    this.#inputAccount = memoryAccount;
     this.#countedInput = 0;
     if (!memoryAccount.take("heads", bytes)) {
       this.#countedInput = bytes;

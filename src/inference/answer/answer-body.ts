@@ -137,7 +137,7 @@ export class WholeBody extends Deferred<ByteSpan> implements BodySink, CancelLis
     const { maxBytesOfKey } = bufferedBytes;
     // The last block may be larger than the bytes that arrived.
     const needed = this.#request.bodyBytes + length + maxBlockBytes;
-    return refusal && needed > maxBytesOfKey ? neverHeld(maxBytesOfKey) : refusal;
+    return refusal && needed > maxBytesOfKey ? neverFits(maxBytesOfKey) : refusal;
   }
 
   #hold(bytes: ByteSpan): GatewayError | undefined {
@@ -185,7 +185,7 @@ function tooLong(maxBytes: number): GatewayError {
 }
 
 /** Another attempt would give an answer of the same length, and the model server would repeat all of its work. */
-function neverHeld(maxBytes: number): GatewayError {
+function neverFits(maxBytes: number): GatewayError {
   return new NoRoomError(
     "upstream_error",
     `The answer and its request are longer than ${maxBytes} bytes, the most that one key may hold here. Ask for less at once, embeddings with encoding_format base64, or have an operator raise limits.held_bytes.`,

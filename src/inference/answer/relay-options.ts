@@ -47,7 +47,7 @@ export interface RelayOptions {
   /** Milliseconds without output after which the client gets a comment. */
   readonly heartbeatMs: number;
   /** Position in the queue, reported in comments while no engine has the request. Absent or undefined if the request does not wait. */
-  readonly standing?: QueuePosition | undefined;
+  readonly queuePosition?: QueuePosition | undefined;
   /** Monotonic time since which the client has received nothing. Default: now. */
   readonly sinceMs?: number;
   /** Called before the first event of an answer is sent, when the engine's output is known to be an answer. */

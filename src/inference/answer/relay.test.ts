@@ -16,8 +16,8 @@ import { GatewayError } from "../../base/errors.ts";
 
 test("reports the queue position at once and during silence until an engine takes the request", async () => {
   const late = Promise.withResolvers<Source["dispatched"]>();
-  const standing = { place: 3, of: 12, waitedMs: 9, expectedMs: 4_200 };
-  const { client } = start(late.promise, { heartbeatMs: 20, standing });
+  const queuePosition = { place: 3, of: 12, waitedMs: 9, expectedMs: 4_200 };
+  const { client } = start(late.promise, { heartbeatMs: 20, queuePosition });
   const queued = ": queued, place 3 of 12, about 4 s\n";
   expect(client.writes).toEqual([queued]);
   while (client.writes.length < 2) await Bun.sleep(5);
@@ -445,7 +445,7 @@ describe("a stream without content", () => {
     expect(ledger.byKind.answers).toBe(12);
     stopping.begin();
     await settled();
-    expect([client.ended, source.cancelled, ledger.held]).toEqual([true, true, 0]);
+    expect([client.ended, source.cancelled, ledger.total]).toEqual([true, true, 0]);
   });
 
   test("ends a stream whose event exceeds the key's memory share without blaming the engine", async () => {
@@ -455,6 +455,6 @@ describe("a stream without content", () => {
     for (let n = 0; n < 30 && !source.cancelled; n++) source.send(n === 0 ? "data: " : "x".repeat(10_000));
     await settled();
     expect(client.text).toContain('"code":"rate_limit_exceeded"');
-    expect([source.cancelled, source.ends, ledger.held]).toEqual([true, [false], 0]);
+    expect([source.cancelled, source.ends, ledger.total]).toEqual([true, [false], 0]);
   });
 });

@@ -80,8 +80,8 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
    * Input that arrived while waiting for a quota or guardrails, and whether the end arrived as well; undefined if the
    * relay does not wait.
    */
-  #held: string | undefined;
-  #endsHeld = false;
+  #buffered: string | undefined;
+  #endsBuffered = false;
   /** Monotonic time at which the stream counts as complete even if the model server reports no end. */
   #endDueMs: number | undefined;
   /** True if the whole answer has arrived and guardrails check the rest. */
@@ -144,9 +144,9 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     if (!this.#over) stopping.add(this);
     if (isWaitedFor(source)) {
       // The client has waited for long, so it is told immediately what it waits for.
-      const { standing } = this.#options;
+      const { queuePosition } = this.#options;
       if (!this.#over) this.#askForClient();
-      if (standing && !this.#over) this.#write(queuedComment(standing));
+      if (queuePosition && !this.#over) this.#write(queuedComment(queuePosition));
       whenSettled(source, onSource, onNoSource, this);
     } else {
       this.begin(source);
@@ -185,8 +185,8 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   }
 
   #byteText(bytes: string): void {
-    if (this.#held !== undefined) {
-      this.#held += bytes;
+    if (this.#buffered !== undefined) {
+      this.#buffered += bytes;
       return;
     }
     if (!this.#firstByteSeen) {
@@ -251,7 +251,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
         }
       }
       this.#checkIdle(received, events !== "");
-      this.#countEvent(this.#reader.heldBytes + (this.#guarded?.heldBytes ?? 0));
+      this.#countEvent(this.#reader.bufferedBytes + (this.#guarded?.bufferedBytes ?? 0));
       if (events !== "" && !this.#isProven) this.#proves();
       if (this.#over) return;
       if (!done && events !== "" && this.#isDue(this.#chunks.deliveredPieces)) {
@@ -300,7 +300,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
 
   /** Waits for the decision of a quota or of guardrails. Input that arrives meanwhile waits too. */
   #hold(until: Promise<void>): void {
-    this.#held = "";
+    this.#buffered = "";
     this.#endDueMs = undefined;
     this.#dispatched?.response.body.pause();
     until.then(() => this.#goOn());
@@ -308,12 +308,12 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
 
   #goOn(): void {
     if (this.#over || this.#isEnding) return;
-    const held = this.#held ?? "";
-    this.#held = undefined;
+    const buffered = this.#buffered ?? "";
+    this.#buffered = undefined;
     if (this.#behindSinceMs === undefined) this.#dispatched?.response.body.resume();
     this.#read(undefined);
-    if (held !== "") this.#byteText(held);
-    if (this.#endsHeld && this.#held === undefined && !this.#over) this.end();
+    if (buffered !== "") this.#byteText(buffered);
+    if (this.#endsBuffered && this.#buffered === undefined && !this.#over) this.end();
   }
 
   end(): void {
@@ -321,8 +321,8 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
       this.#drained();
       return;
     }
-    if (this.#held !== undefined) {
-      this.#endsHeld = true;
+    if (this.#buffered !== undefined) {
+      this.#endsBuffered = true;
       return;
     }
     if (this.#object !== undefined) {
@@ -397,8 +397,8 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   }
 
   #comment(): string {
-    const standing = this.#dispatched ? undefined : this.#options.standing;
-    return standing ? queuedComment(standing) : comment;
+    const queuePosition = this.#dispatched ? undefined : this.#options.queuePosition;
+    return queuePosition ? queuedComment(queuePosition) : comment;
   }
 
   begin(dispatched: Dispatched): void {
@@ -431,7 +431,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     }
     const isOneOfSeveral = this.#options.continuation !== undefined || this.#broken !== undefined;
     response.body.flow(isOneOfSeveral ? new Part(this, dispatched) : this);
-    const isBehind = this.#behindSinceMs !== undefined || this.#held !== undefined;
+    const isBehind = this.#behindSinceMs !== undefined || this.#buffered !== undefined;
     if (isBehind && !this.#over) response.body.pause();
   }
 
@@ -484,15 +484,15 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     }
     if (this.#idleBytes === 0) this.#idleSinceMs = this.#clock.monotonicMs();
     this.#idleBytes += receivedBytes;
-    const idleBytes = this.#idleBytes - this.#reader.heldBytes;
+    const idleBytes = this.#idleBytes - this.#reader.bufferedBytes;
     if (idleBytes <= idleBytesAtOnce) return;
     const seconds = (this.#clock.monotonicMs() - this.#idleSinceMs) / 1000;
     if (idleBytes > idleBytesAtOnce + seconds * idleBytesPerSecond) throw nothingOfUse(idleBytes);
   }
 
   /** Counts an incomplete event. Throws if no more bytes of it may be buffered. */
-  #countEvent(heldBytes: number): void {
-    const bytes = heldBytes < countedEventBytes ? 0 : heldBytes;
+  #countEvent(eventBytes: number): void {
+    const bytes = eventBytes < countedEventBytes ? 0 : eventBytes;
     const more = bytes - this.#countedBytes;
     if (more === 0) return;
     const { memoryAccount } = this.#options;
@@ -592,7 +592,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   #caughtUp(): void {
     if (this.#over || this.#behindSinceMs === undefined) return;
     this.#behindSinceMs = undefined;
-    if (this.#held === undefined) this.#dispatched?.response.body.resume();
+    if (this.#buffered === undefined) this.#dispatched?.response.body.resume();
     if (this.#endDueMs === undefined) return;
     this.#endDueMs = undefined;
     this.#expectEnd(false);
@@ -615,7 +615,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
    */
   #endOnceAsked(events: string, isStopped: boolean): void {
     const guarded = this.#guarded as GuardedStream;
-    this.#held = "";
+    this.#buffered = "";
     this.#endDueMs = undefined;
     this.#isEnding = true;
     guarded.ask().then(() => {
@@ -677,8 +677,8 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   }
 
   #completeCut(events: string): void {
-    if (this.#held === undefined) this.#complete(events);
-    else this.#endsHeld = true;
+    if (this.#buffered === undefined) this.#complete(events);
+    else this.#endsBuffered = true;
   }
 
   /** Asks another deployment. The client has received no event, so it never notices the engine that gave no answer. */
@@ -703,8 +703,8 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#countEvent(0);
     this.#endDueMs = undefined;
     // A pending check of a quota or of guardrails continues. The next server sends anew what arrived after it began.
-    if (this.#held !== undefined) this.#held = "";
-    this.#endsHeld = false;
+    if (this.#buffered !== undefined) this.#buffered = "";
+    this.#endsBuffered = false;
     this.#firstByteSeen = false;
     this.#isFormKnown = false;
     this.#object = undefined;
@@ -740,7 +740,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
 
   /** Reports whether the client has the whole answer while the engine has not reported its usage. */
   get #lacksUsageAlone(): boolean {
-    const isGoingOn = this.#held === undefined && !this.#isEnding && this.#client !== undefined;
+    const isGoingOn = this.#buffered === undefined && !this.#isEnding && this.#client !== undefined;
     return isGoingOn && this.#isAnswered && this.#chunks.reported === undefined;
   }
 

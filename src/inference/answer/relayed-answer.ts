@@ -35,7 +35,7 @@ export interface RelayedRequest extends AnswerNames, CancelListener, Stoppable {
   readonly request: DecodedRequest;
   readonly promptTokens: number;
   /** Position in the queue while the request waits for a slot. */
-  readonly standing?: QueuePosition | undefined;
+  readonly queuePosition?: QueuePosition | undefined;
   readonly recorder: AnswerRecorder | undefined;
   readonly cached: CachedRequest | undefined;
   readonly trace: RequestTrace | undefined;
@@ -122,8 +122,8 @@ class RelayedAnswer implements RelayOptions, StreamStop {
     return this.#open.deps.clock;
   }
 
-  get standing(): QueuePosition | undefined {
-    return this.#open.standing;
+  get queuePosition(): QueuePosition | undefined {
+    return this.#open.queuePosition;
   }
 
   get heartbeatMs(): number {

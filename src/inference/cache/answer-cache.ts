@@ -48,9 +48,9 @@ export class AnswerCache {
     const isWanted =
       wish !== undefined || requests === "all" || (requests === "deterministic" && isDeterministic(request));
     if (!isWanted || (wish === undefined && hasRemoteMedia(request))) return undefined;
-    const { account, environment, reach } = principal;
+    const { account, environment, modelAccess } = principal;
     return new CachedRequest({
-      ...{ parts: this.#parts, policy, refreshes: wish === "refresh", neverLeaves: reach?.neverLeaves === true },
+      ...{ parts: this.#parts, policy, refreshes: wish === "refresh", neverLeaves: modelAccess?.neverLeaves === true },
       asked: { request, model, accountId: account.id, environment },
     });
   }

@@ -40,7 +40,7 @@ export interface AnswerCacheParts {
 }
 
 /** The facts of a request that its look-up in the response cache depends on. */
-export interface LookingUp {
+export interface CacheLookup {
   readonly memoryAccount: MemoryAccount;
   readonly cancellation: Cancellation;
   readonly priority: Priority;
@@ -60,7 +60,7 @@ export interface CachedRequestOptions {
   readonly neverLeaves: boolean;
 }
 
-function askerOf({ memoryAccount, cancellation, priority, checkedBy }: LookingUp, neverLeaves: boolean): Asker {
+function askerOf({ memoryAccount, cancellation, priority, checkedBy }: CacheLookup, neverLeaves: boolean): Asker {
   return { memoryAccount, cancellation, priority, checkedBy, neverLeaves };
 }
 
@@ -75,7 +75,7 @@ export class CachedRequest {
   #keeps = false;
   #events = "";
   #whole: Buffer | undefined;
-  #heldBytes = 0;
+  #bufferedBytes = 0;
 
   constructor(options: CachedRequestOptions) {
     this.#options = options;
@@ -88,7 +88,7 @@ export class CachedRequest {
   }
 
   /** Finds a cached answer; undefined if the model must be asked. Never rejects. */
-  find(open: LookingUp): KeptAnswer | undefined | Promise<KeptAnswer | undefined> {
+  find(open: CacheLookup): KeptAnswer | undefined | Promise<KeptAnswer | undefined> {
     const { asked, parts, refreshes } = this.#options;
     const digest = requestDigest(asked, parts.key);
     this.#answerKey = { digest, accountId: asked.accountId, model: asked.model.id };
@@ -97,7 +97,7 @@ export class CachedRequest {
     return found instanceof Promise ? found.then((late) => this.#found(late, open)) : this.#found(found, open);
   }
 
-  #found({ answer, mark }: FoundAnswer, open: LookingUp): KeptAnswer | undefined | Promise<KeptAnswer | undefined> {
+  #found({ answer, mark }: FoundAnswer, open: CacheLookup): KeptAnswer | undefined | Promise<KeptAnswer | undefined> {
     this.#mark = mark;
     const { refreshes, parts, asked } = this.#options;
     if (answer && !refreshes && this.#fits(answer, open)) {
@@ -119,7 +119,7 @@ export class CachedRequest {
       );
   }
 
-  async #foundSimilar(meaning: Meaning, threshold: number, open: LookingUp): Promise<KeptAnswer | undefined> {
+  async #foundSimilar(meaning: Meaning, threshold: number, open: CacheLookup): Promise<KeptAnswer | undefined> {
     this.#meaning = meaning;
     const { parts, asked, refreshes } = this.#options;
     const digest = refreshes ? undefined : parts.similar.nearest(meaning.partition, meaning.vector, threshold);
@@ -137,7 +137,7 @@ export class CachedRequest {
    * answer must be ended. An answer older than the current policy allows, or from the future after a clock change, is
    * not used either.
    */
-  #fits({ usage, at }: KeptAnswer, open: LookingUp): boolean {
+  #fits({ usage, at }: KeptAnswer, open: CacheLookup): boolean {
     const age = this.#options.parts.clock.nowSeconds() - at;
     if (age >= this.policy.ttlSeconds || age < -maxSkewSeconds) return false;
     const most = open.maxTokensOf(this.#options.asked.model);
@@ -149,12 +149,12 @@ export class CachedRequest {
     this.#events += events;
     const length = this.#events.length;
     if (length > this.#options.parts.maxAnswerBytes) this.release(memoryAccount);
-    else if (length - this.#heldBytes >= countedBytes) this.#hold(length, memoryAccount);
+    else if (length - this.#bufferedBytes >= countedBytes) this.#hold(length, memoryAccount);
   }
 
   #hold(length: number, memoryAccount: MemoryAccount): void {
-    if (memoryAccount.take("answers", length - this.#heldBytes)) this.release(memoryAccount);
-    else this.#heldBytes = length;
+    if (memoryAccount.take("answers", length - this.#bufferedBytes)) this.release(memoryAccount);
+    else this.#bufferedBytes = length;
   }
 
   /** Adds a whole answer, as sent to the client. */
@@ -205,8 +205,8 @@ export class CachedRequest {
 
   /** Drops everything that was not handed over to the cache. */
   release(memoryAccount: MemoryAccount): void {
-    if (this.#heldBytes > 0) memoryAccount.release("answers", this.#heldBytes);
-    this.#heldBytes = 0;
+    if (this.#bufferedBytes > 0) memoryAccount.release("answers", this.#bufferedBytes);
+    this.#bufferedBytes = 0;
     this.#keeps = false;
     this.#events = "";
     this.#whole = undefined;

@@ -68,11 +68,11 @@ test("drops cleared answers, and stores none that were requested before the clea
 });
 
 test("counts cached bytes in the total without using up the bytes for requests", () => {
-  const before = { cache: bufferedBytes.byKind.cache, held: bufferedBytes.held };
+  const before = { cache: bufferedBytes.byKind.cache, held: bufferedBytes.total };
   const { answers, write } = memory(100_000);
   write("1");
   expect(bufferedBytes.byKind.cache - before.cache).toBe(1_000);
-  expect(bufferedBytes.held).toBe(before.held);
+  expect(bufferedBytes.total).toBe(before.held);
   answers.close();
   expect(bufferedBytes.byKind.cache).toBe(before.cache);
 });

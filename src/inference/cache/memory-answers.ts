@@ -36,8 +36,8 @@ export class MemoryAnswers implements AnswerStore {
   #bytes = 0;
   /** Incremented by each `forget`: an answer that was requested before is not cached afterwards. */
   #mark = 0;
-  #looked: Iterator<[string, AccountAnswers]> | undefined;
-  #lookedInto: { of: AccountAnswers; accountId: string; entries: Iterator<[string, Entry]> } | undefined;
+  #inspected: Iterator<[string, AccountAnswers]> | undefined;
+  #inspectedAccount: { of: AccountAnswers; accountId: string; entries: Iterator<[string, Entry]> } | undefined;
 
   constructor({ clock, maxBytes }: { clock: Pick<Clock, "nowSeconds">; maxBytes: number }) {
     this.#clock = clock;
@@ -105,17 +105,17 @@ export class MemoryAnswers implements AnswerStore {
   #dropExpired(): void {
     const now = this.#clock.nowSeconds();
     for (let step = 0; step < stepsPerWrite; step++) {
-      const into = this.#lookedInto;
+      const into = this.#inspectedAccount;
       const next = into?.entries.next();
       if (into && next && !next.done) {
         const [digest, entry] = next.value;
         if (entry.answer.expiresAt <= now) this.#drop(into.accountId, into.of, digest, entry);
         continue;
       }
-      this.#looked ??= this.#accounts.entries();
-      const account = this.#looked.next();
-      if (account.done) this.#looked = undefined;
-      this.#lookedInto = account.done
+      this.#inspected ??= this.#accounts.entries();
+      const account = this.#inspected.next();
+      if (account.done) this.#inspected = undefined;
+      this.#inspectedAccount = account.done
         ? undefined
         : { accountId: account.value[0], of: account.value[1], entries: account.value[1].entries.entries() };
     }

@@ -328,7 +328,7 @@ test.each([
 
 test("does not continue at a deployment that the key may no longer use", async () => {
   const world = await cutBehind(4);
-  const principal = principalFor({ reach: { models: [], neverLeaves: true } });
+  const principal = principalFor({ modelAccess: { models: [], neverLeaves: true } });
   world.model = { ...world.model, deployments: world.model.deployments.map((one) => ({ ...one, local: true })) };
   const text = world.ask({ messages }, "chat", { principal });
   await until(world);

@@ -15,7 +15,7 @@ test("keeps text across split characters and holds its bytes until it is release
   expect(said.whole).toBe(text);
   expect(ledger.byKind.continued).toBeGreaterThan(Buffer.byteLength(text) - 16_384);
   said.release();
-  expect(ledger.held).toBe(0);
+  expect(ledger.total).toBe(0);
 });
 
 test("does not send half a character at the end", () => {
@@ -30,5 +30,5 @@ test.each([
 ])("keeps no text and holds no bytes %s", (_why, maxBytes, length) => {
   const { ledger, said } = keeping(maxBytes);
   for (let at = 0; at < length; at += 1_000) said.text("x".repeat(1_000));
-  expect([said.whole, ledger.held]).toEqual([undefined, 0]);
+  expect([said.whole, ledger.total]).toEqual([undefined, 0]);
 });

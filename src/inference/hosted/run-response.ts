@@ -101,7 +101,7 @@ class HostedRun<Result> implements Stoppable {
   #turns = 0;
   #calls = 0;
   /** True if guardrails have passed the first turn. */
-  #isLookedAt = false;
+  #isChecked = false;
   /** Tool choice of the current turn. */
   #choice: unknown;
   /** Number of bytes of tool results. */
@@ -309,7 +309,7 @@ class HostedRun<Result> implements Stoppable {
           if (isFirst) this.#keepInput(one.goesOn?.input ?? []);
         },
         begun: () => {
-          this.#isLookedAt = true;
+          this.#isChecked = true;
         },
         ended: (outcome, usage, error) => this.#turnEnded(outcome, usage, error),
       }),
@@ -417,7 +417,7 @@ class HostedRun<Result> implements Stoppable {
   /** Answers with the response so far. */
   async #broken(error: unknown, response: HostedResponse, recorder: AnswerRecorder | undefined): Promise<Result> {
     // Guardrails have not checked the client's items, so the response is stored without them.
-    if (!this.#isLookedAt) this.#keepInput([]);
+    if (!this.#isChecked) this.#keepInput([]);
     const last = await this.#endBroken(error, response, recorder);
     // The turn was refused, but tool calls were recorded, so the caller may continue.
     this.#call.onLedger();

@@ -109,8 +109,8 @@ export class AgentStepCall implements InferenceCall<InferenceAnswer> {
     if (this.#turn.isFirst) this.#call.onFindings?.(findings);
   }
 
-  onQueued(waitedMs: number, standing: QueuePosition | undefined): void {
-    if (this.#turn.isFirst) this.#call.onQueued?.(waitedMs, standing);
+  onQueued(waitedMs: number, position: QueuePosition | undefined): void {
+    if (this.#turn.isFirst) this.#call.onQueued?.(waitedMs, position);
   }
 
   onCache(result: CacheResult, ageSeconds: number | undefined): void {

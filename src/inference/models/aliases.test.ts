@@ -37,7 +37,7 @@ describe("aliases", () => {
       { id: "two", aliases: ["b*", "c", "a"] },
     ]);
     expect(["a", "bb", "c"].map((name) => aliases.idOf(name))).toEqual(["one", "one", "two"]);
-    expect(aliases.vain(new Set(["c"]))).toEqual([
+    expect(aliases.withoutEffect(new Set(["c"]))).toEqual([
       { alias: "b*", model: "two", served_by: "one" },
       { alias: "a", model: "two", served_by: "one" },
       { alias: "c", model: "two", served_by: "c" },

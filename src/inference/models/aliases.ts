@@ -51,7 +51,7 @@ export class Aliases {
   }
 
   /** Returns aliases that belong to another model, or that equal one of the existing `ids`. */
-  vain(ids: Pick<ReadonlySet<string>, "has">): AliasWithoutEffect[] {
+  withoutEffect(ids: Pick<ReadonlySet<string>, "has">): AliasWithoutEffect[] {
     const hidden = [...this.#exact].filter(([alias]) => ids.has(alias));
     return [...this.#taken, ...hidden.map(([alias, model]) => ({ alias, model, served_by: alias }))];
   }

@@ -206,9 +206,9 @@ export class Catalog {
       const last = engine.lastModels?.();
       if (last) this.#reported.set(engine, last);
       const detail = describeFault(engine, error);
-      const isNews = source.configured && !this.#faults.has(engine);
+      const isNewFault = source.configured && !this.#faults.has(engine);
       this.#faults.set(engine, detail);
-      if (isNews) this.#log.warn("upstream_unreachable", { upstream: engine.name, detail });
+      if (isNewFault) this.#log.warn("upstream_unreachable", { upstream: engine.name, detail });
     }
   }
 
@@ -255,9 +255,9 @@ export class Catalog {
 
   /** Logs each alias without effect once, while it lasts. */
   #warnOfAliases(): void {
-    const vain = new Map(this.#aliases.vain(this.#models).map((one) => [JSON.stringify(one), one]));
-    for (const [text, one] of vain) if (!this.#warnedOf.has(text)) this.#log.warn("alias_in_vain", { ...one });
-    this.#warnedOf = new Set(vain.keys());
+    const withoutEffect = new Map(this.#aliases.withoutEffect(this.#models).map((one) => [JSON.stringify(one), one]));
+    for (const [text, one] of withoutEffect) if (!this.#warnedOf.has(text)) this.#log.warn("alias_in_vain", { ...one });
+    this.#warnedOf = new Set(withoutEffect.keys());
   }
 
   #fromDeclaration(declared: DeclaredModel): Model {

@@ -110,7 +110,7 @@ export class Upstreams {
       this.#drain(name, false);
       this.#options.configure();
     });
-    return await this.#lookedAt(name);
+    return await this.#refreshed(name);
   }
 
   /** Resolves when the upstream was asked for its models, if more than its draining changes. */
@@ -134,7 +134,7 @@ export class Upstreams {
       if (draining !== undefined) this.#options.capacity.regroup();
       return plan.change;
     });
-    return changed?.upstream ? await this.#lookedAt(name) : this.get(name);
+    return changed?.upstream ? await this.#refreshed(name) : this.get(name);
   }
 
   /** Deletes an upstream. Its running requests end as if it still existed. */
@@ -250,7 +250,7 @@ export class Upstreams {
     this.#options.router.drained = drained;
   }
 
-  async #lookedAt(name: string): Promise<UpstreamWire> {
+  async #refreshed(name: string): Promise<UpstreamWire> {
     await this.#options.catalog.refreshSource(this.known(name).engine);
     // Waiting requests may find their model here now.
     this.#options.capacity.regroup();

@@ -30,26 +30,26 @@ test("warns once about policies that name missing guardrails or models, or a mod
     get,
     find: (id: string) => get(id === "second" ? "n" : id),
   };
-  const vain = new PoliciesWithoutEffect({
+  const policies = new PoliciesWithoutEffect({
     catalog,
     guardrails: () => [{ name: "here" }],
     log: {
       warn: (event, fields) => void told.push([event, fields?.["policy"], fields?.["names"], fields?.["detail"]]),
     },
   });
-  vain.report();
+  policies.report();
   expect(told).toEqual([]);
   catalog.complete = true;
-  vain.report();
-  vain.report();
+  policies.report();
+  policies.report();
   expect(told.splice(0)).toEqual([
     ["policy_in_vain", "guardrails", "gone", "no guardrail of headrace.yaml: the model's requests are refused"],
     ["policy_in_vain", "shadow", "second", "an alias: name n itself; it gets none of the requests"],
     ["policy_in_vain", "cache", "embedder", "no model that is on offer: nothing is compared by meaning"],
   ]);
   models = [...models, modelOf("second"), modelOf("embedder")];
-  vain.report();
+  policies.report();
   models = models.filter(({ id }) => id !== "n" && id !== "second");
-  vain.report();
+  policies.report();
   expect(told.map((one) => (one as unknown[])[1])).toEqual(["shadow", "split"]);
 });

@@ -35,7 +35,7 @@ interface Known {
 }
 
 /** Milliseconds for which a used-up cap is cached, because other processes may return reserved money. */
-const believedMs = 1_000;
+const capCacheMs = 1_000;
 /** Milliseconds after a failure of the store in which nothing is reserved and corrections wait. */
 const retryMs = 1_000;
 
@@ -65,7 +65,7 @@ export class OverflowSpending {
     const known = this.#known.get(model);
     const { per, start } = this.periodOf(model, spend);
     if (!known || known.period.start !== start || known.period.per !== per) return undefined;
-    return this.#options.clock.monotonicMs() - known.atMs < believedMs ? spend.nanoUsd - known.spentNanoUsd : undefined;
+    return this.#options.clock.monotonicMs() - known.atMs < capCacheMs ? spend.nanoUsd - known.spentNanoUsd : undefined;
   }
 
   periodOf(model: string, { per }: OverflowSpend): SpendPeriod {

@@ -136,7 +136,7 @@ function send(model: Model, sending: Sending = {}) {
     },
     onWanted,
     ...{ modelNow, mayAsk },
-    standIns: () => [],
+    fallbackModels: () => [],
     waits() {},
     waited() {},
     sending() {},

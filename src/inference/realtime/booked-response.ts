@@ -190,7 +190,7 @@ export class BookedResponse {
   }
 
   /** Asks again whether the response may continue. */
-  looksAgain(): "goes_on" | "spent" | Promise<void> {
+  recheck(): "goes_on" | "spent" | Promise<void> {
     return this.#meter.checkStop(this.usageSoFar);
   }
 
@@ -202,7 +202,7 @@ export class BookedResponse {
     const { observer, quotaWatch } = this.#deps;
     const errorCode = error?.code ?? null;
     const { end, kept } = this.#meter.settle({ outcome, usage, errorCode, upstream, queueMs: 0 });
-    observer?.inferenceEnded(this.#begin, end, courseOf(error, usage.understated));
+    observer?.inferenceEnded(this.#begin, end, courseOf(error, usage.isUnderReported));
     quotaWatch?.used(principal);
     logLine(this.#line.line, outcome, end);
     await kept;
@@ -210,8 +210,8 @@ export class BookedResponse {
   }
 }
 
-function courseOf(error: GatewayError | undefined, understated = false): InferenceCourse {
-  return { attempts: 1, standIn: undefined, understated, refusal: error?.refusal };
+function courseOf(error: GatewayError | undefined, isUnderReported = false): InferenceCourse {
+  return { attempts: 1, fallbackModel: undefined, isUnderReported, refusal: error?.refusal };
 }
 
 function logLine(

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { PausableLink } from "../../base/bytes/message-link.ts";
-import { maxHeldBytes, OneWay } from "./one-way.ts";
+import { maxBufferedBytes, OneWay } from "./one-way.ts";
 
 /** A sender that is told to wait. */
 class Sender implements PausableLink {
@@ -67,7 +67,7 @@ test("pauses a sender that is faster than the handler", async () => {
   state.waits = promise;
   way.add(new Uint8Array(1));
   state.waits = undefined;
-  way.add(new Uint8Array(maxHeldBytes));
+  way.add(new Uint8Array(maxBufferedBytes));
   expect(from.paused).toBe(false);
   way.add(new Uint8Array(1));
   expect(from.paused).toBe(true);

@@ -14,7 +14,7 @@ export interface OneWayOptions {
 }
 
 /** Number of waiting bytes above which the sender is paused. */
-export const maxHeldBytes = 256 * 1024;
+export const maxBufferedBytes = 256 * 1024;
 
 export class OneWay {
   readonly #options: OneWayOptions;
@@ -81,7 +81,7 @@ export class OneWay {
   }
 
   #press(): void {
-    const isFull = this.#bytes > maxHeldBytes || !this.#options.hasRoom();
+    const isFull = this.#bytes > maxBufferedBytes || !this.#options.hasRoom();
     if (this.#stopped || isFull === this.#paused) return;
     const link = this.#options.from();
     if (!link) return;

@@ -12,7 +12,7 @@ export const realtimeTimes = {
 };
 export type RealtimeTimes = Readonly<Record<keyof typeof realtimeTimes, number>>;
 
-const maxIdleLookMs = 15_000;
+const maxIdlePollMs = 15_000;
 /** Error codes that end a session. A store that is briefly away does not. */
 const endsSession: ReadonlySet<string> = new Set([
   ...["invalid_api_key", "token_expired", "insufficient_scope"],
@@ -43,7 +43,7 @@ export class SessionWatch {
     const { maxMs, idleMs, credentialMs } = options.times;
     this.#timers = [
       setTimeout(() => this.#tooOld(), maxMs),
-      setInterval(() => this.#checkSilence(), Math.min(idleMs, maxIdleLookMs)),
+      setInterval(() => this.#checkSilence(), Math.min(idleMs, maxIdlePollMs)),
       setInterval(() => void this.#checkCredential(), credentialMs),
     ];
   }

@@ -19,7 +19,7 @@ import {
   serverFault,
   tokenLimitIn,
 } from "./events.ts";
-import { maxHeldBytes, OneWay } from "./one-way.ts";
+import { maxBufferedBytes, OneWay } from "./one-way.ts";
 import { forClient, forServer, namesModel } from "./realtime-models.ts";
 import { type SessionEnd, SessionResponses, type SessionResponsesOptions } from "./session-responses.ts";
 import { type RealtimeTimes, realtimeTimes, SessionWatch } from "./session-watch.ts";
@@ -64,14 +64,14 @@ export class RealtimeSession implements Stoppable {
     this.#responses = new SessionResponses(options);
     this.#fromClient = new OneWay({
       from: () => this.#client,
-      hasRoom: () => (this.#server?.unsentBytes ?? 0) <= maxHeldBytes,
+      hasRoom: () => (this.#server?.unsentBytes ?? 0) <= maxBufferedBytes,
       take: (bytes) => this.#ofClient(bytes),
       release: (bytes) => options.memoryAccount.release("requests", bytes),
     });
     this.#fromServer = new OneWay({
       from: () => this.#server,
       // The server's first events wait for the client; its last events are read even without a client.
-      hasRoom: () => (this.#client ? this.#client.unsentBytes <= maxHeldBytes : this.#over !== undefined),
+      hasRoom: () => (this.#client ? this.#client.unsentBytes <= maxBufferedBytes : this.#over !== undefined),
       take: (bytes) => this.#ofServer(bytes),
     });
   }
@@ -282,7 +282,7 @@ export class RealtimeSession implements Stoppable {
     let answer: "goes_on" | "spent" | Promise<void> = known;
     while (answer instanceof Promise) {
       await answer;
-      answer = booked.looksAgain();
+      answer = booked.recheck();
     }
     if (answer === "spent") this.#spent(event);
   }

@@ -50,7 +50,7 @@ export function atLeastSaid(reported: TokenUsage, estimate: TokenUsage): TokenUs
     promptTokens: isUnheard ? estimate.promptTokens : promptTokens,
     completionTokens: isUndeclared ? estimate.completionTokens : completionTokens,
     estimated: true,
-    understated: true,
+    isUnderReported: true,
     parts: isUnheard ? estimate.parts : reported.parts,
   };
 }

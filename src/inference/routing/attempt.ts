@@ -101,14 +101,14 @@ export interface Sender {
   /** Reports whether the request may go to the deployment, called directly before it does: this decides whether a request stays local. */
   mayAsk(deployment: Deployment, model: Model): boolean;
   /** Returns the fallback models, best first. */
-  standIns(): readonly Model[];
+  fallbackModels(): readonly Model[];
   /**
    * Reserves the amount by which the model costs more than the requested one; returns false if a quota has too little
    * left. Absent if no reservation is needed.
    */
   affords?(model: Model): boolean | Promise<boolean>;
-  /** Called when the request has to wait: `standing` returns its position while it waits. */
-  waits(standing: () => QueuePosition | undefined): void;
+  /** Called when the request has to wait: `position` returns its position while it waits. */
+  waits(position: () => QueuePosition | undefined): void;
   waited(ms: number): void;
   /** `sinceMs` is the monotonic time when the slot was taken. */
   sending(sinceMs: number): void;

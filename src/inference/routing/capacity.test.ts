@@ -706,8 +706,8 @@ test("reports the queue position and the expected wait of a waiting request", as
     return turn;
   });
   await settle();
-  const standing = () => turns.map((turn) => capacity.standing(turn));
-  expect(standing().map((one) => one && [one.place, one.of, one.expectedMs])).toEqual([
+  const positions = () => turns.map((turn) => capacity.positionOf(turn));
+  expect(positions().map((one) => one && [one.place, one.of, one.expectedMs])).toEqual([
     [3, 3, undefined],
     [2, 3, undefined],
     [1, 3, undefined],
@@ -716,7 +716,7 @@ test("reports the queue position and the expected wait of a waiting request", as
   first?.answered();
   first?.release();
   await settle();
-  expect(standing()).toEqual([
+  expect(positions()).toEqual([
     { place: 2, of: 2, waitedMs: 1_000, expectedMs: 1_000 },
     { place: 1, of: 2, waitedMs: 1_000, expectedMs: 500 },
     undefined,

@@ -177,7 +177,7 @@ export class Capacity {
   }
 
   /** Returns the position at the candidate where the request's turn comes first; undefined if it does not wait. */
-  standing({ waiting, sinceMs = 0 }: QueueTicket): QueuePosition | undefined {
+  positionOf({ waiting, sinceMs = 0 }: QueueTicket): QueuePosition | undefined {
     if (!waiting) return undefined;
     const gates = [...waiting.options.keys()];
     const { ahead, turnMs } = outlook(gates, waiting, waiting);

@@ -79,7 +79,7 @@ interface SendingOptions {
   cancellation?: Cancellation;
   request?: DecodedRequest;
   modelNow?: () => Model | undefined;
-  standIns?: readonly Model[];
+  fallbackModels?: readonly Model[];
   mayAsk?: Sender["mayAsk"];
 }
 
@@ -99,7 +99,7 @@ function senderFor(model: Model, options: SendingOptions): Sender {
     cancellation,
     workload: { promptTokens: 1, maxCompletionTokens: undefined, width: 1, prefix: () => undefined },
     modelNow: options.modelNow ?? (() => model),
-    standIns: () => options.standIns ?? [],
+    fallbackModels: () => options.fallbackModels ?? [],
     waits() {},
     waited: (ms) => void waits.push(ms),
     sending() {
@@ -779,8 +779,8 @@ describe("fallbacks", () => {
     const failing = (name: string, code: number) => noting(asked, name, () => code);
     const [a, b, c, d] = [failing("a", 500), failing("b", 502), failing("c", 503), failing("d", 504)];
     const model = named("m", ["n", "o"], a, b);
-    const standIns = [named("n", undefined, c), named("o", undefined, d)];
-    await expect(send(model, { standIns })).rejects.toMatchObject({ code: "upstream_error" });
+    const fallbackModels = [named("n", undefined, c), named("o", undefined, d)];
+    await expect(send(model, { fallbackModels })).rejects.toMatchObject({ code: "upstream_error" });
     expect(asked).toEqual(["a", "b", "c", "d"]);
   });
 
@@ -790,36 +790,38 @@ describe("fallbacks", () => {
     const broken = noting(asked, "broken", () => 500);
     const other = noting(asked, "other", () => code);
     const model = named("m", ["n"], broken);
-    const standIns = [named("n", undefined, other)];
-    const first = await taken(send(model, { standIns }));
-    const second = await taken(send(model, { standIns }));
+    const fallbackModels = [named("n", undefined, other)];
+    const first = await taken(send(model, { fallbackModels }));
+    const second = await taken(send(model, { fallbackModels }));
     expect([first.id, second.id, asked]).toEqual(["n", "n", ["broken", "other", "other"]]);
     code = 500;
     asked.length = 0;
-    await expect(send(model, { standIns })).rejects.toMatchObject({ code: "upstream_error" });
+    await expect(send(model, { fallbackModels })).rejects.toMatchObject({ code: "upstream_error" });
     expect(asked).toEqual(["other", "broken"]);
   });
 
   test("tries no fallback if the request is at fault or the client has left", async () => {
     const refusing = engineThat(() => status(400));
     const other = engineThat(() => status(200));
-    const standIns = [named("n", undefined, other)];
-    await expect(send(named("m", ["n"], refusing), { standIns })).rejects.toMatchObject({ code: "invalid_request" });
+    const fallbackModels = [named("n", undefined, other)];
+    await expect(send(named("m", ["n"], refusing), { fallbackModels })).rejects.toMatchObject({
+      code: "invalid_request",
+    });
     const cancellation = new Cancellation();
     const leaving = engineThat(() => {
       cancellation.cancel(new Error("left"));
       throw new GatewayError("upstream_error", "broke off");
     });
-    await expect(send(named("m", ["n"], leaving), { standIns, cancellation })).rejects.toThrow("broke off");
+    await expect(send(named("m", ["n"], leaving), { fallbackModels, cancellation })).rejects.toThrow("broke off");
     expect(other.requests).toHaveLength(0);
   });
 
   test("tries fallbacks within the retry budget if many requests fail at once", async () => {
     const failing = { ...engineThat(() => status(500)), name: "failing" };
     const other = { ...engineThat(() => status(200)), name: "other" };
-    const standIns = [named("n", undefined, other)];
+    const fallbackModels = [named("n", undefined, other)];
     const model = named("m", ["n"], failing);
-    await Promise.allSettled(Array.from({ length: 60 }, () => send(model, { standIns })));
+    await Promise.allSettled(Array.from({ length: 60 }, () => send(model, { fallbackModels })));
     expect([failing.requests.length, other.requests.length]).toEqual([60, 10 + 12]);
     expect(steps.filter(({ result }) => result === "not_retried")).toHaveLength(60 - 22);
   });

@@ -53,7 +53,7 @@ class Detour {
   model: Model;
   offered: Model;
   /** Fallback models to try afterwards. */
-  standIns: Model[] | undefined;
+  fallbackModels: Model[] | undefined;
   /** The failure of the requested model, if a fallback is tried. */
   failure: GatewayError | undefined;
   turn: QueueTicket | undefined;
@@ -154,11 +154,11 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
   /** Orders the models: those known to be broken come last, so that nothing waits for another failure. */
   #lineUp(): void {
     const { router } = this.#deps;
-    const models = [this.#wanted, ...this.#sender.standIns()];
+    const models = [this.#wanted, ...this.#sender.fallbackModels()];
     const working = models.filter((model) => router.works(model));
     const [first = this.#wanted, ...others] = [...working, ...models.filter((model) => !working.includes(model))];
     if (first !== this.#wanted) this.#reportIdle(this.#wanted);
-    this.#way.standIns = others;
+    this.#way.fallbackModels = others;
     this.#tryOnceAfforded(first);
   }
 
@@ -243,7 +243,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
           return;
         }
         way.mayReturn = true;
-        this.#lookAgain();
+        this.#recheck();
       },
       (error) => this.reject(error),
     );
@@ -266,7 +266,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     const model = this.#detour?.offered ?? this.#wanted;
     if (!this.#sender.mayAsk(slot.deployment, model)) {
       this.#giveBack(slot);
-      this.#lookAgain();
+      this.#recheck();
       return;
     }
     const bill = model.policies?.overflow && this.#bill(slot, model);
@@ -284,7 +284,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
         }
         made?.settle(undefined);
         this.#giveBack(slot);
-        this.#lookAgain();
+        this.#recheck();
       },
       (error) => {
         this.#giveBack(slot);
@@ -343,14 +343,14 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
   hasOther(asked: Deployment): boolean {
     const { router, capacity } = this.#deps;
     if (!this.#budget.hasMore) return false;
-    const { offered, attempts, standIns = [] } = this.#way;
+    const { offered, attempts, fallbackModels = [] } = this.#way;
     const tried = new Map(attempts).set(asked, maxAttempts);
     const targets = new Set(offered.policies?.overflow?.to.map(({ upstream }) => upstream));
     const untried = this.#untried(offered.deployments, tried, offered.id);
     const own = untried.filter(({ engine }) => !targets.has(engine.name));
     const others = [
       ...(this.#sender.continuing?.candidates(own) ?? own),
-      ...standIns.flatMap(({ price, deployments }) => (price ? [] : deployments)),
+      ...fallbackModels.flatMap(({ price, deployments }) => (price ? [] : deployments)),
     ];
     const working = others.filter((one) => router.isOpen(one.engine) && !router.resting(one));
     return working.length > 0 && capacity.expectedWaitMs(working, this) === 0;
@@ -412,7 +412,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     const way = this.#way;
     if (refused.isUnsent && !way.wasUnsent) {
       way.wasUnsent = true;
-      this.#lookAgain();
+      this.#recheck();
       return;
     }
     way.asked = true;
@@ -428,12 +428,12 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
   /** Moves to the next fallback, if the failure is neither the request's nor the gateway's fault. */
   #moveOn(failure: GatewayError): void {
     const way = this.#way;
-    if (!way.standIns || this.#sender.cancellation.cancelled || !isEngineFault(failure)) {
+    if (!way.fallbackModels || this.#sender.cancellation.cancelled || !isEngineFault(failure)) {
       this.reject(failure);
       return;
     }
     if (!way.failure || way.model === this.#wanted) way.failure = failure;
-    const next = way.standIns.shift();
+    const next = way.fallbackModels.shift();
     if (!next || (way.asked && !this.#budget.take())) {
       if (next) this.#sender.tried({ model: next.id, result: "not_retried" });
       this.reject(way.failure);
@@ -448,7 +448,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     const way = this.#way;
     way.turn ??= capacity.arrive();
     const { turn } = way;
-    this.#sender.waits(() => capacity.standing(turn));
+    this.#sender.waits(() => capacity.positionOf(turn));
     const sinceMs = clock.monotonicMs();
     way.waitingSinceMs ??= sinceMs;
     const goesOn = trace?.waits("queue");
@@ -461,7 +461,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
       (slot) => {
         over();
         if (slot) this.#ask(slot);
-        else this.#lookAgain();
+        else this.#recheck();
       },
       (error) => {
         over();
@@ -520,7 +520,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
    * Called when deployments may have changed while the request waited. It keeps its ticket and uses the current
    * deployments. If nothing changed, failed deployments are not asked again.
    */
-  #lookAgain(): void {
+  #recheck(): void {
     const { offered } = this.#way;
     const now = this.#sender.modelNow(offered.id);
     if (now !== offered) this.#way.begin(now ?? { ...offered, deployments: [] });

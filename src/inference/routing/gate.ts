@@ -139,7 +139,7 @@ export class Gate {
   /** Returns the mean time between two slots that become free for this priority while all are taken; undefined before the first answer. */
   turnMsOf(priority: Priority): number | undefined {
     if (this.#holdMs === undefined) return undefined;
-    return this.#holdMs / Math.max(1, this.limit - (priority === "high" ? 0 : this.#heldReady));
+    return this.#holdMs / Math.max(1, this.limit - (priority === "high" ? 0 : this.#reservedSlots));
   }
 
   /** False if a server has to be started first. */
@@ -154,39 +154,39 @@ export class Gate {
   /** Reports whether a request may have a slot immediately: one is free, and no waiting request comes first. */
   mayTake({ priority, width, onWanted }: Pick<SlotRequest, "priority" | "width" | "onWanted">): boolean {
     if (onWanted) return this.fitsIdle(width);
-    if (!this.fits(width) || this.#isHeldBack(priority, width)) return false;
+    if (!this.fits(width) || this.#isReserved(priority, width)) return false;
     return this.queue.waiting === 0 || (priority === "high" && this.next() === undefined);
   }
 
   /** Reports whether a request of the idle lane may have a slot. */
   fitsIdle(width: number): boolean {
     if (this.queue.waiting > 0 || this.#isCalm || this.#idleInFlight >= this.#maxIdle()) return false;
-    return this.fits(width) && !this.#isHeldBack("low", width);
+    return this.fits(width) && !this.#isReserved("low", width);
   }
 
   /** Returns the next waiting request; undefined also if the free slots are reserved for other priorities. */
   next(): Waiting | undefined {
-    return this.queue.next(this.#heldReady === 0 ? undefined : this.#isWaitingHeldBack);
+    return this.queue.next(this.#reservedSlots === 0 ? undefined : this.#isReservedFor);
   }
 
   /** Number of free slots that lower priorities may not take. */
-  get #heldReady(): number {
-    return Math.max(0, this.#headroom.placesOf(this.limit) - this.queue.inFlightOf("high"));
+  get #reservedSlots(): number {
+    return Math.max(0, this.#headroom.slotsOf(this.limit) - this.queue.inFlightOf("high"));
   }
 
   /**
    * Reports whether a slot would be one reserved for a higher priority. Lower priorities together stay within the
    * rest; a wide request may exceed it if it is the only one.
    */
-  #isHeldBack(priority: Priority, width: number): boolean {
+  #isReserved(priority: Priority, width: number): boolean {
     if (priority === "high") return false;
-    const ready = this.#headroom.placesOf(this.limit);
+    const ready = this.#headroom.slotsOf(this.limit);
     if (ready === 0) return false;
     const others = this.#inFlight - this.queue.inFlightOf("high");
     return others > 0 && others + this.#weightOf(width) > this.limit - ready;
   }
 
-  readonly #isWaitingHeldBack = ({ priority, request }: Waiting): boolean => this.#isHeldBack(priority, request.width);
+  readonly #isReservedFor = ({ priority, request }: Waiting): boolean => this.#isReserved(priority, request.width);
 
   get #isCalm(): boolean {
     return this.#calmUntilMs > 0 && this.nowMs() < this.#calmUntilMs;
@@ -199,7 +199,7 @@ export class Gate {
   get idleSlots(): number {
     if (this.queue.waiting > 0 || this.#isCalm) return 0;
     if (!this.isOpen) return this.#inFlight + this.idleQueue.waiting === 0 ? 1 : 0;
-    const free = Math.min(this.limit - this.#inFlight - this.#heldReady, this.#maxIdle() - this.#idleInFlight);
+    const free = Math.min(this.limit - this.#inFlight - this.#reservedSlots, this.#maxIdle() - this.#idleInFlight);
     return Math.max(0, Math.floor(free) - this.idleQueue.waiting);
   }
 
@@ -275,7 +275,7 @@ export class Gate {
 
   answered(answer: Answer): void {
     // Reserved slots count as taken: otherwise nothing would be learned about the server meanwhile.
-    if (this.#declared?.() === undefined) this.#measured.answered(answer, !this.fits(1) || this.#isHeldBack("low", 1));
+    if (this.#declared?.() === undefined) this.#measured.answered(answer, !this.fits(1) || this.#isReserved("low", 1));
     this.wake();
   }
 

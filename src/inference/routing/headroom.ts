@@ -32,7 +32,7 @@ export class Headroom {
   }
 
   /** Returns how many of `limit` slots lower priorities must leave. Reads no clock if there was nothing to reserve for. */
-  placesOf(limit: number): number {
+  slotsOf(limit: number): number {
     if (this.#peak === 0 && this.#peakBefore === 0) return 0;
     this.#turn();
     const peak = Math.max(this.#peak, this.#peakBefore);

@@ -103,7 +103,7 @@ async function worldOf(engines: readonly Hole[], known = 16) {
       },
       ...{ recording: false, seal: noSeal, cancellation },
       workload: { promptTokens: 100, maxCompletionTokens: undefined, width: 1, prefix: () => undefined },
-      ...{ modelNow: () => model, mayAsk: () => true, standIns: () => [] },
+      ...{ modelNow: () => model, mayAsk: () => true, fallbackModels: () => [] },
       ...{ waits() {}, waited() {}, sending() {}, attempted() {} },
       tried: (step) => void steps.push(step),
     };

@@ -59,7 +59,7 @@ function restedWorld() {
       workload: { promptTokens: 1, maxCompletionTokens: undefined, width: 1, prefix: () => undefined },
       modelNow: () => model,
       mayAsk: () => true,
-      standIns: () => [],
+      fallbackModels: () => [],
       waits() {},
       waited() {},
       sending() {},

@@ -89,19 +89,19 @@ test("sends no shadow request without an idle slot", async () => {
 
 test("shadows requests that never leave only at models whose deployments are all local", async () => {
   const engine = { name: "e" } as Model["deployments"][number]["engine"];
-  const reach = { models: [], neverLeaves: true };
+  const modelAccess = { models: [], neverLeaves: true };
   const [near, far] = [
     { engine, model: "m", weight: 1, local: true },
     { engine, model: "m", weight: 1 },
   ];
   for (const deployments of [[far], [near, far], []]) {
     const one = started({ deployments });
-    one.shadows.sent(policy, "first", callOf({}, { reach }));
+    one.shadows.sent(policy, "first", callOf({}, { modelAccess }));
     expect(await resultsOf(one)).toEqual({ skipped: 1 });
     expect(one.asked).toHaveLength(0);
   }
   const one = started({ deployments: [near] });
-  one.shadows.sent(policy, "first", callOf({}, { reach }));
+  one.shadows.sent(policy, "first", callOf({}, { modelAccess }));
   await resultsOf(one);
   expect(one.asked.map(({ neverLeaves }) => neverLeaves)).toEqual([true]);
 });

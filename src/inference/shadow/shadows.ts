@@ -77,7 +77,7 @@ export class Shadows implements ShadowSender {
 
   #begin(policy: ShadowPolicy, model: string, { request, principal, requestId, guarding }: ShadowedCall): void {
     const count = (result: ShadowResult) => this.#count(model, policy.model, result);
-    const neverLeaves = principal.reach?.neverLeaves === true;
+    const neverLeaves = principal.modelAccess?.neverLeaves === true;
     const checkedBy = guarding?.names;
     const second = this.#options.catalog.get(policy.model);
     if (!second || !isServable(second, request) || (neverLeaves && !isLocal(second))) {
@@ -112,7 +112,7 @@ export class Shadows implements ShadowSender {
     try {
       let masked: DecodedRequest | undefined;
       if (names.length > 0) {
-        const about = { requestId: id, model: second.id, memoryAccount, left: cancellation, neverLeaves };
+        const about = { requestId: id, model: second.id, memoryAccount, clientGone: cancellation, neverLeaves };
         masked = await beginGuarding(guardrails, names, { ...about, priority: "low" }).ofRequest(request);
       }
       await ownCalls.ask({

@@ -104,9 +104,9 @@ function answering(part: Partial<Model>, principal: Partial<Principal> = {}, ope
 
 test("uses a part for keys that may use the requested model, if the part can and may serve the request", () => {
   expect(answering({})).toBe("b");
-  expect(answering({}, { reach: { models: [["a"]], neverLeaves: false } })).toBe("b");
+  expect(answering({}, { modelAccess: { models: [["a"]], neverLeaves: false } })).toBe("b");
   expect(answering({}, {}, "embedding")).toBe("a");
   expect(answering({ environments: ["test"] })).toBe("a");
   expect(answering({ capabilities: { chat: false } })).toBe("a");
-  expect(answering({}, { reach: { models: [], neverLeaves: true } })).toBe("a");
+  expect(answering({}, { modelAccess: { models: [], neverLeaves: true } })).toBe("a");
 });

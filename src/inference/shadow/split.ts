@@ -1,7 +1,7 @@
 // Decides which of the models that share a model's requests gets one: the same for all requests of a conversation, in every process.
 import type { Model } from "../../domain/models/model.ts";
 import type { SplitPart } from "../../domain/models/policies/traffic.ts";
-import { withinReach } from "../../policy/authorize.ts";
+import { accessibleModel } from "../../policy/authorize.ts";
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
 import type { InferenceCall, InferenceDeps } from "../call.ts";
 import { promptPrefixOf } from "../routing/prompt-prefix.ts";
@@ -21,7 +21,7 @@ export function splitOf(
   const id = partOf(asked.id, parts, conversationOf(request, principal.account.id));
   const chosen = id === asked.id ? undefined : catalog.get(id);
   if (!chosen?.environments.includes(principal.environment)) return asked;
-  const usable = withinReach(principal, chosen);
+  const usable = accessibleModel(principal, chosen);
   return usable && isServable(usable, request) ? usable : asked;
 }
 

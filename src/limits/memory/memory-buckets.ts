@@ -76,8 +76,8 @@ export class RequestBucket extends Bucket implements Chained<RequestBucket> {
   next: RequestBucket | undefined = undefined;
   #rule: RateLimit | undefined;
 
-  constructor(name: string, rule: BucketRule, standing?: BucketState) {
-    super(rule, standing);
+  constructor(name: string, rule: BucketRule, state?: BucketState) {
+    super(rule, state);
     this.name = name;
   }
 
@@ -128,11 +128,11 @@ class RestingBucket extends KeptRow implements BucketState {
   }
 
   take(bucket: Bucket): void {
-    const { standing } = bucket;
+    const { snapshot } = bucket;
     this.set(limit, bucket.limit);
-    this.set(windowMs, standing.windowMs);
-    this.set(backlog, standing.backlog);
-    this.set(refilledMs, standing.refilledMs);
+    this.set(windowMs, snapshot.windowMs);
+    this.set(backlog, snapshot.backlog);
+    this.set(refilledMs, snapshot.refilledMs);
   }
 }
 

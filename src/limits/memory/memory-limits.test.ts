@@ -393,11 +393,11 @@ test("adopts another process's usage of a quota only if that is higher", async (
   const { limits } = setUp();
   const quota = windowQuota({ unit: "usd", amount: 1, per: "day", window: "calendar" });
   const spent = async () => (await limits.usedInWindow(quota)).nanoUsd;
-  limits.believe(quota, { requests: 1, tokens: 2, nanoUsd: 300 });
+  limits.applyMinimum(quota, { requests: 1, tokens: 2, nanoUsd: 300 });
   expect(await spent()).toBe(300);
-  limits.believe(quota, { requests: 0, tokens: 0, nanoUsd: 900 });
+  limits.applyMinimum(quota, { requests: 0, tokens: 0, nanoUsd: 900 });
   expect(await limits.usedInWindow(quota)).toMatchObject({ requests: 1, tokens: 2, nanoUsd: 900 });
-  limits.believe(quota, { requests: 9, tokens: 9, nanoUsd: 5 });
+  limits.applyMinimum(quota, { requests: 9, tokens: 9, nanoUsd: 5 });
   expect(await limits.usedInWindow(quota)).toMatchObject({ requests: 9, tokens: 9, nanoUsd: 900 });
 });
 

@@ -166,7 +166,7 @@ export class MemoryLimits implements LimitStore {
   }
 
   /** Applies minimum figures from another source to a quota until the ledger is read again. */
-  believe(quota: Quota, { requests, tokens, nanoUsd }: QuotaUse): void {
+  applyMinimum(quota: Quota, { requests, tokens, nanoUsd }: QuotaUse): void {
     const counter = this.#counter(quota);
     counter.usedRequests = counter.isRead ? Math.max(counter.usedRequests, requests) : requests;
     counter.usedTokens = counter.isRead ? Math.max(counter.usedTokens, tokens) : tokens;

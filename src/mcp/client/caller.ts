@@ -68,8 +68,12 @@ export function credentialsOf(
  * Throws for a key that may use only local servers if the server is not local. The id of the node decides, because
  * another node may get its name later.
  */
-export function requireLocal({ name, place }: McpServer, { reach }: Principal, nodes: Pick<ToolNodes, "find">): void {
-  if (place.kind !== "node" || !reach?.neverLeaves) return;
+export function requireLocal(
+  { name, place }: McpServer,
+  { modelAccess }: Principal,
+  nodes: Pick<ToolNodes, "find">,
+): void {
+  if (place.kind !== "node" || !modelAccess?.neverLeaves) return;
   const node = nodes.find(place.nodeId);
   if (!node || node.isLocal) return;
   throw forbidden(

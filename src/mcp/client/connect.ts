@@ -22,7 +22,7 @@ const urlAtNode = "http://node/";
 
 /** Rejects with a GatewayError. */
 export async function connect(connecting: Connecting, deps: ConnectingDeps): Promise<Connection> {
-  const { server, isLegacy, onNews, signal } = connecting;
+  const { server, isLegacy, onNotification, signal } = connecting;
   const { name, timeoutMs, maxResultBytes, protocolVersion } = server;
   const bounds: CallBounds = { server: name, timeoutMs, maxResultBytes };
   const line = lineTo(connecting, deps);
@@ -30,7 +30,16 @@ export async function connect(connecting: Connecting, deps: ConnectingDeps): Pro
   const connectMs = deps.connectMs ?? (isProcess ? processStartMs : connectTimeoutMs);
   // A process may ignore the probe if it does not know the request, so the probe has its own timeout.
   const probeMs = isProcess ? Math.min(processProbeMs, connectMs) : connectMs;
-  const options = { bounds, version: deps.version, isLegacy, protocolVersion, onNews, connectMs, probeMs, signal };
+  const options = {
+    bounds,
+    version: deps.version,
+    isLegacy,
+    protocolVersion,
+    onNotification,
+    connectMs,
+    probeMs,
+    signal,
+  };
   try {
     return await Connection.open(line, options);
   } catch (error) {

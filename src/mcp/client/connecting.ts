@@ -39,7 +39,7 @@ export interface Connecting {
   /** Aborted when no caller needs the connection any more. */
   readonly signal: AbortSignal;
   readonly output: Output;
-  readonly onNews: (method: string, params: Readonly<Record<string, unknown>>) => void;
+  readonly onNotification: (method: string, params: Readonly<Record<string, unknown>>) => void;
   /** Counts the processes of the server: 1 after a start, -1 after an end. */
   readonly onProcess: (change: 1 | -1) => void;
 }

@@ -40,7 +40,7 @@ export interface ConnectionOptions {
   /** The only permitted revision. If null or absent, the newest revision that both sides support is used. */
   readonly protocolVersion?: ToolProtocolVersion | null | undefined;
   /** Receives notifications that belong to no call. */
-  readonly onNews: (method: string, params: JsonObject) => void;
+  readonly onNotification: (method: string, params: JsonObject) => void;
 }
 
 export const connectTimeoutMs = 30_000;
@@ -59,7 +59,7 @@ export class Connection {
   readonly capabilities: JsonObject;
   readonly serverInfo: JsonObject;
   readonly instructions: string | undefined;
-  readonly news: ServerNotifications | undefined;
+  readonly notifications: ServerNotifications | undefined;
   readonly #line: Line;
   readonly #client: Client;
   readonly #options: ConnectionOptions;
@@ -129,7 +129,7 @@ export class Connection {
     this.capabilities = { ...client.getServerCapabilities() };
     this.serverInfo = { ...client.getServerVersion() };
     this.instructions = client.getInstructions();
-    this.news = this.isLegacy ? undefined : new ServerNotifications(client, this.capabilities);
+    this.notifications = this.isLegacy ? undefined : new ServerNotifications(client, this.capabilities);
     const { transport } = line;
     const inner = transport.onmessage;
     transport.onmessage = (message: JSONRPCMessage, extra?: MessageExtraInfo) => {
@@ -165,7 +165,7 @@ export class Connection {
   async #round(method: string, params: JsonObject, exchange: ToolExchange): Promise<ToolAnswer> {
     exchange.cancellation.throwIfCancelled();
     if (this.#hasEnded) throw this.#lost();
-    const subscribed = this.news?.answer(method, params);
+    const subscribed = this.notifications?.answer(method, params);
     if (subscribed) return subscribed;
     const id = `call-${++this.#lastId}`;
     const abort = new AbortController();
@@ -287,7 +287,7 @@ export class Connection {
     if (method === "notifications/progress") this.#progressed(params);
     else if (method === "notifications/message") this.#notifyCaller(this.#callOfMessage(), method, params);
     else {
-      if (!own.has(method)) this.#options.onNews(method, params);
+      if (!own.has(method)) this.#options.onNotification(method, params);
       return false;
     }
     return true;
@@ -352,7 +352,7 @@ export class Connection {
   #end(): void {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
-    this.news?.close();
+    this.notifications?.close();
     for (const call of [...this.#calls.values()]) call.fail(this.#lost());
   }
 

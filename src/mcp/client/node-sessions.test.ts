@@ -92,7 +92,7 @@ test("starts a new process after another machine took the node's name", async ()
 test("sends local-only requests to a node's server only after the node is marked as local", async () => {
   await using node = new Node(program);
   await using world = new LinkWorld({ nodes: node });
-  const principal = { ...callerOf("key_1"), reach: { models: [], neverLeaves: true } };
+  const principal = { ...callerOf("key_1"), modelAccess: { models: [], neverLeaves: true } };
   const open = () => world.links.open({ ...atNode, local: true }, { principal });
   await expect(open()).rejects.toThrow(/gpu-1, which is not marked as local.*mark-local gpu-1/);
   expect(node.processes).toEqual([]);

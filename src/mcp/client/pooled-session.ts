@@ -12,7 +12,7 @@ export interface PooledSessionOptions {
   readonly server: string;
   readonly clock: Pick<Clock, "monotonicMs">;
   /** Rejects with a GatewayError. */
-  connect(onNews: (method: string, params: JsonObject) => void, signal: AbortSignal): Promise<Connection>;
+  connect(onNotification: (method: string, params: JsonObject) => void, signal: AbortSignal): Promise<Connection>;
   /** Called when the remembered revision of the server may have changed. */
   onDoubt(): void;
 }
@@ -95,11 +95,11 @@ export class PooledSession implements ClientSession {
     // Each registration has its own entry, even if the same function is registered twice.
     const entry = (method: string, params: JsonObject) => listener(method, params);
     this.#listeners.add(entry);
-    this.#connection?.news?.want(true);
+    this.#connection?.notifications?.want(true);
     return () => {
       this.#listeners.delete(entry);
       this.#usedMs = this.#options.clock.monotonicMs();
-      this.#connection?.news?.want(this.#listeners.size > 0);
+      this.#connection?.notifications?.want(this.#listeners.size > 0);
     };
   }
 
@@ -113,7 +113,7 @@ export class PooledSession implements ClientSession {
       // A connection attempt that failed leaves nothing to retire.
       this.#connecting?.then((connection) => connection.retire()).catch(() => {});
     }
-    for (const method of listChanges) this.#onNews(method, {});
+    for (const method of listChanges) this.#onNotification(method, {});
   }
 
   /** Fails open and later requests. Never rejects. */
@@ -128,13 +128,13 @@ export class PooledSession implements ClientSession {
   async #ask(method: string, params: JsonObject, exchange: ToolExchange): Promise<ToolAnswer> {
     try {
       const first = await this.#connected();
-      return this.#looked(await first.request(method, params, exchange));
+      return this.#checked(await first.request(method, params, exchange));
     } catch (error) {
       if (!(error instanceof SessionLost)) throw error;
     }
     try {
       const second = await this.#connected();
-      return this.#looked(await second.request(method, params, exchange));
+      return this.#checked(await second.request(method, params, exchange));
     } catch (error) {
       if (!(error instanceof SessionLost)) throw error;
       const { otherwise } = error;
@@ -172,12 +172,14 @@ export class PooledSession implements ClientSession {
     this.#failures++;
     this.#notBeforeMs = clock.monotonicMs() + Math.min(firstRestMs * 2 ** (this.#failures - 1), maxRestMs);
     last?.retire();
-    const connection = await this.#options.connect(this.#onNews, this.#closing.signal).catch((error: unknown) => {
-      // If an account is missing or the server has no free slot, the server is not at fault.
-      const isServers = !(error instanceof GatewayError) || error.code.startsWith("upstream_");
-      if (!isServers) this.#failures--;
-      throw error;
-    });
+    const connection = await this.#options
+      .connect(this.#onNotification, this.#closing.signal)
+      .catch((error: unknown) => {
+        // If an account is missing or the server has no free slot, the server is not at fault.
+        const isServers = !(error instanceof GatewayError) || error.code.startsWith("upstream_");
+        if (!isServers) this.#failures--;
+        throw error;
+      });
     this.#connection = connection;
     this.#connectedMs = clock.monotonicMs();
     if (this.#closing.signal.aborted) await connection.close();
@@ -186,15 +188,15 @@ export class PooledSession implements ClientSession {
       // The next connection subscribes again.
       connection.request("resources/subscribe", { uri }, nobody).catch(() => {});
     }
-    connection.news?.want(this.#listeners.size > 0);
+    connection.notifications?.want(this.#listeners.size > 0);
     return connection;
   }
 
-  readonly #onNews = (method: string, params: JsonObject) => {
+  readonly #onNotification = (method: string, params: JsonObject) => {
     for (const listener of [...this.#listeners]) listener(method, params);
   };
 
-  #looked(answer: ToolAnswer): ToolAnswer {
+  #checked(answer: ToolAnswer): ToolAnswer {
     this.#failures = 0;
     if ("error" in answer && answer.error.code === unsupportedRevision) {
       this.#options.onDoubt();

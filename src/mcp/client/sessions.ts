@@ -9,7 +9,7 @@ import { longLived } from "../../base/long-lived.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { ClientSession, ClientSessions, ToolCaller } from "../../domain/tools/client-session.ts";
 import type { McpServer } from "../../domain/tools/mcp-server.ts";
-import { standingOf } from "../../domain/tools/node-tools.ts";
+import { nodeRouteOf } from "../../domain/tools/node-tools.ts";
 import { Output } from "../../processes/output.ts";
 import { type CallerDeps, credentialsOf, requireLocal, sharingKey } from "./caller.ts";
 import { type ConnectingDeps, processRoom } from "./connecting.ts";
@@ -49,8 +49,8 @@ class LinkedServer {
   readonly output: Output;
   readonly server: McpServer;
   processes = 0;
-  /** The state of the node behind the current route (`standingOf`). */
-  standing: string | undefined;
+  /** The state of the node behind the current route (`nodeRouteOf`). */
+  nodeRoute: string | undefined;
   /** Monotonic milliseconds until which the server is known to speak an earlier revision. */
   legacyUntilMs = 0;
 
@@ -136,10 +136,10 @@ export class ServerSessions implements ClientSessions {
    */
   nodesChanged(): void {
     for (const linked of this.#servers.values()) {
-      const standing = standingOf(linked.server, this.#deps.nodes);
-      if (standing === linked.standing) continue;
-      const isLost = linked.standing !== undefined;
-      linked.standing = standing;
+      const nodeRoute = nodeRouteOf(linked.server, this.#deps.nodes);
+      if (nodeRoute === linked.nodeRoute) continue;
+      const isLost = linked.nodeRoute !== undefined;
+      linked.nodeRoute = nodeRoute;
       // The server may speak another revision after its return.
       linked.legacyUntilMs = 0;
       for (const link of linked.links.values()) link.moved(isLost);
@@ -172,7 +172,7 @@ export class ServerSessions implements ClientSessions {
     // The server has changed, so its earlier sessions are closed.
     if (known) this.close(server.name);
     const linked = new LinkedServer(server);
-    linked.standing = standingOf(server, this.#deps.nodes);
+    linked.nodeRoute = nodeRouteOf(server, this.#deps.nodes);
     this.#servers.set(server.name, linked);
     return linked;
   }
@@ -188,7 +188,7 @@ export class ServerSessions implements ClientSessions {
       onDoubt: () => {
         linked.legacyUntilMs = 0;
       },
-      connect: async (onNews, signal) => {
+      connect: async (onNotification, signal) => {
         if (server.place.kind === "command") {
           this.#requireProcess(server, linked);
           this.#clearRoom();
@@ -199,7 +199,7 @@ export class ServerSessions implements ClientSessions {
           this.#processes += change;
         };
         const { output } = linked;
-        const connecting = { server, credentials, isLegacy, output, signal, onNews, onProcess };
+        const connecting = { server, credentials, isLegacy, output, signal, onNotification, onProcess };
         const connection = await connect(connecting, this.#deps).catch((error: unknown) => {
           if (isFullNode(error, server)) this.#makeRoomAtNode(linked);
           throw error;
@@ -231,7 +231,7 @@ export class ServerSessions implements ClientSessions {
   /** Ends an idle session. The node learns of the end later, so only the next caller gets its slot. */
   #makeRoomAtNode(linked: LinkedServer): void {
     if (this.#endOldest([linked])) return;
-    this.#endOldest([...this.#servers.values()].filter(({ standing }) => standing === linked.standing));
+    this.#endOldest([...this.#servers.values()].filter(({ nodeRoute }) => nodeRoute === linked.nodeRoute));
   }
 
   /** Removes the directories of processes of an earlier gateway that was killed. */

@@ -21,7 +21,7 @@ const alike = [
 ];
 
 /** Returns the same text for names that look the same: names that differ only in composition, case or invisible characters. */
-export function lookOf(name: string): string {
+export function appearanceOf(name: string): string {
   return name
     .normalize("NFKC")
     .replace(/[\p{C}\p{M}\s]/gu, "")

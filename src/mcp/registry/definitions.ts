@@ -16,7 +16,7 @@ import type {
   ToolDefinition,
 } from "../../domain/tools/tool-definition.ts";
 import { aboutInstallation, auditEvent, type Origin } from "../../policy/records/audit.ts";
-import { isPlainName, lookOf } from "./definition-names.ts";
+import { appearanceOf, isPlainName } from "./definition-names.ts";
 import { decided, digestOf, type Judged, judge, nothingSeen, seenOf } from "./definition-record.ts";
 import { originOf } from "./server-values.ts";
 
@@ -122,9 +122,9 @@ export class Definitions implements DefinitionGuard {
     const changed: ToolDefinition[] = [];
     const offered = listed.filter((item) => {
       const { name } = item;
-      if (typeof name !== "string" || !isPlainName(name) || shownNames.has(lookOf(name))) return false;
+      if (typeof name !== "string" || !isPlainName(name) || shownNames.has(appearanceOf(name))) return false;
       // If several names look the same, only the first item is offered.
-      shownNames.add(lookOf(name));
+      shownNames.add(appearanceOf(name));
       const judged = this.#judge(all, { server, origin, kind }, name, item, isApproved);
       if (!judged) return false;
       const { state, record } = judged;

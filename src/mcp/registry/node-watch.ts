@@ -2,19 +2,19 @@
 // servers.
 
 import type { McpServers } from "../../domain/tools/mcp-server.ts";
-import { standingOf, type ToolNodes } from "../../domain/tools/node-tools.ts";
+import { nodeRouteOf, type ToolNodes } from "../../domain/tools/node-tools.ts";
 
 export class NodeWatch {
   readonly #servers: Pick<McpServers, "all" | "onChange">;
   readonly #nodes: ToolNodes;
   readonly #listeners = new Set<() => void>();
   readonly #unlisten: readonly (() => void)[];
-  #standing: string;
+  #routes: string;
 
   constructor(servers: Pick<McpServers, "all" | "onChange">, nodes: ToolNodes) {
     this.#servers = servers;
     this.#nodes = nodes;
-    this.#standing = this.#standingNow();
+    this.#routes = this.#currentRoutes();
     // Changes of servers are watched too, so that a server that is added while its node is away counts as unavailable.
     this.#unlisten = [nodes, servers].map((one) => one.onChange(() => this.#check()));
   }
@@ -35,14 +35,14 @@ export class NodeWatch {
   }
 
   #check(): void {
-    const standing = this.#standingNow();
-    if (standing === this.#standing) return;
-    this.#standing = standing;
+    const routes = this.#currentRoutes();
+    if (routes === this.#routes) return;
+    this.#routes = routes;
     for (const listener of [...this.#listeners]) listener();
   }
 
-  #standingNow(): string {
+  #currentRoutes(): string {
     const servers = this.#servers.all();
-    return JSON.stringify(servers.map((server) => [server.name, standingOf(server, this.#nodes) ?? null]));
+    return JSON.stringify(servers.map((server) => [server.name, nodeRouteOf(server, this.#nodes) ?? null]));
   }
 }

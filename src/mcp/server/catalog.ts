@@ -68,9 +68,9 @@ export class ServerCatalog {
     await this.#deps.uses.permit({ requestId, principal, method, name, ...(server && { server, trace }) });
   }
 
-  async open(server: McpServer, { principal, follower }: ClientRequest): Promise<ClientSession> {
+  async open(server: McpServer, { principal, subscriber }: ClientRequest): Promise<ClientSession> {
     const link = await this.#deps.links.open(server, { principal });
-    follower?.follow(server.name, link);
+    subscriber?.attach(server.name, link);
     return link;
   }
 

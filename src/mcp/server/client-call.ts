@@ -21,7 +21,7 @@ export interface ClientRequest {
   /** True if the client's `Cache-Control: no-cache` asks to read a list anew from the servers. */
   readonly isFresh?: boolean | undefined;
   /** Forwards notifications of servers to the client; undefined: the client has no open stream. */
-  readonly follower?: Subscriber | undefined;
+  readonly subscriber?: Subscriber | undefined;
 }
 
 export interface ClientCall extends ClientRequest {

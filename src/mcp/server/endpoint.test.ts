@@ -245,9 +245,9 @@ test("notifies a session of changed lists and its own resources under the gatewa
   expect(told.filter((line) => line.includes("resources"))).toEqual([
     "notifications/resources/updated headrace+one:note://a",
   ]);
-  const before = link.followers;
+  const before = link.subscribers;
   await one.transport.terminateSession();
-  expect(link.followers).toBe(before - 1);
+  expect(link.subscribers).toBe(before - 1);
   expect(link.asked.map(({ method }) => method)).toContain("resources/unsubscribe");
 });
 
@@ -271,13 +271,13 @@ test("notifies a stream of 2026-07-28 only of servers that its key may use, unti
   while (!link.asked.some(({ method }) => method === "resources/subscribe")) await Bun.sleep(5);
   // Headers of the client, such as a cookie or a key, are for the gateway alone.
   expect(link.exchanges.map(({ headers }) => headers)).toEqual(link.exchanges.map(() => undefined));
-  expect(other.followers).toBe(0);
+  expect(other.subscribers).toBe(0);
   link.changed("notifications/tools/list_changed");
   link.changed("notifications/resources/updated", { uri: "note://a" });
   while (told.length < 2) await Bun.sleep(5);
   expect(told.toSorted()).toEqual(["notifications/resources/updated", "notifications/tools/list_changed"]);
   await subscription.close();
-  while (link.followers > 0) await Bun.sleep(5);
+  while (link.subscribers > 0) await Bun.sleep(5);
 });
 
 test("searches many tools, and calls one that was found", async () => {

@@ -41,7 +41,7 @@ const [maxOfOwner, maxOfAccount, maxOfAll] = [bounds.key.most, bounds.account.mo
 export class Endpoint {
   readonly #handler: RequestHandler;
   readonly #sessions: Sessions;
-  readonly #standing: SessionRevoker;
+  readonly #revoker: SessionRevoker;
   readonly #modern: McpHttpHandler;
   /** The current request: the SDK asks for a server and its events while it handles the request. */
   readonly #at = new AsyncLocalStorage<{ from: ClientRequest; body: unknown }>();
@@ -55,8 +55,8 @@ export class Endpoint {
     still: SessionRevokerDeps["still"],
   ) {
     this.#handler = handler;
-    this.#standing = new SessionRevoker({ clock, still });
-    this.#sessions = new Sessions(handler, clock, this.#standing);
+    this.#revoker = new SessionRevoker({ clock, still });
+    this.#sessions = new Sessions(handler, clock, this.#revoker);
     const current = () => {
       const request = this.#at.getStore();
       if (!request) throw new Error("A request came by no way that is known.");
@@ -67,13 +67,13 @@ export class Endpoint {
       publish: () => {},
       subscribe: (listener) => {
         const { from, body } = current();
-        const follower = new Subscriber(from, handler.onChange, (method, params) => {
+        const subscriber = new Subscriber(from, handler.onChange, (method, params) => {
           const event = eventOf(method, params);
           if (event) listener(event);
         });
         // A failed subscription is ignored: the server's lists are read again on request.
-        void handler.listen(resourcesOf(body), { ...beforeCall(from), isAskable: true, follower }).catch(() => {});
-        return () => follower.end();
+        void handler.listen(resourcesOf(body), { ...beforeCall(from), isAskable: true, subscriber }).catch(() => {});
+        return () => subscriber.end();
       },
     };
     this.#modern = createMcpHandler(
@@ -137,7 +137,7 @@ export class Endpoint {
       over();
       return answer;
     }
-    const forget = this.#standing.add(principal, principal.tokenExpiresAt, () => clientGone.cancel());
+    const forget = this.#revoker.add(principal, principal.tokenExpiresAt, () => clientGone.cancel());
     const body = whenOver(answer.body, () => {
       forget();
       over();
@@ -159,7 +159,7 @@ export class Endpoint {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#standing.close();
+    this.#revoker.close();
     await this.#sessions.close();
     await this.#modern.close();
     await this.#handler.close();

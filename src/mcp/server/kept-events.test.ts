@@ -43,5 +43,5 @@ test("bounds kept events by number, bytes and time, counts them for the client, 
   expect(ledger.byKind.unsent).toBe(0);
   await events.storeEvent("a", note(1));
   events.end();
-  expect(ledger.held).toBe(0);
+  expect(ledger.total).toBe(0);
 });

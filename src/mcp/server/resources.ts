@@ -26,17 +26,17 @@ export class Resources {
     if (resumed) return await resumed;
     const { server, uri } = this.find(params["uri"], call);
     const use = () => this.#calls.use(method, server, uri, { ...params, uri }, call);
-    const { follower } = call;
-    if (!follower || method === "resources/read") return await use();
+    const { subscriber } = call;
+    if (!subscriber || method === "resources/read") return await use();
     await this.#offers.permit(call, method, uri, server);
     await this.#offers.open(server, call);
-    if (method === "resources/unsubscribe") return follower.remove(server.name, uri) ? await use() : {};
-    if (!follower.hasRoom) throw new RpcError(invalidParams, "As many resources are subscribed to as may be, 100.");
-    if (!follower.add(server.name, uri)) return {};
+    if (method === "resources/unsubscribe") return subscriber.remove(server.name, uri) ? await use() : {};
+    if (!subscriber.hasRoom) throw new RpcError(invalidParams, "As many resources are subscribed to as may be, 100.");
+    if (!subscriber.add(server.name, uri)) return {};
     try {
       return await use();
     } catch (error) {
-      follower.remove(server.name, uri);
+      subscriber.remove(server.name, uri);
       throw error;
     }
   }

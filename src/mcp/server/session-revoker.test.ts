@@ -8,9 +8,9 @@ import type { Principal } from "../../domain/principal.ts";
 import { SessionRevoker } from "./session-revoker.ts";
 
 const caller: Principal = { ...callerOf("key_1"), scopes: new Set(["tools:use"]) };
-let standing: SessionRevoker;
+let revoker: SessionRevoker;
 
-afterEach(() => standing.close());
+afterEach(() => revoker.close());
 
 /** Reports whether an entry of `caller` has ended, if its credential now has these rights. */
 async function hasEnded(now: Principal | GatewayError): Promise<boolean> {
@@ -20,11 +20,11 @@ async function hasEnded(now: Principal | GatewayError): Promise<boolean> {
     if (now instanceof GatewayError) throw now;
     return now;
   };
-  standing = new SessionRevoker({ clock: manualClock(), still });
-  standing.add(caller, undefined, () => {
+  revoker = new SessionRevoker({ clock: manualClock(), still });
+  revoker.add(caller, undefined, () => {
     isOver = true;
   });
-  await standing.check();
+  await revoker.check();
   return isOver;
 }
 
@@ -33,14 +33,14 @@ test.each<[string, Principal | GatewayError]>([
   ["is revoked", invalidApiKey("revoked")],
   ["has lost the scope", { ...caller, scopes: new Set(["chat:write"]) }],
   ["may use other tools", { ...caller, tools: { lists: [["crm"]] } }],
-  ["becomes local-only", { ...caller, reach: { models: [], neverLeaves: true } }],
+  ["becomes local-only", { ...caller, modelAccess: { models: [], neverLeaves: true } }],
 ])("ends a session when its key %s", async (_, now) => {
   expect(await hasEnded(now)).toBe(true);
 });
 
 test.each<[string, Principal | GatewayError]>([
   ["has the same rights", { ...caller, scopes: new Set(["tools:use", "chat:write"]) }],
-  ["may use other models", { ...caller, reach: { models: [["m"]], neverLeaves: false } }],
+  ["may use other models", { ...caller, modelAccess: { models: [["m"]], neverLeaves: false } }],
   ["cannot be looked up at the moment", new GatewayError("service_unavailable", "The store is away.")],
 ])("keeps a session while its key %s", async (_, now) => {
   expect(await hasEnded(now)).toBe(false);

@@ -63,7 +63,7 @@ export class SessionRevoker {
     if (untilSeconds !== undefined && untilSeconds <= this.#deps.clock.nowSeconds()) return false;
     if (!now?.scopes.has("tools:use")) return false;
     // The servers of a session were chosen by the rights at its beginning.
-    const nowLocal = now.reach?.neverLeaves === true && principal.reach?.neverLeaves !== true;
+    const nowLocal = now.modelAccess?.neverLeaves === true && principal.modelAccess?.neverLeaves !== true;
     return !nowLocal && Bun.deepEquals(now.tools, principal.tools);
   }
 

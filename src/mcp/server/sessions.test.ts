@@ -218,12 +218,12 @@ test("counts a call's parameters for its key until the server has answered, even
     clientGone: left,
   });
   while (!link.asked.some(({ method }) => method === "tools/call")) await Bun.sleep(1);
-  const before = memoryAccount.held;
+  const before = memoryAccount.total;
   left.cancel();
   await answer.body?.cancel();
-  expect(memoryAccount.held - before).toBeWithin(100_000, 101_000);
+  expect(memoryAccount.total - before).toBeWithin(100_000, 101_000);
   worked.resolve({ result: { content: [] } });
   while (ended.length === 0) await Bun.sleep(1);
   await Bun.sleep(1);
-  expect(memoryAccount.held).toBe(before);
+  expect(memoryAccount.total).toBe(before);
 });

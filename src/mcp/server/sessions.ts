@@ -22,7 +22,7 @@ interface Session {
   readonly accountId: string;
   readonly only: string | undefined;
   readonly transport: WebStandardStreamableHTTPServerTransport;
-  readonly follower: Subscriber;
+  readonly subscriber: Subscriber;
   readonly events: KeptEvents;
   /** Ids of requests under way. Two requests with the same id would get each other's responses. */
   readonly open: Set<string>;
@@ -34,15 +34,15 @@ interface Session {
 export class Sessions {
   readonly #handler: RequestHandler;
   readonly #clock: Pick<Clock, "monotonicMs">;
-  readonly #standing: Pick<SessionRevoker, "add">;
+  readonly #revoker: Pick<SessionRevoker, "add">;
   readonly #byId = new Map<string, Session>();
   readonly #requests = new WeakMap<Request, ClientRequest>();
   readonly #timer: ReturnType<typeof setInterval>;
 
-  constructor(handler: RequestHandler, clock: Pick<Clock, "monotonicMs">, standing: Pick<SessionRevoker, "add">) {
+  constructor(handler: RequestHandler, clock: Pick<Clock, "monotonicMs">, revoker: Pick<SessionRevoker, "add">) {
     this.#handler = handler;
     this.#clock = clock;
-    this.#standing = standing;
+    this.#revoker = revoker;
     this.#timer = setInterval(() => this.#sweep(), sweepMs);
     this.#timer.unref();
   }
@@ -60,7 +60,7 @@ export class Sessions {
     if (!session || session.owner !== ownerOf(from.principal) || session.only !== from.only) {
       return rpcFault(404, -32_001, "There is no such session. Begin a new one with initialize.", body);
     }
-    this.#requests.set(request, { ...from, follower: session.follower });
+    this.#requests.set(request, { ...from, subscriber: session.subscriber });
     return await this.#within(session, request, body);
   }
 
@@ -82,11 +82,11 @@ export class Sessions {
     let begun: Session | undefined;
     let forget = () => {};
     const events = new KeptEvents(from.memoryAccount, this.#clock);
-    const follower = new Subscriber(from, this.#handler.onChange, (method, params) => {
+    const subscriber = new Subscriber(from, this.#handler.onChange, (method, params) => {
       // If the client has no open stream, the notification is lost.
       void server.notification({ method, params: { ...params } }).catch(() => {});
     });
-    this.#requests.set(request, { ...from, follower });
+    this.#requests.set(request, { ...from, subscriber });
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: () => crypto.randomUUID(),
       eventStore: events,
@@ -94,20 +94,20 @@ export class Sessions {
         const { principal, only } = from;
         const session: Session = {
           ...{ id, owner: ownerOf(principal), accountId: principal.account.id, only },
-          ...{ transport, follower, events, open: new Set(), busy: 0, usedMs: this.#clock.monotonicMs() },
+          ...{ transport, subscriber, events, open: new Set(), busy: 0, usedMs: this.#clock.monotonicMs() },
         };
         begun = session;
         // Other sessions of the same owner may begin during initialization, so the limit is enforced only now.
         this.#makeRoom(session);
         this.#byId.set(id, session);
         // A renewed token continues the session, so the session has no end time.
-        forget = this.#standing.add(from.principal, undefined, () => this.#end(session));
+        forget = this.#revoker.add(from.principal, undefined, () => this.#end(session));
       },
     });
     transport.onclose = () => {
       if (begun) this.#byId.delete(begun.id);
       forget();
-      follower.end();
+      subscriber.end();
       events.end();
     };
     const server = protocolServer(this.#handler, true, introduction, (context) => this.#requestOf(context));

@@ -14,7 +14,7 @@ const maxResources = 100;
 /** Subscribers of each resource, by session. Only the first and the last subscriber reach the server, because they share the session. */
 const listeners = new WeakMap<ClientSession, Map<string, Set<Subscriber>>>();
 
-interface Followed {
+interface Subscription {
   readonly link: ClientSession;
   readonly stop: () => void;
   /** Addresses of the resources, as the server names them. */
@@ -30,7 +30,7 @@ export interface Listening {
 export class Subscriber {
   readonly #from: Listening;
   readonly #notify: (method: string, params: JsonObject) => void;
-  readonly #followed = new Map<string, Followed>();
+  readonly #subscriptions = new Map<string, Subscription>();
   /** Notifications to send next, without duplicates. */
   readonly #waiting = new Map<string, { method: string; params: JsonObject }>();
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -51,28 +51,28 @@ export class Subscriber {
   }
 
   /** Forwards notifications of the server from now on. Replaces an earlier session of the same server. */
-  follow(server: string, link: ClientSession): void {
-    const known = this.#followed.get(server);
+  attach(server: string, link: ClientSession): void {
+    const known = this.#subscriptions.get(server);
     if (this.#isOver || known?.link === link) return;
     if (known) this.#leave(known);
     const stop = link.onChange((method, params) => this.#heard(server, method, params));
-    this.#followed.set(server, { link, stop, uris: new Set() });
+    this.#subscriptions.set(server, { link, stop, uris: new Set() });
   }
 
   /** Reports whether the client may subscribe to another resource. */
   get hasRoom(): boolean {
     let count = 0;
-    for (const { uris } of this.#followed.values()) count += uris.size;
+    for (const { uris } of this.#subscriptions.values()) count += uris.size;
     return count < maxResources;
   }
 
   /** Adds a subscription of the client. Returns false if the server already has the subscription for another client. */
   add(server: string, uri: string): boolean {
-    const followed = this.#followed.get(server);
-    if (!followed) return true;
-    followed.uris.add(uri);
-    const all = listeners.get(followed.link) ?? new Map<string, Set<Subscriber>>();
-    listeners.set(followed.link, all);
+    const subscription = this.#subscriptions.get(server);
+    if (!subscription) return true;
+    subscription.uris.add(uri);
+    const all = listeners.get(subscription.link) ?? new Map<string, Set<Subscriber>>();
+    listeners.set(subscription.link, all);
     const others = all.get(uri) ?? new Set();
     all.set(uri, others.add(this));
     return others.size === 1;
@@ -80,10 +80,10 @@ export class Subscriber {
 
   /** Removes a subscription of the client. Returns false if another client still subscribes to the resource. */
   remove(server: string, uri: string): boolean {
-    const followed = this.#followed.get(server);
-    if (!followed) return true;
-    followed.uris.delete(uri);
-    return letGo(this, followed.link, uri);
+    const subscription = this.#subscriptions.get(server);
+    if (!subscription) return true;
+    subscription.uris.delete(uri);
+    return letGo(this, subscription.link, uri);
   }
 
   /** Ends all subscriptions of a client that has disconnected. */
@@ -91,11 +91,11 @@ export class Subscriber {
     this.#isOver = true;
     this.#unlisten();
     clearTimeout(this.#timer);
-    for (const followed of this.#followed.values()) this.#leave(followed);
-    this.#followed.clear();
+    for (const subscription of this.#subscriptions.values()) this.#leave(subscription);
+    this.#subscriptions.clear();
   }
 
-  #leave({ link, stop, uris }: Followed): void {
+  #leave({ link, stop, uris }: Subscription): void {
     stop();
     const exchange = { memoryAccount: this.#from.memoryAccount, cancellation: new Cancellation() };
     for (const uri of uris) {
@@ -109,7 +109,7 @@ export class Subscriber {
     const { uri } = params;
     if (method !== updated || typeof uri !== "string" || uri.length > maxUriLength) return;
     // An update may concern a part of a resource that the client subscribes to.
-    const isWanted = [...(this.#followed.get(server)?.uris ?? [])].some((one) => uri.startsWith(one));
+    const isWanted = [...(this.#subscriptions.get(server)?.uris ?? [])].some((one) => uri.startsWith(one));
     const clientUri = this.#from.only === undefined ? publicUri(server, uri) : uri;
     // This limit keeps a server from filling memory with notifications.
     if (isWanted && this.#waiting.size < maxResources)
@@ -129,10 +129,10 @@ export class Subscriber {
 }
 
 /** Removes a subscriber. Returns true if the resource has no subscriber left. */
-function letGo(follower: Subscriber, link: ClientSession, uri: string): boolean {
+function letGo(subscriber: Subscriber, link: ClientSession, uri: string): boolean {
   const all = listeners.get(link);
   const others = all?.get(uri);
-  others?.delete(follower);
+  others?.delete(subscriber);
   if (others && others.size > 0) return false;
   all?.delete(uri);
   return true;

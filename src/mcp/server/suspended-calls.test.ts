@@ -23,18 +23,18 @@ const asking = async (call: ClientCall): Promise<JsonObject> => ({ got: await ca
 const subject = { server: "one", method: "tools/call", name: "look" };
 const params = { name: "look", arguments: { text: "x".repeat(10_000) } };
 
-async function begun(held: SuspendedCalls, call = callFrom()) {
-  const { requestState } = await held.begin(call, subject, params, asking);
+async function begun(calls: SuspendedCalls, call = callFrom()) {
+  const { requestState } = await calls.begin(call, subject, params, asking);
   return (client: ClientCall, responses: JsonObject = {}) =>
-    held.resume(client, requestState, responses, (other) => other === subject);
+    calls.resume(client, requestState, responses, (other) => other === subject);
 }
 
 const answer = { ask_1: { action: "accept" } };
 
 test("answers repeated requests for a suspended call, and keeps it when one of them is cancelled", async () => {
   jest.useFakeTimers();
-  const held = new SuspendedCalls();
-  const resume = await begun(held);
+  const calls = new SuspendedCalls();
+  const resume = await begun(calls);
   // Both callers receive the server's request, and one timeout runs for the response.
   const both = await Promise.all([resume(callFrom()), resume(callFrom())]);
   expect(both.map((told) => told?.["resultType"])).toEqual(["input_required", "input_required"]);
@@ -52,28 +52,28 @@ test("answers repeated requests for a suspended call, and keeps it when one of t
 test("counts a suspended call's parameters for its key until the call has ended in any way", async () => {
   const ledger = new BufferedBytes(16_000_000);
   const memoryAccount = ledger.memoryAccount(new AccountMemory());
-  const held = new SuspendedCalls();
-  const answered = await begun(held, callFrom({ memoryAccount }));
-  expect(memoryAccount.held).toBeWithin(10_000, 11_000);
+  const calls = new SuspendedCalls();
+  const answered = await begun(calls, callFrom({ memoryAccount }));
+  expect(memoryAccount.total).toBeWithin(10_000, 11_000);
   const failed = Promise.withResolvers<never>();
   failed.promise.catch(() => {});
   const fails = (call: ClientCall) => Promise.race([failed.promise, asking(call)]);
-  await held.begin(callFrom({ memoryAccount }), subject, params, fails);
-  expect(memoryAccount.held).toBeWithin(20_000, 22_000);
+  await calls.begin(callFrom({ memoryAccount }), subject, params, fails);
+  expect(memoryAccount.total).toBeWithin(20_000, 22_000);
   // The server fails while no client waits.
   failed.reject(new Error("gone"));
   await Bun.sleep(1);
-  expect(memoryAccount.held).toBeWithin(10_000, 11_000);
+  expect(memoryAccount.total).toBeWithin(10_000, 11_000);
   await answered(callFrom({ memoryAccount }), answer);
-  expect(memoryAccount.held).toBe(0);
+  expect(memoryAccount.total).toBe(0);
   ledger.maxBytes = 20_000;
   const full = callFrom({ memoryAccount: ledger.memoryAccount(new AccountMemory()) });
-  await expect(held.begin(full, subject, params, asking)).rejects.toMatchObject({ code: "rate_limit_exceeded" });
+  await expect(calls.begin(full, subject, params, asking)).rejects.toMatchObject({ code: "rate_limit_exceeded" });
 });
 
 // long-lived: mcpHeldCall.key, mcpHeldCall.account, mcpHeldCall.total
 test("bounds suspended calls by key, by account and in total", async () => {
-  const held = new SuspendedCalls();
+  const calls = new SuspendedCalls();
   const someone = principalFor();
   const [own] = someone.keys;
   const from = (account: string, key: string) => {
@@ -85,25 +85,25 @@ test("bounds suspended calls by key, by account and in total", async () => {
     return callFrom({ principal });
   };
   const refused = (account: string, key: string) =>
-    begun(held, from(account, key)).then(
+    begun(calls, from(account, key)).then(
       () => false,
       () => true,
     );
-  for (let i = 0; i < 16; i++) await begun(held, from("a", "k"));
+  for (let i = 0; i < 16; i++) await begun(calls, from("a", "k"));
   expect(await refused("a", "k")).toBe(true);
-  for (let i = 16; i < 128; i++) await begun(held, from("a", `k${i}`));
+  for (let i = 16; i < 128; i++) await begun(calls, from("a", `k${i}`));
   expect(await refused("a", "another")).toBe(true);
-  for (let i = 128; i < 512; i++) await begun(held, from(`a${i}`, "k"));
+  for (let i = 128; i < 512; i++) await begun(calls, from(`a${i}`, "k"));
   expect(await refused("b", "k")).toBe(true);
-  held.close();
+  calls.close();
 });
 
 // long-lived: mcpHeldCall.idle
 test("ends a suspended call whose client does not return for five minutes", async () => {
   jest.useFakeTimers();
   try {
-    const held = new SuspendedCalls();
-    const resume = await begun(held);
+    const calls = new SuspendedCalls();
+    const resume = await begun(calls);
     jest.advanceTimersByTime(5 * 60_000);
     await expect(resume(callFrom(), answer)).rejects.toThrow("requestState is unknown");
   } finally {
@@ -113,22 +113,22 @@ test("ends a suspended call whose client does not return for five minutes", asyn
 
 // long-lived: mcpHeldCall.server
 test("ends suspended calls when the gateway stops", async () => {
-  const held = new SuspendedCalls();
+  const calls = new SuspendedCalls();
   const memoryAccount = new BufferedBytes(1e9).memoryAccount(new AccountMemory());
-  const resume = await begun(held, callFrom({ memoryAccount }));
-  held.close();
+  const resume = await begun(calls, callFrom({ memoryAccount }));
+  calls.close();
   await Bun.sleep(1);
-  expect(memoryAccount.held).toBe(0);
+  expect(memoryAccount.total).toBe(0);
   await expect(resume(callFrom(), answer)).rejects.toThrow("requestState is unknown");
 });
 
 test("gives each round of a suspended call its own state, and accepts only states that it issued", async () => {
-  const held = new SuspendedCalls();
+  const calls = new SuspendedCalls();
   const twice = async (call: ClientCall) => ({
     got: [await call.ask("elicitation/create", {}), await call.ask("elicitation/create", {})],
   });
-  const first = await held.begin(callFrom(), subject, params, twice);
-  const resume = (state: unknown, responses = {}) => held.resume(callFrom(), state, responses, () => true);
+  const first = await calls.begin(callFrom(), subject, params, twice);
+  const resume = (state: unknown, responses = {}) => calls.resume(callFrom(), state, responses, () => true);
   const second = await resume(first["requestState"], answer);
   expect(second?.["requestState"]).not.toBe(first["requestState"]);
   expect(await resume(first["requestState"], answer)).toEqual(second);

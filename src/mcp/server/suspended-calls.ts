@@ -24,7 +24,7 @@ interface Asked {
   readonly answered: (result: JsonObject) => void;
 }
 
-class Held {
+class SuspendedCall {
   readonly owner: string;
   readonly accountId: string;
   readonly subject: SuspendedSubject;
@@ -83,7 +83,7 @@ class Held {
 }
 
 export class SuspendedCalls {
-  readonly #held = new Map<string, Held>();
+  readonly #calls = new Map<string, SuspendedCall>();
 
   /**
    * Runs `work` with a call that accepts server requests. `params` are kept and counted while the call is suspended.
@@ -94,25 +94,25 @@ export class SuspendedCalls {
     params: JsonObject,
     work: (call: ClientCall) => Promise<JsonObject>,
   ): Promise<JsonObject> {
-    const held = new Held(client, subject);
-    held.result = work({
+    const suspended = new SuspendedCall(client, subject);
+    suspended.result = work({
       ...client,
       isAskable: true,
-      cancellation: held.cancellation,
-      notify: (method, members) => held.client.notify(method, members),
+      cancellation: suspended.cancellation,
+      notify: (method, members) => suspended.client.notify(method, members),
       ask: (method, asked) => {
         try {
-          held.id ??= this.#keep(held, params);
+          suspended.id ??= this.#keep(suspended, params);
         } catch (error) {
-          held.cancellation.cancel(error);
+          suspended.cancellation.cancel(error);
           return Promise.reject(error);
         }
-        return held.ask(method, asked);
+        return suspended.ask(method, asked);
       },
     });
     // The waiting caller handles the failure.
-    held.result.catch(() => {}).then(() => this.#end(held));
-    return await this.#wait(held, client);
+    suspended.result.catch(() => {}).then(() => this.#end(suspended));
+    return await this.#wait(suspended, client);
   }
 
   /**
@@ -126,74 +126,74 @@ export class SuspendedCalls {
     isSame: (subject: SuspendedSubject) => boolean,
   ): Promise<JsonObject> | undefined {
     if (typeof state !== "string" || !state.startsWith("held_")) return undefined;
-    const held = this.#held.get(state.slice(0, Math.max(0, state.indexOf("."))));
-    const isTheirs = held?.owner === ownerOf(client.principal) && held.wasGiven(state);
-    if (!isTheirs || held.cancellation.cancelled || !isSame(held.subject)) {
+    const suspended = this.#calls.get(state.slice(0, Math.max(0, state.indexOf("."))));
+    const isTheirs = suspended?.owner === ownerOf(client.principal) && suspended.wasGiven(state);
+    if (!isTheirs || suspended.cancellation.cancelled || !isSame(suspended.subject)) {
       return Promise.reject(
         new RpcError(invalidParams, "requestState is unknown, or the server waits for it no more."),
       );
     }
-    held.client = client;
-    for (const [key, { answered }] of held.asked) {
+    suspended.client = client;
+    for (const [key, { answered }] of suspended.asked) {
       const response = isObject(responses) ? responses[key] : undefined;
       if (!isObject(response)) continue;
-      held.asked.delete(key);
+      suspended.asked.delete(key);
       answered(response);
     }
-    return this.#wait(held, client);
+    return this.#wait(suspended, client);
   }
 
   /** Cancels all suspended calls, because their clients cannot return. */
   close(): void {
     const error = new GatewayError("service_unavailable", "The gateway is about to stop.", { retryAfterSeconds: 5 });
-    for (const held of this.#held.values()) {
-      clearTimeout(held.timer);
-      held.cancellation.cancel(error);
+    for (const suspended of this.#calls.values()) {
+      clearTimeout(suspended.timer);
+      suspended.cancellation.cancel(error);
     }
   }
 
   /** Waits until the call has ended, or until the server sends a request. */
-  async #wait(held: Held, client: ClientCall): Promise<JsonObject> {
-    clearTimeout(held.timer);
+  async #wait(suspended: SuspendedCall, client: ClientCall): Promise<JsonObject> {
+    clearTimeout(suspended.timer);
     // If the client has returned meanwhile, it waits for the same call, so the call must continue.
     const leave = () => {
-      if (held.client === client) held.cancellation.cancel(client.cancellation.reason);
+      if (suspended.client === client) suspended.cancellation.cancel(client.cancellation.reason);
     };
     client.cancellation.onCancel(leave);
     try {
-      return (await Promise.race([held.result, held.whenAsked()])) ?? this.#asking(held);
+      return (await Promise.race([suspended.result, suspended.whenAsked()])) ?? this.#asking(suspended);
     } finally {
       client.cancellation.off(leave);
     }
   }
 
   /** Throws if too many calls are suspended. */
-  #keep(held: Held, params: JsonObject): string {
-    const ofAccount = [...this.#held.values()].filter(({ accountId }) => accountId === held.accountId);
-    const own = ofAccount.filter(({ owner }) => owner === held.owner);
-    if (own.length >= maxOfOwner || ofAccount.length >= maxOfAccount || this.#held.size >= maxOfAll) {
+  #keep(suspended: SuspendedCall, params: JsonObject): string {
+    const ofAccount = [...this.#calls.values()].filter(({ accountId }) => accountId === suspended.accountId);
+    const own = ofAccount.filter(({ owner }) => owner === suspended.owner);
+    if (own.length >= maxOfOwner || ofAccount.length >= maxOfAccount || this.#calls.size >= maxOfAll) {
       const most = `${maxOfOwner} of one key, ${maxOfAccount} of one account and ${maxOfAll} in all`;
       throw new GatewayError("rate_limit_exceeded", `As many calls wait for their client as may: ${most}.`);
     }
-    held.letGo = keepAsked(held.client, params);
+    suspended.letGo = keepAsked(suspended.client, params);
     const id = `held_${crypto.randomUUID()}`;
-    this.#held.set(id, held);
+    this.#calls.set(id, suspended);
     return id;
   }
 
-  #end(held: Held): void {
-    clearTimeout(held.timer);
-    held.letGo();
-    if (held.id !== undefined) this.#held.delete(held.id);
+  #end(suspended: SuspendedCall): void {
+    clearTimeout(suspended.timer);
+    suspended.letGo();
+    if (suspended.id !== undefined) this.#calls.delete(suspended.id);
   }
 
-  #asking(held: Held): JsonObject {
-    clearTimeout(held.timer);
-    held.timer = setTimeout(() => {
+  #asking(suspended: SuspendedCall): JsonObject {
+    clearTimeout(suspended.timer);
+    suspended.timer = setTimeout(() => {
       const error = new GatewayError("upstream_timeout", "The client did not answer what the server asked.");
-      held.cancellation.cancel(error);
+      suspended.cancellation.cancel(error);
     }, patienceMs);
-    const requests = [...held.asked].map(([key, { method, params }]) => [key, { method, params }]);
-    return { resultType: "input_required", inputRequests: Object.fromEntries(requests), requestState: held.state };
+    const requests = [...suspended.asked].map(([key, { method, params }]) => [key, { method, params }]);
+    return { resultType: "input_required", inputRequests: Object.fromEntries(requests), requestState: suspended.state };
   }
 }

@@ -73,11 +73,11 @@ test.each([
   const { handler, ended, link } = tasking(says);
   await made(handler);
   expect(ended).toEqual([]);
-  expect(link.followers).toBe(2);
+  expect(link.subscribers).toBe(2);
   await handler.answer("tasks/get", { taskId: "one.1" }, callOf());
   await handler.answer("tasks/get", { taskId: "one.1" }, callOf());
   expect(ended.filter((one) => one.includes("tools/call"))).toEqual([`one tools/call work ${end}`]);
-  expect(link.followers).toBe(1);
+  expect(link.subscribers).toBe(1);
 });
 
 // long-lived: mcpTask.server
@@ -187,10 +187,10 @@ test("counts a task's parameters for its key until the task has ended, and cance
   const memoryAccount = ledger.memoryAccount(new AccountMemory());
   const large = { arguments: { text: "x".repeat(100_000) } };
   await made(handler, callOf({ memoryAccount }), large);
-  expect(memoryAccount.held).toBeWithin(100_000, 101_000);
+  expect(memoryAccount.total).toBeWithin(100_000, 101_000);
   link.changed("notifications/tasks", { taskId: "1", status: "completed", result: {} });
   await Bun.sleep(1);
-  expect(memoryAccount.held).toBe(0);
+  expect(memoryAccount.total).toBe(0);
   ledger.maxBytes = 100_000;
   await expect(made(handler, callOf({ memoryAccount }), large)).rejects.toThrow("the most that they may");
   await Bun.sleep(1);

@@ -17,7 +17,7 @@ const [maxOfOwner, maxOfAccount, maxOfAll] = [bounds.key.most, bounds.account.mo
 const [defaultKeptMs, maxKeptMs] = [3_600_000, maxMs];
 const maxIdLength = 512;
 /** Methods of the notifications about the status of a task. */
-const statusNews: ReadonlySet<unknown> = new Set(["notifications/tasks", "notifications/tasks/status"]);
+const statusMethods: ReadonlySet<unknown> = new Set(["notifications/tasks", "notifications/tasks/status"]);
 
 type End = Parameters<OpenToolUse["ended"]>[0];
 
@@ -53,7 +53,7 @@ export class Task {
     this.#letGo = letGo;
     // A listener keeps the process in use, so that it is not stopped in the middle of its task.
     this.#stop = link.onChange((method, params) => {
-      if (statusNews.has(method)) void this.heard(method, params);
+      if (statusMethods.has(method)) void this.heard(method, params);
     });
     // A call is recorded for no longer than its maximum duration, even if the server continues.
     this.#timer = setTimeout(() => void this.end("completed"), maxCallMs(server));

@@ -1,7 +1,7 @@
 // The view of one principal: usable servers, and the tools of each server that the principal may use.
 import type { Principal } from "../../domain/principal.ts";
 import { type McpServer, type McpServers, offersTool } from "../../domain/tools/mcp-server.ts";
-import { reachesAllOf, reachesTool } from "../../domain/tools/tool-access.ts";
+import { allowsAllOf, allowsTool } from "../../domain/tools/tool-access.ts";
 import { mayUseServer } from "../../domain/tools/usable-server.ts";
 
 /** Returns the usable servers, sorted by name. */
@@ -14,7 +14,7 @@ export function usableServers(servers: Pick<McpServers, "all">, principal: Princ
 
 /** Reports whether the principal may use the tool or prompt `name`, which is the server's own name. */
 export function mayUseTool(server: McpServer, name: string, { tools }: Principal): boolean {
-  return offersTool(server, name) && reachesTool(tools, server.name, name);
+  return offersTool(server, name) && allowsTool(tools, server.name, name);
 }
 
 /**
@@ -22,5 +22,5 @@ export function mayUseTool(server: McpServer, name: string, { tools }: Principal
  * lists do not cover resources.
  */
 export function mayUseResources(server: McpServer, principal: Principal): boolean {
-  return mayUseServer(server, principal) && reachesAllOf(principal.tools, server.name);
+  return mayUseServer(server, principal) && allowsAllOf(principal.tools, server.name);
 }

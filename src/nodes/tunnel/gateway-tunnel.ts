@@ -46,8 +46,8 @@ const announcementIntervalMs = 1_000;
 const maxStreamId = 0xffff_ffff;
 const { head, data, end, fail, credit } = messageTypes;
 const ofStream: ReadonlySet<number> = new Set([head, data, end, fail, credit]);
-const { hello, proof, welcome, standing, request, body, cancel } = messageTypes;
-const misplaced: ReadonlySet<number> = new Set([hello, proof, welcome, standing, request, body, cancel]);
+const { hello, proof, welcome, status, request, body, cancel } = messageTypes;
+const misplaced: ReadonlySet<number> = new Set([hello, proof, welcome, status, request, body, cancel]);
 
 export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
   readonly nodeId: string;
@@ -58,7 +58,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
   readonly #options: GatewayTunnelOptions;
   readonly #streams = new StreamTable<GatewayStream>();
   /** Streams whose body waits until the connection accepts more. */
-  readonly #held = new Set<GatewayStream>();
+  readonly #paused = new Set<GatewayStream>();
   readonly #orphans = new Orphans();
   readonly #maxStreams: number;
   #lastId = 0;
@@ -107,7 +107,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
   }
 
   sendStatus({ name, approvedModels }: NodeStatus): void {
-    this.#connection.sendText(standing, 0, JSON.stringify({ name, approvedModels }));
+    this.#connection.sendText(status, 0, JSON.stringify({ name, approvedModels }));
   }
 
   send(request: TunnelRequest, cancellation: Cancellation): Promise<EngineResponse> {
@@ -156,8 +156,8 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
   }
 
   drained(): void {
-    for (const stream of [...this.#held]) {
-      this.#held.delete(stream);
+    for (const stream of [...this.#paused]) {
+      this.#paused.delete(stream);
       this.#sendBody(stream);
       if (this.#connection.behind) return;
     }
@@ -171,7 +171,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
   ended(code: number, reason: string): void {
     const streams = [...this.#streams];
     for (const stream of streams) this.#streams.delete(stream);
-    this.#held.clear();
+    this.#paused.clear();
     this.#nextAnnouncement = undefined;
     const detail = `${this.nodeId}: ${reason} (${code})`;
     for (const stream of streams) {
@@ -240,7 +240,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
   #sendBody(stream: GatewayStream): void {
     while (!stream.body.complete) {
       if (this.#connection.behind) {
-        this.#held.add(stream);
+        this.#paused.add(stream);
         return;
       }
       const piece = stream.body.next();
@@ -285,7 +285,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
   }
 
   #forget(stream: GatewayStream): boolean {
-    this.#held.delete(stream);
+    this.#paused.delete(stream);
     return this.#streams.delete(stream);
   }
 

@@ -32,7 +32,7 @@ test("counts undelivered bytes of an answer as held until they are delivered or 
 });
 
 test("stops the node if an answer exceeds its memory account, and reports the reason", () => {
-  bufferedBytes.maxBytes = bufferedBytes.held + 20_000;
+  bufferedBytes.maxBytes = bufferedBytes.total + 20_000;
   const { answer, told } = answerOf();
   answer.push(Buffer.alloc(60_000));
   expect(told).toEqual(["cancelled"]);
@@ -55,5 +55,5 @@ test("charges undelivered answers to their key alone, and lets another key's con
   const others = answersOf(other, 8);
   expect(fill(others)).toBe(0);
   for (const { answer } of [...stalled, ...others]) answer.cancel();
-  expect(ledger.held).toBe(0);
+  expect(ledger.total).toBe(0);
 });

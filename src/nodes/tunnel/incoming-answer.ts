@@ -14,7 +14,7 @@ export interface AnswerOwner {
 
 type End = { error: unknown } | "complete";
 
-const minHeldBytes = 4 * 1024;
+const minBufferBytes = 4 * 1024;
 const nothing = Buffer.alloc(0);
 
 export class IncomingAnswer implements BodySource {
@@ -28,8 +28,8 @@ export class IncomingAnswer implements BodySource {
   #sink: BodySink | undefined;
   #paused = false;
   /** Bytes that arrived without a taker, copied: a piece may be a small part of a larger buffer. */
-  #held: Buffer = nothing;
-  #heldBytes = 0;
+  #buffer: Buffer = nothing;
+  #bufferedBytes = 0;
   #end: End | undefined;
   /** Set once the sink gets no more calls. */
   #over = false;
@@ -84,7 +84,7 @@ export class IncomingAnswer implements BodySource {
     if (bytes.length > this.#grantedBytes) return false;
     this.#grantedBytes -= bytes.length;
     if (this.#over || bytes.length === 0) return true;
-    if (!this.#sink || this.#paused || this.#heldBytes > 0) {
+    if (!this.#sink || this.#paused || this.#bufferedBytes > 0) {
       this.#hold(bytes);
       return true;
     }
@@ -107,31 +107,31 @@ export class IncomingAnswer implements BodySource {
   }
 
   #hold(bytes: Buffer): void {
-    const length = this.#heldBytes + bytes.length;
-    if (length > this.#held.length) {
-      const doubled = Math.max(length, 2 * this.#held.length, minHeldBytes);
+    const length = this.#bufferedBytes + bytes.length;
+    if (length > this.#buffer.length) {
+      const doubled = Math.max(length, 2 * this.#buffer.length, minBufferBytes);
       const room = Math.max(length, Math.min(doubled, this.#windowBytes));
-      const refusal = this.#memoryAccount.take("tunnels", room - this.#held.length);
+      const refusal = this.#memoryAccount.take("tunnels", room - this.#buffer.length);
       if (refusal) {
         this.#breakOff(refusal);
         return;
       }
-      const held = Buffer.allocUnsafeSlow(room);
-      this.#held.copy(held, 0, 0, this.#heldBytes);
-      this.#held = held;
+      const buffer = Buffer.allocUnsafeSlow(room);
+      this.#buffer.copy(buffer, 0, 0, this.#bufferedBytes);
+      this.#buffer = buffer;
     }
-    bytes.copy(this.#held, this.#heldBytes);
-    this.#heldBytes = length;
+    bytes.copy(this.#buffer, this.#bufferedBytes);
+    this.#bufferedBytes = length;
   }
 
   #give(): void {
     const sink = this.#sink;
     if (!sink || this.#paused || this.#over) return;
-    if (this.#heldBytes > 0) {
-      const held = new ByteSpan(this.#held, 0, this.#heldBytes);
+    if (this.#bufferedBytes > 0) {
+      const buffer = new ByteSpan(this.#buffer, 0, this.#bufferedBytes);
       this.#letGo();
-      sink.data(held);
-      this.#took(held.length);
+      sink.data(buffer);
+      this.#took(buffer.length);
       // The taker may have paused or cancelled.
       if (this.#paused || this.#over) return;
     }
@@ -158,9 +158,9 @@ export class IncomingAnswer implements BodySource {
   }
 
   #letGo(): void {
-    if (this.#held.length > 0) this.#memoryAccount.release("tunnels", this.#held.length);
-    this.#held = nothing;
-    this.#heldBytes = 0;
+    if (this.#buffer.length > 0) this.#memoryAccount.release("tunnels", this.#buffer.length);
+    this.#buffer = nothing;
+    this.#bufferedBytes = 0;
   }
 
   #stop(): void {

@@ -23,7 +23,7 @@ export const messageTypes = {
    */
   drain: 0x07,
   /** Gateway: NodeStanding. */
-  standing: 0x08,
+  status: 0x08,
   /**
    * Gateway: opens a stream. The length of a RequestPayload as two bytes, that payload, the first piece of the body.
    */

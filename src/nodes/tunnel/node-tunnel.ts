@@ -28,7 +28,7 @@ import {
 } from "./messages.ts";
 import { NodeStream, type NodeStreamOwner } from "./node-stream.ts";
 import { Orphans } from "./orphans.ts";
-import { type Hello, type Proof, parseHello, parseRequestHead, parseStanding, type RequestHead } from "./payloads.ts";
+import { type Hello, type Proof, parseHello, parseRequestHead, parseStatus, type RequestHead } from "./payloads.ts";
 import { StreamTable } from "./stream-table.ts";
 import { TunnelConnection, type TunnelUser } from "./tunnel-connection.ts";
 
@@ -47,7 +47,7 @@ export interface NodeTunnelListener {
   /** The gateway has verified the node, and may send requests. */
   welcome(tunnel: NodeTunnel): void;
   /** The current standing of the node with the gateway. */
-  standing(standing: NodeStatus): void;
+  status(status: NodeStatus): void;
   /** The gateway sends no more requests. Open ones continue. */
   draining(tunnel: NodeTunnel): void;
   /** Once. All that was at work was cancelled by then. */
@@ -63,7 +63,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
   readonly #connection: TunnelConnection;
   readonly #options: NodeTunnelOptions;
   readonly #streams = new StreamTable<NodeStream>();
-  readonly #held = new Set<NodeStream>();
+  readonly #paused = new Set<NodeStream>();
   readonly #orphans = new Orphans();
   readonly #budget: BodyBudget;
   readonly #deadlineMs: number;
@@ -98,7 +98,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
   }
 
   /** Bytes of requests' bodies that are held. */
-  get heldBodyBytes(): number {
+  get bufferedBodyBytes(): number {
     return this.#budget.bufferedBytes;
   }
 
@@ -153,7 +153,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
   received(type: number, id: number, payload: Buffer): void {
     if (this.#stage === "hello") this.#greeted(type, payload);
     else if (this.#stage === "proof") this.#welcomed(type);
-    else if (type === messageTypes.standing) this.#options.listener.standing(parseStanding(payload));
+    else if (type === messageTypes.status) this.#options.listener.status(parseStatus(payload));
     else if (type === messageTypes.request) this.#requested(id, payload);
     else if (type === messageTypes.body || type === messageTypes.credit || type === messageTypes.cancel) {
       this.#receivedOf(type, id, payload);
@@ -163,8 +163,8 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
   }
 
   drained(): void {
-    for (const stream of [...this.#held]) {
-      this.#held.delete(stream);
+    for (const stream of [...this.#paused]) {
+      this.#paused.delete(stream);
       stream.proceed();
       if (this.behind) return;
     }
@@ -177,13 +177,13 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
 
   ended(code: number, reason: string): void {
     for (const stream of this.#streams) stream.cancel(new Error(`the connection ended: ${reason}`));
-    this.#held.clear();
+    this.#paused.clear();
     this.#drained?.resolve();
     this.#options.listener.closed(this, code, reason);
   }
 
   awaitDrain(stream: NodeStream): void {
-    this.#held.add(stream);
+    this.#paused.add(stream);
   }
 
   send(type: number, id: number, payload?: Uint8Array): void {
@@ -191,7 +191,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
   }
 
   over(stream: NodeStream): void {
-    this.#held.delete(stream);
+    this.#paused.delete(stream);
     if (!this.#streams.delete(stream)) return;
     this.#orphans.expect(stream.body.expectedBytes);
     stream.body.release();

@@ -176,7 +176,7 @@ export function parseAnnouncement(payload: Buffer): NodeAnnouncement {
   };
 }
 
-export function parseStanding(payload: Buffer): NodeStatus {
+export function parseStatus(payload: Buffer): NodeStatus {
   const fields = parsePayload(payload, maxAnnouncementBytes);
   const given = fields["approvedModels"];
   const approved = Array.isArray(given) ? given.filter((id) => typeof id === "string") : [];

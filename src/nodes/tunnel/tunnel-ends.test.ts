@@ -328,7 +328,7 @@ test("announces changes at most once a second, and always the last one", async (
 test("tells a node its name and approved models", async () => {
   await using gateway = startGateway();
   const heard: unknown[] = [];
-  using node = startNode(gateway, { onStanding: (standing) => void heard.push(standing) });
+  using node = startNode(gateway, { onStatus: (status) => void heard.push(status) });
   const end = await endOf(gateway, node);
   end.sendStatus({ name: "attic", approvedModels: ["a", "b"] });
   await until(() => heard.length === 1, "the standing");

@@ -31,12 +31,12 @@ function end(
     ...{ requestId: "req_1", at: 0, accountId, keyId: "key_1", appId: null, environment: of },
     ...{ operation: "chat", model: "m", stream: false },
   };
-  const course = { attempts: 1, standIn: undefined, understated: false, refusal: undefined };
+  const course = { attempts: 1, fallbackModel: undefined, isUnderReported: false, refusal: undefined };
   const ended: Partial<UsageEnd> = { outcome, errorCode: code };
   for (let i = 0; i < count; i++) watch.inferenceEnded(begin, ended as UsageEnd, course);
 }
 
-const out = () => watch.standings().map(({ subject }) => subject);
+const out = () => watch.states().map(({ subject }) => subject);
 
 test("begins an incident when a tenth of at least twenty requests fail, per account and environment and in total", () => {
   end(17, "completed");

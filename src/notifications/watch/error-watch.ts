@@ -96,12 +96,12 @@ export class ErrorWatch implements Observer {
   }
 
   /** Returns the current incidents, and starts a new window if the current one is over. */
-  standings(): IncidentState[] {
+  states(): IncidentState[] {
     for (const count of this.#counts()) if (count.requests >= fewest && count.rate >= tooMany) count.isOut = true;
     if (this.#clock.monotonicMs() - this.#startedMs >= windowSeconds * 1000) this.#turn();
     return this.#counts()
       .filter(({ isOut }) => isOut)
-      .map((count) => standingOf(count));
+      .map((count) => stateOf(count));
   }
 
   #counts(): Count[] {
@@ -139,7 +139,7 @@ export class ErrorWatch implements Observer {
   }
 }
 
-function standingOf({ accountId, environment, requests, failed, rate, isOut }: Count): IncidentState {
+function stateOf({ accountId, environment, requests, failed, rate, isOut }: Count): IncidentState {
   const subject = `errors:${accountId ?? "all"}:${environment ?? "all"}`;
   const data = { environment, requests, failed, rate: Math.round(rate * 10) / 10, window_seconds: windowSeconds };
   return {

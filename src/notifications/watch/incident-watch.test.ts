@@ -51,7 +51,7 @@ function start(replicaId: string) {
         return true;
       },
     },
-    sources: [() => outages.standings()],
+    sources: [() => outages.states()],
   });
   return {
     state,

@@ -68,19 +68,19 @@ export class IncidentWatch {
   async #check(): Promise<void> {
     const { store, replicaId } = this.#options;
     const seen = await Promise.all(this.#sources.map((source) => source()));
-    const standings = new Map(seen.flat().map((standing) => [standing.subject, standing]));
+    const states = new Map(seen.flat().map((state) => [state.subject, state]));
     const known = await store.list();
     for (const incident of known) {
       if (this.#rounds.isClosed) return;
       // The process that reported an incident follows it while that process is alive.
       if (incident.replicaId === replicaId || this.#isGone(incident.replicaId)) {
-        await this.#follow(incident, standings.get(incident.subject));
+        await this.#update(incident, states.get(incident.subject));
       }
-      standings.delete(incident.subject);
+      states.delete(incident.subject);
     }
-    for (const standing of standings.values()) {
+    for (const state of states.values()) {
       if (this.#rounds.isClosed) return;
-      if (standing.isOut) await this.#begin(standing);
+      if (state.isOut) await this.#begin(state);
     }
   }
 
@@ -88,24 +88,24 @@ export class IncidentWatch {
     return this.#options.live().every(({ id }) => id !== replicaId);
   }
 
-  async #begin(standing: IncidentState): Promise<void> {
+  async #begin(state: IncidentState): Promise<void> {
     const { store, teller, replicaId, clock } = this.#options;
     const since = clock.nowSeconds();
-    if (!(await store.begin({ subject: standing.subject, replicaId, since }))) return;
-    await teller.notify(standing.began(since));
+    if (!(await store.begin({ subject: state.subject, replicaId, since }))) return;
+    await teller.notify(state.began(since));
   }
 
   /** Follows an incident. The end of a subject that was removed from the configuration is not reported. */
-  async #follow({ subject, replicaId, since }: Incident, standing: IncidentState | undefined): Promise<void> {
+  async #update({ subject, replicaId, since }: Incident, state: IncidentState | undefined): Promise<void> {
     const { store, teller, clock, replicaId: own } = this.#options;
-    if (standing?.isOut) {
+    if (state?.isOut) {
       if (replicaId !== own) await store.adopt(subject, replicaId, own);
       // A crash or a database outage may have prevented the first report, so it is repeated.
-      await teller.notify(standing.began(since));
+      await teller.notify(state.began(since));
       return;
     }
     if (clock.monotonicMs() - this.#startedMs < learningMs) return;
-    const over = standing?.ended(since, clock.nowSeconds());
+    const over = state?.ended(since, clock.nowSeconds());
     if (over && !(await teller.notify(over))) return;
     await store.end(subject, replicaId);
   }

@@ -29,7 +29,7 @@ export class Outages {
     this.#clock = clock;
   }
 
-  standings(): IncidentState[] {
+  states(): IncidentState[] {
     const before = this.#seen;
     this.#seen = new Map();
     const upstreams = this.#sources.upstreams().map(({ name, isWell }): IncidentState => {

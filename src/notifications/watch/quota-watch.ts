@@ -82,7 +82,7 @@ export class QuotaWatch {
     this.#touched = new Map();
     const seen = new Set<string>();
     let fault: unknown;
-    let looked = 0;
+    let checked = 0;
     for (const [name, { limits, accountId }] of touched) {
       try {
         for (const quota of [...limits.quotas, ...(limits.windows ?? [])]) {
@@ -97,7 +97,7 @@ export class QuotaWatch {
         fault = error;
         if (!this.#touched.has(name)) this.#touched.set(name, { limits, accountId });
       }
-      if (++looked % setsATurn === 0) await new Promise(setImmediate);
+      if (++checked % setsATurn === 0) await new Promise(setImmediate);
     }
     if (fault !== undefined) throw fault;
   }
@@ -134,8 +134,8 @@ export class QuotaWatch {
 /** Reports whether any threshold is reached. Most quotas are below all thresholds and need only this check. */
 function isNear({ tokens, nanoUsd, requests = null }: Quota, used: QuotaUse): boolean {
   const [least] = quotaThresholds;
-  const reaches = (limit: number | null, amount: number) => limit !== null && amount * 100 >= limit * least;
-  return reaches(requests, used.requests) || reaches(tokens, used.tokens) || reaches(nanoUsd, used.nanoUsd);
+  const isReached = (limit: number | null, amount: number) => limit !== null && amount * 100 >= limit * least;
+  return isReached(requests, used.requests) || isReached(tokens, used.tokens) || isReached(nanoUsd, used.nanoUsd);
 }
 
 function measuresOf(

@@ -217,12 +217,12 @@ describe("the chain of keys above a key", () => {
         all.authenticator.authenticate(presented({ apiKey: secret })),
       ),
     );
-    expect(ofLeaf?.reach).toEqual({ models: [["gpt-6"], ["gpt-*"]], neverLeaves: true });
+    expect(ofLeaf?.modelAccess).toEqual({ models: [["gpt-6"], ["gpt-*"]], neverLeaves: true });
     expect(ofLeaf?.tools).toEqual({ lists: [["github", "crm"]] });
     expect(ofLeaf?.tags).toEqual(["c", "a", "b"]);
     expect(ofRoot?.tools).toBeUndefined();
-    expect(ofRoot?.reach).toEqual({ models: [["gpt-*"]], neverLeaves: false });
-    expect([ofOther?.reach, ofOther?.tags]).toEqual([undefined, undefined]);
+    expect(ofRoot?.modelAccess).toEqual({ models: [["gpt-*"]], neverLeaves: false });
+    expect([ofOther?.modelAccess, ofOther?.tags]).toEqual([undefined, undefined]);
   });
 
   test("applies a changed tool list of the account to all of its keys, beside their own lists", async () => {
@@ -568,12 +568,12 @@ describe("an unavailable store", () => {
     await all.authenticator.hint([maker.id, "grant_of_somebody_else"]);
     const outcomes = async () => Promise.all(chains.map(({ secret }) => outcome({ apiKey: secret })));
     expect(await outcomes()).toEqual(["service_unavailable", "service_unavailable", "accepted"]);
-    expect(await all.authenticator.reach()).toBe("away");
+    expect(await all.authenticator.checkStore()).toBe("away");
     all.now.ms += 10;
     await all.authenticator.hint([other.record.accountId]);
     expect(await outcomes()).toEqual(Array(3).fill("service_unavailable"));
     // Nobody is left whom it could serve.
-    expect(await all.authenticator.reach()).toBe("gone");
+    expect(await all.authenticator.checkStore()).toBe("gone");
   });
 
   test("drops every credential after a reported change without ids", async () => {
@@ -583,7 +583,7 @@ describe("an unavailable store", () => {
     all.now.ms += 10;
     await all.authenticator.hint();
     expect(await outcome({ apiKey: secret })).toBe("service_unavailable");
-    expect(all.authenticator.standing).toBe("gone");
+    expect(all.authenticator.storeStatus).toBe("gone");
   });
 
   test("applies new limits to cached keys while the store is unavailable", async () => {
@@ -594,7 +594,7 @@ describe("an unavailable store", () => {
     const authenticated = async () => it.authenticator.authenticate(presented({ apiKey: secret }));
     expect((await authenticated()).limits.requests).toMatchObject([{ limit: 1 }]);
     it.keySwitch.failure = new Error("disk gone");
-    await it.authenticator.reach();
+    await it.authenticator.checkStore();
     limit = 2;
     it.authenticator.limitsChanged();
     expect((await authenticated()).limits.requests).toMatchObject([{ limit: 2 }]);

@@ -91,13 +91,13 @@ export class Authenticator {
    * Checks within a second whether the store answers. `away`: the store does not answer, and cached credentials are
    * still accepted. `gone`: they are not any more, or none are cached.
    */
-  reach(): Promise<"ok" | "away" | "gone"> {
-    return this.#cache.reach();
+  checkStore(): Promise<"ok" | "away" | "gone"> {
+    return this.#cache.checkStore();
   }
 
   /** The result of the last check, at most about a second old. */
-  get standing(): "ok" | "away" | "gone" {
-    return this.#cache.standing;
+  get storeStatus(): "ok" | "away" | "gone" {
+    return this.#cache.storeStatus;
   }
 
   /** Call after this process changed a key, account, tier or limit: the change is effective immediately. */

@@ -25,7 +25,7 @@ interface ChainTerms {
   readonly scopes: ReadonlySet<Scope>;
   /** The limits of the account alone; or all limits of this chain, if they are not `ChainLimits`. */
   readonly limits: AccountLimits | LimitSet;
-  readonly reach: ModelAccess | undefined;
+  readonly modelAccess: ModelAccess | undefined;
   readonly tools: ToolAccess | undefined;
   readonly priority: Priority;
   readonly tags: readonly string[] | undefined;
@@ -98,7 +98,7 @@ export class CachedChain implements KeyUse {
   }
 
   #makePrincipal(): Principal {
-    const { own, makers, account, scopes, limits, reach, tools, priority, tags, responseCache, party, recent } =
+    const { own, makers, account, scopes, limits, modelAccess, tools, priority, tags, responseCache, party, recent } =
       this.#terms;
     const key = new KeptKey(this.keyId, this.#limitId, own);
     const keys: Principal["keys"] = makers.length === 0 ? [key] : [key, ...makers];
@@ -111,7 +111,7 @@ export class CachedChain implements KeyUse {
       environment: own.environment,
       scopes,
       limits: ofChain,
-      reach,
+      modelAccess,
       tools,
       priority,
       tags,
@@ -163,8 +163,8 @@ export class CachedChains {
   readonly #keyTerms = new EqualParts<KeyTerms>();
   readonly #scopeSets = new EqualParts<ReadonlySet<Scope>>();
   readonly #accountLimits = new EqualParts<AccountLimits>();
-  readonly #reaches = new EqualParts<ModelAccess>();
-  readonly #toolReaches = new EqualParts<ToolAccess>();
+  readonly #modelAccesses = new EqualParts<ModelAccess>();
+  readonly #toolAccesses = new EqualParts<ToolAccess>();
   readonly #tags = new EqualParts<readonly string[]>();
   readonly #terms = new EqualParts<ChainTerms>();
 
@@ -184,8 +184,8 @@ export class CachedChains {
     this.#keyTerms.clear();
     this.#scopeSets.clear();
     this.#accountLimits.clear();
-    this.#reaches.clear();
-    this.#toolReaches.clear();
+    this.#modelAccesses.clear();
+    this.#toolAccesses.clear();
     this.#tags.clear();
     this.#terms.clear();
   }
@@ -212,7 +212,7 @@ export class CachedChains {
       account,
       scopes: this.#scopeSets.shared([...scopes].join(" "), scopes),
       limits: ofAccount ? this.#accountLimits.shared(limitsText, ofAccount) : limits,
-      reach: this.#reachOf(keys),
+      modelAccess: this.#modelAccessOf(keys),
       tools: this.#toolsOf(keys, account),
       priority: lowestPriority([most, ...keys.map(({ priority }) => priority)]) ?? most,
       tags: this.#tagsOf(keys),
@@ -235,18 +235,18 @@ export class CachedChains {
   }
 
   /** Returns the model access that all keys of the chain allow. */
-  #reachOf(keys: readonly ChainKey[]): ModelAccess | undefined {
+  #modelAccessOf(keys: readonly ChainKey[]): ModelAccess | undefined {
     const models = keys.flatMap((key) => (key.models ? [key.models] : []));
     const neverLeaves = keys.some((key) => key.neverLeaves);
     if (models.length === 0 && !neverLeaves) return undefined;
-    const reach = { models, neverLeaves };
-    return this.#reaches.shared(JSON.stringify(reach), reach);
+    const modelAccess = { models, neverLeaves };
+    return this.#modelAccesses.shared(JSON.stringify(modelAccess), modelAccess);
   }
 
   /** Returns the tool access: each list restricts the others. */
   #toolsOf(keys: readonly ChainKey[], account: Account): ToolAccess | undefined {
     const lists = [...keys, account].flatMap(({ tools }) => (tools ? [tools] : []));
-    return lists.length === 0 ? undefined : this.#toolReaches.shared(JSON.stringify(lists), { lists });
+    return lists.length === 0 ? undefined : this.#toolAccesses.shared(JSON.stringify(lists), { lists });
   }
 
   /**

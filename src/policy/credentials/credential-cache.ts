@@ -92,13 +92,13 @@ export class CredentialCache {
   }
 
   /** Checks within a second whether the store answers and, if not, whether any cached entry is still valid. */
-  async reach(): Promise<"ok" | "away" | "gone"> {
+  async checkStore(): Promise<"ok" | "away" | "gone"> {
     await this.#watcher.ask();
-    return this.standing;
+    return this.storeStatus;
   }
 
   /** The result of the last check, at most about a second old. */
-  get standing(): "ok" | "away" | "gone" {
+  get storeStatus(): "ok" | "away" | "gone" {
     if (!this.#watcher.isAway) return "ok";
     return this.#watcher.unconfirmedMs() > this.#graceMs || this.#isEmpty ? "gone" : "away";
   }

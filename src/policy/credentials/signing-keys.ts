@@ -62,7 +62,7 @@ const slackSeconds = 3_600;
 const rotateAfterSeconds = 90 * 86_400;
 const reloadMs = 60_000;
 /** Milliseconds between two reads of the store because of a token with an unknown `kid`. */
-const lookAgainMs = 1_000;
+const rereadMs = 1_000;
 const algorithm = { name: "ECDSA", namedCurve: "P-256" } as const;
 
 export class SigningKeys {
@@ -235,7 +235,7 @@ export class SigningKeys {
   #reread(): Promise<void> {
     const nowMs = this.#options.clock.monotonicMs();
     if (this.#rereading) return this.#rereading;
-    if (nowMs - this.#rereadMs < lookAgainMs) return Promise.resolve();
+    if (nowMs - this.#rereadMs < rereadMs) return Promise.resolve();
     this.#rereading = this.#reload()
       // The known keys stay in use, and the next read comes soon.
       .catch(() => {})

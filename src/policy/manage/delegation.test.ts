@@ -123,12 +123,12 @@ describe("models and never_leaves", () => {
   });
 
   test("gives a new key the models that all lists of its makers share", () => {
-    const reach = (...models: string[][]) => as([maker], { reach: { models, neverLeaves: false } });
+    const withModels = (...models: string[][]) => as([maker], { modelAccess: { models, neverLeaves: false } });
     expect(modelsOf(as([key("a")]))).toBeUndefined();
-    expect(modelsOf(reach())).toBeUndefined();
-    expect(modelsOf(reach(["tiny", "gpt-*"]))).toEqual(["gpt-*", "tiny"]);
-    expect(modelsOf(reach(["tiny", "gpt-*"], ["gpt-6*"]))).toEqual(["gpt-6*"]);
-    expect(modelsOf(reach(["tiny"], ["gpt-*"]))).toEqual([]);
+    expect(modelsOf(withModels())).toBeUndefined();
+    expect(modelsOf(withModels(["tiny", "gpt-*"]))).toEqual(["gpt-*", "tiny"]);
+    expect(modelsOf(withModels(["tiny", "gpt-*"], ["gpt-6*"]))).toEqual(["gpt-6*"]);
+    expect(modelsOf(withModels(["tiny"], ["gpt-*"]))).toEqual([]);
   });
 
   test("lets a key act only on keys within its models and never_leaves", () => {

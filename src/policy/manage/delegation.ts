@@ -47,9 +47,9 @@ export function addressesOf(principal: Principal): string[] | undefined {
 }
 
 /** Returns the model ids and patterns that all keys of the principal allow; undefined allows all of its environment. */
-export function modelsOf({ reach }: Principal): string[] | undefined {
-  if (!reach || reach.models.length === 0) return undefined;
-  return [...reach.models.reduce(commonPatterns)].sort();
+export function modelsOf({ modelAccess }: Principal): string[] | undefined {
+  if (!modelAccess || modelAccess.models.length === 0) return undefined;
+  return [...modelAccess.models.reduce(commonPatterns)].sort();
 }
 
 /**

@@ -76,7 +76,7 @@ export function createKey(
     allowedIps: values.allowedIps.length > 0 ? values.allowedIps : (addressesOf(principal) ?? []),
     models: values.models ?? modelsOf(principal) ?? null,
     tools: values.tools ?? toolsOf(principal) ?? null,
-    neverLeaves: request.never_leaves ?? principal.reach?.neverLeaves ?? false,
+    neverLeaves: request.never_leaves ?? principal.modelAccess?.neverLeaves ?? false,
     priority: values.priority ?? priorityOf(principal),
   };
   requireGrantable(principal, makers, record, "makes");

@@ -39,8 +39,8 @@ export function aboutInstallation(targetId: string | null, detail: AuditEvent["d
 
 /** Returns the acting party, for changes that do not pass it to the audit log themselves. */
 export function actingOf(by: Principal | Visitor | AuditActor, at: number, accountId: string | null): Acting {
-  const standing = standingOf(by, accountId);
-  return { at, actor: actorIn(by), accountId, ...(standing ? { standing } : {}) };
+  const actorStatus = actorStatusOf(by, accountId);
+  return { at, actor: actorIn(by), accountId, ...(actorStatus ? { actorStatus } : {}) };
 }
 
 function actorIn(by: Principal | Visitor | AuditActor): AuditActor {
@@ -48,7 +48,7 @@ function actorIn(by: Principal | Visitor | AuditActor): AuditActor {
   return "session" in by ? { type: "person", id: by.person.id } : by;
 }
 
-function standingOf(by: Principal | Visitor | AuditActor, accountId: string | null): ActorStatus | undefined {
+function actorStatusOf(by: Principal | Visitor | AuditActor, accountId: string | null): ActorStatus | undefined {
   if ("session" in by) return { sessionId: by.session.id, credentialId: null, role: null, isOperator: false };
   if (!("keys" in by && by.person)) return undefined;
   const { sessionId, role, isOperator } = by.person;

@@ -31,9 +31,9 @@ export class DeletionClock {
   async nowSeconds(): Promise<number> {
     const { clock, store } = this.#options;
     const now = clock.nowSeconds();
-    if (this.#isInStep(now)) return this.#believe(now);
+    if (this.#isInStep(now)) return this.#trust(now);
     const seen = await store.seenTimes();
-    if (seen === undefined || now <= seen.believed + jumpSeconds) return this.#believe(now);
+    if (seen === undefined || now <= seen.trusted + jumpSeconds) return this.#trust(now);
     return this.#doubt(now, seen);
   }
 
@@ -43,33 +43,33 @@ export class DeletionClock {
     return now <= atSeconds + (this.#options.clock.monotonicMs() - monotonicMs) / 1_000 + jumpSeconds;
   }
 
-  async #believe(now: number): Promise<number> {
+  async #trust(now: number): Promise<number> {
     this.#last = { atSeconds: now, monotonicMs: this.#options.clock.monotonicMs() };
     if (Math.abs(now - this.#saved) >= hourSeconds) {
-      await this.#options.store.saveSeenTimes({ believed: now, doubted: undefined });
+      await this.#options.store.saveSeenTimes({ trusted: now, doubted: undefined });
       this.#saved = now;
     }
     return now;
   }
 
   /** Returns the last accepted time until the doubted one has continued for long enough. */
-  async #doubt(now: number, { believed, doubted }: SeenTimes): Promise<number> {
+  async #doubt(now: number, { trusted, doubted }: SeenTimes): Promise<number> {
     const { store, log } = this.#options;
     const goesOn = doubted !== undefined && now >= doubted.from && now <= doubted.seen + gapSeconds;
-    if (goesOn && now >= doubted.from + doubtSeconds) return this.#believe(now);
+    if (goesOn && now >= doubted.from + doubtSeconds) return this.#trust(now);
     if (!goesOn) {
       log.error("clock_jumped", {
         at: isoTime(now),
-        last_seen: isoTime(believed),
+        last_seen: isoTime(trusted),
         deletes_from: isoTime(now + doubtSeconds),
         detail:
           "The clock is more than a day ahead of when the records were last seen. Nothing more is deleted by it for three days: set it right, or leave it where the server was off for so long.",
       });
     }
     if (!goesOn || now >= doubted.seen + hourSeconds) {
-      await store.saveSeenTimes({ believed, doubted: { from: goesOn ? doubted.from : now, seen: now } });
+      await store.saveSeenTimes({ trusted, doubted: { from: goesOn ? doubted.from : now, seen: now } });
     }
-    return believed;
+    return trusted;
   }
 }
 

@@ -25,7 +25,7 @@ export class UsageDoubts {
     this.#log = log;
   }
 
-  understated(upstream: string, model: string): void {
+  usageUnderReported(upstream: string, model: string): void {
     const detail = "fewer tokens were reported than were delivered; an estimate is recorded in their place";
     this.#warn("usage_understated", upstream, { upstream, model, detail });
   }

@@ -94,7 +94,7 @@ function openRule(as?: "shown"): ValueRule {
     beside: within.map(([name, use]) => memberRule(name, use.as === "type" ? anyType : anyValue, use)),
     other: { ...memberRule("", rule), isShown: rule.isShown },
     names: undefined,
-    looksAtAll: false,
+    checksAll: false,
     isReadable: true,
     // The client chooses the names in objects without a schema, so these names are not compared with known ones.
     isNamed: false,
@@ -165,7 +165,7 @@ function shownRule(
     ],
     other: { ...memberRule("", valueRule(others, { as: "shown" })), isShown: true },
     names: propertyNames && nameRule(propertyNames),
-    looksAtAll: propertyNames !== undefined || typeof additionalProperties === "object",
+    checksAll: propertyNames !== undefined || typeof additionalProperties === "object",
     isReadable: !mediaTypes.has(type),
     isNamed: known.size > 0,
     isMedia: false,
@@ -201,7 +201,7 @@ function objectRule(
     ],
     other,
     names,
-    looksAtAll: propertyNames !== undefined || typeof additionalProperties === "object",
+    checksAll: propertyNames !== undefined || typeof additionalProperties === "object",
     // An object without known members may be an image or a text, so the byte scan cannot count its tokens.
     isReadable: !(isShown && known.size === 0 && names === undefined && other.value.isOpen),
     isMedia,

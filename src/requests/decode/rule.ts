@@ -134,7 +134,7 @@ export interface ObjectParts {
   readonly beside: readonly MemberRule[];
   readonly other: MemberRule;
   readonly names: ValueRule | undefined;
-  readonly looksAtAll: boolean;
+  readonly checksAll: boolean;
   readonly isReadable: boolean;
   /** Default: true if the object has members or names to recognise beside them. */
   readonly isNamed?: boolean;
@@ -154,7 +154,7 @@ export class ObjectRule {
    * True if every member of the object is checked, in the object's order. Otherwise only the schema's members are
    * checked, in the schema's order.
    */
-  readonly looksAtAll: boolean;
+  readonly checksAll: boolean;
   /** True if the byte scan may read the object. */
   readonly isReadable: boolean;
   /**
@@ -172,12 +172,12 @@ export class ObjectRule {
   readonly #decisiveHashes: Int32Array;
 
   constructor(parts: ObjectParts) {
-    const { members, beside, other, names, looksAtAll, isReadable, isMedia, decisiveHashes } = parts;
+    const { members, beside, other, names, checksAll, isReadable, isMedia, decisiveHashes } = parts;
     this.members = new Map(members.map((member) => [member.name, member]));
     this.required = members.filter(({ isRequired }) => isRequired);
     this.other = other;
     this.names = names;
-    this.looksAtAll = looksAtAll;
+    this.checksAll = checksAll;
     this.isReadable = isReadable;
     this.isNamed = parts.isNamed ?? members.length + beside.length > 0;
     this.isIdentified = members.some(({ identifies }) => identifies);

@@ -40,7 +40,7 @@ function failureInObject(rule: ValueRule, value: Readonly<Record<string, unknown
   for (const { name, value: missing } of object.required) {
     if (value[name] === undefined) return failureIn(name, undefined, missing.options);
   }
-  return object.looksAtAll ? failureInAll(object, value) : failureInKnown(object, value);
+  return object.checksAll ? failureInAll(object, value) : failureInKnown(object, value);
 }
 
 function failureInAll({ members, names, other }: ObjectRule, value: Readonly<Record<string, unknown>>) {

@@ -98,7 +98,7 @@ function atLeastDelivered(
     promptTokens: tooFewSent ? request.promptTokens : promptTokens,
     completionTokens: tooFewDelivered ? tokens : completionTokens,
     estimated: true,
-    understated: true,
+    isUnderReported: true,
     parts: tooFewSent ? undefined : usage.parts,
   };
 }

@@ -16,7 +16,7 @@ import type { InferenceCall } from "../../inference/call.ts";
 import type { MessageRequest } from "../../inference/message-request.ts";
 import { Stopping } from "../../inference/stopping.ts";
 import { BackgroundRun } from "./background-run.ts";
-import { EventFollower } from "./event-follower.ts";
+import { EventSubscriber } from "./event-follower.ts";
 import { SharedPolls } from "./shared-polls.ts";
 import { StoreTurns } from "./store-turns.ts";
 
@@ -164,7 +164,7 @@ async function read(made: Made, reader: Reader, seed: number): Promise<{ after: 
       },
       abort() {},
     };
-    await new EventFollower({
+    await new EventSubscriber({
       ...{
         id: "resp_1",
         after: numberOf(got.at(-1)) ?? after,
@@ -175,7 +175,7 @@ async function read(made: Made, reader: Reader, seed: number): Promise<{ after: 
       },
       running: () => (reader.isElsewhere || made.message.finished > 0 ? undefined : made.run),
       ...{ stopping: new Stopping(), heartbeatMs: 50 },
-    }).follow();
+    }).run();
     await Bun.sleep(draw() * 100);
   }
   return { after, got };
@@ -234,7 +234,7 @@ test("gives each follower of a response every event once and in order, the same 
         // The reported end is the only end.
         expect(got.filter(isLast).filter((end) => end !== all.at(-1))).toEqual([]);
       }
-      expect([made.held.held, made.message.finished]).toEqual([0, 1]);
+      expect([made.held.total, made.message.finished]).toEqual([0, 1]);
     }),
   );
 }, 120_000);
@@ -291,7 +291,7 @@ test("retries to store a response's end for minutes while the store is away, and
   expect(held.byKind.chats).toBeGreaterThan(0);
   unsteady.failing = 0;
   await run.ended;
-  expect([store.status, store.all.length, held.held]).toEqual(["completed", 4, 0]);
+  expect([store.status, store.all.length, held.total]).toEqual(["completed", 4, 0]);
 });
 
 test("stops following when the client disconnects while it reads earlier events", async () => {
@@ -306,7 +306,7 @@ test("stops following when the client disconnects while it reads earlier events"
     },
     ...{ writeAround: () => true, end() {}, abort() {} },
   };
-  const follower = new EventFollower({
+  const subscriber = new EventSubscriber({
     ...{
       id: "resp_1",
       after: -1,
@@ -318,7 +318,7 @@ test("stops following when the client disconnects while it reads earlier events"
     },
     ...{ stopping: new Stopping(), heartbeatMs: 60_000 },
   });
-  expect(await Promise.race([follower.follow(), Bun.sleep(500).then(() => "it still is")])).toBeUndefined();
+  expect(await Promise.race([subscriber.run(), Bun.sleep(500).then(() => "it still is")])).toBeUndefined();
   made.run.cancel();
   await made.run.ended;
 });
@@ -333,12 +333,12 @@ test("sends no more to a client that stops reading, without delaying the others"
       ...{ writeAround: () => true, end() {}, abort() {} },
     };
     const left = new Cancellation();
-    const following = new EventFollower({
+    const delivered = new EventSubscriber({
       ...{ id: "resp_1", after: -1, client, clientGone: left, background: made.store, polls: made.looks },
       ...{ running: () => (made.message.finished > 0 ? undefined : made.run) },
       ...{ stopping: new Stopping(), heartbeatMs: 60_000 },
-    }).follow();
-    return { got, left, following };
+    }).run();
+    return { got, left, following: delivered };
   });
   for (let nth = 0; nth < 500; nth++) made.model.write(word);
   made.model.end(completed);

@@ -16,7 +16,7 @@ const pollMs = 500;
 /** Time after which a client that reads nothing is disconnected, as for any stream. */
 const stalledMs = 60_000;
 
-export interface FollowOptions {
+export interface EventSubscriberOptions {
   id: string;
   /** Number of the last event that the client has; -1: none. */
   after: number;
@@ -35,9 +35,9 @@ export interface FollowOptions {
  * Follows until the response ends, the client disconnects or the server stops. The client can then ask for later
  * events.
  */
-export class EventFollower implements EventListener, CancelListener, Stoppable {
+export class EventSubscriber implements EventListener, CancelListener, Stoppable {
   setIndex = noIndex;
-  readonly #options: FollowOptions;
+  readonly #options: EventSubscriberOptions;
   readonly #heartbeat: ReturnType<typeof setInterval>;
   /** Number of the last event that was sent. */
   #after: number;
@@ -46,7 +46,7 @@ export class EventFollower implements EventListener, CancelListener, Stoppable {
   /** Resumes from the current wait. */
   #goOn: () => void = () => {};
 
-  constructor(options: FollowOptions) {
+  constructor(options: EventSubscriberOptions) {
     this.#options = options;
     this.#after = options.after;
     this.#heartbeat = setInterval(() => {
@@ -55,7 +55,7 @@ export class EventFollower implements EventListener, CancelListener, Stoppable {
   }
 
   /** Never rejects. */
-  async follow(): Promise<void> {
+  async run(): Promise<void> {
     const { client, clientGone, stopping } = this.#options;
     client.onDrain = () => {
       this.#isBehind = false;

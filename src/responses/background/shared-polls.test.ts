@@ -5,7 +5,7 @@ import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { systemClock } from "../../base/clock.ts";
 import { Stopping } from "../../inference/stopping.ts";
-import { EventFollower } from "./event-follower.ts";
+import { EventSubscriber } from "./event-follower.ts";
 import { SharedPolls } from "./shared-polls.ts";
 
 const steady = { draw: () => 0.5, maxMs: 4, failing: 0 };
@@ -32,11 +32,11 @@ test("polls fewer than 100 times for a thousand followers of one response, and s
       end() {},
       abort() {},
     };
-    const follower = new EventFollower({
+    const subscriber = new EventSubscriber({
       ...{ id: "resp_1", after: -1, client, clientGone: new Cancellation(), background: store, polls: looks },
       ...{ running: () => undefined, stopping: new Stopping(), heartbeatMs: 60_000 },
     });
-    await follower.follow();
+    await subscriber.run();
   });
   const seconds = 3;
   for (let nth = 0; nth < seconds; nth++) {

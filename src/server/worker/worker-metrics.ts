@@ -6,7 +6,7 @@ import type { SpoolLedger } from "../../ledger/ledger.ts";
 import { Exposition } from "../../metrics/exposition.ts";
 import { writeUse } from "../../metrics/process-figures.ts";
 import { Traffic } from "../../metrics/traffic.ts";
-import { writeHeld, writeHttp, writeLedger, writeSlots } from "../server-metrics.ts";
+import { writeBufferedBytes, writeHttp, writeLedger, writeSlots } from "../server-metrics.ts";
 import type { WorkerRouting } from "./worker-routing.ts";
 
 export interface WorkerMetricsOptions {
@@ -41,7 +41,7 @@ export class WorkerMetrics {
     this.#traffic.write(out, routing.capacity.waitingByModel);
     const server = http();
     if (server) writeHttp(out, server);
-    writeHeld(out);
+    writeBufferedBytes(out);
     writeSlots(
       out,
       routing.engines.map((engine) => ({ name: engine.name, engine })),

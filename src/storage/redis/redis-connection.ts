@@ -182,17 +182,17 @@ export class RedisConnection {
     if (!oldest) return;
     const leftMs = oldest.sentMs + this.#deadlineMs - exactMs();
     if (leftMs > 0) this.#watch = setTimeout(() => this.#check(), Math.ceil(leftMs));
-    else this.#lookOnceMore(oldest);
+    else this.#checkAgain(oldest);
   }
 
   /** This process may have been busy or asleep, so received answers are read before the next check. */
-  #lookOnceMore(oldest: Waiting): void {
+  #checkAgain(oldest: Waiting): void {
     const dueMs = exactMs() + secondCheckMs;
     const lastMs = oldest.sentMs + this.#deadlineMs + maxBusyMs;
     this.#watch = setTimeout(() => {
       this.#watch = undefined;
       if (oldest.setIndex === noIndex) this.#check();
-      else if (exactMs() > dueMs + busyMs && exactMs() < lastMs) this.#lookOnceMore(oldest);
+      else if (exactMs() > dueMs + busyMs && exactMs() < lastMs) this.#checkAgain(oldest);
       else this.#lose(this.#client, `no answer within ${this.#deadlineMs} ms`);
     }, secondCheckMs);
   }

@@ -58,7 +58,7 @@ async function open(
   const address = addressOf(url);
   const db = new SQL(url, { max: 1, connectionTimeout: 5, database: databaseOf(url) });
   try {
-    requireSupported(await reach(db, waitMs), address);
+    requireSupported(await waitForServer(db, waitMs), address);
     await prepare(db);
   } catch (error) {
     throw startError(error, address);
@@ -78,7 +78,7 @@ export interface ServerFacts {
 }
 
 /** Retries for a while if the server is missing or still starting. */
-async function reach(db: SQL, waitMs: number): Promise<ServerFacts> {
+async function waitForServer(db: SQL, waitMs: number): Promise<ServerFacts> {
   const giveUpMs = exactMs() + waitMs;
   for (;;) {
     try {

@@ -38,7 +38,7 @@ const defaultBounds: PoolBounds = {
   idleInTransactionMs: 3_000,
 };
 /** A bound is exact to a twelfth of the shortest. */
-const looksPerBound = 12;
+const checksPerBound = 12;
 /**
  * After a sixth of the bound without any answer, the server counts as silent and no request waits for it until it
  * answers.
@@ -151,7 +151,7 @@ class Pool {
     this.#max = max;
     this.#bounds = bounds;
     this.#sql = connect(url, max, bounds);
-    this.#pollEveryMs = bounds.readMs / looksPerBound;
+    this.#pollEveryMs = bounds.readMs / checksPerBound;
     this.#timer = setInterval(() => this.#check(), this.#pollEveryMs);
     this.#timer.unref();
   }

@@ -65,7 +65,7 @@ export async function pendingSteps(db: SQL, dialect: Dialect): Promise<PendingSt
 /** Used by commands beside a server: a migration would break the running server. */
 export async function requireCurrent(db: SQL, dialect: Dialect): Promise<void> {
   const applied = await readSteps(db, dialect);
-  requireReach(applied, "use");
+  requireCompatible(applied, "use");
   const version = newestOf(applied);
   if (version >= knownSteps) return;
   throw new StartError(
@@ -79,7 +79,7 @@ export interface SchemaState {
   /** The version that this Headrace knows. */
   known: number;
   /** True if this Headrace can work with a newer schema than its own. */
-  isWithinReach: boolean;
+  isCompatible: boolean;
   /** Version of the Headrace that made the newest step. Undefined if unknown. */
   madeBy: string | undefined;
   /** The first step that differs from the one that this Headrace knows. */
@@ -93,7 +93,7 @@ export async function schemaState(db: SQL, dialect: Dialect): Promise<SchemaStat
   return {
     version: newestOf(applied),
     known: knownSteps,
-    isWithinReach: isWithinReach(applied),
+    isCompatible: isCompatible(applied),
     madeBy: applied.at(-1)?.made_by ?? undefined,
     foreignStep: foreign && Number(foreign.version),
   };
@@ -134,15 +134,15 @@ function newestOf(applied: readonly AppliedStep[]): number {
 }
 
 /** Reports whether all unknown steps allow a Headrace that knows no more than this one. */
-function isWithinReach(applied: readonly AppliedStep[]): boolean {
+function isCompatible(applied: readonly AppliedStep[]): boolean {
   return applied.every(
     ({ version, works_from }) =>
       Number(version) <= knownSteps || (works_from !== null && Number(works_from) <= knownSteps),
   );
 }
 
-function requireReach(applied: readonly AppliedStep[], verb: "start" | "use"): void {
-  if (isWithinReach(applied)) return;
+function requireCompatible(applied: readonly AppliedStep[], verb: "start" | "use"): void {
+  if (isCompatible(applied)) return;
   const madeBy = applied.at(-1)?.made_by;
   const maker = madeBy ? `, made by Headrace ${madeBy}` : "";
   throw new StartError(
@@ -151,7 +151,7 @@ function requireReach(applied: readonly AppliedStep[], verb: "start" | "use"): v
 }
 
 function requireKnown(applied: readonly AppliedStep[]): void {
-  requireReach(applied, "start");
+  requireCompatible(applied, "start");
   const other = otherStep(applied);
   if (!other) return;
   throw new StartError(

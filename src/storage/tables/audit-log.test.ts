@@ -97,23 +97,23 @@ onEachDatabase((databases) => {
       Array.from({ length: 20_003 }, (_, i) => event(i + 1, i === 0 || i === 20_000 ? { action: "key.revoked" } : {})),
     );
     const filter: AuditFilter = { accountId: "acct_1", action: "key.revoked", targetId: "key_2" };
-    const downTo = await audit.reach(filter, undefined);
+    const downTo = await audit.lastScannedId(filter, undefined);
     expect(downTo).toBe("audit_000004");
     expect(await audit.list(filter, { after: undefined, downTo, limit: 10 })).toHaveLength(1);
     expect(await audit.list({}, { after: "audit_000006", downTo, limit: 10 })).toHaveLength(2);
-    expect(await audit.reach(filter, downTo)).toBeUndefined();
+    expect(await audit.lastScannedId(filter, downTo)).toBeUndefined();
     expect(await all(filter, downTo)).toEqual([1]);
-    expect(await audit.reach({ end: 1_800_000_001 }, undefined)).toBe("audit_000004");
+    expect(await audit.lastScannedId({ end: 1_800_000_001 }, undefined)).toBe("audit_000004");
     // What an index finds alone is all shown.
     for (const one of [{}, { accountId: "acct_1" }, { action: "key.created" as const }]) {
-      expect(await audit.reach(one, undefined)).toBeUndefined();
+      expect(await audit.lastScannedId(one, undefined)).toBeUndefined();
     }
   });
 
   test("keeps the end of each audit page when events are added between pages", async () => {
     await audit.append(Array.from({ length: 20_000 }, (_, i) => event(i + 1)));
     const filter: AuditFilter = { accountId: "acct_1", action: "key.revoked" };
-    const downTo = await audit.reach(filter, undefined);
+    const downTo = await audit.lastScannedId(filter, undefined);
     expect(downTo).toBe("audit_000001");
     await audit.append([event(20_001), event(0, { action: "key.revoked" })]);
     expect(await audit.list(filter, { after: undefined, downTo, limit: 10 })).toEqual([]);

@@ -4,7 +4,7 @@ import type { Database } from "../sql/database.ts";
 import { added, available } from "../sql/outage.ts";
 import { integer, json, table, text } from "../sql/table.ts";
 
-type Entry = Omit<AuditEvent, "actor" | "standing"> & { actorType: AuditActor["type"]; actorId: string | null };
+type Entry = Omit<AuditEvent, "actor" | "actorStatus"> & { actorType: AuditActor["type"]; actorId: string | null };
 
 const entries = table<Entry>({
   id: text,
@@ -66,7 +66,7 @@ export class SqlAuditLog implements AuditLog {
     }
   }
 
-  async reach(filter: AuditFilter, after: string | undefined): Promise<string | undefined> {
+  async lastScannedId(filter: AuditFilter, after: string | undefined): Promise<string | undefined> {
     return isSought(filter) ? await this.#idBelow(filter, after, maxInspected) : undefined;
   }
 

@@ -73,8 +73,8 @@ export async function whileActive<Result>(
 /** An event may be made this long before it is written. A revocation in between counts, although its time is later. */
 const eventAgeSeconds = 5;
 
-async function actorIsActive(tx: Database, { actor, at, accountId, standing }: Acting): Promise<boolean> {
-  if (actor.type === "person") return personMayAct(tx, { id: actor.id, at, accountId, standing });
+async function actorIsActive(tx: Database, { actor, at, accountId, actorStatus }: Acting): Promise<boolean> {
+  if (actor.type === "person") return personMayAct(tx, { id: actor.id, at, accountId, actorStatus });
   return actor.type !== "key" || (await credentialIsActive(tx, actor.id, at));
 }
 
@@ -86,7 +86,7 @@ async function credentialIsActive(tx: Database, id: string, at: number): Promise
 
 interface ActingPerson extends Pick<AuditEvent, "at" | "accountId"> {
   id: string;
-  standing: ActorStatus | undefined;
+  actorStatus: ActorStatus | undefined;
 }
 
 interface PersonRow {
@@ -96,8 +96,8 @@ interface PersonRow {
 }
 
 /** Checks that the person is still a member or operator with the rights of the request's admission. */
-async function personMayAct(tx: Database, { id, at, accountId, standing }: ActingPerson): Promise<boolean> {
-  const { sessionId = null, credentialId = null, role = null, isOperator = false } = standing ?? {};
+async function personMayAct(tx: Database, { id, at, accountId, actorStatus }: ActingPerson): Promise<boolean> {
+  const { sessionId = null, credentialId = null, role = null, isOperator = false } = actorStatus ?? {};
   const [person]: PersonRow[] = await tx`
     SELECT is_operator,
       (SELECT role FROM memberships WHERE person_id = people.id AND account_id = ${accountId}) AS role,

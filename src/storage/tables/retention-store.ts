@@ -22,7 +22,7 @@ const names = {
 } as const satisfies Record<RetainedKind, string>;
 
 const defaultsName = "retention_defaults_from";
-/** `believed`, or `believed from seen`. */
+/** `trusted`, or `believed from seen`. */
 const seenName = "retention_seen_times";
 
 /** Name in `installation` of a time: earlier usage was deleted after it was counted. */
@@ -126,13 +126,13 @@ export class SqlRetentionStore implements RetentionStore, SeenTimesStore {
 
   async seenTimes(): Promise<SeenTimes | undefined> {
     const times = await available(readInstallation(this.#db, seenName));
-    const [believed, from, seen] = times?.split(" ").map(Number) ?? [];
-    if (believed === undefined) return undefined;
-    return { believed, doubted: from === undefined || seen === undefined ? undefined : { from, seen } };
+    const [trusted, from, seen] = times?.split(" ").map(Number) ?? [];
+    if (trusted === undefined) return undefined;
+    return { trusted, doubted: from === undefined || seen === undefined ? undefined : { from, seen } };
   }
 
-  async saveSeenTimes({ believed, doubted }: SeenTimes): Promise<void> {
-    const value = [believed, ...(doubted ? [doubted.from, doubted.seen] : [])].join(" ");
+  async saveSeenTimes({ trusted, doubted }: SeenTimes): Promise<void> {
+    const value = [trusted, ...(doubted ? [doubted.from, doubted.seen] : [])].join(" ");
     await written(this.#db, (tx) => putInstallation(tx, seenName, value));
   }
 

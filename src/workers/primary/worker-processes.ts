@@ -56,7 +56,7 @@ const figuresMs = 1_000;
 const flushMs = 5_000;
 /** The time after which a worker that answered a hold writes again even without a release. */
 const holdMs = 4_000;
-const lookAgainMs = 20;
+const pollMs = 20;
 /** The time after its deadline at which a stopping worker is killed; normally it ends by itself. */
 const graceMs = 6_000;
 
@@ -224,7 +224,7 @@ export class WorkerProcesses {
           if (value !== undefined && value !== null) report(rpcServer, value as SpanTotals);
         };
         waiting = await this.#ask(worker, "hold", { withinMs, heard }, owner);
-      } else await Bun.sleep(lookAgainMs);
+      } else await Bun.sleep(pollMs);
       if (waiting === null || waiting === "silent" || withinMs <= 0)
         throw new Error(`Worker ${worker.number} cannot tell what was used.`);
       if (waiting !== undefined) return;

@@ -219,10 +219,10 @@ function wholeConfiguration(part: Record<string, unknown>): Record<string, unkno
   const missing = [...named].map((name) => ({ name, url: "http://10.0.0.5:8000/v1" }));
   const known = new Set(models.map(({ id }) => id));
   const fallbacks = models.flatMap((model) => model.fallbacks ?? []).filter((id) => !known.has(id));
-  const standIns = fallbacks.map((id) => ({ id, deployments: models[0]?.deployments ?? [] }));
+  const fallbackModels = fallbacks.map((id) => ({ id, deployments: models[0]?.deployments ?? [] }));
   return {
     ...part,
-    ...(models.length > 0 && { models: [...models, ...standIns] }),
+    ...(models.length > 0 && { models: [...models, ...fallbackModels] }),
     ...(missing.length > 0 && { upstreams: [...upstreams, ...missing] }),
   };
 }

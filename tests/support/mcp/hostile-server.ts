@@ -195,19 +195,21 @@ export const badStarts: Readonly<Record<string, Misbehaviour>> = {
 };
 
 /** What comes on the stream that is there beside calls. */
-export const badNews: Readonly<Record<string, Misbehaviour>> = {
-  "changes of lists": inNews(eventOf({ jsonrpc: "2.0", method: "notifications/tools/list_changed" }).repeat(100)),
-  questions: inNews(eventOf({ jsonrpc: "2.0", id: 1, method: "elicitation/create", params: {} }).repeat(100)),
-  samples: inNews(eventOf({ jsonrpc: "2.0", id: 1, method: "sampling/createMessage", params: {} }).repeat(100)),
-  "answers to nobody": inNews(eventOf({ jsonrpc: "2.0", id: "call-1", result: toolText("Mine.") }).repeat(100)),
-  "an event without an end": inNews("x".repeat(65_536), "data: "),
+export const badNotifications: Readonly<Record<string, Misbehaviour>> = {
+  "changes of lists": inNotification(
+    eventOf({ jsonrpc: "2.0", method: "notifications/tools/list_changed" }).repeat(100),
+  ),
+  questions: inNotification(eventOf({ jsonrpc: "2.0", id: 1, method: "elicitation/create", params: {} }).repeat(100)),
+  samples: inNotification(eventOf({ jsonrpc: "2.0", id: 1, method: "sampling/createMessage", params: {} }).repeat(100)),
+  "answers to nobody": inNotification(eventOf({ jsonrpc: "2.0", id: "call-1", result: toolText("Mine.") }).repeat(100)),
+  "an event without an end": inNotification("x".repeat(65_536), "data: "),
 };
 
 function inStarts(how: Misbehaviour): Misbehaviour {
   return (asked) => (asked.method === "initialize" ? how(asked) : undefined);
 }
 
-function inNews(piece: string, head = ""): Misbehaviour {
+function inNotification(piece: string, head = ""): Misbehaviour {
   return ({ method }) => (method === "GET" ? endless(head, piece, "text/event-stream") : undefined);
 }
 

@@ -134,7 +134,7 @@ export function createRequestOf(draft: KeyDraft, now: number): CreateKeyRequest 
     expires_at: expiresAt(draft, now),
     allowed_ips: draft.addresses,
     ...limitsOf(draft),
-    ...reachOf(draft),
+    ...accessOf(draft),
     ...saidOf(draft),
     quotas: rulesOf(draft.quotas),
   };
@@ -156,11 +156,11 @@ export function changesOf(draft: KeyDraft, before: KeyDraft, now: number): Updat
   for (const { wire } of keyAmounts) {
     if (draft.amounts[wire] !== before.amounts[wire]) changes[wire] = limits[wire];
   }
-  if (!sameItems(draft.models, before.models)) changes.models = reachOf(draft).models;
-  if (JSON.stringify(draft.tools) !== JSON.stringify(before.tools)) changes.tools = reachOf(draft).tools;
+  if (!sameItems(draft.models, before.models)) changes.models = accessOf(draft).models;
+  if (JSON.stringify(draft.tools) !== JSON.stringify(before.tools)) changes.tools = accessOf(draft).tools;
   if (draft.neverLeaves !== before.neverLeaves) changes.never_leaves = draft.neverLeaves;
   if (draft.priority !== before.priority) changes.priority = draft.priority;
-  if (draft.responseCache !== before.responseCache) changes.response_cache = reachOf(draft).response_cache;
+  if (draft.responseCache !== before.responseCache) changes.response_cache = accessOf(draft).response_cache;
   if (!sameItems(draft.tags, before.tags)) changes.tags = draft.tags;
   if (draft.note.trim() !== before.note) changes.note = saidOf(draft).note;
   const [quotas, quotasBefore] = [rulesOf(draft.quotas), rulesOf(before.quotas)];
@@ -168,7 +168,7 @@ export function changesOf(draft: KeyDraft, before: KeyDraft, now: number): Updat
   return changes;
 }
 
-function reachOf({ models, tools, neverLeaves, priority, responseCache }: KeyDraft) {
+function accessOf({ models, tools, neverLeaves, priority, responseCache }: KeyDraft) {
   return {
     priority,
     models: models.length === 0 ? null : models,

@@ -64,7 +64,7 @@ export function NameFields({ isNew, draft, change, errorOf }: PartProps & { isNe
   );
 }
 
-export function ReachFields({ draft, change, errorOf }: PartProps) {
+export function AccessFields({ draft, change, errorOf }: PartProps) {
   const { data: accounts = [] } = useQuery({
     queryKey: ["/v1/admin/accounts", "all"],
     queryFn: ({ signal }) => listAll<Account>("/v1/admin/accounts", signal),

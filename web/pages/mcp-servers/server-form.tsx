@@ -12,7 +12,7 @@ import { Note } from "../../parts/words/note.tsx";
 import { IdentityFields, storedOf } from "./identity-fields.tsx";
 import { testsPath } from "./mcp-server-paths.ts";
 import { PlaceFields } from "./place-fields.tsx";
-import { BoundFields, NameFields, OfferFields, ReachFields } from "./rule-fields.tsx";
+import { AccessFields, BoundFields, NameFields, OfferFields } from "./rule-fields.tsx";
 import { draftOf, errorsOf, fields, newServer, type ServerDraft, suggestedName, testOf } from "./server-draft.ts";
 import { TestResult } from "./test-result.tsx";
 
@@ -73,7 +73,7 @@ export function ServerForm<Sent>({ server, taken = [], action, save, submit, can
         {tested && <TestResult result={tested} />}
       </Stack>
       <NameFields {...part} isNew={!server} />
-      <ReachFields {...part} />
+      <AccessFields {...part} />
       <OfferFields {...part} found={tested?.tools.map(({ name }) => name) ?? []} />
       <BoundFields {...part} shown={server !== undefined} />
     </Form>

@@ -16,9 +16,9 @@ import { SmallNote } from "../../parts/words/note.tsx";
 import { quotasInWords } from "../../parts/words/quotas.ts";
 import { ManageMember } from "./manage-member.tsx";
 import { RemoveMember } from "./remove-member.tsx";
-import { type Standing, whyNoOtherRole, whyNoQuotas, whyNoRemoval, whyNoSight, whyNoTools } from "./rights.ts";
+import { type ActorRole, whyNoOtherRole, whyNoQuotas, whyNoRemoval, whyNoSight, whyNoTools } from "./rights.ts";
 
-export function MemberList({ standing, below }: { standing: Standing; below: ReactNode }) {
+export function MemberList({ actorRole, below }: { actorRole: ActorRole; below: ReactNode }) {
   const { session } = useSession();
   const listing = useList<Member>("/v1/members", { limit: 100 });
   const [managed, setManaged] = useState<Member>();
@@ -29,7 +29,7 @@ export function MemberList({ standing, below }: { standing: Standing; below: Rea
   const isSelf = ({ person_id: personId }: Member) => personId === session.person.id;
   const owners = listing.items.filter(({ role }) => role === "owner").length;
   const questionOf = (member: Member) => ({
-    ...{ member, standing, isSelf: isSelf(member) },
+    ...{ member, actorRole, isSelf: isSelf(member) },
     isLastOwner: member.role === "owner" && owners === 1 && !listing.hasNextPage,
   });
   const columns: Column<Member>[] = [

@@ -9,16 +9,16 @@ import { AddButton } from "../../parts/page/buttons.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import { MemberList } from "./member-list.tsx";
 import { OwnMembership } from "./own-membership.tsx";
-import { invitableRoles, mayActOn, type Standing, standingOf } from "./rights.ts";
+import { type ActorRole, actorRoleOf, invitableRoles, mayActOn } from "./rights.ts";
 
 const path = "/v1/invitations";
 
 export function MembersPage() {
-  const standing = standingOf(useSession());
-  return standing === "member" ? <OwnMembership /> : <AllMembers standing={standing} />;
+  const actorRole = actorRoleOf(useSession());
+  return actorRole === "member" ? <OwnMembership /> : <AllMembers actorRole={actorRole} />;
 }
 
-function AllMembers({ standing }: { standing: Standing }) {
+function AllMembers({ actorRole }: { actorRole: ActorRole }) {
   const { account } = useSession().session;
   const [parameters, setParameters] = useSearchParams();
   const invitations = useList<Invitation>(path, { limit: 100 });
@@ -29,11 +29,11 @@ function AllMembers({ standing }: { standing: Standing }) {
       actions={<AddButton onClick={() => setParameters({ invite: "1" }, { replace: true })}>Invite</AddButton>}
     >
       <MemberList
-        standing={standing}
-        below={<Invitations path={path} listing={invitations} mayTakeBack={(role) => mayActOn(standing, role)} />}
+        actorRole={actorRole}
+        below={<Invitations path={path} listing={invitations} mayTakeBack={(role) => mayActOn(actorRole, role)} />}
       />
       <Invite
-        {...{ path, into: account.name, usual: "member", allowed: invitableRoles(standing) }}
+        {...{ path, into: account.name, usual: "member", allowed: invitableRoles(actorRole) }}
         opened={parameters.has("invite")}
         close={() => setParameters({}, { replace: true })}
       />

@@ -4,7 +4,7 @@ import { useMemo, useState } from "react";
 /** About a screenful: fewer rows do not count as a result. */
 const screenRows = 20;
 /** The number of nearly empty pages after which the search pauses. */
-const pagesInVain = 40;
+const maxSparsePages = 40;
 
 export interface Patience {
   isPaused: boolean;
@@ -14,9 +14,9 @@ export interface Patience {
 const noPages: readonly never[] = [];
 
 export function usePatience(pages: readonly { data: readonly unknown[] }[] = noPages, hasNextPage: boolean): Patience {
-  const [allowed, allow] = useState(pagesInVain);
-  const inVain = useMemo(() => pagesSinceScreen(pages), [pages]);
-  return { isPaused: hasNextPage && inVain >= allowed, goOn: () => allow(inVain + pagesInVain) };
+  const [allowed, allow] = useState(maxSparsePages);
+  const sparsePages = useMemo(() => pagesSinceScreen(pages), [pages]);
+  return { isPaused: hasNextPage && sparsePages >= allowed, goOn: () => allow(sparsePages + maxSparsePages) };
 }
 
 /** Counts the last pages that together do not fill a screen. */

@@ -7,7 +7,7 @@ import { auditId, auditQuery, eventList, eventsPage, shortPages } from "../peopl
 import { adminEndpoints } from "./admin-endpoint.ts";
 
 export interface AdminAuditDeps extends EndpointDeps {
-  audit: Pick<AuditLog, "list" | "reach">;
+  audit: Pick<AuditLog, "list" | "lastScannedId">;
 }
 
 const adminAuditQuery = z.object({

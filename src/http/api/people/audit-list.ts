@@ -67,7 +67,7 @@ export const shortPages =
  * examined event. Throws `invalid_request` for an empty period.
  */
 export async function eventsPage(
-  audit: Pick<AuditLog, "list" | "reach">,
+  audit: Pick<AuditLog, "list" | "lastScannedId">,
   accountId: string | undefined,
   { limit, after, action, target, start, end }: AuditPageQuery,
 ): Promise<z.infer<typeof eventList>> {
@@ -81,7 +81,7 @@ export async function eventsPage(
     ...(start === undefined ? {} : { start }),
     ...(end === undefined ? {} : { end }),
   };
-  const downTo = await audit.reach(filter, after);
+  const downTo = await audit.lastScannedId(filter, after);
   const events = await audit.list(filter, { after, downTo, limit: limit + 1 });
   const page = pageOf(events.map(eventToWire), limit);
   return downTo === undefined || page.has_more ? page : { ...page, last_id: downTo, has_more: true };

@@ -8,7 +8,7 @@ import { auditQuery, eventList, eventsPage, shortPages } from "./audit-list.ts";
 import { managingEndpoints } from "./people-endpoint.ts";
 
 export interface AuditRouteDeps extends EndpointDeps {
-  audit: Pick<AuditLog, "list" | "reach">;
+  audit: Pick<AuditLog, "list" | "lastScannedId">;
 }
 
 const accountAuditQuery = z.object(auditQuery);

@@ -8,12 +8,12 @@ import type { LongConnections } from "../../../policy/long-connections.ts";
 import { priorityAsked, priorityHeader } from "../../../policy/request-priority.ts";
 import type { DecodedRequest } from "../../../requests/decoded-request.ts";
 import type { BackgroundRequest, BackgroundRuns } from "../../../responses/background/background-runs.ts";
-import { EventFollower } from "../../../responses/background/event-follower.ts";
+import { EventSubscriber } from "../../../responses/background/event-follower.ts";
 import type { Answer, Exchange } from "../../exchange/route.ts";
 import { addLimitHeaders, type InferenceRouteDeps, logAsked, streamHeaders } from "../inference-answer.ts";
 import { responseOwnerOf } from "../response-owner.ts";
 
-export interface FollowDeps extends Pick<InferenceRouteDeps, "clock" | "stopping" | "heartbeatMs"> {
+export interface EventStreamDeps extends Pick<InferenceRouteDeps, "clock" | "stopping" | "heartbeatMs"> {
   authenticator: Pick<Authenticator, "still">;
   longConnections: Pick<LongConnections, "open">;
   background: Pick<BackgroundStore, "events" | "state" | "lastEvent" | "requestCancel">;
@@ -29,7 +29,7 @@ export async function beginInBackground(
   exchange: Exchange,
   principal: Principal,
   request: DecodedRequest,
-  deps: InferenceRouteDeps & FollowDeps,
+  deps: InferenceRouteDeps & EventStreamDeps,
 ): Promise<Answer> {
   logAsked(exchange, request);
   const { headers } = exchange.req;
@@ -44,22 +44,22 @@ export async function beginInBackground(
   const run = await deps.backgroundRuns.start(begin, deps).finally(() => {
     exchange.isOnLedger = message.isOnLedger;
   });
-  if (request.stream) return follow(exchange, principal, { id: run.id, after: -1 }, deps);
+  if (request.stream) return streamEvents(exchange, principal, { id: run.id, after: -1 }, deps);
   return Response.json(run.queued);
 }
 
 /** Sends the events of a response after number `after`, and later ones. Throws if they are not stored (any more). */
-export async function followStored(
+export async function streamStored(
   exchange: Exchange,
   principal: Principal,
   { id, background, status }: StoredResponse,
   after: number | undefined,
-  deps: FollowDeps,
+  deps: EventStreamDeps,
 ): Promise<Answer> {
   if (!background) throw neverStreamed();
   const isEnded = status !== "queued" && status !== "in_progress";
   if (isEnded && (await deps.background.lastEvent(id)) < 0) throw noEventsAnyMore();
-  return follow(exchange, principal, { id, after: after ?? -1 }, deps);
+  return streamEvents(exchange, principal, { id, after: after ?? -1 }, deps);
 }
 
 /**
@@ -69,7 +69,7 @@ export async function followStored(
 export async function cancelStored(
   principal: Principal,
   id: string,
-  { background, backgroundRuns, clock }: FollowDeps,
+  { background, backgroundRuns, clock }: EventStreamDeps,
 ): Promise<boolean> {
   const found = await background.requestCancel(responseOwnerOf(principal), id, clock.nowSeconds());
   if (!found) return false;
@@ -93,17 +93,17 @@ function isRunning(state: Pick<StoredResponse, "status"> | undefined): boolean {
   return state?.status === "queued" || state?.status === "in_progress";
 }
 
-function follow(
+function streamEvents(
   exchange: Exchange,
   principal: Principal,
   { id, after }: { id: string; after: number },
-  { authenticator, longConnections, background, backgroundRuns, stopping, heartbeatMs }: FollowDeps,
+  { authenticator, longConnections, background, backgroundRuns, stopping, heartbeatMs }: EventStreamDeps,
 ): Answer {
-  let follower: EventFollower | undefined;
+  let subscriber: EventSubscriber | undefined;
   const connection = longConnections.open({
     kind: "responseFollower",
     principal,
-    watch: { holds: () => authenticator.still(principal), end: () => follower?.cutOff() },
+    watch: { holds: () => authenticator.still(principal), end: () => subscriber?.cutOff() },
   });
   exchange.releaseWhenOver(connection);
   return {
@@ -113,7 +113,7 @@ function follow(
       const running = () => backgroundRuns.find(id);
       const { polls } = backgroundRuns;
       const { clientGone } = exchange.req;
-      follower = new EventFollower({
+      subscriber = new EventSubscriber({
         id,
         after,
         client,
@@ -124,7 +124,7 @@ function follow(
         stopping,
         heartbeatMs,
       });
-      void follower.follow();
+      void subscriber.run();
     },
   };
 }

@@ -16,7 +16,7 @@ export async function compact(exchange: Exchange, principal: Principal, deps: In
   const { body } = await readJsonBody(exchange.req, limits);
   requireUnderstood(body);
   const { model, instructions, metadata, user, safety_identifier } = body;
-  const { items, heldBytes } = await itemsOf(body, exchange, principal, deps);
+  const { items, reservedBytes } = await itemsOf(body, exchange, principal, deps);
   const asked = {
     ...{ model, instructions, metadata, user, safety_identifier, store: false },
     input: Array.isArray(items)
@@ -24,7 +24,7 @@ export async function compact(exchange: Exchange, principal: Principal, deps: In
       : items,
   };
   const hold = (bytes: number) => exchange.req.hold(bytes);
-  const request = decodeWhole("response", asked, { heldBytes }, { limits, hold });
+  const request = decodeWhole("response", asked, { reservedBytes }, { limits, hold });
   const answer = await runFor(exchange, principal, request, deps);
   if (!("body" in answer) || answer instanceof Response || answer.status !== 200) return answer;
   const response = parsedResponse(answer.body);
@@ -67,17 +67,17 @@ async function itemsOf(
   { req }: Exchange,
   principal: Principal,
   deps: InferenceRouteDeps,
-): Promise<{ items: unknown; heldBytes: number }> {
+): Promise<{ items: unknown; reservedBytes: number }> {
   const sent = input ?? (previous_response_id ? [] : undefined);
   const items = typeof sent === "string" ? [{ type: "message", role: "user", content: sent }] : sent;
   const named = { previous_response_id, input: items };
-  if (!dialects.response.namesKept?.(named)) return { items, heldBytes: 0 };
+  if (!dialects.response.namesKept?.(named)) return { items, reservedBytes: 0 };
   await deps.admitter.refuseSpent(principal, { onLimits: () => {} });
   const hold = (bytes: number) => req.hold(bytes);
-  const { whole, heldBytes } = await wholeInput(named, deps, {
+  const { whole, reservedBytes } = await wholeInput(named, deps, {
     ...{ owner: responseOwnerOf(principal), limits: deps.requestLimits(), hold },
   });
-  return { items: whole, heldBytes };
+  return { items: whole, reservedBytes };
 }
 
 /** Checks only these members; the model request validates the rest. */

@@ -32,7 +32,7 @@ import {
 import { inferenceErrors } from "../inference-routes.ts";
 import { noWebSocket, upgradeRequired } from "../realtime/websocket-answer.ts";
 import { noteRefused } from "../usage/refused-inference.ts";
-import { beginInBackground, type FollowDeps } from "./background-answer.ts";
+import { beginInBackground, type EventStreamDeps } from "./background-answer.ts";
 import { compact } from "./response-compaction.ts";
 import { type ResponseSocketDeps, upgradeToResponses } from "./response-socket.ts";
 
@@ -44,7 +44,7 @@ const tokenCount = z
   })
   .meta({ id: "ResponseTokenCount" });
 
-export interface ResponseRouteDeps extends ResponseSocketDeps, FollowDeps, Pick<CountRouteDeps, "throttle"> {
+export interface ResponseRouteDeps extends ResponseSocketDeps, EventStreamDeps, Pick<CountRouteDeps, "throttle"> {
   authenticator: Pick<Authenticator, "authenticate" | "still">;
 }
 

@@ -10,7 +10,7 @@ import type { MessageRequest } from "../../../inference/message-request.ts";
 import type { Stoppable } from "../../../inference/stopping.ts";
 import type { LongConnectionEnd, LongConnections, OpenLongConnection } from "../../../policy/long-connections.ts";
 import type { OpenRequests, OpenSlot } from "../../../policy/open-requests.ts";
-import { HeldResponses } from "../../../responses/held-responses.ts";
+import { RecentResponses } from "../../../responses/held-responses.ts";
 import { closeCodes } from "../../../websocket/frame-format.ts";
 import { checkUpgradeRequest } from "../../../websocket/handshake.ts";
 import { WebSocketLink } from "../../../websocket/websocket-link.ts";
@@ -89,7 +89,7 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
   /** The slot of the connection among the key's open requests; its messages use the slot one after the other. */
   readonly #slot: OpenSlot;
   #isSlotLent = false;
-  readonly #held: HeldResponses;
+  readonly #recent: RecentResponses;
   /** Waiting messages, counted on the connection's account like the one that is being answered. */
   readonly #waiting: Buffer[] = [];
   #stream: SocketStream | undefined;
@@ -97,7 +97,7 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
 
   constructor(options: ResponseSocketOptions) {
     this.#options = options;
-    this.#held = new HeldResponses(options.memoryAccount);
+    this.#recent = new RecentResponses(options.memoryAccount);
     const { deps, opener } = options;
     this.#connection = deps.longConnections.open({
       kind: "responseSocket",
@@ -162,7 +162,7 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
     this.#clientGone.cancel();
     // The relay sends nothing to a client that has left.
     this.#stream?.over();
-    this.#held.release();
+    this.#recent.release();
     if (!this.#isSlotLent) this.#slot.release();
   }
 
@@ -216,7 +216,7 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
         readMessage(message),
         {
           ...{ exchange, principal, memoryAccount, streamId, tagHeader, priorityHeader, cacheHeader },
-          ...{ clientGone: this.#clientGone, held: this.#held, link: this.#link },
+          ...{ clientGone: this.#clientGone, recent: this.#recent, link: this.#link },
           begun: (stream) => {
             this.#stream = stream;
           },
@@ -238,7 +238,7 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
       if (endsConnection.has(error.code)) this.#link.close(closeCodes.policyViolation, "the credential has ended");
     } finally {
       // If the connection has ended, its bytes are released here.
-      if (this.#clientGone.cancelled) this.#held.release();
+      if (this.#clientGone.cancelled) this.#recent.release();
     }
   }
 

@@ -25,7 +25,7 @@ import { responseFormat } from "../../../requests/dialects/response/format.ts";
 import { isObject, type Json, objectsOf } from "../../../requests/dialects/response/json.ts";
 import { ownItems } from "../../../requests/dialects/response/kept-items.ts";
 import { ResponseCollector } from "../../../requests/dialects/response/response-collector.ts";
-import type { HeldResponses } from "../../../responses/held-responses.ts";
+import type { RecentResponses } from "../../../responses/held-responses.ts";
 import { withKeptInput } from "../../../responses/kept-input.ts";
 import type { WebSocketLink } from "../../../websocket/websocket-link.ts";
 import { renderError, toGatewayError } from "../../../wire/errors.ts";
@@ -41,7 +41,7 @@ export interface SocketRequestOptions {
   principal: Principal;
   memoryAccount: MemoryAccount;
   clientGone: Cancellation;
-  held: HeldResponses;
+  recent: RecentResponses;
   link: WebSocketLink;
   streamId: string | undefined;
   /** `x-headrace-tags` of the request that opened the connection. */
@@ -70,7 +70,7 @@ export async function answerMessage(
   const sent = decodeRequest("response", body, deps.requestLimits());
   const previousId = sent.body["previous_response_id"];
   const evict = ({ code }: GatewayError) => {
-    if (typeof previousId === "string" && !sentAgain.has(code)) options.held.drop(previousId);
+    if (typeof previousId === "string" && !sentAgain.has(code)) options.recent.drop(previousId);
   };
   try {
     const fault = await answerTurn(sent, generates, options, deps);
@@ -88,14 +88,14 @@ async function answerTurn(
   options: SocketRequestOptions,
   deps: InferenceRouteDeps,
 ): Promise<GatewayError | undefined> {
-  const { exchange, principal, held } = options;
+  const { exchange, principal, recent } = options;
   const limits = deps.requestLimits();
   exchange.line["model"] = maskKeys(sent.model);
   exchange.line["stream"] = true;
   const kept = {
     ...{ owner: responseOwnerOf(principal), limits },
     hold: (bytes: number) => exchange.hold(bytes),
-    heldItems: (id: string) => held.find(id),
+    recentItems: (id: string) => recent.find(id),
   };
   // If the caller's requests are used up, nothing is read.
   if (sent.namesKept) await deps.admitter.refuseSpent(principal, { onLimits: () => {} });
@@ -119,7 +119,7 @@ async function answerTurn(
  */
 async function makeReady(
   request: DecodedRequest,
-  { exchange, principal, held, link, streamId }: SocketRequestOptions,
+  { exchange, principal, recent, link, streamId }: SocketRequestOptions,
   deps: InferenceRouteDeps,
 ): Promise<void> {
   if (!deps.catalog.find(request.model)) await deps.catalog.whenComplete();
@@ -135,7 +135,7 @@ async function makeReady(
   new SocketStream(link, streamId, () => {}).end(
     encodeByteText(writer.ending({ promptTokens: 0, completionTokens: 0 })),
   );
-  held.add(id, ownItems(request.body["input"]));
+  recent.add(id, ownItems(request.body["input"]));
 }
 
 /** A request for a response that arrived as a message. */
@@ -225,7 +225,7 @@ class SocketCall implements InferenceCall<void> {
     const isWhole = status === "completed" || status === "incomplete";
     if (store === true || !isWhole || typeof id !== "string") return;
     const input = ownItems(this.request.body["input"]);
-    this.#options.held.add(id, [...input, ...objectsOf(output)]);
+    this.#options.recent.add(id, [...input, ...objectsOf(output)]);
   }
 }
 

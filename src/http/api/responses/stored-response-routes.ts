@@ -15,11 +15,11 @@ import { answerInTurn, inTurn } from "../content-reads.ts";
 import { keptRoutes } from "../kept-routes.ts";
 import { listOf, pageOf, pageQuery } from "../list.ts";
 import { responseOwnerOf } from "../response-owner.ts";
-import { cancelStored, type FollowDeps, followStored } from "./background-answer.ts";
+import { cancelStored, type EventStreamDeps, streamStored } from "./background-answer.ts";
 
 const route = keptRoutes({ base: "/v1/responses/:id", tag: "Stored responses", noun: "response" });
 
-export interface StoredResponseRouteDeps extends FollowDeps {
+export interface StoredResponseRouteDeps extends EventStreamDeps {
   responses: Pick<ResponseStore, "find" | "chain" | "delete">;
   clock: Clock;
   /** Called for every request, because a reload may change the limits. */
@@ -64,7 +64,7 @@ export function storedResponseRoutes(deps: StoredResponseRouteDeps): ScopedRoute
       inTurn(async (exchange, principal) => {
         const { stream, starting_after: after } = readQuery(responseQuery, exchange.req.target, "include");
         const found = await find(exchange, principal, deps);
-        if (stream) return followStored(exchange, principal, found, after, deps);
+        if (stream) return streamStored(exchange, principal, found, after, deps);
         if (after !== undefined)
           throw fieldError("starting_after", "is for `stream=true`: send that too, or leave it out.");
         return Response.json(found.response);

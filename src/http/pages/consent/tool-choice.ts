@@ -6,7 +6,7 @@ import { membershipCredentialId, type OwnMembership } from "../../../domain/peop
 import type { KeyStore } from "../../../domain/principal.ts";
 import type { Scope } from "../../../domain/scope.ts";
 import type { McpServer, McpServers } from "../../../domain/tools/mcp-server.ts";
-import { reachesServer } from "../../../domain/tools/tool-access.ts";
+import { allowsServer } from "../../../domain/tools/tool-access.ts";
 import { mayUseServer } from "../../../domain/tools/usable-server.ts";
 import { apiResource, toolsResource } from "../../../policy/credentials/resources.ts";
 import { type Html, html } from "../html.ts";
@@ -65,7 +65,7 @@ export async function toolChoice(asking: Asking, deps: ToolChoiceDeps): Promise<
       name,
       title: usable.find((server) => server.name === name)?.title ?? undefined,
       entries: narrower.length > 0 ? narrower : [name],
-      isChosen: before ? reachesServer({ lists: [before] }, name) : named.length > 0,
+      isChosen: before ? allowsServer({ lists: [before] }, name) : named.length > 0,
     };
   });
   return { servers, mayBeAll: named.length === 0, isSome: before !== null };

@@ -9,7 +9,7 @@ interface Call {
   name: string | undefined;
   isSent: boolean;
   /** Pieces of the arguments that arrived before the name. */
-  readonly held: string[];
+  readonly buffered: string[];
 }
 
 export class ReplyCalls {
@@ -50,7 +50,7 @@ export class ReplyCalls {
    * no call.
    */
   end(sink: ReplySink): void {
-    for (const call of this.#calls) if (!call.isSent && call.held.length > 0) this.#send(call, sink);
+    for (const call of this.#calls) if (!call.isSent && call.buffered.length > 0) this.#send(call, sink);
   }
 
   #go(call: Call, id: string | undefined, name: string | undefined, called: Json, sink: ReplySink): void {
@@ -61,7 +61,7 @@ export class ReplyCalls {
     const text = argumentText(called["arguments"] ?? called["input"]);
     if (text === "") return;
     if (call.isSent) sink.arguments(call.index, text);
-    else call.held.push(text);
+    else call.buffered.push(text);
   }
 
   /**
@@ -92,7 +92,7 @@ export class ReplyCalls {
       kind: undefined,
       name: undefined,
       isSent: false,
-      held: [],
+      buffered: [],
     };
     this.#calls.push(call);
     return call;
@@ -103,8 +103,8 @@ export class ReplyCalls {
     this.count++;
     call.id ??= `call_${crypto.randomUUID().replaceAll("-", "")}`;
     sink.call(call.index, { callId: call.id, kind: call.kind ?? "function", name: call.name ?? "" });
-    if (call.held.length > 0) sink.arguments(call.index, call.held.join(""));
-    call.held.length = 0;
+    if (call.buffered.length > 0) sink.arguments(call.index, call.buffered.join(""));
+    call.buffered.length = 0;
   }
 }
 

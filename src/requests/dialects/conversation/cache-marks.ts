@@ -5,8 +5,8 @@ import type { Cache } from "./conversation.ts";
  * Returns Anthropic's own mark, which clients of LiteLLM and OpenRouter send within OpenAI's formats, or OpenAI's
  * converted to it. OpenAI's `ttl` is at least half an hour; Anthropic's closest value is one hour.
  */
-export function cacheOf(holder: Readonly<Record<string, unknown>>): Cache | undefined {
-  const { cache_control: cache, prompt_cache_breakpoint: point } = holder;
+export function cacheOf(item: Readonly<Record<string, unknown>>): Cache | undefined {
+  const { cache_control: cache, prompt_cache_breakpoint: point } = item;
   if (isObject(cache)) return cache;
   if (!isObject(point)) return undefined;
   return point["ttl"] === undefined || point["ttl"] === null ? { type: "ephemeral" } : { type: "ephemeral", ttl: "1h" };

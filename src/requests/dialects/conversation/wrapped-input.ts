@@ -30,14 +30,14 @@ const hexDigit = /[0-9a-fA-F]/;
  */
 export class UnwrappedInput {
   #state: "begin" | "text" | "after" | "other" = "begin";
-  #held = "";
+  #buffered = "";
   /** The first half of a surrogate pair. It waits for the second half, because each output must consist of complete characters. */
   #half = "";
 
   /** Adds the next piece of the arguments, and returns the text that the piece completes. */
   add(piece: string): string {
     if (this.#state === "after") return "";
-    this.#held += piece;
+    this.#buffered += piece;
     if (this.#state === "begin") this.#begin();
     return this.#state === "text" ? this.#whole(this.#text()) : "";
   }
@@ -45,41 +45,41 @@ export class UnwrappedInput {
   /** Ends the arguments, and returns the rest of the text. */
   end(): string {
     const isOther = this.#state === "begin" || this.#state === "other";
-    const rest = isOther ? (inputOf(this.#held) ?? this.#held) : this.#half;
+    const rest = isOther ? (inputOf(this.#buffered) ?? this.#buffered) : this.#half;
     this.#state = "after";
-    this.#held = "";
+    this.#buffered = "";
     this.#half = "";
     return rest;
   }
 
   #begin(): void {
-    const found = begin.exec(this.#held);
+    const found = begin.exec(this.#buffered);
     if (found) {
-      this.#held = this.#held.slice(found[0].length);
+      this.#buffered = this.#buffered.slice(found[0].length);
       this.#state = "text";
-    } else if (this.#held.length > maxBeginLength) {
+    } else if (this.#buffered.length > maxBeginLength) {
       this.#state = "other";
     }
   }
 
   #text(): string {
-    const held = this.#held;
+    const buffered = this.#buffered;
     const parts: string[] = [];
-    this.#held = "";
+    this.#buffered = "";
     for (let from = 0; ; ) {
-      const at = nextSpecial(held, from);
-      parts.push(held.slice(from, at));
-      if (at === held.length) break;
-      if (held.charCodeAt(at) === quote) {
+      const at = nextSpecial(buffered, from);
+      parts.push(buffered.slice(from, at));
+      if (at === buffered.length) break;
+      if (buffered.charCodeAt(at) === quote) {
         this.#state = "after";
         break;
       }
-      const length = escapeLength(held, at);
+      const length = escapeLength(buffered, at);
       if (length === undefined) {
-        this.#held = held.slice(at);
+        this.#buffered = buffered.slice(at);
         break;
       }
-      parts.push(unescaped(held.slice(at + 1, at + length)));
+      parts.push(unescaped(buffered.slice(at + 1, at + length)));
       from = at + length;
     }
     return parts.join("");

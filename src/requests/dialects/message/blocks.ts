@@ -31,8 +31,8 @@ export function contentParts(content: unknown, place: RequestPath): Part[] {
   return objectsOf(content).flatMap((block, i) => partsOf(block, `${place}.content[${i}]`));
 }
 
-export function cacheOf(holder: Json): Cache | undefined {
-  const cache = holder["cache_control"];
+export function cacheOf(block: Json): Cache | undefined {
+  const cache = block["cache_control"];
   return isObject(cache) ? cache : undefined;
 }
 

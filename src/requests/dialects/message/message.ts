@@ -12,7 +12,7 @@ import { type PassedEvents, PassedStream } from "../translation/passed-stream.ts
 import { messageFormat } from "./format.ts";
 import { isPlain } from "./plain-request.ts";
 import { openedMessages } from "./read-messages.ts";
-import { FollowedMessage } from "./stopped-message.ts";
+import { ObservedMessage } from "./stopped-message.ts";
 import { StrictMessage, strictMessage } from "./strict-message.ts";
 import { UsageReading } from "./usage.ts";
 
@@ -24,12 +24,12 @@ const shown = ["system", "messages", "tools", "output_config"];
 
 const events: PassedEvents = {
   format: messageFormat,
-  holder: "message",
+  answerMember: "message",
   last: new Set(["message_stop", "error"]),
   forgotten: 'event: message_stop\ndata: {"type":"message_stop"}\n\n',
   errorEvent,
   repair: (head) => new StrictMessage(head),
-  follower: () => new FollowedMessage(),
+  observer: () => new ObservedMessage(),
 };
 
 const call = Buffer.from('"tool_use"');
@@ -139,11 +139,11 @@ function readReported(reported: ReportedAnswer, value: unknown): void {
     readChunkReported(reported, value);
     return;
   }
-  const held = isObject(value["message"]) ? value["message"] : value;
-  const { id, model, usage } = held;
+  const answer = isObject(value["message"]) ? value["message"] : value;
+  const { id, model, usage } = answer;
   if (typeof id === "string") reported.id = id;
   if (typeof model === "string") reported.model = model;
-  const reason = isObject(value["delta"]) ? value["delta"]["stop_reason"] : held["stop_reason"];
+  const reason = isObject(value["delta"]) ? value["delta"]["stop_reason"] : answer["stop_reason"];
   if (typeof reason === "string") reported.finishReasons.set(0, reason);
   if (isObject(usage) && typeof usage["cache_read_input_tokens"] === "number") {
     reported.cachedTokens = usage["cache_read_input_tokens"];

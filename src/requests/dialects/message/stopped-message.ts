@@ -1,12 +1,12 @@
 // Ends a stream that a quota stopped and whose server speaks Messages: open blocks are closed, as at the limit `max_tokens`.
 import type { StopMark } from "../answer.ts";
 import type { ReplyUsage } from "../conversation/reply.ts";
-import type { StreamFollower } from "../translation/passed-stream.ts";
+import type { StreamObserver } from "../translation/passed-stream.ts";
 import { namedEvent } from "./block-output.ts";
 import { type Json, numberOf } from "./json.ts";
 import { deltaUsage } from "./usage.ts";
 
-export class FollowedMessage implements StreamFollower {
+export class ObservedMessage implements StreamObserver {
   /** Indices of the blocks that have begun and not ended. */
   readonly #open = new Set<number>();
 

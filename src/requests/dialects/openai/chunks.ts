@@ -62,7 +62,7 @@ export class ChunkTranslator implements AnswerStream {
   /** Indices of the choices that began and have not ended. */
   readonly #unfinished = new Set<unknown>();
   /** Finish reasons of choices whose calls have no arguments yet, by choice index; the client gets these reasons at the end. */
-  #heldReasons: Map<unknown, unknown> | undefined;
+  #delayedReasons: Map<unknown, unknown> | undefined;
   /** True if the gateway ended the stream. Usage that is reported afterwards is not that of the whole answer. */
   #isStopped = false;
   cut: CutPart[] | undefined;
@@ -214,19 +214,19 @@ export class ChunkTranslator implements AnswerStream {
    * servers send a reason with each piece, so arguments may still follow.
    */
   #holdReasons(choices: readonly unknown[]): boolean {
-    let areHeld = false;
+    let areDelayed = false;
     for (let position = 0; position < choices.length; position++) {
       const choice = choices[position] as StreamedChoice;
       const { finish_reason: reason, index = position } = choice;
       if (!reason) continue;
-      this.#heldReasons?.delete(index);
+      this.#delayedReasons?.delete(index);
       if (!this.#strict?.lacksArguments(index, reason)) continue;
-      this.#heldReasons ??= new Map();
-      this.#heldReasons.set(index, reason);
+      this.#delayedReasons ??= new Map();
+      this.#delayedReasons.set(index, reason);
       choice.finish_reason = null;
-      areHeld = true;
+      areDelayed = true;
     }
-    return areHeld;
+    return areDelayed;
   }
 
   #render(text: string, chunk: Chunk, choices: unknown[], isMended: boolean): Rendered {
@@ -354,8 +354,10 @@ export class ChunkTranslator implements AnswerStream {
   }
 
   ending(): string {
-    const held = [...(this.#heldReasons ?? [])].map(([index, reason]) => this.#lastOf([index], reason, undefined));
-    return `${held.join("")}${this.#missingReasons()}${this.#wantsUsage ? encodeByteText(this.#usageChunk()) : ""}data: ${endMark}\n\n`;
+    const reasons = [...(this.#delayedReasons ?? [])].map(([index, reason]) =>
+      this.#lastOf([index], reason, undefined),
+    );
+    return `${reasons.join("")}${this.#missingReasons()}${this.#wantsUsage ? encodeByteText(this.#usageChunk()) : ""}data: ${endMark}\n\n`;
   }
 
   stopped(mark: StopMark | undefined): string {

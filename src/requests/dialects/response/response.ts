@@ -19,7 +19,7 @@ import { openedInput } from "./opened-items.ts";
 import { usageOf } from "./reply-reader.ts";
 import { failureCode } from "./reply-writer.ts";
 import { ResponseCollector } from "./response-collector.ts";
-import { FollowedResponse } from "./stopped-response.ts";
+import { ObservedResponse } from "./stopped-response.ts";
 import { isWholeUsage, leftOut, requiredMembers } from "./strict-members.ts";
 import { StrictResponse, strictResponse } from "./strict-response.ts";
 import { unkeptResponse } from "./unkept-response.ts";
@@ -29,12 +29,12 @@ const shown = ["instructions", "input", "tools", "text"];
 
 const events: PassedEvents = {
   format: responseFormat,
-  holder: "response",
+  answerMember: "response",
   last: new Set(["response.completed", "response.incomplete", "response.failed"]),
   forgotten: "",
   errorEvent,
   repair: (head) => new StrictResponse(head),
-  follower: () => new FollowedResponse(),
+  observer: () => new ObservedResponse(),
 };
 
 const search = Buffer.from('"web_search_call"');
@@ -121,14 +121,14 @@ export const response: Dialect = {
  * Writes an error into a stream of a server's own events. Codex expects a failed response and treats a stream without
  * one as a broken connection. If no response has begun, a plain error event is sent.
  */
-function errorEvent(rendered: string, fault: GatewayError, { held, events: number }: BegunAnswer): string {
+function errorEvent(rendered: string, fault: GatewayError, { answer, events: number }: BegunAnswer): string {
   const { error } = JSON.parse(rendered) as { error: { code: string; message: string; param?: string } };
   const { message, param } = error;
-  const event = held
+  const event = answer
     ? {
         type: "response.failed",
         sequence_number: number,
-        response: { ...held, status: "failed", error: { code: failureCode(reportedCode(fault)), message } },
+        response: { ...answer, status: "failed", error: { code: failureCode(reportedCode(fault)), message } },
       }
     : // OpenAI's clients read the members of the event; clients of Open Responses read its `error`.
       { type: "error", sequence_number: number, code: error.code, message, param: param ?? null, error };
@@ -186,12 +186,12 @@ function piece(calls: SaidPiece["calls"]): SaidPiece {
 }
 
 function readReported(reported: ReportedAnswer, value: unknown): void {
-  const held = isObject(value) && isObject(value["response"]) ? value["response"] : value;
-  if (!isObject(held) || held["object"] !== "response") {
+  const answer = isObject(value) && isObject(value["response"]) ? value["response"] : value;
+  if (!isObject(answer) || answer["object"] !== "response") {
     readChunkReported(reported, value);
     return;
   }
-  const { id, model, status, usage } = held;
+  const { id, model, status, usage } = answer;
   if (typeof id === "string") reported.id = id;
   if (typeof model === "string") reported.model = model;
   if (typeof status === "string" && status !== "in_progress") reported.finishReasons.set(0, status);

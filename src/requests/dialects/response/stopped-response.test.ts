@@ -1,16 +1,16 @@
 // Tests the end of a server's own response in the middle: the text so far stays, and no client sees a partial call as a
 // call.
 import { expect, test } from "bun:test";
-import { FollowedResponse } from "./stopped-response.ts";
+import { ObservedResponse } from "./stopped-response.ts";
 
 const mark = { stopped_by: "quota", quota: {} } as const;
 const usage = { promptTokens: 5, completionTokens: 9 };
-const held = { id: "resp_1", object: "response", status: "in_progress", model: "m", output: [] };
+const answer = { id: "resp_1", object: "response", status: "in_progress", model: "m", output: [] };
 
 function stopped(...events: readonly Record<string, unknown>[]) {
-  const followed = new FollowedResponse();
-  for (const event of events) followed.see(event);
-  const text = followed.stopped({ held, events: 7 }, usage, mark);
+  const observed = new ObservedResponse();
+  for (const event of events) observed.see(event);
+  const text = observed.stopped({ answer, events: 7 }, usage, mark);
   return [...text.matchAll(/^data: (.*)$/gm)].map(([, data]) => JSON.parse(data ?? "") as Record<string, unknown>);
 }
 

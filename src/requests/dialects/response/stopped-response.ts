@@ -1,7 +1,7 @@
 // Ends a stream of a server's own response that a quota stopped: the response so far becomes `incomplete`.
 import type { StopMark } from "../answer.ts";
 import type { ReplyUsage } from "../conversation/reply.ts";
-import type { BegunAnswer, StreamFollower } from "../translation/passed-stream.ts";
+import type { BegunAnswer, StreamObserver } from "../translation/passed-stream.ts";
 import { isObject, type Json, numberOf, textOf } from "./json.ts";
 import { usageToWire } from "./response-object.ts";
 
@@ -22,7 +22,7 @@ const ofPart: Readonly<Record<string, readonly [list: "content" | "summary", mem
 /** Maximum number of characters that are collected and repeated at the end of an answer. */
 const maxCharacters = 8 * 1024 * 1024;
 
-export class FollowedResponse implements StreamFollower {
+export class ObservedResponse implements StreamObserver {
   /** Items by their index in the output. */
   readonly #items: Open[] = [];
   readonly #done = new Set<number>();
@@ -61,7 +61,7 @@ export class FollowedResponse implements StreamFollower {
     if (isObject(open)) (open as Open)[ofText] = `${textOf(open[ofText]) ?? ""}${delta}`;
   }
 
-  stopped({ held, events: first }: BegunAnswer, usage: ReplyUsage, mark: StopMark): string {
+  stopped({ answer, events: first }: BegunAnswer, usage: ReplyUsage, mark: StopMark): string {
     let number = first;
     let text = "";
     const send = (event: Json) => {
@@ -69,8 +69,8 @@ export class FollowedResponse implements StreamFollower {
     };
     for (const [index, item] of this.#items.entries()) if (!this.#done.has(index)) this.#end(item, index, send);
     const state = { status: "incomplete", incomplete_details: { reason: "max_output_tokens" } };
-    const answer = { ...held, ...state, output: this.#items, usage: usageToWire(usage), headrace: mark };
-    send({ type: "response.incomplete", response: answer });
+    const incomplete = { ...answer, ...state, output: this.#items, usage: usageToWire(usage), headrace: mark };
+    send({ type: "response.incomplete", response: incomplete });
     return text;
   }
 

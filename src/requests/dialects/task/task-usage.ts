@@ -33,8 +33,8 @@ export function usageOfTask(
   delivered: Delivered,
 ): TokenUsage {
   const units = asked && withSpoken(asked, delivered.bytes);
-  const isBelieved = !units || !reported?.details || isPlausible(reported.details, units);
-  const details = detailsOf({ ...units, ...reported?.details, ...(isBelieved ? {} : units) });
+  const isAccepted = !units || !reported?.details || isPlausible(reported.details, units);
+  const details = detailsOf({ ...units, ...reported?.details, ...(isAccepted ? {} : units) });
   const { promptTokens: tokens, completionTokens = 0 } = reported ?? {};
   if (tokens === undefined) {
     const estimate = { promptTokens, completionTokens: Math.max(completionTokens, delivered.tokens), estimated: true };
@@ -45,9 +45,9 @@ export function usageOfTask(
   if (isTooFew) {
     const ofPrompt = Math.max(promptTokens, ofSound * soundTokensPerSecond);
     const parts = partsOf({ details: detailsOf({ ...details, ...units }) });
-    return { promptTokens: ofPrompt, completionTokens, estimated: true, understated: true, parts };
+    return { promptTokens: ofPrompt, completionTokens, estimated: true, isUnderReported: true, parts };
   }
-  return { promptTokens: tokens, completionTokens, estimated: !isBelieved, parts: partsOf({ ...reported, details }) };
+  return { promptTokens: tokens, completionTokens, estimated: !isAccepted, parts: partsOf({ ...reported, details }) };
 }
 
 /** A transcript takes time to speak, so its length sets a minimum for the seconds, however short the file seems. */

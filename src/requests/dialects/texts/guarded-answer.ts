@@ -1,12 +1,12 @@
 // Passes a whole answer through guardrails, which replace the texts that they find.
 import type { Answer } from "../answer.ts";
 import { sayWithheld } from "./streamed-texts.ts";
-import { lookAt, type TextGuard } from "./text-guard.ts";
-import { answeredTexts, isHolder } from "./text-slots.ts";
+import { checkTexts, type TextGuard } from "./text-guard.ts";
+import { answeredTexts, isContainer } from "./text-slots.ts";
 
 export async function guardedAnswer(answer: Answer, guard: TextGuard): Promise<Answer> {
   const parsed = JSON.parse(answer.text) as Record<string, unknown>;
-  const isChanged = await lookAt(answeredTexts(parsed), guard);
+  const isChanged = await checkTexts(answeredTexts(parsed), guard);
   const isBlocked = guard.blockedBy !== undefined;
   if (isBlocked) withhold(parsed);
   // Removed members are no texts for the guardrails, so they are dropped after the check.
@@ -20,7 +20,7 @@ export async function guardedAnswer(answer: Answer, guard: TextGuard): Promise<A
 function withhold(answer: Record<string, unknown>): void {
   const { choices, content, output } = answer;
   for (const choice of Array.isArray(choices) ? choices : []) {
-    if (isHolder(choice) && isHolder(choice["message"])) choice["message"]["tool_calls"] = undefined;
+    if (isContainer(choice) && isContainer(choice["message"])) choice["message"]["tool_calls"] = undefined;
   }
   if (Array.isArray(content)) answer["content"] = content.filter((block) => !isCall(block));
   if (Array.isArray(output)) answer["output"] = output.filter((item) => !isCall(item));
@@ -28,19 +28,19 @@ function withhold(answer: Record<string, unknown>): void {
 }
 
 function isCall(part: unknown): boolean {
-  return isHolder(part) && /(?:tool_use|_call)$/.test(String(part["type"]));
+  return isContainer(part) && /(?:tool_use|_call)$/.test(String(part["type"]));
 }
 
 const emptied: ReadonlySet<string> = new Set(["logprobs", "words", "token_ids", "tokens"]);
 
 /** Removes members that repeat the text in pieces too small for guardrails. Reports whether there were any. */
 function dropRepeated(value: unknown): boolean {
-  if (!isHolder(value)) return false;
+  if (!isContainer(value)) return false;
   let isLess = false;
   for (const [name, member] of Object.entries(value)) {
     // The input of a tool is the model's own data, so its members stay.
     if (name === "input") continue;
-    if (!emptied.has(name) || !isHolder(member)) {
+    if (!emptied.has(name) || !isContainer(member)) {
       if (dropRepeated(member)) isLess = true;
       continue;
     }

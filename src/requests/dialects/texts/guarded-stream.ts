@@ -34,7 +34,7 @@ interface Entry {
  */
 const [sentenceWindow, maxWindowLength] = [80, 400];
 /** Maximum number of events that are held without a check; most of these have no text. */
-const maxHeldEvents = 256;
+const maxBufferedEvents = 256;
 const contextLength = 400;
 const sentenceEnd = /[.!?\n。！？]\s?$/;
 const noText: GuardedText = { feed: () => "", end: () => "" };
@@ -47,9 +47,9 @@ export class GuardedStream implements AnswerStream {
   readonly #texts = new Map<string, OpenText>();
   /** Texts that have ended, by the text that the model server sent. */
   readonly #whole = new Map<string, OpenText>();
-  #held: Entry[] = [];
-  #heldLength = 0;
-  #heldEvents = 0;
+  #buffered: Entry[] = [];
+  #bufferedLength = 0;
+  #bufferedEvents = 0;
   #isDue = false;
   /** Characters of remembered texts, each counted as received and as passed on. */
   #knownLength = 0;
@@ -133,8 +133,10 @@ export class GuardedStream implements AnswerStream {
   }
 
   /** The approximate bytes held: texts that have not ended, events, and texts that are repeated at the end. */
-  get heldBytes(): number {
-    return this.#texts.size * this.#guard.bytesOfText + this.#heldEvents + this.#askedEvents + 2 * this.#knownLength;
+  get bufferedBytes(): number {
+    return (
+      this.#texts.size * this.#guard.bytesOfText + this.#bufferedEvents + this.#askedEvents + 2 * this.#knownLength
+    );
   }
 
   /** True if held events must be checked before more are taken. */
@@ -186,10 +188,10 @@ export class GuardedStream implements AnswerStream {
 
   async #ask(): Promise<void> {
     const texts = new Map<OpenText, string>();
-    const held = this.#held;
-    this.#askedEvents += this.#heldEvents;
+    const buffered = this.#buffered;
+    this.#askedEvents += this.#bufferedEvents;
     this.#drop();
-    for (const { pieces } of held) {
+    for (const { pieces } of buffered) {
       for (const { open, given } of pieces) texts.set(open, (texts.get(open) ?? "") + given);
     }
     const asked = [...texts].filter(([, text]) => text !== "");
@@ -201,12 +203,12 @@ export class GuardedStream implements AnswerStream {
       this.#asked = [];
       return;
     }
-    for (const entry of held) this.#asked.push(entry);
+    for (const entry of buffered) this.#asked.push(entry);
     asked.forEach(([open, text], index) => {
       const answer = answers[index] ?? "";
       if (answer === text) return;
       let rest = answer;
-      for (const { pieces } of held) {
+      for (const { pieces } of buffered) {
         for (const piece of pieces) {
           if (piece.open !== open) continue;
           piece.given = rest;
@@ -236,8 +238,8 @@ export class GuardedStream implements AnswerStream {
   /** Adds one or several events, in byte text. */
   #pass(events: string): string {
     for (const event of events.split("\n\n")) if (event !== "") this.#add(event);
-    if (this.#guard.asks && this.#heldLength > 0) {
-      this.#isDue ||= this.#held.length >= maxHeldEvents || this.#heldLength >= maxWindowLength;
+    if (this.#guard.asks && this.#bufferedLength > 0) {
+      this.#isDue ||= this.#buffered.length >= maxBufferedEvents || this.#bufferedLength >= maxWindowLength;
       return "";
     }
     return this.#release();
@@ -247,7 +249,7 @@ export class GuardedStream implements AnswerStream {
     const event = eventOf(written);
     if (event === undefined) {
       if (written.includes(endMark)) this.#end("");
-      this.#held.push({ pieces: [], render: () => `${written}\n\n` });
+      this.#buffered.push({ pieces: [], render: () => `${written}\n\n` });
       return;
     }
     const { pieces, wholes, ends } = textsOfEvent(event);
@@ -255,7 +257,7 @@ export class GuardedStream implements AnswerStream {
     const seen = pieces.map((piece) => this.#feed(event, piece, ends));
     for (const beginning of ends) this.#end(beginning);
     for (const whole of wholes) if (!this.#whole.has(whole.text)) seen.push(this.#feedWhole(whole));
-    this.#heldEvents += written.length;
+    this.#bufferedEvents += written.length;
     const isOwn = pieces.length > 0 || wholes.length > 0 || this.#isRenumbered(event);
     const render = () => {
       for (const { text, put } of wholes) put(this.#whole.get(text)?.given ?? "");
@@ -263,7 +265,7 @@ export class GuardedStream implements AnswerStream {
       if (isWithheld) sayWithheld(event);
       return isOwn || isWithheld ? this.#rendered(event, isNamed) : `${written}\n\n`;
     };
-    this.#held.push({ pieces: seen, render });
+    this.#buffered.push({ pieces: seen, render });
   }
 
   #feed(event: Event, piece: PieceSlot, ends: readonly string[]): Entry["pieces"][number] {
@@ -284,8 +286,8 @@ export class GuardedStream implements AnswerStream {
       this.#close(key, open);
     }
     put(given);
-    this.#heldLength += given.length;
-    if (this.#heldLength >= sentenceWindow && sentenceEnd.test(given)) this.#isDue = this.#guard.asks;
+    this.#bufferedLength += given.length;
+    if (this.#bufferedLength >= sentenceWindow && sentenceEnd.test(given)) this.#isDue = this.#guard.asks;
     return { open, given, put };
   }
 
@@ -295,7 +297,7 @@ export class GuardedStream implements AnswerStream {
     const open: OpenText = { guarded: noText, with: () => ({}), raw: text, given: "", before: "" };
     this.#whole.set(text, open);
     this.#knownLength += text.length;
-    this.#heldLength += given.length;
+    this.#bufferedLength += given.length;
     return { open, given, put };
   }
 
@@ -310,9 +312,9 @@ export class GuardedStream implements AnswerStream {
       const put = (text: string) => {
         rest = text;
       };
-      this.#heldLength += rest.length;
+      this.#bufferedLength += rest.length;
       const isNamed = event["choices"] === undefined;
-      this.#held.push({
+      this.#buffered.push({
         pieces: [{ open, given: rest, put }],
         render: () => (rest === "" ? "" : this.#rendered(open.with(rest), isNamed)),
       });
@@ -325,9 +327,9 @@ export class GuardedStream implements AnswerStream {
   }
 
   #release(): string {
-    const held = this.#held;
+    const buffered = this.#buffered;
     this.#drop();
-    return this.#rendering(held);
+    return this.#rendering(buffered);
   }
 
   #rendering(entries: readonly Entry[]): string {
@@ -343,9 +345,9 @@ export class GuardedStream implements AnswerStream {
   }
 
   #drop(): void {
-    this.#held = [];
-    this.#heldLength = 0;
-    this.#heldEvents = 0;
+    this.#buffered = [];
+    this.#bufferedLength = 0;
+    this.#bufferedEvents = 0;
   }
 
   /** Returns the last events, with the texts as passed on. If the rest is withheld, the events give that as the reason. */

@@ -1,5 +1,5 @@
 // Finds the pieces of texts in the events of a stream, in each of the formats, and the texts that an event ends.
-import { isHolder, isNoText, type TextSlot, textsAt, textsIn } from "./text-slots.ts";
+import { isContainer, isNoText, type TextSlot, textsAt, textsIn } from "./text-slots.ts";
 
 export type Event = Record<string, unknown>;
 
@@ -49,14 +49,14 @@ function ofChoices(event: Event, choices: readonly unknown[]): EventTexts {
   const wholes = othersIn(event, "choices");
   const ends: string[] = [];
   for (const choice of choices) {
-    if (!isHolder(choice)) continue;
+    if (!isContainer(choice)) continue;
     const index = Number(choice["index"] ?? 0);
     const { usage: _, choices: __, headrace: ___, ...head } = event;
     const made = (said: Event): Event => ({ ...head, choices: [{ index, ...said, finish_reason: null }] });
     for (const name of repeated) if (name in choice) choice[name] = null;
     wholes.push(...othersIn(choice, "text", "delta"));
     addPiece(pieces, choice, "text", `${index}/text`, (text) => made({ text }));
-    if (isHolder(choice["delta"])) {
+    if (isContainer(choice["delta"])) {
       ofDelta(pieces, choice["delta"], index, (delta) => made({ delta }));
     }
     if (typeof choice["finish_reason"] === "string") ends.push(`${index}/`);
@@ -65,9 +65,9 @@ function ofChoices(event: Event, choices: readonly unknown[]): EventTexts {
 }
 
 /** Texts of members that only some servers add. */
-function othersIn(holder: Event, ...known: readonly string[]): TextSlot[] {
-  const others = Object.keys(holder).filter((name) => !known.includes(name) && !isNoText(name));
-  return others.flatMap((name) => textsAt(holder, name));
+function othersIn(container: Event, ...known: readonly string[]): TextSlot[] {
+  const others = Object.keys(container).filter((name) => !known.includes(name) && !isNoText(name));
+  return others.flatMap((name) => textsAt(container, name));
 }
 
 function ofDelta(pieces: PieceSlot[], delta: Event, index: number, made: (delta: Event) => Event): void {
@@ -76,22 +76,22 @@ function ofDelta(pieces: PieceSlot[], delta: Event, index: number, made: (delta:
   for (const [name, value] of Object.entries(delta)) {
     if (name === "role" || name === "id") continue;
     addPiece(pieces, delta, name, `${index}/${name}`, (text) => made({ [name]: text }));
-    if (isHolder(value) && !ownParts.has(name)) {
+    if (isContainer(value) && !ownParts.has(name)) {
       addNested(pieces, value, `${index}/${name}`, (changed) => made({ [name]: changed }));
     }
-    if (isHolder(value) && name === "audio") {
+    if (isContainer(value) && name === "audio") {
       addPiece(pieces, value, "transcript", `${index}/audio`, (transcript) => made({ audio: { transcript } }));
     }
-    if (isHolder(value) && name === "function_call") {
+    if (isContainer(value) && name === "function_call") {
       addPiece(pieces, value, "arguments", `${index}/call`, (text) => made({ function_call: { arguments: text } }));
     }
   }
   for (const call of Array.isArray(delta["tool_calls"]) ? delta["tool_calls"] : []) {
-    if (!isHolder(call)) continue;
+    if (!isContainer(call)) continue;
     const callIndex = call["index"] ?? 0;
     for (const [kind, member] of [["function", "arguments"] as const, ["custom", "input"] as const]) {
       const called = call[kind];
-      if (!isHolder(called)) continue;
+      if (!isContainer(called)) continue;
       const key = `${index}/calls/${callIndex}`;
       addPiece(pieces, called, member, key, (text) =>
         made({ tool_calls: [{ index: callIndex, [kind]: { [member]: text } }] }),
@@ -120,25 +120,25 @@ function ofMessages(event: Event, type: string): EventTexts {
   const { index, delta, content_block: block, message } = event;
   const pieces: PieceSlot[] = [];
   const made = (said: Event): Event => ({ type: "content_block_delta", index, delta: said });
-  if (type === "content_block_start" && isHolder(block)) {
+  if (type === "content_block_start" && isContainer(block)) {
     const kind = blockTexts[String(block["type"])];
     if (kind === undefined) return { pieces, wholes: textsAt(event, "content_block"), ends: nothing };
     const member = String(block["type"]);
     addPiece(pieces, block, member, `${index}/${member}`, (text) => made({ type: kind, [member]: text }));
   }
-  if (type === "content_block_delta" && isHolder(delta)) {
+  if (type === "content_block_delta" && isContainer(delta)) {
     for (const member of Object.keys(delta)) {
       if (isNoText(member)) continue;
       addPiece(pieces, delta, member, `${index}/${member}`, (text) => made({ type: delta["type"], [member]: text }));
     }
     return {
       pieces,
-      wholes: Object.keys(delta).flatMap((name) => (isHolder(delta[name]) ? textsAt(delta, name) : [])),
+      wholes: Object.keys(delta).flatMap((name) => (isContainer(delta[name]) ? textsAt(delta, name) : [])),
       ends: nothing,
     };
   }
   if (type === "content_block_stop") return { pieces, wholes: nothing, ends: [`${index}/`] };
-  if (type === "message_start" && isHolder(message))
+  if (type === "message_start" && isContainer(message))
     return { pieces, wholes: textsAt(message, "content"), ends: nothing };
   return { pieces, wholes: nothing, ends: type === "message_delta" || type === "message_stop" ? [""] : nothing };
 }
@@ -156,7 +156,7 @@ function ofTyped(event: Event, type: string): EventTexts {
     return { pieces, wholes: nothing, ends: nothing };
   }
   const wholes = wholeMembers.flatMap((name) => textsAt(event, name));
-  if (isHolder(response)) wholes.push(...textsAt(response, "output"));
+  if (isContainer(response)) wholes.push(...textsAt(response, "output"));
   const ends = lasting.has(type)
     ? [""]
     : type.endsWith(".done")
@@ -167,16 +167,16 @@ function ofTyped(event: Event, type: string): EventTexts {
 
 function addPiece(
   pieces: PieceSlot[],
-  holder: Event,
+  container: Event,
   name: string,
   key: string,
   made: (text: string) => Event,
   isJson = name === "arguments" || name === "partial_json",
 ): void {
-  const text = holder[name];
+  const text = container[name];
   if (typeof text !== "string") return;
   const put = (changed: string) => {
-    holder[name] = changed;
+    container[name] = changed;
   };
   pieces.push({ key, text, isJson, put, with: made });
 }
@@ -185,11 +185,11 @@ function addPiece(
 export function sayWithheld(said: Event): void {
   const { choices, delta, response, type } = said;
   for (const choice of Array.isArray(choices) ? choices : []) {
-    if (isHolder(choice) && typeof choice["finish_reason"] === "string") choice["finish_reason"] = "content_filter";
+    if (isContainer(choice) && typeof choice["finish_reason"] === "string") choice["finish_reason"] = "content_filter";
   }
-  if (type === "message_delta" && isHolder(delta)) withRefusal(delta);
+  if (type === "message_delta" && isContainer(delta)) withRefusal(delta);
   if (type === "message") withRefusal(said);
-  if (lasting.has(type) && isHolder(response)) {
+  if (lasting.has(type) && isContainer(response)) {
     said["type"] = "response.incomplete";
     sayWithheld(response as Event);
   }

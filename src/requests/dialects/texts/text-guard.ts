@@ -46,7 +46,7 @@ export class ContentBlocked extends BlamelessError {
  * Checks whole texts, replaces each by the text that may be passed on, and reports whether any changed. Rejects with
  * the reason of `clientGone` after its cancellation.
  */
-export async function lookAt(
+export async function checkTexts(
   slots: readonly TextSlot[],
   guard: TextGuard,
   clientGone?: Cancellation,

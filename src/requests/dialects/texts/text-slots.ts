@@ -8,7 +8,7 @@ export interface TextSlot {
   put(text: string): void;
 }
 
-type Holder = Record<string | number, unknown>;
+type Container = Record<string | number, unknown>;
 
 /** Members that name, locate or configure something, and bytes in text form, which guardrails cannot read. */
 const namesAndSettings: ReadonlySet<string> = new Set([
@@ -54,30 +54,30 @@ const callTypes: ReadonlySet<unknown> = new Set(["tool_use", "server_tool_use", 
 const jsonMembers: ReadonlySet<string> = new Set(["arguments", "partial_json"]);
 
 /** Returns all texts of a request that a model may read. */
-export function askedTexts(body: Holder): TextSlot[] {
+export function askedTexts(body: Container): TextSlot[] {
   return textsIn(body);
 }
 
 /** Returns all texts of a whole answer that a model wrote. */
-export function answeredTexts(answer: Holder): TextSlot[] {
+export function answeredTexts(answer: Container): TextSlot[] {
   const said = Object.keys(answer).filter((name) => !repeatedMembers.has(name) && !isNoText(name));
   return said.flatMap((name) => textsAt(answer, name));
 }
 
 /** Returns the texts of one member. */
-export function textsAt(holder: Holder, name: string): TextSlot[] {
+export function textsAt(container: Container, name: string): TextSlot[] {
   const slots: TextSlot[] = [];
-  if (holder[name] !== undefined) addSlots(holder, name, slots);
+  if (container[name] !== undefined) addSlots(container, name, slots);
   return slots;
 }
 
-export function textsIn(value: Holder): TextSlot[] {
+export function textsIn(value: Container): TextSlot[] {
   const slots: TextSlot[] = [];
-  lookInto(value, slots);
+  addTextsIn(value, slots);
   return slots;
 }
 
-export function isHolder(value: unknown): value is Holder {
+export function isContainer(value: unknown): value is Container {
   return typeof value === "object" && value !== null;
 }
 
@@ -86,27 +86,27 @@ export function isNoText(name: string): boolean {
   return namesAndSettings.has(name) || name.endsWith("_id");
 }
 
-function lookInto(value: Holder, slots: TextSlot[]): void {
+function addTextsIn(value: Container, slots: TextSlot[]): void {
   if (Array.isArray(value)) {
-    for (let index = 0; index < value.length; index++) addSlots(value as unknown as Holder, index, slots);
+    for (let index = 0; index < value.length; index++) addSlots(value as unknown as Container, index, slots);
     return;
   }
   const isTextSource = value["type"] === "text";
   const isCall = callTypes.has(value["type"]);
   for (const name of Object.keys(value)) {
     if (isNoText(name) || (name === "data" && !isTextSource)) continue;
-    const isObject = isCall && name === "input" && isHolder(value[name]);
-    if (isObject && Object.keys(value[name] as Holder).length > 0) slots.push(jsonSlot(value, name));
+    const isObject = isCall && name === "input" && isContainer(value[name]);
+    if (isObject && Object.keys(value[name] as Container).length > 0) slots.push(jsonSlot(value, name));
     else addSlots(value, name, slots);
   }
 }
 
 /** Treats an object that the model wrote as one JSON text, because its names and figures may be texts as well. */
-function jsonSlot(holder: Holder, name: string): TextSlot {
+function jsonSlot(container: Container, name: string): TextSlot {
   const put = (text: string) => {
-    holder[name] = parsedOr(text, {});
+    container[name] = parsedOr(text, {});
   };
-  return { text: JSON.stringify(holder[name]), isJson: true, put };
+  return { text: JSON.stringify(container[name]), isJson: true, put };
 }
 
 /** Parses JSON; returns `other` if it is invalid. A service may return invalid JSON, and a blocked text may end anywhere. */
@@ -118,15 +118,15 @@ function parsedOr(text: string, other: unknown): unknown {
   }
 }
 
-function addSlots(holder: Holder, name: string | number, slots: TextSlot[]): void {
-  const value = holder[name];
+function addSlots(container: Container, name: string | number, slots: TextSlot[]): void {
+  const value = container[name];
   if (typeof value === "string") {
     const isJson = typeof name === "string" && jsonMembers.has(name);
     const put = (text: string) => {
-      holder[name] = text;
+      container[name] = text;
     };
     if (value !== "") slots.push({ text: value, isJson, put });
-  } else if (isHolder(value)) {
-    lookInto(value, slots);
+  } else if (isContainer(value)) {
+    addTextsIn(value, slots);
   }
 }

@@ -22,7 +22,7 @@ const noNames: CallNames = new Map();
 export interface PassedEvents {
   readonly format: ConversationFormat;
   /** The event member that holds the whole answer, with the model's name. */
-  readonly holder: "response" | "message";
+  readonly answerMember: "response" | "message";
   /** Types of final events. Nothing follows them, and the client gets them after the request is recorded. */
   readonly last: ReadonlySet<unknown>;
   /** A final event without content, for servers that do not send one; empty if the format needs none. */
@@ -31,7 +31,7 @@ export interface PassedEvents {
   errorEvent(rendered: string, error: GatewayError, begun: BegunAnswer): string;
   repair(head: StreamHead): StreamRepair;
   /** Returns a follower that can end a stream at any point; used if a quota may end the answer. */
-  follower(): StreamFollower;
+  observer(): StreamObserver;
 }
 
 /** Values for members and events that a server leaves out of a stream, and a callback for such events. */
@@ -61,7 +61,7 @@ export interface StreamRepair {
 }
 
 /** Observes all events of a stream, so that the gateway can end the stream at any point as its format requires. */
-export interface StreamFollower {
+export interface StreamObserver {
   see(event: Json): void;
   /** Returns the events that end the stream. `usage` holds the final figures. */
   stopped(begun: BegunAnswer, usage: ReplyUsage, mark: StopMark): string;
@@ -69,7 +69,7 @@ export interface StreamFollower {
 
 export interface BegunAnswer {
   /** The last state of the whole answer, with the members that the gateway sets. */
-  readonly held: Json | undefined;
+  readonly answer: Json | undefined;
   /** Number of events so far. If the format numbers events, the next number. */
   readonly events: number;
 }
@@ -81,10 +81,10 @@ export class PassedStream extends CountedReply implements AnswerStream {
   readonly #events: PassedEvents;
   readonly #names: AnswerNames;
   readonly #request: AskedRequest;
-  readonly #follower: StreamFollower | undefined;
+  readonly #observer: StreamObserver | undefined;
   readonly #repair: StreamRepair;
   #reader: ReplyReader;
-  #held: Json | undefined;
+  #answer: Json | undefined;
   #eventCount = 0;
   /** Events inserted before the current one. */
   #insertedEvents: Json[] = [];
@@ -97,7 +97,7 @@ export class PassedStream extends CountedReply implements AnswerStream {
     this.#events = events;
     this.#request = request;
     this.#names = names;
-    this.#follower = names.mayBeStopped ? events.follower() : undefined;
+    this.#observer = names.mayBeStopped ? events.observer() : undefined;
     this.#reader = events.format.reader(noNames);
     const model = () => this.#serving?.model.id ?? request.model;
     const head = repairHead(request, names, model, () => this.#usageSoFar());
@@ -166,9 +166,9 @@ export class PassedStream extends CountedReply implements AnswerStream {
 
   /** Notes an event that the client gets. */
   #note(event: Json): void {
-    this.#follower?.see(event);
-    const held = event[this.#events.holder];
-    if (isObject(held)) this.#held = held;
+    this.#observer?.see(event);
+    const answer = event[this.#events.answerMember];
+    if (isObject(answer)) this.#answer = answer;
   }
 
   /** Returns the JSON of the event for the client: the server's own text if nothing in it changes. */
@@ -193,14 +193,14 @@ export class PassedStream extends CountedReply implements AnswerStream {
   /** Returns the event as JSON on one line, with the members that the gateway sets. */
   #own(text: string, event: Json): string {
     const line = text.includes("\n") ? JSON.stringify(event) : text;
-    const held = event[this.#events.holder];
-    if (!isObject(held)) return line;
-    this.#held = held;
-    const edits = ownMembers(held, this.#serving, this.#names);
+    const answer = event[this.#events.answerMember];
+    if (!isObject(answer)) return line;
+    this.#answer = answer;
+    const edits = ownMembers(answer, this.#serving, this.#names);
     if (Object.keys(edits).length === 0) return line;
-    const own = edited(JSON.stringify(held), edits);
-    this.#held = JSON.parse(own) as Json;
-    return edited(line, { [this.#events.holder]: own });
+    const own = edited(JSON.stringify(answer), edits);
+    this.#answer = JSON.parse(own) as Json;
+    return edited(line, { [this.#events.answerMember]: own });
   }
 
   /** Converts the answer of a server that ignores `stream` to events. */
@@ -223,13 +223,13 @@ export class PassedStream extends CountedReply implements AnswerStream {
   }
 
   stopped(mark: StopMark | undefined): string {
-    const begun = { held: this.#held, events: this.#eventCount };
+    const begun = { answer: this.#answer, events: this.#eventCount };
     const usage = usageOf(streamUsage(this.#request, this, false), this.reportedUsage);
-    return encodeByteText((mark && this.#follower?.stopped(begun, usage, mark)) ?? "");
+    return encodeByteText((mark && this.#observer?.stopped(begun, usage, mark)) ?? "");
   }
 
   errorEvent(rendered: string, error: GatewayError): string {
-    const begun = { held: this.#held, events: this.#eventCount };
+    const begun = { answer: this.#answer, events: this.#eventCount };
     return encodeByteText(this.#events.errorEvent(rendered, error, begun));
   }
 }

@@ -39,11 +39,11 @@ export async function searchChats<Place extends SearchPosition>(
   { limit, maxSize, positions, texts, isSought }: ChatSearch<Place>,
 ): Promise<SearchedPage> {
   const ids: string[] = [];
-  let [size, looked, characters, turn] = [0, 0, 0, 0];
+  let [size, searched, characters, turn] = [0, 0, 0, 0];
   for (let last = from; ; ) {
     const found = await positions(last, batch);
     for (const position of found) {
-      if (ids.length === limit || looked === maxChats || characters > maxCharacters) return { ids, lastId: last?.id };
+      if (ids.length === limit || searched === maxChats || characters > maxCharacters) return { ids, lastId: last?.id };
       if (turn > turnCharacters) {
         await new Promise(setImmediate);
         turn = 0;
@@ -55,7 +55,7 @@ export async function searchChats<Place extends SearchPosition>(
         ids.push(position.id);
       }
       last = position;
-      looked += 1;
+      searched += 1;
       characters += messages.length + completion.length;
       turn += messages.length + completion.length + chatCharacters;
     }

@@ -1,7 +1,7 @@
 // Notifications in the database, written with their deliveries in one transaction.
 import {
   type Notification,
-  type NotificationReach,
+  type NotificationReceivers,
   type NotificationStore,
   notificationTypes,
 } from "../../../domain/notifications/notification.ts";
@@ -35,7 +35,7 @@ export class SqlNotificationStore implements NotificationStore {
     this.#db = db;
   }
 
-  async add(notice: Notification, reach: NotificationReach): Promise<number | undefined> {
+  async add(notice: Notification, receivers: NotificationReceivers): Promise<number | undefined> {
     // Most events are known already, which a read finds without a turn at writing.
     const known: unknown[] = await available(this.#db`SELECT id FROM notices WHERE once = ${notice.once}`);
     if (known.length > 0) return undefined;
@@ -43,7 +43,10 @@ export class SqlNotificationStore implements NotificationStore {
       const added: unknown[] = await tx`
         INSERT INTO notices ${tx(notices.row(notice))} ON CONFLICT (once) DO NOTHING RETURNING id`;
       if (added.length === 0) return undefined;
-      const targets = [...(await this.#webhooksFor(tx, notice, reach)), ...(await peopleFor(tx, notice, reach))];
+      const targets = [
+        ...(await this.#webhooksFor(tx, notice, receivers)),
+        ...(await peopleFor(tx, notice, receivers)),
+      ];
       const rows = targets.map((target) => deliveries.row(deliveryOf(notice, target)));
       if (rows.length > 0) await tx`INSERT INTO notice_deliveries ${tx(rows)}`;
       return rows.length;
@@ -71,9 +74,9 @@ export class SqlNotificationStore implements NotificationStore {
     });
   }
 
-  async #webhooksFor(tx: Database, notice: Notification, reach: NotificationReach): Promise<Target[]> {
+  async #webhooksFor(tx: Database, notice: Notification, receivers: NotificationReceivers): Promise<Target[]> {
     const targets: Target[] = [];
-    for (const id of await webhookIdsFor(tx, notice, reach)) {
+    for (const id of await webhookIdsFor(tx, notice, receivers)) {
       const waiting = await this.#waitingFor(tx, id, notice.at);
       if (waiting.count >= maxWaiting) continue;
       waiting.count++;
@@ -112,7 +115,11 @@ function deliveryOf(notice: Notification, target: Target): QueuedDelivery {
   };
 }
 
-async function webhookIdsFor(tx: Database, notice: Notification, { webhookId }: NotificationReach): Promise<string[]> {
+async function webhookIdsFor(
+  tx: Database,
+  notice: Notification,
+  { webhookId }: NotificationReceivers,
+): Promise<string[]> {
   const { accountId, environment, type } = notice;
   const found = await webhooks.all(
     webhookId === undefined
@@ -131,7 +138,7 @@ async function webhookIdsFor(tx: Database, notice: Notification, { webhookId }: 
 async function peopleFor(
   tx: Database,
   { accountId, at }: Notification,
-  { mails, webhookId }: NotificationReach,
+  { mails, webhookId }: NotificationReceivers,
 ): Promise<Target[]> {
   if (!mails || webhookId !== undefined) return [];
   const since = at - hourSeconds;

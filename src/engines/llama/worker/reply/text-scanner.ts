@@ -44,7 +44,7 @@ export class TextScanner {
         index = at;
       }
     }
-    if (found === undefined) return { text: this.#take(this.#raw.length - this.#heldLength()), marker: undefined };
+    if (found === undefined) return { text: this.#take(this.#raw.length - this.#bufferedLength()), marker: undefined };
     const text = this.#take(index);
     this.#take(found.length);
     return { text, marker: found };
@@ -68,7 +68,7 @@ export class TextScanner {
   }
 
   /** The length of the longest suffix that begins a marker. */
-  #heldLength(): number {
+  #bufferedLength(): number {
     let held = 0;
     for (const marker of this.#markers) {
       for (let length = Math.min(marker.length - 1, this.#raw.length); length > held; length--) {
