@@ -62,7 +62,7 @@ interface ModelSeries {
   /** Undefined until a request has a price. */
   nanoUsd: number | undefined;
   retries: number;
-  standIns: number;
+  fallbacks: number;
   /** The result of the lookup in the response cache; undefined without a lookup. */
   cache: Map<CacheResult, number> | undefined;
   /** Undefined until a stream is cut. */
@@ -131,7 +131,7 @@ export class Traffic implements Observer {
       if (generation && generation.tokens > 0) series.perToken.observe(generation.ms / generation.tokens);
     }
     if (attempts > 1) series.retries += attempts - 1;
-    if (fallbackModel !== undefined) series.standIns++;
+    if (fallbackModel !== undefined) series.fallbacks++;
     if (cache !== undefined) {
       series.cache ??= new Map();
       series.cache.set(cache, (series.cache.get(cache) ?? 0) + 1);
@@ -238,7 +238,7 @@ export class Traffic implements Observer {
       ["headrace_prompt_tokens_total", "Prompt tokens, as billed.", "promptTokens"],
       ["headrace_completion_tokens_total", "Completion tokens, as billed.", "completionTokens"],
       ["headrace_retries_total", "Further attempts at an upstream after a failed one.", "retries"],
-      ["headrace_fallbacks_total", "Requests that a fallback model answered.", "standIns"],
+      ["headrace_fallbacks_total", "Requests that a fallback model answered.", "fallbacks"],
     ] as const;
     for (const [sum, help, member] of sums) {
       out.family(sum, "counter", help);
@@ -316,7 +316,7 @@ function newModel(label: string): ModelSeries {
     completionTokens: 0,
     nanoUsd: undefined,
     retries: 0,
-    standIns: 0,
+    fallbacks: 0,
     cache: undefined,
     continuations: undefined,
   };
