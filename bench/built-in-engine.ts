@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { selfCommand } from "../src/installation/places.ts";
+import { selfCommand } from "../src/installation/paths.ts";
 import type { DirectSettings } from "./built-in-engine-direct.ts";
 import type { EngineJob, EngineTarget, EngineWindow } from "./built-in-engine-job.ts";
 import { type Child, linesOf, startScript, stop } from "./child.ts";

@@ -50,7 +50,7 @@ function partsOfStart(script: string): string[] {
     parts.add(name);
   };
   const start = [...outputs].filter(([, { entryPoint }]) => entryPoint?.startsWith("web/start/"));
-  const order = ["root.ts", "look.tsx", "dashboard.tsx"];
+  const order = ["root.ts", "appearance.tsx", "dashboard.tsx"];
   start.sort(
     ([, one], [, two]) => order.indexOf(basename(one.entryPoint ?? "")) - order.indexOf(basename(two.entryPoint ?? "")),
   );

@@ -1,5 +1,5 @@
 // The program: a command, or the role of a process that a server starts beside itself.
-import type { Role } from "./installation/places.ts";
+import type { Role } from "./installation/paths.ts";
 
 const roles: Readonly<Record<Role, () => Promise<(args: readonly string[]) => Promise<void>>>> = {
   "check-database": async () => (await import("./storage/sql/quick-check-process.ts")).checkDatabase,

@@ -17,7 +17,7 @@ import "./pages/statement/statement.css";
 const root = document.getElementById("root");
 if (root) {
   const { rootIn } = await import("./start/root.ts");
-  const { Appearance } = await import("./start/look.tsx");
+  const { Appearance } = await import("./start/appearance.tsx");
   const { startIn } = await import("./start/dashboard.tsx");
   startIn(rootIn(root), Appearance);
 }

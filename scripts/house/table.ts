@@ -557,7 +557,7 @@ export const moneyRooms = [
 /** Files whose timers, sockets and processes belong to the server itself, or to a command that ends: there is one of each. */
 export const housekeeping: readonly string[] = [
   "src/cli/login/login.ts",
-  "src/cli/serve/follow-config.ts",
+  "src/cli/serve/watch-config.ts",
   "src/cli/serve/node-face.ts",
   "src/cli/serve/quiet.ts",
   "src/cli/serve/serve.ts",

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { BunPlugin } from "bun";
 
-const places = join(import.meta.dir, "..", "..", "src", "installation", "places.ts");
+const places = join(import.meta.dir, "..", "..", "src", "installation", "paths.ts");
 
 /** The back-ends stay packages of their own, which are looked for where the program is started. */
 const backEnd = (name: string) => `

@@ -92,7 +92,7 @@ const connections = {
     idle: "ends with its response; cut off after 60 s in which the client takes nothing",
     maxMs: undefined,
     ends: { credential: "within 1 s: the stream is cut off", owner: withKey, server: "the stream is cut off" },
-    files: ["src/responses/background/event-follower.ts", "src/http/api/responses/background-answer.ts"],
+    files: ["src/responses/background/event-subscriber.ts", "src/http/api/responses/background-answer.ts"],
   },
 } as const satisfies Record<string, LongLived>;
 

@@ -10,7 +10,7 @@ import {
   listBackends,
 } from "../engines/llama/engine-backends.ts";
 import { listModels } from "../engines/llama/model-store.ts";
-import { demoModelFile } from "../installation/places.ts";
+import { demoModelFile } from "../installation/paths.ts";
 import { checkModelFiles } from "../server/built-in-models.ts";
 import { count } from "./configuration.ts";
 import { withoutStop } from "./examine.ts";

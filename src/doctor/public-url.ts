@@ -1,9 +1,9 @@
 // Checks how clients reach the server: the public address, its certificate, and the trusted proxies.
 import { isIP } from "node:net";
 import type { Config } from "../config/config.ts";
+import { addressFault, type Certificate, probeAddress } from "./address-probe.ts";
 import { askedServer, fetchJson, type ServerAnswer } from "./ask-server.ts";
 import { type Check, type Finding, failure, ok, skipped, warning } from "./finding.ts";
-import { addressFault, type Certificate, probeAddress } from "./reach.ts";
 import type { Subject } from "./subject.ts";
 
 const soonMs = 14 * 86_400_000;

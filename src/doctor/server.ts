@@ -6,10 +6,10 @@ import packageJson from "../../package.json" with { type: "json" };
 import { StartError } from "../base/errors.ts";
 import type { NodeIdentity } from "../domain/models/node-identity.ts";
 import { readNodeIdentity, readNodeReport } from "../storage/files/node-files.ts";
+import { codeOf } from "./address-probe.ts";
 import { askedServer, fetchJson, fieldOf } from "./ask-server.ts";
 import { withoutStop } from "./examine.ts";
 import { type Check, type Finding, type Findings, failure, ok, skipped, warning } from "./finding.ts";
-import { codeOf } from "./reach.ts";
 import type { Subject } from "./subject.ts";
 
 export function serverChecks(subject: Subject): Check[] {

@@ -11,13 +11,13 @@ import { upstreamKeyContext } from "../inference/models/manage-upstreams.ts";
 import { unseal } from "../policy/credentials/sealing.ts";
 import { deriveKeys } from "../storage/files/secret-file.ts";
 import { SqlUpstreamStore } from "../storage/tables/upstream-store.ts";
+import { type AddressProbe, addressFault, codeOf, probeAddress } from "./address-probe.ts";
 import { count } from "./configuration.ts";
 import { aheadByDate } from "./date-header.ts";
 import { missingFor, type SaidCapability } from "./endpoints.ts";
 import { once, reasonOf } from "./examine.ts";
 import { type Check, type Finding, failure, ok, skipped, warning } from "./finding.ts";
 import { certificateFindings } from "./public-url.ts";
-import { type AddressProbe, addressFault, codeOf, probeAddress } from "./reach.ts";
 import type { Subject } from "./subject.ts";
 
 const answerMs = 5_000;

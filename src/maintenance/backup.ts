@@ -18,7 +18,7 @@ import { basename, dirname, join } from "node:path";
 import { SQL } from "bun";
 import { StartError } from "../base/errors.ts";
 import type { KeyRing } from "../domain/key-ring.ts";
-import { threadFile } from "../installation/places.ts";
+import { threadFile } from "../installation/paths.ts";
 import { listSegments } from "../ledger/spool-reader.ts";
 import {
   bytesOfCopy,

@@ -5,8 +5,8 @@ import { GatewayError } from "../base/errors.ts";
 import type { LimitSet, LimitStatus, LimitStore, Reservation } from "../domain/limits/limits.ts";
 import { windowOf } from "../domain/limits/quota-rules.ts";
 import { Admitter, type RequestSize } from "./admit.ts";
-import { clampUsage, usageBounds } from "./believable-usage.ts";
 import { LearnedLengths } from "./learned-lengths.ts";
+import { clampUsage, usageBounds } from "./usage-bounds.ts";
 
 const status: LimitStatus = { requests: { limit: 1, remaining: 0, resetMs: 1 }, tokens: undefined };
 

@@ -7,8 +7,8 @@ import type { Trail } from "../domain/usage/trail.ts";
 import type { Ledger, LedgerEntry, TokenUsage, UsageBegin, UsageEnd, UsageOutcome } from "../domain/usage/usage.ts";
 import { partsWithin } from "../domain/usage/usage-parts.ts";
 import { AnswerStop } from "./answer-stop.ts";
-import { clampUsage, type UsageBounds } from "./believable-usage.ts";
 import { nanoUsdOf, partOfPrice } from "./price.ts";
+import { clampUsage, type UsageBounds } from "./usage-bounds.ts";
 
 export interface MeterDeps {
   ledger: Pick<Ledger, "begin">;

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { nearest } from "../base/text/nearest.ts";
 import type { Price } from "../domain/models/price.ts";
 import { type PriceWire, priceFromWire } from "../domain/models/price-text.ts";
-import { vendorPricesFile } from "../installation/places.ts";
+import { vendorPricesFile } from "../installation/paths.ts";
 
 /** A model at one vendor; the same model may have another price at another vendor. */
 export interface ListedPrice {

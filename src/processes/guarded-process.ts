@@ -1,5 +1,5 @@
 // A command behind its guard: started, talked to, stopped, and gone once no process of it is left.
-import { selfCommand } from "../installation/places.ts";
+import { selfCommand } from "../installation/paths.ts";
 import type { Guarded } from "./guard.ts";
 import { endMarked } from "./orphans.ts";
 

@@ -9,8 +9,8 @@ import type { StoredItem } from "../domain/models/stored-response.ts";
 import type { UsageUnits } from "../domain/usage/usage-parts.ts";
 import type { GoesOnFrom } from "./dialects/answer.ts";
 import type { Dialect } from "./dialects/dialect.ts";
+import { servedOf } from "./dialects/reported-parts.ts";
 import { namesServers } from "./dialects/response/hosted/asked-servers.ts";
-import { servedOf } from "./dialects/told-parts.ts";
 import {
   type BodyFacts,
   type Corrections,

@@ -15,7 +15,7 @@ import { LlamaEngine, type LlamaEngineOptions, type LlamaModel } from "../engine
 import { demoId, listModels, modelIdFrom } from "../engines/llama/model-store.ts";
 import { listPulledModels, removePulledModel } from "../engines/llama/pulled-models.ts";
 import { SetupError } from "../engines/llama/setup-error.ts";
-import { demoModelFile } from "../installation/places.ts";
+import { demoModelFile } from "../installation/paths.ts";
 
 const demoModel: LlamaModel = {
   id: demoId,

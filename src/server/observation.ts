@@ -11,7 +11,7 @@ import type { MetricsRouteDeps } from "../http/api/metrics-routes.ts";
 import type { ServiceRouteDeps } from "../http/api/service-routes.ts";
 import type { Replicas } from "../policy/records/replicas.ts";
 import { type Database, dialectOf } from "../storage/sql/database.ts";
-import { fileOf } from "../storage/sql/database-place.ts";
+import { fileOf } from "../storage/sql/database-file.ts";
 import { isSynced, requireSync } from "../storage/sql/durable-commits.ts";
 import type { ExportBounds } from "../tracing/export.ts";
 import type { Tracing, TracingOptions } from "../tracing/open-tracing.ts";

@@ -7,7 +7,7 @@ import type { Config, ReloadableConfig } from "../config/config.ts";
 import { type KeyRing, keyRing } from "../domain/key-ring.ts";
 import type { LimitSet } from "../domain/limits/limits.ts";
 import type { Principal } from "../domain/principal.ts";
-import { selfCommand } from "../installation/places.ts";
+import { selfCommand } from "../installation/paths.ts";
 import { countersOf, summed } from "../metrics/summed.ts";
 import type { ErrorWatch } from "../notifications/watch/error-watch.ts";
 import type { OpenParty, OpenRequests } from "../policy/open-requests.ts";

@@ -5,7 +5,7 @@ import { type Browser, invitation, setUp } from "../support/browser.ts";
 import { operator, pagesOf, startCallback, type TestApp, testApp } from "../support/browser-world.ts";
 import { leaveBrowser, openVisitor, phone, type Visitor, type VisitorOptions } from "../support/chromium.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
-import { look } from "../support/page-look.ts";
+import { look } from "../support/page-checks.ts";
 
 let server: TestServer;
 let at: string;

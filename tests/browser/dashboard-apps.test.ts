@@ -4,7 +4,7 @@ import type { Page } from "playwright-core";
 import { operator, pagesOf, startCallback } from "../support/browser-world.ts";
 import { desktop, leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";
 import { colleagues, type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
-import { look } from "../support/page-look.ts";
+import { look } from "../support/page-checks.ts";
 
 let world: DashboardWorld;
 let at: string;

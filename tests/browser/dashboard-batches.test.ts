@@ -5,7 +5,7 @@ import { desktop, leaveBrowser, openVisitor, phone, type Visitor } from "../supp
 import { openaiClient } from "../support/clients.ts";
 import { type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
 import { until } from "../support/headrace.ts";
-import { look } from "../support/page-look.ts";
+import { look } from "../support/page-checks.ts";
 
 let world: DashboardWorld;
 

@@ -4,7 +4,7 @@ import { operator } from "../support/browser-world.ts";
 import { desktop, leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";
 import { colleagues, type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
 import { until } from "../support/headrace.ts";
-import { expectVisibleFocus, look } from "../support/page-look.ts";
+import { expectVisibleFocus, look } from "../support/page-checks.ts";
 
 let world: DashboardWorld;
 

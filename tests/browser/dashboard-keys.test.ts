@@ -4,7 +4,7 @@ import type { Page } from "playwright-core";
 import { desktop, leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";
 import { colleagues, type DashboardWorld, openDashboardWorld, plenty } from "../support/dashboard-world.ts";
 import { until } from "../support/headrace.ts";
-import { look } from "../support/page-look.ts";
+import { look } from "../support/page-checks.ts";
 import { unfold } from "../support/unfold.ts";
 
 const place = "/settings/api-keys";

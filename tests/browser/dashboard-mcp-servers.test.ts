@@ -12,7 +12,7 @@ import { answered, startHostileServer } from "../support/mcp/hostile-server.ts";
 import { startMcpServer } from "../support/mcp/mcp-server.ts";
 import { toolsYaml } from "../support/mcp/tool-world.ts";
 import { joinNode, operate } from "../support/nodes.ts";
-import { look } from "../support/page-look.ts";
+import { look } from "../support/page-checks.ts";
 
 let world: DashboardWorld;
 let key: string;

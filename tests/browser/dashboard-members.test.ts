@@ -6,7 +6,7 @@ import { operator, pagesOf } from "../support/browser-world.ts";
 import { desktop, leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";
 import { type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
 import { until } from "../support/headrace.ts";
-import { look } from "../support/page-look.ts";
+import { look } from "../support/page-checks.ts";
 
 const place = "/settings/members";
 let world: DashboardWorld;

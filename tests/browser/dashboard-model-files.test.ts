@@ -4,14 +4,14 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync, writeFileS
 import { join } from "node:path";
 import { defaultHubTiming } from "../../src/engines/llama/hub-request.ts";
 import { saveManifest } from "../../src/engines/llama/model-store.ts";
-import { demoModelFile } from "../../src/installation/places.ts";
+import { demoModelFile } from "../../src/installation/paths.ts";
 import { HubServer } from "../fixtures/hub-server.ts";
 import { pagesOf } from "../support/browser-world.ts";
 import { leaveBrowser, openVisitor, type Visitor } from "../support/chromium.ts";
 import { type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
 import { ggufHeader, llama8b } from "../support/gguf-file.ts";
 import { until } from "../support/headrace.ts";
-import { look } from "../support/page-look.ts";
+import { look } from "../support/page-checks.ts";
 
 let world: DashboardWorld;
 let hub: HubServer;

@@ -6,7 +6,7 @@ import { operator, pagesOf } from "../support/browser-world.ts";
 import { leaveBrowser, openVisitor, type Visitor } from "../support/chromium.ts";
 import { colleagues, type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
-import { look } from "../support/page-look.ts";
+import { look } from "../support/page-checks.ts";
 import { chatScript, chunk, json, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 
 let world: DashboardWorld;

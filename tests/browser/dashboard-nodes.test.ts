@@ -5,7 +5,7 @@ import { desktop, leaveBrowser, openVisitor, type Visitor } from "../support/chr
 import { type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
 import { until } from "../support/headrace.ts";
 import { joinNode } from "../support/joined-node.ts";
-import { look } from "../support/page-look.ts";
+import { look } from "../support/page-checks.ts";
 
 let world: DashboardWorld;
 

@@ -6,7 +6,7 @@ import { operator } from "../support/browser-world.ts";
 import { desktop, leaveBrowser, openVisitor, type Visitor } from "../support/chromium.ts";
 import { colleagues, type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
 import { until } from "../support/headrace.ts";
-import { look } from "../support/page-look.ts";
+import { look } from "../support/page-checks.ts";
 
 const leaver: Person = { ...operator, email: "joan@example.test", name: "Joan Clarke" };
 let world: DashboardWorld;

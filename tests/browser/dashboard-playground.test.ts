@@ -5,7 +5,7 @@ import { pagesOf } from "../support/browser-world.ts";
 import { leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";
 import { type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
 import { until } from "../support/headrace.ts";
-import { look } from "../support/page-look.ts";
+import { look } from "../support/page-checks.ts";
 import { chatScript, chunk, json, type Script, usage } from "../support/scripted-upstream.ts";
 
 let world: DashboardWorld;

@@ -6,7 +6,7 @@ import { operator } from "../support/browser-world.ts";
 import { desktop, leaveBrowser, openVisitor } from "../support/chromium.ts";
 import { signIn } from "../support/dashboard-world.ts";
 import { until } from "../support/headrace.ts";
-import { look } from "../support/page-look.ts";
+import { look } from "../support/page-checks.ts";
 import { startRedis } from "../support/redis.ts";
 import { startReplicas } from "../support/replicas.ts";
 

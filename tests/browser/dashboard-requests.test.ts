@@ -5,7 +5,7 @@ import { desktop, leaveBrowser, openVisitor, phone, type Visitor } from "../supp
 import { type DashboardWorld, openDashboardWorld, plenty } from "../support/dashboard-world.ts";
 import { until } from "../support/headrace.ts";
 import { withinMs } from "../support/long.ts";
-import { look } from "../support/page-look.ts";
+import { look } from "../support/page-checks.ts";
 import { completed, principalOf, toolUseFor } from "../support/tool-uses.ts";
 
 let world: DashboardWorld;

@@ -6,7 +6,7 @@ import { invite, type Person } from "../support/browser.ts";
 import { operator, pagesOf } from "../support/browser-world.ts";
 import { desktop, leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";
 import { type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
-import { look } from "../support/page-look.ts";
+import { look } from "../support/page-checks.ts";
 
 const place = "/settings/security";
 let world: DashboardWorld;

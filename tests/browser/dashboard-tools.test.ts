@@ -6,7 +6,7 @@ import { z } from "zod";
 import { desktop, leaveBrowser, openVisitor, type Visitor } from "../support/chromium.ts";
 import { colleagues, type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
 import { until } from "../support/headrace.ts";
-import { look } from "../support/page-look.ts";
+import { look } from "../support/page-checks.ts";
 import { completed, mcpServerFor, principalOf, toolUseFor } from "../support/tool-uses.ts";
 
 let world: DashboardWorld;

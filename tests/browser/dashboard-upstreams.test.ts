@@ -4,7 +4,7 @@ import type { Page } from "playwright-core";
 import { desktop, leaveBrowser, openVisitor, type Visitor } from "../support/chromium.ts";
 import { type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
 import { until } from "../support/headrace.ts";
-import { look } from "../support/page-look.ts";
+import { look } from "../support/page-checks.ts";
 import { type ScriptedUpstream, startUpstream } from "../support/scripted-upstream.ts";
 
 let world: DashboardWorld;

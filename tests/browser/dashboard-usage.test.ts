@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { desktop, leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";
 import { colleagues, type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
 import { until } from "../support/headrace.ts";
-import { look } from "../support/page-look.ts";
+import { look } from "../support/page-checks.ts";
 
 let world: DashboardWorld;
 

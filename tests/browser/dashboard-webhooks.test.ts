@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { desktop, leaveBrowser, openVisitor, type Visitor } from "../support/chromium.ts";
 import { type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
-import { look } from "../support/page-look.ts";
+import { look } from "../support/page-checks.ts";
 import { startWebhookReceiver, type WebhookReceiver } from "../support/webhook-receiver.ts";
 
 let world: DashboardWorld;

@@ -4,7 +4,7 @@ import { setUp } from "../support/browser.ts";
 import { deviceAnswer, operator, pagesOf, startDevice, testApp } from "../support/browser-world.ts";
 import { leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
-import { look } from "../support/page-look.ts";
+import { look } from "../support/page-checks.ts";
 
 let server: TestServer;
 let at: string;

@@ -4,7 +4,7 @@ import { setUp } from "../support/browser.ts";
 import { deviceAnswer, operator, pagesOf, startCallback, startDevice, testApp } from "../support/browser-world.ts";
 import { certificate, cookiesOf, leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
-import { expectHeaders, look } from "../support/page-look.ts";
+import { expectHeaders, look } from "../support/page-checks.ts";
 
 const callback = startCallback();
 

@@ -10,7 +10,7 @@ import { guideRoutes } from "../../src/http/guides/guide-routes.ts";
 import { leaveBrowser, openVisitor } from "../support/chromium.ts";
 import { exchangeFor, incoming, responseOf } from "../support/exchange.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
-import { lookAtAll } from "../support/page-look.ts";
+import { lookAtAll } from "../support/page-checks.ts";
 
 const root = join(import.meta.dir, "../..");
 const folder = mkdtempSync(join(tmpdir(), "headrace-guides-"));

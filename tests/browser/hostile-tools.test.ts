@@ -5,7 +5,7 @@ import { desktop, leaveBrowser, openVisitor, type Visitor } from "../support/chr
 import { type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
 import { answered, type HostileServer, startHostileServer } from "../support/mcp/hostile-server.ts";
 import { toolsYaml } from "../support/mcp/tool-world.ts";
-import { look } from "../support/page-look.ts";
+import { look } from "../support/page-checks.ts";
 
 const turned = "\u202E";
 const markup = `"'><img src=x onerror=window.pwned=1><script>window.pwned=1</script>[here](javascript:window.pwned=1)`;

@@ -5,7 +5,7 @@ import { operator, pagesOf, startCallback } from "../support/browser-world.ts";
 import { leaveBrowser, openVisitor, phone, type VisitorOptions } from "../support/chromium.ts";
 import { type DocumentHost, startDocumentHost } from "../support/client-documents.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
-import { look } from "../support/page-look.ts";
+import { look } from "../support/page-checks.ts";
 
 let host: DocumentHost;
 let server: TestServer;

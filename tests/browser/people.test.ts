@@ -4,7 +4,7 @@ import { Browser, invitation } from "../support/browser.ts";
 import { operator, pagesOf } from "../support/browser-world.ts";
 import { cookiesOf, leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
-import { expectVisibleFocus, look } from "../support/page-look.ts";
+import { expectVisibleFocus, look } from "../support/page-checks.ts";
 
 let server: TestServer;
 let at: string;

@@ -5,7 +5,7 @@ import { operator } from "../support/browser-world.ts";
 import { leaveBrowser, openVisitor, type Visitor } from "../support/chromium.ts";
 import { colleagues, type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
 import { until } from "../support/headrace.ts";
-import { look } from "../support/page-look.ts";
+import { look } from "../support/page-checks.ts";
 
 let world: DashboardWorld;
 

@@ -4,7 +4,7 @@ import { type Browser, invite, type Person, setUp } from "../support/browser.ts"
 import { operator, pagesOf, startCallback, testApp } from "../support/browser-world.ts";
 import { leaveBrowser, openVisitor, phone, type Visitor, type VisitorOptions } from "../support/chromium.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
-import { look } from "../support/page-look.ts";
+import { look } from "../support/page-checks.ts";
 
 const longName =
   "Wolfeschlegelsteinhausenbergerdorff-Featherstonehaugh von und zu Hohenlohe-Waldenburg-Schillingsfürst";

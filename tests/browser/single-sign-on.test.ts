@@ -4,7 +4,7 @@ import { pagesOf } from "../support/browser-world.ts";
 import { leaveBrowser, openVisitor, phone } from "../support/chromium.ts";
 import { startHeadrace } from "../support/headrace.ts";
 import { clientId, clientSecret, startLyingProvider } from "../support/identity-provider.ts";
-import { look } from "../support/page-look.ts";
+import { look } from "../support/page-checks.ts";
 
 afterAll(leaveBrowser);
 

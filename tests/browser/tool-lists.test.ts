@@ -8,7 +8,7 @@ import { colleagues, type DashboardWorld, openDashboardWorld } from "../support/
 import { type AskingServer, accountsThere, startAskingServer } from "../support/mcp/asking-server.ts";
 import { type McpFixture, startMcpServer } from "../support/mcp/mcp-server.ts";
 import { toolsYaml } from "../support/mcp/tool-world.ts";
-import { look } from "../support/page-look.ts";
+import { look } from "../support/page-checks.ts";
 import { unfold } from "../support/unfold.ts";
 
 let world: DashboardWorld;

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
 import { compactionFaults, eventFaults, responseFaults, socketErrorFaults } from "../support/agents/open-responses.ts";
-import { say, type Told, toldScript, toldUsage } from "../support/agents/told-script.ts";
+import { say, type Told, toldScript, toldUsage } from "../support/agents/reply-script.ts";
 import { openaiClient } from "../support/clients.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
 import { type ScriptedUpstream, startUpstream } from "../support/scripted-upstream.ts";

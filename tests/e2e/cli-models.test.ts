@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { copyFileSync, existsSync, mkdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { saveManifest } from "../../src/engines/llama/model-store.ts";
-import { demoModelFile } from "../../src/installation/places.ts";
+import { demoModelFile } from "../../src/installation/paths.ts";
 import { type CommandOutcome, type CommandSurroundings, runCommand } from "../fixtures/command-line.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
 import { makeOperatorKey } from "../support/operator-key.ts";

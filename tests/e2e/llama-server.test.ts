@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pythonFolder } from "../../scripts/test-programs.mjs";
 import { saveManifest } from "../../src/engines/llama/model-store.ts";
-import { demoModelFile } from "../../src/installation/places.ts";
+import { demoModelFile } from "../../src/installation/paths.ts";
 import { runCommand } from "../fixtures/command-line.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { makeOperatorKey } from "../support/operator-key.ts";

@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { defaultHubTiming } from "../../src/engines/llama/hub-request.ts";
-import { demoModelFile } from "../../src/installation/places.ts";
+import { demoModelFile } from "../../src/installation/paths.ts";
 import { HubServer } from "../fixtures/hub-server.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { makeOperatorKey } from "../support/operator-key.ts";

@@ -20,7 +20,7 @@ import {
   priceOf,
   randomlyTold,
   toldYaml,
-} from "../support/told-load.ts";
+} from "../support/usage-load.ts";
 import { kinds } from "../support/vendor-usage.ts";
 
 const clients = 300;

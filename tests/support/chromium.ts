@@ -113,7 +113,7 @@ export async function openVisitor({
     // That a page itself came with an error's status is for the test to say; Chromium logs it as well.
     const isStatusOfPage =
       message.text().startsWith("Failed to load resource") && message.location().url === answer?.url();
-    // It looks at a form while it is parsed, and takes what comes later for another one; page-look.ts looks at the whole.
+    // It looks at a form while it is parsed, and takes what comes later for another one; page-checks.ts looks at the whole.
     const isOfHalfAForm = message
       .text()
       .startsWith("[DOM] Password forms should have (optionally hidden) username fields");

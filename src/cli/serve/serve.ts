@@ -17,8 +17,8 @@ import { command, type OptionEntries } from "../command.ts";
 import { banner } from "../terminal/banner.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { CliError, reportError } from "../terminal/terminal.ts";
-import { watchConfigFile } from "./follow-config.ts";
 import { releaseWhenQuiet } from "./quiet.ts";
+import { watchConfigFile } from "./watch-config.ts";
 
 /** The time that running answers get to end after the first signal. */
 const drainMs = 30_000;

@@ -3,7 +3,7 @@ import { readdir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import packageJson from "../../../package.json" with { type: "json" };
-import { packageDirectory } from "../../installation/places.ts";
+import { packageDirectory } from "../../installation/paths.ts";
 import { SetupError } from "./setup-error.ts";
 
 export const backends = ["cuda", "vulkan", "cpu"] as const;

@@ -5,7 +5,7 @@ import { chmod, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "no
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import { wallMs } from "../../base/clock.ts";
-import { lockFile as ownLockFile, selfCommand } from "../../installation/places.ts";
+import { lockFile as ownLockFile, selfCommand } from "../../installation/paths.ts";
 import { type DeviceSigns, deviceSigns } from "./device-signs.ts";
 import { requireDiskSpace } from "./disk-space.ts";
 import {

@@ -1,6 +1,6 @@
 // Asks the engine's worker, in a separate process, what a GGUF file is: a broken file can end only that process.
 import { z } from "zod";
-import { selfCommand } from "../../installation/places.ts";
+import { selfCommand } from "../../installation/paths.ts";
 import { SetupError } from "./setup-error.ts";
 
 const inspection = z.object({

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { exactMs } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
-import { selfCommand } from "../../installation/places.ts";
+import { selfCommand } from "../../installation/paths.ts";
 
 export interface WorkerOptions {
   modelId: string;

@@ -3,7 +3,7 @@
 import type { BrowserSessions } from "../../accounts/browser-sessions.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { shown } from "../../base/text/shown.ts";
-import { dashboardDirectory } from "../../installation/places.ts";
+import { dashboardDirectory } from "../../installation/paths.ts";
 import { hasApiKey } from "../exchange/api-key-header.ts";
 import { errorAnswer } from "../exchange/errors.ts";
 import type { Exchange, PageRoute, PlainAnswer } from "../exchange/route.ts";

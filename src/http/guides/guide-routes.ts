@@ -1,6 +1,6 @@
 // Serves the guides publicly: their pages and files below /docs, beside the API reference.
 import { GatewayError } from "../../base/errors.ts";
-import { guidesDirectory as built } from "../../installation/places.ts";
+import { guidesDirectory as built } from "../../installation/paths.ts";
 import { isSameTag } from "../content/entity-tag.ts";
 import type { Exchange, PageRoute, PlainAnswer } from "../exchange/route.ts";
 import { redirectTo } from "../pages/page.ts";

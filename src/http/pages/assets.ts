@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { GatewayError } from "../../base/errors.ts";
-import { pageAsset, webauthnScript } from "../../installation/places.ts";
+import { pageAsset, webauthnScript } from "../../installation/paths.ts";
 import type { PageRoute } from "../exchange/route.ts";
 
 interface AssetSource {

@@ -6,12 +6,12 @@ import type { Model } from "../../domain/models/model.ts";
 import { keyOf, type Principal } from "../../domain/principal.ts";
 import type { InferenceCourse } from "../../domain/usage/observer.ts";
 import type { TokenUsage, UsageBegin, UsageEnd, UsageOutcome } from "../../domain/usage/usage.ts";
-import { usageBounds } from "../../policy/believable-usage.ts";
 import { Meter } from "../../policy/meter.ts";
-import { partsOf } from "../../requests/dialects/told-parts.ts";
+import { usageBounds } from "../../policy/usage-bounds.ts";
+import { partsOf } from "../../requests/dialects/reported-parts.ts";
 import type { InferenceDeps } from "../call.ts";
+import type { Json } from "./reported-usage.ts";
 import { addSpoken, type Spoken, spokenTokens } from "./said-so-far.ts";
-import type { Json } from "./told-usage.ts";
 
 /** Reports a request to its end in the log, in traces and in metrics. */
 export interface RequestLine {

@@ -3,7 +3,7 @@ import { GatewayError, invalidRequest } from "../../base/errors.ts";
 import { parseOnceRead } from "../../base/text/json-object.ts";
 import { bodyMass, JsonTextError, scanObject } from "../../base/text/json-text.ts";
 import { eventNames } from "./event-names.ts";
-import { isJson, type Json, memberOf } from "./told-usage.ts";
+import { isJson, type Json, memberOf } from "./reported-usage.ts";
 
 /** Close codes of RFC 6455, 7.4.1, and 1011 of the IANA registry. */
 export const closing = { normal: 1000, goingAway: 1001, refused: 1008, serverFault: 1011 } as const;

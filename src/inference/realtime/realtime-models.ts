@@ -6,7 +6,7 @@ import { overridingFault } from "../../domain/names/field-names.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { usableModel } from "../../policy/authorize.ts";
 import type { InferenceDeps } from "../call.ts";
-import { isJson, type Json } from "./told-usage.ts";
+import { isJson, type Json } from "./reported-usage.ts";
 
 export interface SessionModels {
   /** Name that the client used. */

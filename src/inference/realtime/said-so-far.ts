@@ -2,8 +2,8 @@
 
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import { estimateTokens } from "../../requests/dialects/prompt-tokens.ts";
-import { detailsOf, partsOf } from "../../requests/dialects/told-parts.ts";
-import { isJson, type Json, memberOf } from "./told-usage.ts";
+import { detailsOf, partsOf } from "../../requests/dialects/reported-parts.ts";
+import { isJson, type Json, memberOf } from "./reported-usage.ts";
 
 /**
  * OpenAI counts a token for 100 ms of a user's speech, and for 50 ms of the model's. Audio has 24 kHz at 16 bits

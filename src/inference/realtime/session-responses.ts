@@ -15,8 +15,8 @@ import {
 } from "./booked-response.ts";
 import { responseIdOf, serverFault } from "./events.ts";
 import type { SessionModels } from "./realtime-models.ts";
+import { atLeastSaid, type Json, memberOf, reportedUsage } from "./reported-usage.ts";
 import { SaidSoFar } from "./said-so-far.ts";
-import { atLeastSaid, type Json, memberOf, reportedUsage } from "./told-usage.ts";
 
 export interface SessionResponsesOptions {
   deps: BookingDeps & Pick<InferenceDeps, "catalog">;

@@ -21,9 +21,9 @@ import {
 } from "./events.ts";
 import { maxBufferedBytes, OneWay } from "./one-way.ts";
 import { forClient, forServer, namesModel } from "./realtime-models.ts";
+import { type Json, memberOf } from "./reported-usage.ts";
 import { type SessionEnd, SessionResponses, type SessionResponsesOptions } from "./session-responses.ts";
 import { type RealtimeTimes, realtimeTimes, SessionWatch } from "./session-watch.ts";
-import { type Json, memberOf } from "./told-usage.ts";
 
 export interface RealtimeOptions extends SessionResponsesOptions {
   deps: SessionResponsesOptions["deps"] & Pick<InferenceDeps, "stopping">;

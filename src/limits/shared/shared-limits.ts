@@ -54,7 +54,7 @@ import { LimitsLink, type ServerTime } from "./limits-link.ts";
 import { OutageUse } from "./outage-use.ts";
 import { SharedLease, type SharedLeaseFacts, type SharedLeaseListener } from "./shared-lease.ts";
 import { type Growing, type Grown, SharedStop } from "./shared-stop.ts";
-import { UnsentQuotas } from "./untold-quotas.ts";
+import { UnsentQuotas } from "./unsent-quotas.ts";
 
 export interface SharedLimitsOptions {
   /** Address of the server, with its password. Never shown. */

@@ -1,7 +1,7 @@
 // Reads the error that a model server reports, in any format.
 import { BlamelessError, type EngineErrorCode, engineErrorCodes, GatewayError } from "../../base/errors.ts";
 import type { Engine } from "../../domain/models/engine.ts";
-import { reportedReason } from "./told-reason.ts";
+import { reportedReason } from "./reported-reason.ts";
 
 /** Maximum length of a message in characters; longer messages are cut before any search in them. */
 const maxMessageLength = 1_000;

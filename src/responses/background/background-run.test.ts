@@ -16,7 +16,7 @@ import type { InferenceCall } from "../../inference/call.ts";
 import type { MessageRequest } from "../../inference/message-request.ts";
 import { Stopping } from "../../inference/stopping.ts";
 import { BackgroundRun } from "./background-run.ts";
-import { EventSubscriber } from "./event-follower.ts";
+import { EventSubscriber } from "./event-subscriber.ts";
 import { SharedPolls } from "./shared-polls.ts";
 import { StoreTurns } from "./store-turns.ts";
 

@@ -5,7 +5,7 @@ import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { systemClock } from "../../base/clock.ts";
 import { Stopping } from "../../inference/stopping.ts";
-import { EventSubscriber } from "./event-follower.ts";
+import { EventSubscriber } from "./event-subscriber.ts";
 import { SharedPolls } from "./shared-polls.ts";
 
 const steady = { draw: () => 0.5, maxMs: 4, failing: 0 };

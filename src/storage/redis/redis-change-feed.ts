@@ -3,7 +3,7 @@
 import type { Log } from "../../base/log.ts";
 import type { ChangeFeed, ChangeTopic } from "../../domain/change-feed.ts";
 import { RedisAwayError, RedisConnection } from "./redis-connection.ts";
-import { maxAnnouncedIds, UnannouncedChanges } from "./untold-changes.ts";
+import { maxAnnouncedIds, UnannouncedChanges } from "./unannounced-changes.ts";
 
 export interface RedisChangeFeedOptions {
   /** Has a password; never shown. */

@@ -2,7 +2,7 @@
 
 import { statSync } from "node:fs";
 import { exactMs } from "../../base/clock.ts";
-import { threadFile } from "../../installation/places.ts";
+import { threadFile } from "../../installation/paths.ts";
 import type { CheckpointAnswer, CheckpointRequest } from "./checkpoint-thread.ts";
 import { type Database, dialectOf } from "./database.ts";
 import { databaseFile } from "./durable-commits.ts";

@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { SQL } from "bun";
 import { exactMs } from "../../base/clock.ts";
-import { fileOf, rememberFile } from "./database-place.ts";
+import { fileOf, rememberFile } from "./database-file.ts";
 import type { Dialect } from "./migrations.ts";
 import { openPostgres } from "./open-postgres.ts";
 import { turnsOf } from "./postgres-pool.ts";

@@ -2,7 +2,7 @@
 import { open } from "node:fs/promises";
 import { GatewayError } from "../../base/errors.ts";
 import { type Database, dialectOf } from "./database.ts";
-import { fileOf } from "./database-place.ts";
+import { fileOf } from "./database-file.ts";
 
 /** Databases whose last sync failed. */
 const failing = new WeakSet<object>();

@@ -1,7 +1,7 @@
 // A separate connection to a SQLite file, with statements that are prepared once. It waits for locks outside of SQLite.
 import { SQLiteError, Database as Sqlite, type Statement } from "bun:sqlite";
 import { checkpointsElsewhere } from "./checkpointer.ts";
-import { DatabaseFile } from "./database-place.ts";
+import { DatabaseFile } from "./database-file.ts";
 
 const maxPauseMs = 16;
 

@@ -1,5 +1,5 @@
 // Checks a SQLite file within a time limit, in a separate process because SQLite cannot be interrupted here.
-import { selfCommand } from "../../installation/places.ts";
+import { selfCommand } from "../../installation/paths.ts";
 
 export type QuickCheck = { state: "sound" } | { state: "damaged"; what: string } | { state: "unfinished" };
 

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { selfCommand } from "../../../src/installation/places.ts";
+import { selfCommand } from "../../../src/installation/paths.ts";
 import { withMetadata } from "./gguf-variant.ts";
 
 export const demoModel = fileURLToPath(new URL("../../../models/tiny-demo/tiny-demo.gguf", import.meta.url));

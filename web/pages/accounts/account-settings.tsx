@@ -8,7 +8,7 @@ import { AmountFields, amountOfOverride, overrideOf } from "../../parts/editing/
 import { changedMembers } from "../../parts/editing/changed-members.ts";
 import { problemOf } from "../../parts/editing/field-problem.ts";
 import { Form } from "../../parts/editing/form.tsx";
-import { useNotifiedChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/notified-change.ts";
 import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
 import { quotaDraftsOf, quotasError, quotasProblemOf, rulesOf } from "../../parts/quotas/quota-draft.ts";
 import { type ToolList, toolListError } from "../../parts/tools/tool-entries.ts";

@@ -4,7 +4,7 @@ import { useState } from "react";
 import { call } from "../../api/client.ts";
 import type { App, UpdateAppRequest } from "../../api/types.ts";
 import { Form } from "../../parts/editing/form.tsx";
-import { useNotifiedChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/notified-change.ts";
 import { useDraft } from "../../parts/editing/use-draft.ts";
 import { Note } from "../../parts/words/note.tsx";
 import { appKind, changesOf, draftOf } from "./app-draft.ts";

@@ -3,7 +3,7 @@ import { ActionIcon, Button, Group, Stack, TextInput } from "@mantine/core";
 import { PlusIcon, XIcon } from "@primer/octicons-react";
 import { useRef, useState } from "react";
 import { call } from "../../api/client.ts";
-import { useNotifiedChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/notified-change.ts";
 import { SmallButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
 import { Note } from "../../parts/words/note.tsx";

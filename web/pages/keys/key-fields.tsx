@@ -12,7 +12,7 @@ import { SmallNote } from "../../parts/words/note.tsx";
 import { type Scope, scopes } from "../../parts/words/scopes.ts";
 import { type Expiry, expiresAt, type Field, type KeyDraft } from "./key-draft.ts";
 import { AmountFields, LimitFields } from "./key-limit-fields.tsx";
-import { ModelFields, NoteFields } from "./key-reach-fields.tsx";
+import { ModelFields, NoteFields } from "./key-model-fields.tsx";
 import { addressSummary, labelSummary, limitSummary, modelSummary, permissionSummary } from "./key-summary.ts";
 
 interface KeyFieldsProps {

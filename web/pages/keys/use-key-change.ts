@@ -2,7 +2,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { call } from "../../api/client.ts";
 import type { ApiKey, ApiKeyDetails } from "../../api/types.ts";
-import { useNotifiedChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/notified-change.ts";
 
 export function useKeyChange(method: "PATCH" | "DELETE", { id, name }: ApiKey, did: string, done: () => void) {
   const client = useQueryClient();

@@ -1,7 +1,7 @@
 // Adds an MCP server.
 import { call } from "../../api/client.ts";
 import type { CreateMcpServerRequest, McpServer } from "../../api/types.ts";
-import { useNotifiedChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/notified-change.ts";
 import { mcpServersPath, staleWithMcpServers } from "./mcp-server-paths.ts";
 import { creationOf } from "./server-draft.ts";
 import { ServerForm } from "./server-form.tsx";

@@ -9,7 +9,7 @@ import { PlainLink } from "../../parts/page/links.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
 import { counted } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
-import { hidesSomething, VisibleText } from "../../parts/words/told.tsx";
+import { hidesSomething, VisibleText } from "../../parts/words/visible-text.tsx";
 import { type DefinitionPart, hostsIn, partsOf } from "./definition-parts.ts";
 import { Difference } from "./difference.tsx";
 import { wordsFor } from "./mcp-server-words.tsx";

@@ -2,7 +2,7 @@
 import { VisuallyHidden } from "@mantine/core";
 import { ScrollRegion } from "../../parts/page/scroll-region.tsx";
 import { counted } from "../../parts/words/figures.ts";
-import { VisibleText } from "../../parts/words/told.tsx";
+import { VisibleText } from "../../parts/words/visible-text.tsx";
 import { differences, type Line } from "./differences.ts";
 
 interface DifferenceProps {

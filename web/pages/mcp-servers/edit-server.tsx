@@ -3,7 +3,7 @@ import { useState } from "react";
 import { call } from "../../api/client.ts";
 import type { McpServer, UpdateMcpServerRequest } from "../../api/types.ts";
 import { changedMembers } from "../../parts/editing/changed-members.ts";
-import { useNotifiedChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/notified-change.ts";
 import { RecordTitle } from "../../parts/page/section.tsx";
 import { mcpServerPath, staleWithMcpServers } from "./mcp-server-paths.ts";
 import { draftOf, movedOf, settingsOf } from "./server-draft.ts";

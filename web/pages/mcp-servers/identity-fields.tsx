@@ -5,7 +5,7 @@ import type { McpServer } from "../../api/types.ts";
 import { MoreSettings } from "../../parts/editing/more-settings.tsx";
 import { PlainButton, SmallButton } from "../../parts/page/buttons.tsx";
 import { Note } from "../../parts/words/note.tsx";
-import type { PartProps } from "./place-fields.tsx";
+import type { PartProps } from "./location-fields.tsx";
 import { newHeader, type ServerDraft, type TypedHeader } from "./server-draft.ts";
 
 interface IdentityProps extends PartProps {

@@ -18,7 +18,7 @@ import { EnvironmentBoxes } from "../../parts/editing/environment-boxes.tsx";
 import { MoreSettings } from "../../parts/editing/more-settings.tsx";
 import { MultiChoice } from "../../parts/editing/multi-choice.tsx";
 import { WholeNumber } from "../../parts/editing/whole-number.tsx";
-import type { PartProps } from "./place-fields.tsx";
+import type { PartProps } from "./location-fields.tsx";
 import type { Field, ServerDraft } from "./server-draft.ts";
 
 export function NameFields({ isNew, draft, change, errorOf }: PartProps & { isNew: boolean }) {

@@ -6,7 +6,7 @@ import { MoreSettings } from "../../parts/editing/more-settings.tsx";
 import { Some } from "../../parts/page/some.tsx";
 import { counted, duration } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
-import { VisibleText } from "../../parts/words/told.tsx";
+import { VisibleText } from "../../parts/words/visible-text.tsx";
 import { DefinitionState } from "./mcp-server-words.tsx";
 
 export function TestResult({ result }: { result: McpServerTest }) {

@@ -2,7 +2,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { call } from "../../api/client.ts";
 import type { DecideToolDefinition, ToolDefinition } from "../../api/types.ts";
-import { useNotifiedChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/notified-change.ts";
 import { counted } from "../../parts/words/figures.ts";
 import { definitionsPath, staleWithMcpServers } from "./mcp-server-paths.ts";
 import { wordsFor } from "./mcp-server-words.tsx";

@@ -5,7 +5,7 @@ import { useState } from "react";
 import { call } from "../../api/client.ts";
 import type { Member } from "../../api/types.ts";
 import { FormDialog } from "../../parts/editing/form-dialog.tsx";
-import { useNotifiedChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/notified-change.ts";
 import { RoleChoice } from "../../parts/membership/role-choice.tsx";
 import { type Role, roleNames } from "../../parts/membership/roles.ts";
 import { PlainButton } from "../../parts/page/buttons.tsx";

@@ -2,7 +2,7 @@
 import { Switch } from "@mantine/core";
 import { call } from "../../api/client.ts";
 import type { Member } from "../../api/types.ts";
-import { useNotifiedChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/notified-change.ts";
 import { Failure } from "../../parts/page/failure.tsx";
 
 interface MemberSightProps {

@@ -7,7 +7,7 @@ import { useChange } from "../../api/queries.ts";
 import type { PullOffer, PullRequest } from "../../api/types.ts";
 import { problemOf } from "../../parts/editing/field-problem.ts";
 import { Form } from "../../parts/editing/form.tsx";
-import { useNotifiedChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/notified-change.ts";
 import { bytes } from "../../parts/words/figures.ts";
 import { filesPath, fitWords } from "./file-words.ts";
 

@@ -2,7 +2,7 @@
 import { Group, Progress, Stack, Text } from "@mantine/core";
 import { call } from "../../api/client.ts";
 import type { PulledModelList } from "../../api/types.ts";
-import { useNotifiedChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/notified-change.ts";
 import { SmallButton } from "../../parts/page/buttons.tsx";
 import { Section } from "../../parts/page/section.tsx";
 import { bytes, percent } from "../../parts/words/figures.ts";

@@ -6,7 +6,7 @@ import type { CreateManagedModelRequest, ManagedModel } from "../../api/types.ts
 import { changedMembers } from "../../parts/editing/changed-members.ts";
 import { problemOf } from "../../parts/editing/field-problem.ts";
 import { Form } from "../../parts/editing/form.tsx";
-import { useNotifiedChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/notified-change.ts";
 import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
 import { RecordTitle } from "../../parts/page/section.tsx";
 import { comparisonsPath } from "./comparisons.tsx";

@@ -1,7 +1,7 @@
 // Changes a node and updates it wherever it is shown.
 import { call } from "../../api/client.ts";
 import type { Node, UpdateNodeRequest } from "../../api/types.ts";
-import { useNotifiedChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/notified-change.ts";
 
 export const nodesPath = "/v1/admin/nodes";
 export const tokensPath = "/v1/admin/node-tokens";

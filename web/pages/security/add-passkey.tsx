@@ -6,7 +6,7 @@ import { call } from "../../api/client.ts";
 import type { Passkey, PasskeyCreationOptions } from "../../api/types.ts";
 import { problemOf } from "../../parts/editing/field-problem.ts";
 import { Form } from "../../parts/editing/form.tsx";
-import { useNotifiedChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/notified-change.ts";
 import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
 import { Note } from "../../parts/words/note.tsx";
 import { browserWords } from "./browser-words.ts";

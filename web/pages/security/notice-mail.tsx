@@ -3,7 +3,7 @@ import { Switch } from "@mantine/core";
 import { call } from "../../api/client.ts";
 import { useRead } from "../../api/queries.ts";
 import type { NoticeSettings } from "../../api/types.ts";
-import { useNotifiedChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/notified-change.ts";
 import { Failure } from "../../parts/page/failure.tsx";
 import { Section } from "../../parts/page/section.tsx";
 

@@ -5,7 +5,7 @@ import { call } from "../../api/client.ts";
 import { useSession } from "../../api/session.tsx";
 import type { Session } from "../../api/types.ts";
 import { problemBeside, problemOf } from "../../parts/editing/field-problem.ts";
-import { useNotifiedChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/notified-change.ts";
 import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
 import { roleNames } from "../../parts/membership/roles.ts";
 import { PlainButton } from "../../parts/page/buttons.tsx";

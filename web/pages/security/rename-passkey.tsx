@@ -5,7 +5,7 @@ import { call } from "../../api/client.ts";
 import type { Passkey } from "../../api/types.ts";
 import { problemOf } from "../../parts/editing/field-problem.ts";
 import { Form } from "../../parts/editing/form.tsx";
-import { useNotifiedChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/notified-change.ts";
 import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
 import { maxPasskeyNameLength, passkeysPath } from "./passkey-support.ts";
 

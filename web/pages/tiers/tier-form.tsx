@@ -8,8 +8,8 @@ import { AmountFields, amountOf, limitOf } from "../../parts/editing/amount-fiel
 import { EnvironmentBoxes } from "../../parts/editing/environment-boxes.tsx";
 import { problemOf } from "../../parts/editing/field-problem.ts";
 import { Form } from "../../parts/editing/form.tsx";
+import { useNotifiedChange } from "../../parts/editing/notified-change.ts";
 import { PrioritySelect } from "../../parts/editing/priority-select.tsx";
-import { useNotifiedChange } from "../../parts/editing/told-change.ts";
 import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
 import { quotaDraftsOf, quotasError, quotasProblemOf, rulesOf } from "../../parts/quotas/quota-draft.ts";
 import { QuotaFields } from "../../parts/quotas/quota-fields.tsx";

@@ -6,7 +6,7 @@ import { Section } from "../../parts/page/section.tsx";
 import { Some } from "../../parts/page/some.tsx";
 import { counted } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
-import { VisibleText } from "../../parts/words/told.tsx";
+import { VisibleText } from "../../parts/words/visible-text.tsx";
 import { type OfferOfServer, text } from "./offered.ts";
 import { Hints } from "./tool-view.tsx";
 

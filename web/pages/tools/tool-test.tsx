@@ -6,7 +6,7 @@ import { callTool, type JsonObject, type Listed } from "../../api/tools.ts";
 import { Form } from "../../parts/editing/form.tsx";
 import { DrawerPart } from "../../parts/page/section.tsx";
 import { SmallNote } from "../../parts/words/note.tsx";
-import { VisibleText } from "../../parts/words/told.tsx";
+import { VisibleText } from "../../parts/words/visible-text.tsx";
 import { type ArgumentField, argumentsOf, fieldsOf, initialOf, objectOf } from "./argument-fields.ts";
 import { ToolResult } from "./tool-result.tsx";
 

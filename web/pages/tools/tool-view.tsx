@@ -7,7 +7,7 @@ import { DrawerPart, RecordTitle } from "../../parts/page/section.tsx";
 import { CopyAction, CopyBlock } from "../../parts/secrets/copy.tsx";
 import { Note } from "../../parts/words/note.tsx";
 import { Tag } from "../../parts/words/tag.tsx";
-import { VisibleText } from "../../parts/words/told.tsx";
+import { VisibleText } from "../../parts/words/visible-text.tsx";
 import { text } from "./offered.ts";
 import { ToolTest } from "./tool-test.tsx";
 

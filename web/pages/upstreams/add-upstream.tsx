@@ -7,7 +7,7 @@ import { useChange } from "../../api/queries.ts";
 import type { CreateUpstreamRequest, Upstream, UpstreamTest } from "../../api/types.ts";
 import { problemOf } from "../../parts/editing/field-problem.ts";
 import { Form } from "../../parts/editing/form.tsx";
-import { useNotifiedChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/notified-change.ts";
 import { counted } from "../../parts/words/figures.ts";
 import { suggestedName } from "./suggested-name.ts";
 import { TestResult } from "./test-result.tsx";

@@ -6,7 +6,7 @@ import type { UpdateUpstreamRequest, Upstream } from "../../api/types.ts";
 import { changedMembers } from "../../parts/editing/changed-members.ts";
 import { problemOf } from "../../parts/editing/field-problem.ts";
 import { Form } from "../../parts/editing/form.tsx";
-import { useNotifiedChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/notified-change.ts";
 import { RecordTitle } from "../../parts/page/section.tsx";
 import { ApiField, ApiKeyField, fieldNames, MoreFields, settingsOf, settingsToWire } from "./upstream-fields.tsx";
 import { staleWithUpstreams, upstreamPath } from "./upstream-paths.ts";

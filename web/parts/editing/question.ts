@@ -1,6 +1,6 @@
 // A change with a confirmation dialog: its subject, and the dialog's properties.
 import { useState } from "react";
-import { type NotifiedChangeOptions, useNotifiedChange } from "./told-change.ts";
+import { type NotifiedChangeOptions, useNotifiedChange } from "./notified-change.ts";
 
 /**
  * `ask` opens the question, whose dialog is `<Confirm {...dialog} …>`. `about` is what was asked about last, also while the

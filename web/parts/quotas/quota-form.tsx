@@ -3,7 +3,7 @@ import { type ReactNode, useState } from "react";
 import { call } from "../../api/client.ts";
 import { useRead } from "../../api/queries.ts";
 import { Form } from "../editing/form.tsx";
-import { useNotifiedChange } from "../editing/told-change.ts";
+import { useNotifiedChange } from "../editing/notified-change.ts";
 import { useDraft } from "../editing/use-draft.ts";
 import {
   type QuotaDraft,

@@ -10,7 +10,7 @@ import { ScrollRegion } from "../page/scroll-region.tsx";
 import { Waiting } from "../page/waiting.tsx";
 import { count } from "../words/figures.ts";
 import { type Column, roomOf } from "./column.ts";
-import { keepOffset, keptOffset } from "./kept-place.ts";
+import { keepOffset, keptOffset } from "./scroll-offsets.ts";
 import { useStaged } from "./staged.ts";
 import { TableRow } from "./table-row.tsx";
 

@@ -1,7 +1,7 @@
 // A form for the list of tools of a member or of an authorized app alone.
 import { call } from "../../api/client.ts";
 import { Form } from "../editing/form.tsx";
-import { useNotifiedChange } from "../editing/told-change.ts";
+import { useNotifiedChange } from "../editing/notified-change.ts";
 import { useDraft } from "../editing/use-draft.ts";
 import { type ToolList, toolListError } from "./tool-entries.ts";
 import { ToolListField } from "./tool-list-field.tsx";

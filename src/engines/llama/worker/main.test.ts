@@ -12,7 +12,7 @@ import {
   writeVariant,
 } from "../../../../tests/support/llama/worker-process.ts";
 import { withinMs } from "../../../../tests/support/long.ts";
-import { selfCommand } from "../../../installation/places.ts";
+import { selfCommand } from "../../../installation/paths.ts";
 
 const directory = temporaryDirectory();
 const socket = join(directory.path, "worker.sock");

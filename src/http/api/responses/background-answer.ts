@@ -8,7 +8,7 @@ import type { LongConnections } from "../../../policy/long-connections.ts";
 import { priorityAsked, priorityHeader } from "../../../policy/request-priority.ts";
 import type { DecodedRequest } from "../../../requests/decoded-request.ts";
 import type { BackgroundRequest, BackgroundRuns } from "../../../responses/background/background-runs.ts";
-import { EventSubscriber } from "../../../responses/background/event-follower.ts";
+import { EventSubscriber } from "../../../responses/background/event-subscriber.ts";
 import type { Answer, Exchange } from "../../exchange/route.ts";
 import { addLimitHeaders, type InferenceRouteDeps, logAsked, streamHeaders } from "../inference-answer.ts";
 import { responseOwnerOf } from "../response-owner.ts";

@@ -10,7 +10,7 @@ import type { MessageRequest } from "../../../inference/message-request.ts";
 import type { Stoppable } from "../../../inference/stopping.ts";
 import type { LongConnectionEnd, LongConnections, OpenLongConnection } from "../../../policy/long-connections.ts";
 import type { OpenRequests, OpenSlot } from "../../../policy/open-requests.ts";
-import { RecentResponses } from "../../../responses/held-responses.ts";
+import { RecentResponses } from "../../../responses/recent-responses.ts";
 import { closeCodes } from "../../../websocket/frame-format.ts";
 import { checkUpgradeRequest } from "../../../websocket/handshake.ts";
 import { WebSocketLink } from "../../../websocket/websocket-link.ts";

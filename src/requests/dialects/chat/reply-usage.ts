@@ -1,6 +1,6 @@
 // Reads the token usage that model servers report, and writes usage for clients.
 import type { ReplySink, ReplyUsage } from "../conversation/reply.ts";
-import { billedOf, countOf, detailsOf, outputOf, servedOf } from "../told-parts.ts";
+import { billedOf, countOf, detailsOf, outputOf, servedOf } from "../reported-parts.ts";
 import { isObject, type Json, objectOf } from "./json-value.ts";
 
 /** Passes on the usage of a chunk or a whole answer: Groq's is in `x_groq`, Moonshot's in the choice. */

@@ -1,5 +1,5 @@
 // Finds the member of a request that a model server's error is about, in the words of many vendors.
-import { reportedReason } from "../told-reason.ts";
+import { reportedReason } from "../reported-reason.ts";
 
 type Body = Readonly<Record<string, unknown>>;
 

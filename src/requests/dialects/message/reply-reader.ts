@@ -6,7 +6,7 @@ import type { EngineWords } from "../conversation/format.ts";
 import type { ReplyReader, ReplySink } from "../conversation/reply.ts";
 import { reportedFault } from "../engine-fault.ts";
 import { malformed } from "../malformed.ts";
-import { countOf } from "../told-parts.ts";
+import { countOf } from "../reported-parts.ts";
 import { isObject, type Json, objectOf, textOf } from "./json.ts";
 import { endOf } from "./stop-reasons.ts";
 import { blocksOf, CallIds, inputPiece, strictBlock } from "./strict-block.ts";

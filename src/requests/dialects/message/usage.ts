@@ -1,6 +1,6 @@
 // Converts token figures of Messages, which reports cached tokens beside the rest of the prompt.
 import type { ReplyUsage } from "../conversation/reply.ts";
-import { countOf, detailsOf, servedOf } from "../told-parts.ts";
+import { countOf, detailsOf, servedOf } from "../reported-parts.ts";
 import { type Json, objectOf } from "./json.ts";
 
 /** Adds reported figures to earlier ones. Figures of a stream are cumulative, and `null` changes nothing. */

@@ -2,7 +2,7 @@
 import type { TokenUsage } from "../../../domain/usage/usage.ts";
 import type { AnswerFormat } from "../answer.ts";
 import { chatUsage } from "../chat/reply-usage.ts";
-import { partsOf } from "../told-parts.ts";
+import { partsOf } from "../reported-parts.ts";
 
 /**
  * Returns the usage of a response or chunk; undefined if it is absent or has no whole numbers. `tier` is the reported

@@ -13,7 +13,7 @@ import { malformed } from "../malformed.ts";
 import { modelNameJson } from "../model-names.ts";
 import { estimateTokens } from "../prompt-tokens.ts";
 import { edited, parseObject, ReadAnswer } from "../read-answer.ts";
-import { servedOf } from "../told-parts.ts";
+import { servedOf } from "../reported-parts.ts";
 import { deliveredBytes, hasTotal, reportedUsage, usageObject, withTotal } from "./usage.ts";
 
 const quote = 0x22;

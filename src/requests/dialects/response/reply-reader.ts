@@ -6,7 +6,7 @@ import type { EngineWords } from "../conversation/format.ts";
 import type { ReplyReader, ReplySink, ReplyUsage } from "../conversation/reply.ts";
 import { reportedFault } from "../engine-fault.ts";
 import { malformed } from "../malformed.ts";
-import { billedOf, countOf, detailsOf, servedOf } from "../told-parts.ts";
+import { billedOf, countOf, detailsOf, servedOf } from "../reported-parts.ts";
 import { isObject, type Json, numberOf, objectsOf, textOf } from "./json.ts";
 
 export class ResponseReader implements ReplyReader {

@@ -6,8 +6,8 @@ import {
   images as imagesAnswer,
   imageVariationRequest,
 } from "../../../wire/tasks/media.ts";
+import { countOf } from "../reported-parts.ts";
 import { usageOf } from "../response/reply-reader.ts";
-import { countOf } from "../told-parts.ts";
 import { type Json, jsonTask, type Task, type TaskEvents } from "./task.ts";
 
 /** Bytes of a large lossless image in base64. */

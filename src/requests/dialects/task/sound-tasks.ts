@@ -8,8 +8,8 @@ import {
   translationRequest,
 } from "../../../wire/tasks/media.ts";
 import type { ReplyUsage } from "../conversation/reply.ts";
+import { countOf, detailsOf } from "../reported-parts.ts";
 import { usageOf } from "../response/reply-reader.ts";
-import { countOf, detailsOf } from "../told-parts.ts";
 import { type Json, jsonTask, type Task } from "./task.ts";
 
 export const speech: Task = {

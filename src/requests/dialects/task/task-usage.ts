@@ -5,7 +5,7 @@ import type { UsageUnits } from "../../../domain/usage/usage-parts.ts";
 import type { AskedRequest } from "../answer.ts";
 import type { ReplyUsage } from "../conversation/reply.ts";
 import { type Delivered, isFarBelow } from "../least-usage.ts";
-import { detailsOf, partsOf } from "../told-parts.ts";
+import { detailsOf, partsOf } from "../reported-parts.ts";
 
 /**
  * A report above this multiple of the figure from the request is ignored: the most compressed sound has about a

@@ -2,8 +2,8 @@
 import { decision, decisionRequest } from "../../../wire/tasks/decision.ts";
 import { moderationRequest, moderationResult } from "../../../wire/tasks/moderation.ts";
 import { rerankRequest, rerankResult, scoreRequest, scoreResult } from "../../../wire/tasks/rerank.ts";
+import { countOf, detailsOf } from "../reported-parts.ts";
 import { usageOf } from "../response/reply-reader.ts";
-import { countOf, detailsOf } from "../told-parts.ts";
 import { image, imageEdit, imageVariation } from "./image-tasks.ts";
 import { speech, transcription, translation } from "./sound-tasks.ts";
 import { type Json, jsonTask, type Task } from "./task.ts";

@@ -3,8 +3,8 @@ import type { TokenUsage } from "../../../domain/usage/usage.ts";
 import type { CutPart, SaidListener, StreamObservation } from "../answer.ts";
 import type { ReasoningProof } from "../conversation/conversation.ts";
 import type { ReplyCall, ReplyEnd, ReplySink, ReplyUsage } from "../conversation/reply.ts";
+import { partsOf } from "../reported-parts.ts";
 import { lastPart } from "../stream-usage.ts";
-import { partsOf } from "../told-parts.ts";
 
 export class CountedReply implements ReplySink, StreamObservation {
   deliveredBytes = 0;

@@ -6,7 +6,7 @@ import type { ListedPrice, ManagedModel, UpdateManagedModelRequest } from "../..
 import { Choice } from "../../../parts/editing/choice.tsx";
 import { problemOf } from "../../../parts/editing/field-problem.ts";
 import { Form } from "../../../parts/editing/form.tsx";
-import { useNotifiedChange } from "../../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../../parts/editing/notified-change.ts";
 import { Note } from "../../../parts/words/note.tsx";
 import { managedPathOf, staleWithModels } from "../managed-models.ts";
 import { priceText } from "../managed-words.ts";

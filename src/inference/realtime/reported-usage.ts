@@ -3,7 +3,7 @@
 
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import { isFarBelow } from "../../requests/dialects/least-usage.ts";
-import { countOf, detailsOf, partsOf } from "../../requests/dialects/told-parts.ts";
+import { countOf, detailsOf, partsOf } from "../../requests/dialects/reported-parts.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
 

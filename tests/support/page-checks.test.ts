@@ -1,7 +1,7 @@
 // The look at a page, planted with one fault at a time, finds it, also where it is seen in one of the views alone.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { leaveBrowser, openVisitor, type Visitor } from "./chromium.ts";
-import { look } from "./page-look.ts";
+import { look } from "./page-checks.ts";
 
 interface Planted {
   style?: string;

@@ -1,6 +1,6 @@
 // However long nobody can be told, what waits to be told stays small, and nothing of it is lost.
 import { expect, test } from "bun:test";
-import { maxAnnouncedIds, UnannouncedChanges } from "./untold-changes.ts";
+import { maxAnnouncedIds, UnannouncedChanges } from "./unannounced-changes.ts";
 
 test("collects unsent changes by topic until they are taken", () => {
   const untold = new UnannouncedChanges();

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
-import { UnsentQuotas } from "./untold-quotas.ts";
+import { UnsentQuotas } from "./unsent-quotas.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "headrace-untold-"));
 

@@ -1,6 +1,6 @@
 // Places of reasons in the errors of model servers and of gateways before them.
 import { expect, test } from "bun:test";
-import { reportedReason } from "./told-reason.ts";
+import { reportedReason } from "./reported-reason.ts";
 
 const loc = ["body", "messages", 0, "content"];
 const placed = { message: "messages[0].content: Field required", place: "messages[0].content" };

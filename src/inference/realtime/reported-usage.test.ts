@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { reportedUsage } from "./told-usage.ts";
+import { reportedUsage } from "./reported-usage.ts";
 
 test("counts text, audio, image and cached tokens apart, each once", () => {
   expect(

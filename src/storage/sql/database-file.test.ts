@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { DatabaseFile } from "./database-place.ts";
+import { DatabaseFile } from "./database-file.ts";
 
 let folder: string;
 beforeEach(() => {

@@ -1,7 +1,7 @@
 // Responses held by a connection: bounded, counted against the key's memory, and released.
 import { expect, test } from "bun:test";
 import { BufferedBytes } from "../base/bytes/buffered-bytes.ts";
-import { RecentResponses } from "./held-responses.ts";
+import { RecentResponses } from "./recent-responses.ts";
 
 const item = (text: string) => ({ type: "message", id: `msg_${text}`, content: text });
 
