@@ -43,7 +43,7 @@ interface Link {
   /** How many reads of the database had begun when it came, and when the database had it. Undefined if not yet. */
   cameAt: number;
   standsSince: number | undefined;
-  /** The standing that the node was last told. */
+  /** The status that was last sent to the node. */
   sentStatus: string;
 }
 

@@ -51,7 +51,7 @@ export interface NodeLinkOptions {
   announcement(): NodeAnnouncement;
   /** Called after each change. */
   onState?(state: NodeLinkState): void;
-  /** Called each time that the gateway reports the node's standing. */
+  /** Called each time that the gateway reports the node's status. */
   onStatus?(status: NodeStatus): void;
   /** Called with a handler's error that is not a GatewayError. */
   onFault?(error: unknown): void;

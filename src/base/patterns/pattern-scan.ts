@@ -31,7 +31,7 @@ export class PatternScan {
   readonly #begunAt: Int32Array;
   #live: number[] = [];
   #next: number[] = [];
-  /** The text from `#heldFrom` on, which was not returned yet. */
+  /** The text from `#bufferedFrom` on, which was not returned yet. */
   #buffered = "";
   #bufferedFrom = 0;
   /** The number of characters so far, and the last character. */

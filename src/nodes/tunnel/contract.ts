@@ -62,7 +62,7 @@ export interface NodeAnnouncement {
   load?: { active: number; waiting: number };
 }
 
-/** The standing of a node with its gateway, for people at the node. */
+/** The status of a node at its gateway, for people at the node. */
 export interface NodeStatus {
   name: string;
   /** Ids of models, or only `*`. */
@@ -91,7 +91,7 @@ export interface GatewayEnd {
   readonly closed: boolean;
   /** Milliseconds that the last answer to a heartbeat took. Undefined before the first. */
   readonly roundTripMs: number | undefined;
-  /** Tells the node its standing. */
+  /** Sends the node its status. */
   sendStatus(status: NodeStatus): void;
   /** Sends a request like `Engine.send`. */
   send(request: TunnelRequest, cancellation: Cancellation): Promise<EngineResponse>;

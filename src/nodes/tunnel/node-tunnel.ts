@@ -46,7 +46,7 @@ export interface NodeTunnelOptions {
 export interface NodeTunnelListener {
   /** The gateway has verified the node, and may send requests. */
   welcome(tunnel: NodeTunnel): void;
-  /** The current standing of the node with the gateway. */
+  /** The current status of the node at the gateway. */
   status(status: NodeStatus): void;
   /** The gateway sends no more requests. Open ones continue. */
   draining(tunnel: NodeTunnel): void;

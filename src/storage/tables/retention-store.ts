@@ -22,7 +22,7 @@ const names = {
 } as const satisfies Record<RetainedKind, string>;
 
 const defaultsName = "retention_defaults_from";
-/** `trusted`, or `believed from seen`. */
+/** `trusted`, or `trusted from seen`. */
 const seenName = "retention_seen_times";
 
 /** Name in `installation` of a time: earlier usage was deleted after it was counted. */

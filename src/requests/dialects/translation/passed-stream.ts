@@ -30,7 +30,7 @@ export interface PassedEvents {
   /** Returns the event that reports an error in an open stream. `begun` describes the answer so far. */
   errorEvent(rendered: string, error: GatewayError, begun: BegunAnswer): string;
   repair(head: StreamHead): StreamRepair;
-  /** Returns a follower that can end a stream at any point; used if a quota may end the answer. */
+  /** Returns an observer that can end a stream at any point; used if a quota may end the answer. */
   observer(): StreamObserver;
 }
 
