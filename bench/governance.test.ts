@@ -17,7 +17,7 @@ test.each([
   ["a request that was counted twice", { requests: 3 }, "3 requests, the upstream counted 2"],
   ["a price that is wrong", { cost: 0.002 }, "2000 millionths of a USD, the upstream counted 1000"],
   ["an error", { errors: 1 }, "1 errors, the upstream counted 0"],
-])("reports %s in the ledger as a fault", async (_, wrong, told) => {
+])("reports %s in the ledger as a fault", async (_, wrong, reported) => {
   const { faults } = await audit("Run", mock, "core", async () => ({ ...booked, ...wrong }));
-  expect(faults).toEqual([`Run: the ledger has ${told}`]);
+  expect(faults).toEqual([`Run: the ledger has ${reported}`]);
 });

@@ -25,8 +25,8 @@ test("subtracts the mock's latency of the same round from a gateway's", () => {
 });
 
 test("reports every goal of the run as met or missed", () => {
-  const told = goals(sampleResult()).map(({ title, met }) => [title, met]);
-  expect(Object.fromEntries(told)).toEqual({
+  const reported = goals(sampleResult()).map(({ title, met }) => [title, met]);
+  expect(Object.fromEntries(reported)).toEqual({
     "CPU of a request: same": true,
     "CPU of a streamed chunk: same": false,
     "added p50, 1 connection: same": true,

@@ -227,16 +227,16 @@ describe("a read-only database for sessions", () => {
     const { cookie } = await all.startSession(ada);
     all.clock.advance(afterMs);
     await readOnly(true);
-    const told = { event: "session_not_renewed", fields: { detail } };
+    const reported = { event: "session_not_renewed", fields: { detail } };
     for (let n = 0; n < 5; n++)
       expect(await find(cookie)).toMatchObject({ cookie: undefined, signedIn: { person: ada } });
-    expect(all.warnings).toEqual([told]);
+    expect(all.warnings).toEqual([reported]);
     all.clock.advance(59_999);
     await find(cookie);
-    expect(all.warnings).toEqual([told]);
+    expect(all.warnings).toEqual([reported]);
     all.clock.advance(1);
     await find(cookie);
-    expect(all.warnings).toEqual([told, told]);
+    expect(all.warnings).toEqual([reported, reported]);
     await readOnly(false);
     const current = await find(cookie);
     expect(current?.cookie === undefined).toBe(afterMs < hourMs);

@@ -4,37 +4,37 @@ import { Cancellation } from "./cancellation.ts";
 
 test("notifies each listener once, before `cancel` returns, and keeps the first reason", () => {
   const cancellation = new Cancellation();
-  const told: string[] = [];
-  cancellation.onCancel(() => told.push("a"));
-  cancellation.onCancel(() => told.push("b"));
+  const received: string[] = [];
+  cancellation.onCancel(() => received.push("a"));
+  cancellation.onCancel(() => received.push("b"));
   expect(cancellation.cancelled).toBe(false);
   cancellation.cancel("first");
   cancellation.cancel("second");
-  expect(told).toEqual(["a", "b"]);
+  expect(received).toEqual(["a", "b"]);
   expect([cancellation.cancelled, cancellation.reason]).toEqual([true, "first"]);
 });
 
 test("calls the method of a listener object in order, unless it was removed", () => {
   const cancellation = new Cancellation();
-  const told: string[] = [];
-  const listener = (name: string) => ({ cancelled: () => void told.push(name) });
+  const received: string[] = [];
+  const listener = (name: string) => ({ cancelled: () => void received.push(name) });
   const leaver = listener("left");
   for (const one of [listener("a"), leaver, listener("b")]) cancellation.onCancel(one);
   cancellation.off(leaver);
   cancellation.cancel();
   cancellation.onCancel(listener("late"));
-  expect(told).toEqual(["a", "b", "late"]);
+  expect(received).toEqual(["a", "b", "late"]);
 });
 
 test("notifies a late listener at once, and a removed one never", () => {
   const cancellation = new Cancellation();
-  const told: string[] = [];
-  const leaver = () => told.push("left");
+  const received: string[] = [];
+  const leaver = () => received.push("left");
   cancellation.onCancel(leaver);
   cancellation.off(leaver);
   cancellation.cancel();
-  cancellation.onCancel(() => told.push("late"));
-  expect(told).toEqual(["late"]);
+  cancellation.onCancel(() => received.push("late"));
+  expect(received).toEqual(["late"]);
   expect(() => cancellation.throwIfCancelled()).toThrow("The request was cancelled");
 });
 

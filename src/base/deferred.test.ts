@@ -7,27 +7,27 @@ const never = () => expect.unreachable();
 describe("Deferred", () => {
   test("calls listeners in order, in the call that settles it", () => {
     const later = new Deferred<number>();
-    const told: string[] = [];
-    for (const name of ["a", "b", "c"]) later.whenSettled((value) => told.push(name + value), never);
+    const received: string[] = [];
+    for (const name of ["a", "b", "c"]) later.whenSettled((value) => received.push(name + value), never);
     later.resolve(1);
-    expect(told).toEqual(["a1", "b1", "c1"]);
+    expect(received).toEqual(["a1", "b1", "c1"]);
   });
 
   test("calls a listener of a settled Deferred at once, with the first outcome", () => {
     const later = new Deferred<number>();
     later.reject(new Error("first"));
     later.resolve(2);
-    const told: unknown[] = [];
-    later.whenSettled(never, (error) => told.push(error));
-    expect(told).toEqual([new Error("first")]);
+    const received: unknown[] = [];
+    later.whenSettled(never, (error) => received.push(error));
+    expect(received).toEqual([new Error("first")]);
   });
 
   test("calls each error listener of a rejected Deferred", () => {
     const later = new Deferred<number>();
-    const told: unknown[] = [];
-    for (const name of ["a", "b"]) later.whenSettled(never, (error) => told.push([name, error]));
+    const received: unknown[] = [];
+    for (const name of ["a", "b"]) later.whenSettled(never, (error) => received.push([name, error]));
     later.reject("no");
-    expect(told).toEqual([
+    expect(received).toEqual([
       ["a", "no"],
       ["b", "no"],
     ]);
@@ -44,13 +44,13 @@ describe("Deferred", () => {
 
   test("passes each listener its owner", () => {
     const later = new Deferred<number>();
-    const told: string[] = [];
-    const listener = (value: number, owner: string) => void told.push(owner + value);
+    const received: string[] = [];
+    const listener = (value: number, owner: string) => void received.push(owner + value);
     later.whenSettled(listener, never, "a");
     later.whenSettled(listener, never, "b");
     later.resolve(1);
     later.whenSettled(listener, never, "c");
-    expect(told).toEqual(["a1", "b1", "c1"]);
+    expect(received).toEqual(["a1", "b1", "c1"]);
     const failed = new Deferred<number>();
     const errors: unknown[] = [];
     for (const owner of ["a", "b"]) failed.whenSettled(never, (error, whose) => errors.push([error, whose]), owner);
@@ -81,19 +81,19 @@ describe("Deferred", () => {
 
   test("calls a listener that a listener adds", () => {
     const later = new Deferred<number>();
-    const told: number[] = [];
-    later.whenSettled((value) => later.whenSettled((again) => told.push(value, again), never), never);
+    const received: number[] = [];
+    later.whenSettled((value) => later.whenSettled((again) => received.push(value, again), never), never);
     later.resolve(3);
-    expect(told).toEqual([3, 3]);
+    expect(received).toEqual([3, 3]);
   });
 });
 
 test("listens to a promise like to a Deferred", async () => {
-  const told: unknown[] = [];
-  whenSettled(Promise.resolve(1), (value) => told.push(value), never);
-  whenSettled(Promise.reject(new Error("no")), never, (error) => told.push(error));
+  const received: unknown[] = [];
+  whenSettled(Promise.resolve(1), (value) => received.push(value), never);
+  whenSettled(Promise.reject(new Error("no")), never, (error) => received.push(error));
   await Bun.sleep(1);
-  whenSettled(Promise.resolve(2), (value, owner) => told.push(owner + value), never, "own");
+  whenSettled(Promise.resolve(2), (value, owner) => received.push(owner + value), never, "own");
   await Bun.sleep(1);
-  expect(told).toEqual([1, new Error("no"), "own2"]);
+  expect(received).toEqual([1, new Error("no"), "own2"]);
 });

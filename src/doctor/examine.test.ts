@@ -8,18 +8,18 @@ const never = new AbortController().signal;
 const check = (name: string, run: Group["checks"][number]["run"]) => ({ name, run });
 
 test("reports a check that never ends at its deadline, without delaying the others", async () => {
-  const told: GroupReport[] = [];
+  const received: GroupReport[] = [];
   const groups: Group[] = [
     { title: "Slow", checks: [check("hangs", () => new Promise(() => {})), check("quick", () => ok("quick", "fine"))] },
     { title: "Other", checks: [check("other", () => [ok("other", "fine")])] },
   ];
-  const reports = await examine(groups, { signal: never, deadlineMs: 30, onGroup: (report) => told.push(report) });
+  const reports = await examine(groups, { signal: never, deadlineMs: 30, onGroup: (report) => received.push(report) });
   expect(reports.map(({ findings }) => findings.map(({ name, level }) => `${name} ${level}`))).toEqual([
     ["hangs failure", "quick ok"],
     ["other ok"],
   ]);
   expect(reports[0]?.findings[0]?.found).toBe("no answer within 0.03 s");
-  expect(told).toEqual(reports);
+  expect(received).toEqual(reports);
 });
 
 test("aborts a check at its deadline, so that it can release its resources", async () => {

@@ -284,7 +284,7 @@ test("raises a limit below the minimum of Responses servers, for clients of othe
 });
 
 describe("the limit that a hard-stop quota leaves", () => {
-  const told = (operation: ConversationOperation, body: Json, mostTokens: number, spoken = operation) => {
+  const reported = (operation: ConversationOperation, body: Json, mostTokens: number, spoken = operation) => {
     const dialect = dialects[operation];
     const request = new DecodedRequest(dialect, ByteSpan.of(JSON.stringify(body)), factsOf(dialect, body));
     const engine = { formats: { [spoken]: "whole" } };
@@ -299,25 +299,32 @@ describe("the limit that a hard-stop quota leaves", () => {
   const long = { ...message, max_tokens: 32_000 };
 
   test("sends the quota's remainder as the limit of a stream, but at least the server's minimum", () => {
-    expect(told("message", { ...long, stream: true }, 500)).toEqual([500, 500]);
-    expect(told("message", { ...long, stream: true, thinking }, 500)).toEqual([30_001, 30_001]);
-    expect(told("message", { ...long, max_tokens: 30_001, stream: true, thinking }, 500)).toEqual([undefined, 30_001]);
-    expect(told("response", { ...response, stream: true }, 3)).toEqual([16, 16]);
+    expect(reported("message", { ...long, stream: true }, 500)).toEqual([500, 500]);
+    expect(reported("message", { ...long, stream: true, thinking }, 500)).toEqual([30_001, 30_001]);
+    expect(reported("message", { ...long, max_tokens: 30_001, stream: true, thinking }, 500)).toEqual([
+      undefined,
+      30_001,
+    ]);
+    expect(reported("response", { ...response, stream: true }, 3)).toEqual([16, 16]);
   });
 
   test("sends the quota's exact remainder as the limit of an answer without a stream", () => {
-    expect(told("message", long, 500)).toEqual([500, 500]);
-    expect(told("message", { ...long, thinking }, 30_001)).toEqual([30_001, 30_001]);
-    expect(told("response", response, 16)).toEqual([16, 16]);
+    expect(reported("message", long, 500)).toEqual([500, 500]);
+    expect(reported("message", { ...long, thinking }, 30_001)).toEqual([30_001, 30_001]);
+    expect(reported("response", response, 16)).toEqual([16, 16]);
   });
 
   test("refuses a request without a stream if the quota leaves less than the server's minimum", () => {
-    expect(() => told("message", { ...long, thinking }, 30_000)).toThrow(
+    expect(() => reported("message", { ...long, thinking }, 30_000)).toThrow(
       "max_tokens: cannot be kept: a quota with a hard stop has 30000 tokens left for this answer, and its model server takes no limit below 30001 beside the rest of this request, such as a budget for thinking. Ask for less of that, with `stream: true`",
     );
-    expect(() => told("response", response, 15)).toThrow("no limit below 16 beside the rest of this request, such as");
-    expect(() => told("chat", { ...chat, max_tokens: 3 }, 15, "response")).toThrow("no limit below 16 beside the rest");
+    expect(() => reported("response", response, 15)).toThrow(
+      "no limit below 16 beside the rest of this request, such as",
+    );
+    expect(() => reported("chat", { ...chat, max_tokens: 3 }, 15, "response")).toThrow(
+      "no limit below 16 beside the rest",
+    );
     // Whose limit is what the client said itself is passed on: that server says what it thinks of it.
-    expect(told("response", { ...response, max_output_tokens: 3 }, 15)).toEqual([undefined, 3]);
+    expect(reported("response", { ...response, max_output_tokens: 3 }, 15)).toEqual([undefined, 3]);
   });
 });

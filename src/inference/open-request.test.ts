@@ -245,19 +245,20 @@ describe.each([false, true])("stream: %p", (stream) => {
       const outcomes = new Set<string>();
       for (let step = 0; step < 60; step++) {
         reset();
-        const left = new Cancellation();
+        const clientGone = new Cancellation();
         const client = new TakingClient();
         const answer = (given: InferenceAnswer) => {
           if (typeof given === "function") given(client);
           else client.end();
           return "answered";
         };
-        const answered = Promise.resolve(run(callFor({ clientGone: left, answer }, stream), deps)).catch(() =>
+        const answered = Promise.resolve(run(callFor({ clientGone: clientGone, answer }, stream), deps)).catch(() =>
           client.end(),
         );
         await afterSteps(step);
-        if (how === "its client leaves") left.cancel();
-        else if (how === "its client is cut off") left.cancel(new NoRoomError("rate_limit_exceeded", "Too much."));
+        if (how === "its client leaves") clientGone.cancel();
+        else if (how === "its client is cut off")
+          clientGone.cancel(new NoRoomError("rate_limit_exceeded", "Too much."));
         else deps.stopping.begin();
         await answered;
         for (let waits = 0; waits < 50 && ends.length === 0; waits++) await Bun.sleep(1);

@@ -61,7 +61,7 @@ class CountedCancellation extends Cancellation {
 }
 
 /** One request, each of whose waits the test ends. */
-function start({ stream = false, left = new CountedCancellation(), onAnswer = () => {} } = {}) {
+function start({ stream = false, left: clientGone = new CountedCancellation(), onAnswer = () => {} } = {}) {
   const begun = new Deferred<void>();
   const kept = new Deferred<void>();
   const sent: Deferred<EngineResponse>[] = [];
@@ -132,7 +132,7 @@ function start({ stream = false, left = new CountedCancellation(), onAnswer = ()
     requestId: "req_1",
     tagHeader: null,
     memoryAccount: bufferedBytes.visitors,
-    clientGone: left,
+    clientGone: clientGone,
     renderError: ({ code }) => JSON.stringify({ error: { code } }),
     onLimits() {},
     onServedBy() {},
@@ -150,8 +150,8 @@ function start({ stream = false, left = new CountedCancellation(), onAnswer = ()
     (answer) => given.push({ answer }),
     (error) => given.push({ error }),
   );
-  const held = () => stopping.held.size + left.held.size;
-  return { begun, kept, sent, settled, given, ends, stopping, left, held };
+  const held = () => stopping.held.size + clientGone.held.size;
+  return { begun, kept, sent, settled, given, ends, stopping, left: clientGone, held };
 }
 
 type Started = ReturnType<typeof start>;
@@ -225,8 +225,12 @@ describe("a stream whose engine is silent", () => {
   });
 
   test("settles once if the client leaves as a stream begins in silence", () => {
-    const left = new CountedCancellation();
-    const { settled, ends, given, kept, held } = asked({ stream: true, left, onAnswer: () => left.cancel() });
+    const clientGone = new CountedCancellation();
+    const { settled, ends, given, kept, held } = asked({
+      stream: true,
+      left: clientGone,
+      onAnswer: () => clientGone.cancel(),
+    });
     jest.advanceTimersByTime(1_100);
     clientOf(given[0]?.answer);
     kept.resolve();

@@ -408,16 +408,16 @@ onEachDatabase((databases) => {
       for (let cycle = 0; cycle < deaths; cycle++) {
         const process_ = Bun.spawn([process.execPath, "-e", child(), home, `${name}${cycle}`], { stderr: "pipe" });
         const enough = 1_000 + Math.random() * 20_000;
-        let told = "";
+        let received = "";
         const decoder = new TextDecoder();
         for await (const bytes of process_.stdout) {
-          told += decoder.decode(bytes, { stream: true });
-          if (told.length > enough) process_.kill("SIGKILL");
+          received += decoder.decode(bytes, { stream: true });
+          if (received.length > enough) process_.kill("SIGKILL");
         }
         expect((await new Response(process_.stderr).text()).replaceAll(isLocked, "")).toBe("");
         await process_.exited;
         // A line behind the last newline was not told whole.
-        for (const line of told.slice(0, told.lastIndexOf("\n")).split("\n")) {
+        for (const line of received.slice(0, received.lastIndexOf("\n")).split("\n")) {
           const [kind, id = "", tokens] = line.split(" ");
           promised.set(id, { settled: kind === "s", tokens: Number(tokens ?? 0) });
         }

@@ -231,14 +231,14 @@ onEachDatabase((databases) => {
     const parts = { cachedTokens: 5, cacheWriteTokens: 1, reasoningTokens: 2 };
     const details = { cacheWriteHourTokens: 1, inputAudioTokens: 3, searches: 2, served: ["flex"], billedNanoUsd: 12 };
     const ledger = await open({ drainMs: 3_600_000 });
-    for (const [id, told] of [
+    for (const [id, reported] of [
       ["a", { ...parts, details }],
       ["b", parts],
       ["c", undefined],
     ] as const) {
       const entry = ledger.begin(beginOf(id));
       await entry.begun;
-      await entry.settle(endOf({ parts: told }));
+      await entry.settle(endOf({ parts: reported }));
     }
     // The copy is the directory that a process killed here would leave: its records are on the spool alone.
     const copy = join(root, "copy");
@@ -410,22 +410,22 @@ onEachDatabase((databases) => {
     test("writes the entry of a single request to the spool synchronously", async () => {
       const ledger = await open({ drainMs: 10_000 });
       const ids = () => spooled().map((line) => Object.keys(line)[0]);
-      const told: string[] = [];
+      const received: string[] = [];
       for (let i = 0; i < 2; i++) {
         const entry = ledger.begin(beginOf(`r${i}`));
         expect(ids().slice(2 * i)).toEqual(["begin"]);
         whenSettled(
           entry.begun,
-          () => void told.push("begun"),
+          () => void received.push("begun"),
           () => expect.unreachable(),
         );
         whenSettled(
           entry.settle(endOf()),
-          () => void told.push("kept"),
+          () => void received.push("kept"),
           () => expect.unreachable(),
         );
         expect(ids().slice(2 * i)).toEqual(["begin", "settle"]);
-        expect(told.splice(0)).toEqual(["begun", "kept"]);
+        expect(received.splice(0)).toEqual(["begun", "kept"]);
       }
     });
 

@@ -243,8 +243,8 @@ describe("decoding of spool lines", () => {
     for (const said of [begin, { progress }]) expect(decodeOldLine(old(said))).toEqual(said);
     expect(decodeLine(line(["p", "a", true, 1, 1, 1, 1]))).toEqual({ progress });
     const parts = { cachedTokens: 1, cacheWriteTokens: 0, reasoningTokens: 2, details: { served: ["flex"] } };
-    const told = line(["p", "a", true, 1, 1, 1, 1, 1, 0, 2, { served: ["flex"] }]);
-    expect(decodeLine(told)).toEqual({ progress: { ...progress, parts } });
+    const reported = line(["p", "a", true, 1, 1, 1, 1, 1, 0, 2, { served: ["flex"] }]);
+    expect(decodeLine(reported)).toEqual({ progress: { ...progress, parts } });
     expect(again({ progress: { ...progress, parts } })).toEqual([{ progress: { ...progress, parts } }]);
   });
 

@@ -4,44 +4,44 @@ import { FloodControl } from "./flood.ts";
 
 function control(most = 3) {
   let now = 0;
-  const told: [string, number, number][] = [];
+  const received: [string, number, number][] = [];
   const flood = new FloodControl({
     most,
     windowMs: 60_000,
     nowMs: () => now,
-    suppressed: (event, times, seconds) => void told.push([event, times, seconds]),
+    suppressed: (event, times, seconds) => void received.push([event, times, seconds]),
   });
   const count = (event: string, times: number) =>
     Array.from({ length: times }, () => flood.admits(event)).filter(Boolean).length;
   const pass = (ms: number) => {
     now += ms;
   };
-  return { flood, told, count, pass };
+  return { flood, received, count, pass };
 }
 
 test("writes a bounded number of lines of one event each minute, without holding back others", () => {
-  const { told, count, pass, flood } = control();
+  const { received, count, pass, flood } = control();
   expect([count("a", 1_000), count("b", 2)]).toEqual([3, 2]);
   pass(59_999);
   expect([count("a", 1), count("b", 2)]).toEqual([0, 1]);
-  expect(told).toEqual([]);
+  expect(received).toEqual([]);
   pass(1);
   expect(count("a", 5)).toBe(3);
-  expect(told).toEqual([["a", 998, 60]]);
+  expect(received).toEqual([["a", 998, 60]]);
   flood.flush();
-  expect(told.slice(1)).toEqual([
+  expect(received.slice(1)).toEqual([
     ["a", 2, 60],
     ["b", 1, 60],
   ]);
 });
 
 test("reports suppressed lines once, and nothing without any", () => {
-  const { told, count, flood } = control();
+  const { received, count, flood } = control();
   count("a", 4);
   flood.flush();
   flood.flush();
-  expect(told).toEqual([["a", 1, 60]]);
+  expect(received).toEqual([["a", 1, 60]]);
   count("b", 3);
   flood.flush();
-  expect(told).toHaveLength(1);
+  expect(received).toHaveLength(1);
 });

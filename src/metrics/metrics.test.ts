@@ -155,8 +155,8 @@ describe("traffic metrics", () => {
     ended({ model: "n" });
     ended({}, {}, { continuations: ["continued", "continued", "unfit"] });
     ended({}, {}, { continuations: ["failed"] });
-    const told = (outcome: string) => read().get("headrace_continuations_total", { model: "m", outcome });
-    expect([told("continued"), told("failed"), told("unfit")]).toEqual([2, 1, 1]);
+    const reported = (outcome: string) => read().get("headrace_continuations_total", { model: "m", outcome });
+    expect([reported("continued"), reported("failed"), reported("unfit")]).toEqual([2, 1, 1]);
     expect(
       read()
         .series("headrace_continuations_total")

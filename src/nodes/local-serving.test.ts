@@ -154,16 +154,16 @@ test("keeps a peeked body paused for a slow gateway until it resumes", async () 
   const { body, serving } = setUp();
   body.onFlow = () => body.sink?.data(ByteSpan.of(chunk));
   const answer = await serving.handle(requestOf(chatBody), new Cancellation());
-  const told: string[] = [];
+  const received: string[] = [];
   answer.body.flow({
     data: (bytes) => {
-      told.push(bytes.text);
+      received.push(bytes.text);
       answer.body.pause();
     },
-    end: () => void told.push("end"),
-    fail: () => void told.push("fail"),
+    end: () => void received.push("end"),
+    fail: () => void received.push("fail"),
   });
-  expect([told, body.paused]).toEqual([[chunk], true]);
+  expect([received, body.paused]).toEqual([[chunk], true]);
   answer.body.resume();
   expect(body.paused).toBe(false);
 });
@@ -176,16 +176,16 @@ test("delivers nothing more of a body that is cancelled at its first piece", asy
     body.sink?.end();
   };
   const answer = await serving.handle(requestOf(chatBody), new Cancellation());
-  const told: string[] = [];
+  const received: string[] = [];
   answer.body.flow({
     data: (bytes) => {
-      told.push(bytes.text);
+      received.push(bytes.text);
       answer.body.cancel();
     },
-    end: () => void told.push("end"),
-    fail: () => void told.push("fail"),
+    end: () => void received.push("end"),
+    fail: () => void received.push("fail"),
   });
-  expect(told).toEqual([": ping\n\n"]);
+  expect(received).toEqual([": ping\n\n"]);
 });
 
 function brokenOff(start: string): () => BodySource {

@@ -36,9 +36,9 @@ async function heardOf(trailer: string | undefined): Promise<unknown> {
 
 test("reports what broke an answer off, and whether room was missing", async () => {
   const fault = new GatewayError("upstream_timeout", "Too slow.", { detail: "node_1: model-7" });
-  const told = await heardOf(faultTrailer(fault));
-  expect(told).not.toBeInstanceOf(BlamelessError);
-  expect(told).toMatchObject({ code: "upstream_timeout", message: "Too slow.", detail: "node_1: model-7" });
+  const reported = await heardOf(faultTrailer(fault));
+  expect(reported).not.toBeInstanceOf(BlamelessError);
+  expect(reported).toMatchObject({ code: "upstream_timeout", message: "Too slow.", detail: "node_1: model-7" });
   const full = await heardOf(faultTrailer(new NoRoomError("service_unavailable", "Full.", { retryAfterSeconds: 2 })));
   expect(full).toBeInstanceOf(NoRoomError);
   expect(full).toMatchObject({ code: "service_unavailable", message: "Full.", retryAfterSeconds: 2 });

@@ -64,16 +64,16 @@ test("drops a waiting task whose client leaves and no longer counts it", async (
 test("runs the next task if a client leaves as its task begins", async () => {
   const turns = new AccountTurns({ maxRunning: 1, maxOfAccount: 3, what: "searches" });
   const first = Promise.withResolvers<void>();
-  const left = new Cancellation();
+  const clientGone = new Cancellation();
   const done: string[] = [];
   const tasks = [
     turns.run("acct_1", () => first.promise),
-    turns.run("acct_1", () => done.push("second"), left),
+    turns.run("acct_1", () => done.push("second"), clientGone),
     turns.run("acct_1", () => done.push("third")),
   ];
   first.resolve();
   await tasks[0];
-  left.cancel();
+  clientGone.cancel();
   await Promise.all(tasks);
   expect(done).toEqual(["second", "third"]);
 });

@@ -82,17 +82,19 @@ describe("reservation", () => {
 
 describe("the reported state of the limits", () => {
   test("reports the state of the limits on admission, and on refusal before the error", async () => {
-    const told: LimitStatus[] = [];
+    const received: LimitStatus[] = [];
     const lengths = new LearnedLengths();
     const admitted = new Admitter({ limits: storeThat().store, lengths });
     const { reservedTokens } = await admitted.admit(principalFor(), size, {
-      onLimits: (state) => void told.push(state),
+      onLimits: (state) => void received.push(state),
     });
     expect(reservedTokens).toBe(356);
     const error = new GatewayError("rate_limit_exceeded", "later");
     const refused = new Admitter({ limits: storeThat(error).store, lengths });
-    expect(() => refused.admit(principalFor(), size, { onLimits: (state) => void told.push(state) })).toThrow(error);
-    expect(told).toEqual([status, status]);
+    expect(() => refused.admit(principalFor(), size, { onLimits: (state) => void received.push(state) })).toThrow(
+      error,
+    );
+    expect(received).toEqual([status, status]);
   });
 });
 

@@ -8,16 +8,16 @@ import { Meter } from "./meter.ts";
 
 /** What the meter told its ledger and its lease, in order. */
 function start(options: { reservedTokens?: number; closed?: boolean; begun?: Promise<void>; stop?: StopLease } = {}) {
-  const told: unknown[] = [];
+  const received: unknown[] = [];
   let nowMs = 1_000;
   let asked = 0;
   let leased = true;
   const kept = Promise.resolve();
   const entry: LedgerEntry = {
     begun: options.begun ?? Promise.resolve(),
-    progress: (usage, nanoUsd) => void told.push(["progress", usage.completionTokens, nanoUsd]),
+    progress: (usage, nanoUsd) => void received.push(["progress", usage.completionTokens, nanoUsd]),
     settle: (end) => {
-      told.push(["ledger", end]);
+      received.push(["ledger", end]);
       return kept;
     },
   };
@@ -27,7 +27,7 @@ function start(options: { reservedTokens?: number; closed?: boolean; begun?: Pro
         ledger: {
           begin(request) {
             if (options.closed) throw new GatewayError("service_unavailable", "closed");
-            told.push(["begin", request]);
+            received.push(["begin", request]);
             return entry;
           },
         },
@@ -35,11 +35,11 @@ function start(options: { reservedTokens?: number; closed?: boolean; begun?: Pro
       },
       {
         lease: {
-          extend: (tokens, nanoUsd) => void told.push(["extend", tokens, nanoUsd]),
+          extend: (tokens, nanoUsd) => void received.push(["extend", tokens, nanoUsd]),
           settle: (tokens, nanoUsd) => {
             if (!leased) return;
             leased = false;
-            told.push(["lease", tokens, nanoUsd]);
+            received.push(["lease", tokens, nanoUsd]);
           },
         },
         reservedTokens: options.reservedTokens ?? 100,
@@ -52,7 +52,7 @@ function start(options: { reservedTokens?: number; closed?: boolean; begun?: Pro
   const usage = (completionTokens: number): TokenUsage => ({ promptTokens: 10, completionTokens, estimated: true });
   return {
     create,
-    told,
+    received,
     kept,
     usage,
     pass: (ms: number) => {
@@ -89,7 +89,7 @@ describe("a meter", () => {
       firstTokenMs: 20,
       queueMs: 3,
     };
-    expect(run.told).toEqual([
+    expect(run.received).toEqual([
       ["begin", begin],
       ["progress", 1, 12_000],
       ["lease", 16, 25_000],
@@ -104,7 +104,7 @@ describe("a meter", () => {
       meter.delivered(piece, run.soFar(piece));
       run.pass(100);
     }
-    const checkpoints = run.told.filter((entry) => (entry as string[])[0] === "progress");
+    const checkpoints = run.received.filter((entry) => (entry as string[])[0] === "progress");
     expect(checkpoints.map((entry) => (entry as number[])[1])).toEqual([1, 11, 21]);
     expect(run.asked()).toBe(3);
   });
@@ -113,7 +113,11 @@ describe("a meter", () => {
     const run = start({ reservedTokens: 10 });
     const meter = run.create();
     for (let tokens = 1; tokens <= 40; tokens++) meter.delivered(tokens, run.soFar(tokens - 10));
-    const extensions = run.told.filter((entry) => (entry as string[])[0] === "extend") as [string, number, number][];
+    const extensions = run.received.filter((entry) => (entry as string[])[0] === "extend") as [
+      string,
+      number,
+      number,
+    ][];
     expect(extensions.length).toBeLessThan(8);
     expect(extensions.length).toBeGreaterThan(1);
     expect(extensions.at(-1)?.[1]).toBeGreaterThanOrEqual(40);
@@ -122,12 +126,12 @@ describe("a meter", () => {
   test("records the same when told only of due pieces as when told of each", () => {
     for (let seed = 1; seed <= 50; seed++) {
       const [each, due] = [start({ reservedTokens: 3 * seed }), start({ reservedTokens: 3 * seed })];
-      const [toldOfEach, toldWhenDue] = [each.create(), due.create()];
+      const [meterOfEach, meterWhenDue] = [each.create(), due.create()];
       let calls = 0;
       for (let [tokens, nowMs] = [1, 1_000]; tokens < 1_900; tokens += 1 + ((tokens * seed) % 7)) {
-        toldOfEach.delivered(tokens, each.soFar(tokens));
-        if (nowMs >= toldWhenDue.dueMs || tokens > toldWhenDue.dueTokens) {
-          toldWhenDue.delivered(tokens, due.soFar(tokens));
+        meterOfEach.delivered(tokens, each.soFar(tokens));
+        if (nowMs >= meterWhenDue.dueMs || tokens > meterWhenDue.dueTokens) {
+          meterWhenDue.delivered(tokens, due.soFar(tokens));
           calls++;
         }
         const ms = (tokens * 31 * seed) % 90;
@@ -135,7 +139,7 @@ describe("a meter", () => {
         due.pass(ms);
         nowMs += ms;
       }
-      expect(due.told).toEqual(each.told);
+      expect(due.received).toEqual(each.received);
       expect(due.asked()).toBe(each.asked());
       expect(calls).toBeLessThan(400);
     }
@@ -144,7 +148,7 @@ describe("a meter", () => {
   test("returns the reservation and passes on the reason if the ledger is closed", () => {
     const run = start({ closed: true });
     expect(run.create).toThrow("closed");
-    expect(run.told).toEqual([["lease", 0, 0]]);
+    expect(run.received).toEqual([["lease", 0, 0]]);
   });
 
   test("returns the reservation if the start of the request cannot be written", async () => {
@@ -154,7 +158,7 @@ describe("a meter", () => {
     begun.reject(new GatewayError("service_unavailable", "full"));
     await expect(meter.begun).rejects.toThrow("full");
     meter.settle({ ...end, outcome: "failed", usage: { promptTokens: 0, completionTokens: 0, estimated: true } });
-    expect(run.told.filter((entry) => (entry as string[])[0] === "lease")).toEqual([["lease", 0, 0]]);
+    expect(run.received.filter((entry) => (entry as string[])[0] === "lease")).toEqual([["lease", 0, 0]]);
   });
 
   test("settles the reservation once if a request ends before its start is written", async () => {
@@ -164,7 +168,7 @@ describe("a meter", () => {
     meter.settle({ ...end, outcome: "cancelled", usage: run.usage(0) });
     begun.reject(new GatewayError("service_unavailable", "full"));
     await expect(meter.begun).rejects.toThrow("full");
-    expect(run.told.filter((entry) => (entry as string[])[0] === "lease")).toEqual([["lease", 10, 10_000]]);
+    expect(run.received.filter((entry) => (entry as string[])[0] === "lease")).toEqual([["lease", 10, 10_000]]);
   });
 
   test("waits for the ledger before the end counts as recorded", () => {
@@ -179,8 +183,8 @@ describe("a meter", () => {
       usage: { promptTokens: 5, completionTokens: 1_000_000, estimated: false },
     });
     expect(booked.completionTokens).toBe(1_000);
-    expect(run.told.at(-1)).toMatchObject(["ledger", { completionTokens: 1_000, capped: true }]);
-    expect(run.told.at(-2)).toEqual(["lease", 1_005, 5_000 + 2_000_000]);
+    expect(run.received.at(-1)).toMatchObject(["ledger", { completionTokens: 1_000, capped: true }]);
+    expect(run.received.at(-2)).toEqual(["lease", 1_005, 5_000 + 2_000_000]);
   });
 
   test("caps a usage report above all bounds in mid-stream, in checkpoint and lease alike", () => {
@@ -188,13 +192,13 @@ describe("a meter", () => {
     const meter = run.create();
     const milliard = { promptTokens: 1e9, completionTokens: 1e9, estimated: false };
     meter.delivered(101, () => ({ ...milliard, promptTokens: 10 }));
-    expect(run.told.slice(1)).toEqual([
+    expect(run.received.slice(1)).toEqual([
       ["progress", 1_000, 10_000 + 2_000_000],
       ["extend", Math.ceil(1_010 * 1.25), 2_010_000 * 1.25],
     ]);
     run.pass(1_000);
     meter.delivered(1_300, () => milliard);
-    expect(run.told.slice(3)).toEqual([
+    expect(run.received.slice(3)).toEqual([
       ["progress", 1_000, 1_000_000 + 2_000_000],
       ["extend", 2_000, 3_000_000 * 1.25],
     ]);
@@ -204,10 +208,10 @@ describe("a meter", () => {
     const run = start();
     const meter = run.create();
     meter.delivered(5_000, run.soFar(4_990));
-    expect(run.told.at(-1)).toMatchObject(["extend", 6_250, expect.any(Number)]);
-    const before = [run.told.length, run.asked()];
+    expect(run.received.at(-1)).toMatchObject(["extend", 6_250, expect.any(Number)]);
+    const before = [run.received.length, run.asked()];
     for (let i = 0; i < 10; i++) meter.delivered(6_250 - i, run.soFar(4_990));
-    expect([run.told.length, run.asked()]).toEqual(before);
+    expect([run.received.length, run.asked()]).toEqual(before);
   });
 
   test("records tokens above the request's bounds if the delivered text proves them", () => {
@@ -215,7 +219,7 @@ describe("a meter", () => {
     const usage = { promptTokens: 5, completionTokens: 5_000, estimated: false, pastLimit: true };
     const { end: booked } = run.create().settle({ ...end, usage });
     expect(booked).toMatchObject({ completionTokens: 5_000, estimated: false, capped: false });
-    expect(run.told.at(-2)).toEqual(["lease", 5_005, 5_000 + 10_000_000]);
+    expect(run.received.at(-2)).toEqual(["lease", 5_005, 5_000 + 10_000_000]);
   });
 
   test("prices and bounds by the model that serves the request instead of the requested one", () => {
@@ -223,7 +227,7 @@ describe("a meter", () => {
     const meter = run.create();
     meter.servedBy({ input: 10, output: 20 }, { promptTokens: 50, completionTokens: 60 });
     meter.delivered(109, run.soFar(99));
-    expect(run.told.at(-1)).toEqual(["extend", 110, Math.ceil((10 * 10_000 + 60 * 20_000) * 1.25)]);
+    expect(run.received.at(-1)).toEqual(["extend", 110, Math.ceil((10 * 10_000 + 60 * 20_000) * 1.25)]);
     const { end: booked } = meter.settle({
       ...end,
       usage: { promptTokens: 70, completionTokens: 80, estimated: false },

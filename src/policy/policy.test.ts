@@ -32,7 +32,7 @@ function deployment(name: string, local: boolean | undefined): Deployment {
 }
 
 /** What comes of asking for `m`. */
-function told(by: Principal, found: Model | undefined): string {
+function refusalOf(by: Principal, found: Model | undefined): string {
   try {
     requireModel(by, found, "m");
     return "allowed";
@@ -49,8 +49,8 @@ describe("authorization", () => {
 
   test("treats a model of another environment as missing", () => {
     expect(usableModel(principal, model)).toBeUndefined();
-    expect(told(principal, model)).toBe(told(principal, undefined));
-    expect(told(principal, { ...model, environments: ["test"] })).toBe("allowed");
+    expect(refusalOf(principal, model)).toBe(refusalOf(principal, undefined));
+    expect(refusalOf(principal, { ...model, environments: ["test"] })).toBe("allowed");
   });
 
   test("treats a model that some key of the chain does not list as missing, under any alias", () => {
@@ -61,7 +61,7 @@ describe("authorization", () => {
     expect(usableModel(bounded(["llama-*"], ["m", "llama-8b"]), named)).toBe(named);
     for (const lists of [[["llama-*"], ["m"]], [["m"]], [[]], [["llama-8"]]]) {
       expect(usableModel(bounded(...lists), named), JSON.stringify(lists)).toBeUndefined();
-      expect(told(bounded(...lists), named)).toBe(told(principal, undefined));
+      expect(refusalOf(bounded(...lists), named)).toBe(refusalOf(principal, undefined));
     }
   });
 
@@ -74,10 +74,12 @@ describe("authorization", () => {
     expect(both.deployments).toHaveLength(3);
     for (const deployments of [[there], []]) {
       expect(usableModel(stays, { ...model, deployments })).toBeUndefined();
-      expect(told(stays, { ...model, deployments })).toStartWith("permission_denied: The requests of this key never");
+      expect(refusalOf(stays, { ...model, deployments })).toStartWith(
+        "permission_denied: The requests of this key never",
+      );
     }
     const other = principalFor({ environment: "live", modelAccess: { models: [["x"]], neverLeaves: true } });
-    expect(told(other, { ...model, deployments: [there] })).toBe(told(principal, undefined));
+    expect(refusalOf(other, { ...model, deployments: [there] })).toBe(refusalOf(principal, undefined));
   });
 
   test("shortens a long id", () => {

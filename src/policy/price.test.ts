@@ -15,8 +15,8 @@ function cost(
   parts: { cached?: number; written?: number; thought?: number; at?: number } & UsageDetails = {},
 ): string {
   const { cached = 0, written = 0, thought = 0, at = noon, ...details } = parts;
-  const told = { cachedTokens: cached, cacheWriteTokens: written, reasoningTokens: thought, details };
-  return usd(nanoUsdOf({ promptTokens, completionTokens, parts: told }, price, at) ?? Number.NaN);
+  const reported = { cachedTokens: cached, cacheWriteTokens: written, reasoningTokens: thought, details };
+  return usd(nanoUsdOf({ promptTokens, completionTokens, parts: reported }, price, at) ?? Number.NaN);
 }
 
 function usd(nanoUsd: number): string {
@@ -255,12 +255,12 @@ describe("a price", () => {
       const [input, cachedInput, output] = [random(9_999), random(9_999), random(99_999)].map((rate) => rate / 1_000);
       const price = { input: input ?? 0, cachedInput: cachedInput ?? 0, output: output ?? 0 };
       const promptTokens = random(300_000);
-      const told = { ...none, cachedTokens: random(promptTokens + 1) };
-      const counted = { promptTokens, completionTokens: random(50_000), parts: told };
+      const reported = { ...none, cachedTokens: random(promptTokens + 1) };
+      const counted = { promptTokens, completionTokens: random(50_000), parts: reported };
       // Thousandths of a dollar for a million tokens are nano-dollars for one.
       const per = (rate: number) => BigInt(Math.round(rate * 1_000));
-      const fresh = BigInt(promptTokens - told.cachedTokens) * per(price.input);
-      const exact = fresh + BigInt(told.cachedTokens) * per(price.cachedInput);
+      const fresh = BigInt(promptTokens - reported.cachedTokens) * per(price.input);
+      const exact = fresh + BigInt(reported.cachedTokens) * per(price.cachedInput);
       const all = exact + BigInt(counted.completionTokens) * per(price.output);
       expect(nanoUsdOf(counted, price, noon)).toBe(Number(all));
       // The same with rates that are no whole pico-dollars for a token, which numbers do not add exactly.

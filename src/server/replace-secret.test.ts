@@ -168,8 +168,8 @@ describe.each(["sqlite", "postgres"] as const)("secrets on %s", (kind) => {
       {
         await using server = await start(place, after);
         await worksAt(server);
-        const told = await until(() => server.logged("keys_under_dropped_secret")[0], "what is refused is told");
-        expect(told).toMatchObject({ level: "warn", keys: 1, app_secrets: 0 });
+        const reported = await until(() => server.logged("keys_under_dropped_secret")[0], "what is refused is told");
+        expect(reported).toMatchObject({ level: "warn", keys: 1, app_secrets: 0 });
         const system = (await (await as(server, operator, "/v1/admin/system")).json()) as { secret: unknown };
         expect(system.secret).toMatchObject({ accepted: 1, keys_under_old: 0, keys_under_dropped: 1 });
       }
@@ -286,8 +286,8 @@ describe("the secret file in the data directory", () => {
       expect(early.stderr).toContain("2 keys, 0 secrets of apps and 0 sealed values are still under an older secret");
       expect(await statusesOf(server, [key])).toEqual([200]);
       await server.governance.secretRotation.renewals.flush();
-      const told = JSON.parse((await secret(place, "status", "--json")).stdout) as Record<string, unknown>;
-      expect(told).toMatchObject({ accepted: 2, waits_for_restart: false, keys_under_old: 1, sealed_under_old: 0 });
+      const reported = JSON.parse((await secret(place, "status", "--json")).stdout) as Record<string, unknown>;
+      expect(reported).toMatchObject({ accepted: 2, waits_for_restart: false, keys_under_old: 1, sealed_under_old: 0 });
       expect(await secret(place, "forget-old", "--force")).toMatchObject({ code: 0 });
       expect(lines(place)).toHaveLength(1);
     }

@@ -314,8 +314,8 @@ onEachDatabase((databases) => {
     const retention = newRetention();
     await retention.sweep();
     await retention.sweep();
-    const told = logged.filter(({ event }) => event === "retention_begins");
-    expect(told).toMatchObject([
+    const reported = logged.filter(({ event }) => event === "retention_begins");
+    expect(reported).toMatchObject([
       { level: "warn", requests_days: 400, at: new Date((today + 3_600 + 14 * day) * 1000).toISOString() },
     ]);
     clock.advance(13 * day * 1000);

@@ -8,8 +8,8 @@ type Result = Parameters<SpanExporter["export"]>[1];
 
 function exporting(bounds: Partial<typeof defaultBounds> = {}) {
   const batches: { spans: ReadableSpan[]; done: Result }[] = [];
-  const told: LogFields[] = [];
-  const log = { info() {}, error() {}, warn: (_: string, fields: LogFields = {}) => void told.push(fields) };
+  const received: LogFields[] = [];
+  const log = { info() {}, error() {}, warn: (_: string, fields: LogFields = {}) => void received.push(fields) };
   const exporter = {
     export: (spans: ReadableSpan[], done: Result) => void batches.push({ spans, done }),
     shutdown: async () => {},
@@ -18,7 +18,7 @@ function exporting(bounds: Partial<typeof defaultBounds> = {}) {
   const add = (count: number) => {
     for (let i = 0; i < count; i++) spans.onEnd({} as ReadableSpan);
   };
-  return { spans, batches, told, add };
+  return { spans, batches, received, add };
 }
 
 const settled = () => new Promise((resolve) => setTimeout(resolve, 0));
@@ -35,22 +35,22 @@ test("sends one batch at a time, each after the previous one was accepted", asyn
 });
 
 test("drops spans beyond the bound, counts them, and logs that at most once a minute", () => {
-  const { spans, told, add } = exporting({ batchSize: 10, maxWaiting: 20 });
+  const { spans, received, add } = exporting({ batchSize: 10, maxWaiting: 20 });
   add(1_030);
   expect(spans.dropped).toBe(1_000);
-  expect(told).toEqual([{ spans: 1, detail: "too many are waiting" }]);
+  expect(received).toEqual([{ spans: 1, detail: "too many are waiting" }]);
 });
 
 test("drops a batch that is refused or times out, and sends the next one", async () => {
-  const { spans, batches, told, add } = exporting({ batchSize: 10, deadlineMs: 5, reportEveryMs: 0 });
+  const { spans, batches, received, add } = exporting({ batchSize: 10, deadlineMs: 5, reportEveryMs: 0 });
   add(10);
   batches[0]?.done({ code: 1, error: new Error("no such tenant") });
   await settled();
-  expect(told).toEqual([{ spans: 10, detail: "no such tenant" }]);
+  expect(received).toEqual([{ spans: 10, detail: "no such tenant" }]);
   add(20);
   while (batches.length < 3) await settled();
   expect(spans.dropped).toBe(20);
-  expect(told[1]).toMatchObject({ spans: 10, detail: "no answer within 0.005 s" });
+  expect(received[1]).toMatchObject({ spans: 10, detail: "no answer within 0.005 s" });
   // Too late to count.
   batches[1]?.done({ code: 0 });
   expect(spans.dropped).toBe(20);
@@ -70,12 +70,12 @@ test("sends the rest at shutdown, and drops and reports what is not accepted in 
   hanging.add(25);
   await hanging.spans.shutdown();
   expect(hanging.spans.dropped).toBe(25);
-  expect(hanging.told).toEqual([{ spans: 25, detail: "the collector took too long at the end" }]);
+  expect(hanging.received).toEqual([{ spans: 25, detail: "the collector took too long at the end" }]);
 });
 
 test("loses only one batch if an exporter throws", async () => {
-  const told: LogFields[] = [];
-  const log = { info() {}, error() {}, warn: (_: string, fields: LogFields = {}) => void told.push(fields) };
+  const received: LogFields[] = [];
+  const log = { info() {}, error() {}, warn: (_: string, fields: LogFields = {}) => void received.push(fields) };
   const exporter = {
     export: () => {
       throw new Error("broken");
@@ -85,5 +85,5 @@ test("loses only one batch if an exporter throws", async () => {
   const spans = new SpanExport(exporter, log, { ...defaultBounds, batchSize: 1 });
   spans.onEnd({} as ReadableSpan);
   await settled();
-  expect(told).toEqual([{ spans: 1, detail: "broken" }]);
+  expect(received).toEqual([{ spans: 1, detail: "broken" }]);
 });

@@ -35,7 +35,7 @@ async function arrive(path: string, email = operator.email, size = desktop): Pro
   return visitor;
 }
 
-const told = ({ page }: Visitor, text: string) => page.getByText(text).first().waitFor();
+const waitForText = ({ page }: Visitor, text: string) => page.getByText(text).first().waitFor();
 const dialog = (page: Page) => page.getByRole("dialog");
 const field = (page: Page, name: string) => dialog(page).getByRole("textbox", { name, exact: true });
 const redirectUris = (page: Page) => dialog(page).getByRole("combobox", { name: "Redirect URIs" });
@@ -102,13 +102,13 @@ test("refuses an invalid redirect URI beside its field by name", async () => {
   await using ada = await arrive("/apps?create=1", operator.email, phone);
   const { page } = ada;
   await ada.press("Register app");
-  await told(ada, "Enter a name. People see it");
+  await waitForText(ada, "Enter a name. People see it");
   await page.locator("[aria-invalid=true]:focus").waitFor();
   await field(page, "Name").fill("Hasty");
   await redirectUris(page).pressSequentially("https://notes.example/callback http://notes.example/callback ");
   await look(ada, "apps-create");
   await ada.press("Register app");
-  await told(ada, "http://notes.example/callback must begin with https://");
+  await waitForText(ada, "http://notes.example/callback must begin with https://");
   expect(await dialog(page).getByRole("alert").count()).toBe(0);
   expect(ada.trouble.every((one) => one.includes("400"))).toBe(true);
 });
@@ -121,7 +121,7 @@ test("registers a public app without a secret, with PKCE and optional redirect U
   const pkce = page.getByRole("checkbox", { name: "Refuse requests without PKCE" });
   expect([await pkce.isChecked(), await pkce.isDisabled()]).toEqual([true, true]);
   await ada.press("Register app");
-  await told(ada, "This app is public and has no secret");
+  await waitForText(ada, "This app is public and has no secret");
   await ada.press("Copy the commands");
   const asked = (await copied(page)).split("\n# Then")[0] ?? "";
   const shell = Bun.spawn(["sh", "-c", asked.replace("curl ", "curl --silent --max-time 10 ")], { stderr: "ignore" });
@@ -143,7 +143,7 @@ test("changes an app, rotates its secret with an overlap, and deletes it after i
   await field(page, "Name").fill("Long-lived");
   await field(page, "Home page").fill("https://notes.example/");
   await page.getByRole("checkbox", { name: "See its usage" }).check();
-  await told(ada, "People must allow the permissions that you add");
+  await waitForText(ada, "People must allow the permissions that you add");
   await look(ada, "apps-edit");
   await ada.press("Save");
   await page.getByRole("heading", { name: "Long-lived", exact: true }).waitFor();
@@ -155,7 +155,7 @@ test("changes an app, rotates its secret with an overlap, and deletes it after i
   await ada.press("Rotate the secret");
   await ada.press("Copy the client secret");
   const next = await copied(page);
-  await told(ada, `The old secret, …${secret.slice(-4)}, works until`);
+  await waitForText(ada, `The old secret, …${secret.slice(-4)}, works until`);
   await ada.press("Done");
   expect([await clientIs(id, secret), await clientIs(id, next)]).toEqual(["invalid_grant", "invalid_grant"]);
   await page.getByText(`…${next.slice(-4)}`).waitFor();
@@ -169,7 +169,7 @@ test("changes an app, rotates its secret with an overlap, and deletes it after i
   await look(ada, "apps-delete");
   await last.click();
   await page.waitForURL("**/apps");
-  await told(ada, "The app “Long-lived” was deleted.");
+  await waitForText(ada, "The app “Long-lived” was deleted.");
   await page.getByRole("link", { name: "Meeting Notes" }).waitFor();
   expect(await page.getByRole("link", { name: "Long-lived" }).count()).toBe(0);
   expect(await clientIs(id, next)).toBe("invalid_client");
@@ -197,9 +197,9 @@ test("describes allowed apps in words on a tab with its own address, and withdra
   }
   await look(ada, "apps-allowed");
   await ada.press("Revoke access for Desk Assistant");
-  await told(ada, "The app loses its access to First account immediately");
+  await waitForText(ada, "The app loses its access to First account immediately");
   await ada.press("Revoke access");
-  await told(ada, "Desk Assistant no longer has access.");
+  await waitForText(ada, "Desk Assistant no longer has access.");
   await handler.waitFor({ state: "detached" });
   await allowed.getByText("Meeting Notes").waitFor();
   expect(ada.trouble).toEqual([]);
@@ -207,9 +207,9 @@ test("describes allowed apps in words on a tab with its own address, and withdra
 
 test("explains apps to a person who has neither created nor allowed one", async () => {
   await using katherine = await arrive("/apps", colleagues.member.email, phone);
-  await told(katherine, "Register the first app");
+  await waitForText(katherine, "Register the first app");
   await look(katherine, "apps-none");
   await katherine.page.getByRole("tab", { name: "Apps I allowed" }).click();
-  await told(katherine, "No apps allowed yet");
+  await waitForText(katherine, "No apps allowed yet");
   await look(katherine, "apps-none-allowed");
 });

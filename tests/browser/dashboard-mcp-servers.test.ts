@@ -88,7 +88,7 @@ async function asClient(server: string, tool = "level") {
 /** A client has listed it since. */
 async function saysNow(level: string) {
   said.level = level;
-  gauges.told.toolsChanged();
+  gauges.notifier.toolsChanged();
   await until(async () => {
     await asClient("rivers");
     const { data } = await world.browser.ask("/v1/admin/tool-servers/rivers/definitions");

@@ -39,7 +39,7 @@ async function arrive(person: Person = operator, path = place, size = desktop): 
   return visitor;
 }
 
-const told = ({ page }: Visitor, text: string) => page.getByText(text).waitFor();
+const waitForText = ({ page }: Visitor, text: string) => page.getByText(text).waitFor();
 const manage = ({ page }: Visitor, { name, email }: Person) =>
   page.getByRole("button", { name: `Manage ${name}, ${email}` }).click();
 const button = ({ page }: Visitor, name: string) => page.getByRole("button", { name, exact: true });
@@ -54,9 +54,9 @@ test("lets an owner change a role at once, and explains why the own role stays",
   const alan = await somebody("Alan Turing");
   await using ada = await arrive();
   await manage(ada, operator);
-  await told(ada, "You cannot change your own role.");
+  await waitForText(ada, "You cannot change your own role.");
   expect(await enabledRoles(ada)).toEqual([]);
-  await told(ada, "An account needs at least one owner.");
+  await waitForText(ada, "An account needs at least one owner.");
   expect(await button(ada, "Leave the account…").isDisabled()).toBe(true);
   await look(ada, "members-oneself");
   await ada.press("Close");
@@ -66,7 +66,7 @@ test("lets an owner change a role at once, and explains why the own role stays",
   await role(ada, "Admin").check();
   await look(ada, "members-role");
   await ada.press("Change role");
-  await told(ada, "Alan Turing is admin now.");
+  await waitForText(ada, "Alan Turing is admin now.");
   await using visitor = await arrive(alan, place, phone);
   await visitor.page.getByRole("button", { name: "Invite", exact: true }).waitFor();
   expect([...ada.trouble, ...visitor.trouble]).toEqual([]);
@@ -77,16 +77,16 @@ test("lets an owner show account usage to a member, whose pages then show it", a
   const asked = { model: "no-such-model", messages: [{ role: "user", content: "Hello" }] };
   expect((await world.server.request("/v1/chat/completions", { body: asked })).status).toBe(404);
   await using visitor = await arrive(rosa, "/requests");
-  await told(visitor, "No requests");
+  await waitForText(visitor, "No requests");
   await using ada = await arrive();
   await manage(ada, rosa);
   await ada.page.getByRole("switch", { name: "Can view the account's usage and logs" }).click();
-  await told(ada, "Rosa Peter can now see the usage of the account.");
+  await waitForText(ada, "Rosa Peter can now see the usage of the account.");
   const sight = ada.page.getByRole("switch", { name: "Can view the account's usage and logs" });
   await until(() => sight.isChecked(), "the switch says so");
   await look(ada, "members-sight");
   await sight.click();
-  await told(ada, "Rosa Peter can now see only their own usage.");
+  await waitForText(ada, "Rosa Peter can now see only their own usage.");
   await until(async () => !(await sight.isChecked()), "the switch says so again");
   await sight.click();
   await until(() => sight.isChecked(), "and once more");
@@ -99,8 +99,8 @@ test("lets an admin manage only members, and names those who may do the rest", a
   const ruth = await somebody("Ruth Teitelbaum");
   await using visitor = await arrive(grace);
   await manage(visitor, operator);
-  await told(visitor, "Only owners can change roles.");
-  await told(visitor, "An account needs at least one owner.");
+  await waitForText(visitor, "Only owners can change roles.");
+  await waitForText(visitor, "An account needs at least one owner.");
   expect(await button(visitor, "Remove from the account…").isDisabled()).toBe(true);
   await visitor.press("Close");
   await manage(visitor, ruth);
@@ -108,7 +108,7 @@ test("lets an admin manage only members, and names those who may do the rest", a
   await look(visitor, "members-as-admin");
   await visitor.press("Close");
   await visitor.press("Invite");
-  await told(visitor, "Only owners can invite owners and admins.");
+  await waitForText(visitor, "Only owners can invite owners and admins.");
   expect(await enabledRoles(visitor)).toEqual(["Member"]);
   expect(visitor.trouble).toEqual([]);
 });
@@ -125,10 +125,10 @@ test("removes a member's keys with the member, and lists them in the dialog", as
   await using ada = await arrive();
   await manage(ada, jean);
   await ada.press("Remove from the account…");
-  await told(ada, "API keys that they created as a member");
+  await waitForText(ada, "API keys that they created as a member");
   await look(ada, "members-remove");
   await ada.press("Remove from the account");
-  await told(ada, "Jean Bartik is no longer a member of First account.");
+  await waitForText(ada, "Jean Bartik is no longer a member of First account.");
   await ada.page.getByRole("button", { name: `Manage ${jean.name}, ${jean.email}` }).waitFor({ state: "detached" });
   expect(await status()).toBe(401);
   expect(ada.trouble).toEqual([]);
@@ -141,7 +141,7 @@ test("shows an invitation's link once, and disables it when withdrawn", async ()
     await ada.page.getByRole("dialog").getByLabel("E-mail address").fill(email);
     await role(ada, wanted).check();
     await ada.page.getByRole("dialog").getByRole("button", { name: "Invite", exact: true }).click();
-    await told(ada, "No mail was sent");
+    await waitForText(ada, "No mail was sent");
     await ada.press("Copy the link");
     const copied = await ada.page.evaluate(() => navigator.clipboard.readText());
     if (wanted === "Owner") await look(ada, "members-link");
@@ -153,7 +153,7 @@ test("shows an invitation's link once, and disables it when withdrawn", async ()
   await look(ada, "members");
   await ada.press("Revoke the invitation for marlyn@example.test");
   await ada.press("Revoke invitation");
-  await told(ada, "The invitation for marlyn@example.test was revoked.");
+  await waitForText(ada, "The invitation for marlyn@example.test was revoked.");
   await using guest = await openVisitor({ at });
   await guest.go(first);
   expect(guest.answer().status()).toBe(200);
@@ -175,10 +175,10 @@ test("refuses an invalid address beside its field", async () => {
 test("shows a member the own role without refused requests, and lets the member leave", async () => {
   const kay = await somebody("Kay McNulty");
   await using visitor = await arrive(kay, place, phone);
-  await told(visitor, "Your role: Member");
+  await waitForText(visitor, "Your role: Member");
   await look(visitor, "members-as-member");
   await visitor.press("Leave the account…");
-  await told(visitor, "API keys that you created as a member");
+  await waitForText(visitor, "API keys that you created as a member");
   await visitor.press("Leave the account");
   await visitor.page.waitForURL("**/settings");
   expect(await visitor.text()).toContain("You are not a member of an account.");

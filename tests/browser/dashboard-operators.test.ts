@@ -40,7 +40,7 @@ const press = (page: Page, name: string) => dialog(page).getByRole("button", { n
 /** Presses a button of the question with this title. */
 const answer = (page: Page, title: string | RegExp, action: string) =>
   page.getByRole("dialog", { name: title }).getByRole("button", { name: action, exact: true }).click();
-const told = (page: Page, text: string | RegExp) => page.getByRole("alert").filter({ hasText: text }).waitFor();
+const waitForText = (page: Page, text: string | RegExp) => page.getByRole("alert").filter({ hasText: text }).waitFor();
 
 async function accountOf(name: string): Promise<Record<string, unknown>> {
   const accounts = (await world.browser.ask("/v1/admin/accounts?limit=100"))["data"] as Record<string, unknown>[];
@@ -108,7 +108,7 @@ test("applies an account's own limits over its tier's, and refuses a suspended o
   await page.getByRole("combobox", { name: "Spend per month" }).selectOption({ label: "No limit" });
   await page.getByRole("switch", { name: "Store chats" }).check();
   await visitor.press("Save");
-  await told(page, "Saved.");
+  await waitForText(page, "Saved.");
   expect(await world.browser.ask(path)).toMatchObject({
     ...{ tier: "enterprise", monthly_tokens: 5_000_000, monthly_spend: "unlimited", store_chats: true },
   });
@@ -135,7 +135,7 @@ test("applies an account's own limits over its tier's, and refuses a suspended o
 test("reports an unknown account, and does not let operators suspend their own", async () => {
   await using visitor = await arrive("/admin/accounts/acct_none");
   const { page } = visitor;
-  await told(page, "There is no account acct_none");
+  await waitForText(page, "There is no account acct_none");
   visitor.trouble.length = 0;
   await page.getByRole("link", { name: "All accounts" }).click();
   await page.getByRole("link", { name: "First account" }).click();
@@ -157,10 +157,10 @@ test("finds a person, grants and withdraws the operator role, sends a recovery l
   await look(visitor, "person");
   await press(page, "Make an operator");
   await answer(page, "Make Joan Clarke an operator?", "Make an operator");
-  await told(page, "is now an operator");
+  await waitForText(page, "is now an operator");
   await press(page, "Remove operator role");
   await answer(page, "Remove the operator role from Joan Clarke?", "Remove role");
-  await told(page, "is no longer an operator");
+  await waitForText(page, "is no longer an operator");
 
   await press(page, "Create reset link");
   await answer(page, "Create a reset link for Joan Clarke?", "Create link");
@@ -200,7 +200,7 @@ test("creates, changes and deletes a tier, shows those of the file, and resets b
   await dialog(page).getByRole("textbox", { name: "USD" }).fill("250.5");
   await look(visitor, "tiers-new");
   await press(page, "Create tier");
-  await told(page, "The tier start-up was saved");
+  await waitForText(page, "The tier start-up was saved");
   expect(await named("start-up")).toMatchObject({ requests_per_minute: 300, monthly_spend: 250.5, source: "database" });
 
   await page.getByRole("button", { name: "start-up" }).click();

@@ -38,7 +38,7 @@ async function arrive(path: string, email?: string, size = desktop): Promise<Vis
 
 const ask = (path: string, method = "GET", body?: unknown) =>
   world.browser.ask(path, { method, ...(body === undefined ? {} : { body }) });
-const told = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor();
+const waitForText = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor();
 const quotaOf = (page: Page, number: number) => page.getByRole("region", { name: `Quota ${number}`, exact: true });
 
 interface Rule {
@@ -103,7 +103,7 @@ test("gives a tier quotas for each kind of window, shows errors at fields, and k
   await quotaOf(page, 3).getByRole("textbox", { name: "Length" }).fill("400");
   await quotaOf(page, 3).getByRole("combobox", { name: "Time unit" }).selectOption({ label: "days" });
   await press("Create tier");
-  await told(page, "Must be from one minute to 366 days.");
+  await waitForText(page, "Must be from one minute to 366 days.");
   await look(visitor, "quotas-tier-wrong");
   await quotaOf(page, 3).getByRole("textbox", { name: "Length" }).fill("10");
   await press("Create tier");
@@ -116,13 +116,13 @@ test("gives a tier quotas for each kind of window, shows errors at fields, and k
   await quotaOf(page, 3).getByLabel("Tag", { exact: true }).fill("team-a");
   await add(page, 4, { amount: "", per: "day" });
   await press("Create tier");
-  await told(page, "Enter an amount.");
+  await waitForText(page, "Enter an amount.");
   await quotaOf(page, 4).getByRole("textbox", { name: "Amount" }).fill("5");
   await quotaOf(page, 4).getByRole("combobox", { name: "Per", exact: true }).selectOption("5h");
   await press("Create tier");
-  await told(page, "The list already has a quota of this kind");
+  await waitForText(page, "The list already has a quota of this kind");
   await press("Remove quota 4");
-  await told(page, "1,000,000 tokens per 10 d with the tag team-a, hard stop");
+  await waitForText(page, "1,000,000 tokens per 10 d with the tag team-a, hard stop");
   await look(visitor, "quotas-tier");
   await press("Create tier");
   await drawer.waitFor({ state: "detached" });
@@ -138,7 +138,7 @@ test("gives a tier quotas for each kind of window, shows errors at fields, and k
   await drawer.waitFor({ state: "detached" });
   expect(await saved()).toEqual(wanted);
   await page.getByRole("button", { name: "campus" }).click();
-  await told(page, "$5.00 per day for aurora-*");
+  await waitForText(page, "$5.00 per day for aurora-*");
   expect(visitor.trouble).toEqual([]);
 }, 60_000);
 
@@ -153,7 +153,7 @@ test("shows an account's tier quotas or its own list, with usage by environment"
   await page.getByRole("combobox", { name: "Quotas" }).selectOption({ label: "Own quotas" });
   await add(page, 1, { amount: "10", per: "hour" });
   await visitor.press("Save");
-  await told(page, "Saved.");
+  await waitForText(page, "Saved.");
   expect((await ask(path))["quotas"]).toEqual([{ unit: "requests", amount: 10, per: "hour", window: "calendar" }]);
   for (let i = 0; i < 8; i++) expect(await chat(world.server.key)).toBe(200);
   await page.reload();
@@ -223,19 +223,19 @@ test("lets an owner limit a member, who sees the remainder without changing it",
   await add(ada.page, 1, { amount: "0.5", of: "usd", per: "day" });
   await look(ada, "quotas-member");
   await ada.press("Save quotas");
-  await told(ada.page, `The quotas of ${name} were saved`);
+  await waitForText(ada.page, `The quotas of ${name} were saved`);
   await ada.page.getByRole("cell", { name: "$0.50 per day" }).waitFor();
 
   await using katherine = await arrive("/settings/members", email, phone);
-  await told(katherine.page, "Spend per day");
-  await told(katherine.page, "$0.50 of $0.50 left");
+  await waitForText(katherine.page, "Spend per day");
+  await waitForText(katherine.page, "$0.50 of $0.50 left");
   await look(katherine, "quotas-own");
   await katherine.go("/settings/limits");
-  await told(katherine.page, "Spend per day, your quota");
+  await waitForText(katherine.page, "Spend per day, your quota");
 
   await using grace = await arrive("/settings/members", colleagues.admin.email);
   await grace.page.getByRole("button", { name: /^Manage Ada Lovelace/ }).click();
-  await told(grace.page, "Only owners can set quotas for owners and admins.");
+  await waitForText(grace.page, "Only owners can set quotas for owners and admins.");
   expect(await grace.page.getByRole("button", { name: "Add a quota" }).count()).toBe(0);
 
   await manage();
@@ -253,7 +253,7 @@ test("lets a person limit an app's use in their name, and shows usage beside the
   await add(page, 1, { amount: "50", per: "day", models: "aurora-mini" });
   await look(visitor, "quotas-app");
   await visitor.press("Save quotas");
-  await told(page, "The limits of Desk Assistant were saved");
+  await waitForText(page, "The limits of Desk Assistant were saved");
   const handler = page.getByRole("list", { name: "Apps I allowed" }).locator("> li", { hasText: "Desk Assistant" });
   await handler.getByText("Requests per day for aurora-mini").waitFor();
   await handler.getByText("50 of 50 left").waitFor();

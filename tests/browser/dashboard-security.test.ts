@@ -39,7 +39,7 @@ async function signedIn({ email, password }: Person, size = desktop): Promise<Vi
 }
 
 const section = ({ page }: Visitor, name: string) => page.getByRole("region", { name });
-const told = ({ page }: Visitor, text: string) => page.getByText(text).waitFor();
+const waitForText = ({ page }: Visitor, text: string) => page.getByText(text).waitFor();
 /** Waits for it: the keyboard goes there once the page is drawn. */
 const focusIsIn = (field: Locator) => field.and(field.page().locator(":focus")).waitFor();
 /** Forgets a refusal that the test asked for: the browser notes its status and nothing else is wrong. */
@@ -56,7 +56,7 @@ test("changes a name and shows it at once, and refuses an empty one", async () =
   expect(await save.isDisabled()).toBe(true);
   await ada.fill({ "Your name": "  Augusta Ada King  " });
   await save.click();
-  await told(ada, "Your name was changed.");
+  await waitForText(ada, "Your name was changed.");
   await ada.page.getByRole("button", { name: "Augusta Ada King, menu" }).waitFor();
   expect(await ada.page.getByLabel("Your name").inputValue()).toBe("Augusta Ada King");
   expect(ada.trouble).toEqual([]);
@@ -67,28 +67,28 @@ test("shows password rules beforehand and at the field, and signs out all other 
   await using here = await signedIn(person, phone);
   await using there = await signedIn(person);
   const password = section(here, "Password");
-  await told(here, "12 to 256 characters");
+  await waitForText(here, "12 to 256 characters");
   const [current, next] = [password.getByLabel("Current password"), password.getByLabel("New password")];
   await next.fill("too short");
-  await told(here, "3 more characters");
+  await waitForText(here, "3 more characters");
   await here.press("Change password");
-  await told(here, "Enter your current password.");
+  await waitForText(here, "Enter your current password.");
   await focusIsIn(current);
   await look(here, "security-password");
 
   await current.fill("not the right one");
   await next.fill("a wholly new password");
   await here.press("Change password");
-  await told(here, "This is not your password.");
+  await waitForText(here, "This is not your password.");
   await current.fill(person.password);
   await next.fill("aaaaaaaaaaaa");
   await here.press("Change password");
-  await told(here, "Repeats the same few characters");
+  await waitForText(here, "Repeats the same few characters");
   forget(here, 400);
 
   await next.fill("a wholly new password");
   await here.press("Change password");
-  await told(here, "Your password is changed.");
+  await waitForText(here, "Your password is changed.");
   expect(await next.inputValue()).toBe("");
   await there.page.reload();
   await there.page.waitForURL("**/sign-in?**");
@@ -108,7 +108,7 @@ test("does not ask a person without a password for the current one until one is 
     const visitor = await openVisitor({ at: world.server.url });
     await world.signIn(visitor.context, email);
     await visitor.go(place);
-    await told(visitor, "You have no password yet.");
+    await waitForText(visitor, "You have no password yet.");
     return visitor;
   };
   await using here = await arrive();
@@ -118,7 +118,7 @@ test("does not ask a person without a password for the current one until one is 
   await look(here, "security-no-password");
   await here.fill({ "New password": "a wholly new password" });
   await here.press("Set password");
-  await told(here, "Your password is set.");
+  await waitForText(here, "Your password is set.");
   await current(here).waitFor();
   await here.page.getByRole("button", { name: "Change password" }).waitFor();
   expect(here.trouble).toEqual([]);
@@ -131,10 +131,10 @@ test("does not ask a person without a password for the current one until one is 
   );
   await there.fill({ "New password": "another wholly new password" });
   await there.press("Set password");
-  await told(there, "This is not your password.");
+  await waitForText(there, "This is not your password.");
   await current(there).fill("a wholly new password");
   await there.press("Change password");
-  await told(there, "Your password is changed.");
+  await waitForText(there, "Your password is changed.");
   forget(there, 400);
 });
 
@@ -149,18 +149,18 @@ test("adds, renames, uses and removes a passkey, one per device", async () => {
     },
   });
   const passkeys = section(ada, "Passkeys");
-  await told(ada, "You have no passkeys yet.");
+  await waitForText(ada, "You have no passkeys yet.");
   await ada.press("Add a passkey");
   const name = ada.page.getByRole("dialog").getByLabel("Name");
   expect(await name.inputValue()).toBe("Chrome on Linux");
   await look(ada, "security-passkey-add");
   await name.press("Enter");
-  await told(ada, "The passkey “Chrome on Linux” was added.");
+  await waitForText(ada, "The passkey “Chrome on Linux” was added.");
 
   await ada.press("Add a passkey");
   expect(await name.inputValue()).toBe("Chrome on Linux 2");
   await ada.press("Continue");
-  await told(ada, "This device already has a passkey for your account.");
+  await waitForText(ada, "This device already has a passkey for your account.");
   await ada.press("Cancel");
 
   await ada.press("Rename Chrome on Linux");
@@ -174,10 +174,10 @@ test("adds, renames, uses and removes a passkey, one per device", async () => {
   await ada.page.waitForURL(`**${place}`);
   await section(ada, "Where you are signed in").getByText("signed in with passkey").waitFor();
   await ada.press("Remove Ada’s laptop");
-  await told(ada, "This passkey can no longer be used to sign in.");
+  await waitForText(ada, "This passkey can no longer be used to sign in.");
   await look(ada, "security-passkey-remove");
   await ada.press("Remove passkey");
-  await told(ada, "You have no passkeys yet.");
+  await waitForText(ada, "You have no passkeys yet.");
   expect(ada.trouble).toEqual([]);
 });
 
@@ -218,17 +218,17 @@ test("marks and lists the current browser first, and signs out one other or all 
   await look(here, "security-sessions");
   const before = await lines.count();
   await lines.nth(1).getByRole("button", { name: "Sign out Chrome on Linux, 127.0.0.1" }).click();
-  await told(here, "Chrome on Linux was signed out.");
+  await waitForText(here, "Chrome on Linux was signed out.");
   expect(await lines.count()).toBe(before - 1);
   await there.page.reload();
   await there.page.waitForURL("**/sign-in?**");
 
   await using again = await signedIn(person);
   await here.press("Sign out everywhere else");
-  await told(here, "command line logins must sign in again");
+  await waitForText(here, "command line logins must sign in again");
   await look(here, "security-sign-out-others");
   await here.press("Sign out");
-  await told(here, "You are signed out everywhere else.");
+  await waitForText(here, "You are signed out everywhere else.");
   expect(await lines.count()).toBe(1);
   await again.page.reload();
   await again.page.waitForURL("**/sign-in?**");

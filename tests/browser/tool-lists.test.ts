@@ -51,7 +51,7 @@ async function arrive(path: string, email?: string, size = desktop): Promise<Vis
 }
 
 const dialog = (page: Page) => page.getByRole("dialog").last();
-const told = ({ page }: Visitor, text: string) => page.getByText(text).first().waitFor();
+const waitForText = ({ page }: Visitor, text: string) => page.getByText(text).first().waitFor();
 const account = (visitor: Visitor) =>
   visitor.page.getByRole("list", { name: "Your connected accounts" }).getByRole("listitem");
 
@@ -69,7 +69,7 @@ async function writeListIn(part: Locator, ...entries: string[]): Promise<void> {
 test("connects a person's own account, shows it, explains a failure, reconnects and disconnects it", async () => {
   await using katherine = await arrive("/tools?account=notes", colleagues.member.email, phone);
   const { page } = katherine;
-  await told(katherine, "A program asks for your account at Notebook");
+  await waitForText(katherine, "A program asks for your account at Notebook");
   await account(katherine).getByText("Not connected").waitFor();
   await look(katherine, "tools-account-none");
   // The authorization server shows nothing: the browser stays, and it is tried again.
@@ -88,7 +88,7 @@ test("connects a person's own account, shows it, explains a failure, reconnects 
   notes.expire(true);
   await page.getByRole("button", { name: "whoami" }).click();
   await katherine.press("Call tool");
-  await told(katherine, "connect your account there");
+  await waitForText(katherine, "connect your account there");
   await katherine.go("/tools");
   await account(katherine).getByText("Not working").waitFor();
   await look(katherine, "tools-account-broken");
@@ -103,13 +103,13 @@ test("connects a person's own account, shows it, explains a failure, reconnects 
   await world.browser.ask(member, { method: "PATCH", body: { tools: [] } });
   await katherine.go("/tools");
   await account(katherine).getByText("Not used", { exact: true }).waitFor();
-  await told(katherine, "No tools available yet");
+  await waitForText(katherine, "No tools available yet");
   expect(await page.getByRole("button", { name: /^Connect again/ }).count()).toBe(0);
   await look(katherine, "tools-account-unused");
   await world.browser.ask(member, { method: "PATCH", body: { tools: null } });
   await katherine.go("/tools");
   await katherine.press("Disconnect Notebook");
-  await told(katherine, "Disconnect Notebook?");
+  await waitForText(katherine, "Disconnect Notebook?");
   await katherine.press("Disconnect");
   await account(katherine).getByText("Not connected").waitFor();
 });
@@ -123,7 +123,7 @@ test("lets a person choose the servers for an app, see the choice, and change it
   await look(katherine, "consent-tools-all", { referrerPolicy: "no-referrer" });
   await page.getByRole("radio", { name: "Selected servers" }).check();
   await katherine.press("Allow");
-  await told(katherine, "Choose at least one server");
+  await waitForText(katherine, "Choose at least one server");
   await page.getByRole("checkbox", { name: "crm (Customers)" }).check();
   await look(katherine, "consent-tools-some", { status: 400, referrerPolicy: "no-referrer" });
   await katherine.press("Allow");
@@ -132,14 +132,14 @@ test("lets a person choose the servers for an app, see the choice, and change it
   expect(String(token)).not.toBe("undefined");
 
   await katherine.go("/apps?tab=allowed");
-  await told(katherine, "Use tools of MCP servers on your behalf: only crm");
+  await waitForText(katherine, "Use tools of MCP servers on your behalf: only crm");
   await katherine.press("Choose tools of Desk for First account");
   await dialog(page).getByLabel("Tools, selected").press("Backspace");
   await writeList(page, "crm/search");
   await look(katherine, "apps-allowed-tools");
   await dialog(page).getByRole("button", { name: "Save tools" }).click();
-  await told(katherine, "The tools of Desk were saved and take effect immediately.");
-  await told(katherine, "only crm/search");
+  await waitForText(katherine, "The tools of Desk were saved and take effect immediately.");
+  await waitForText(katherine, "only crm/search");
   expect(katherine.trouble).toEqual([]);
 });
 
@@ -155,7 +155,7 @@ test("edits a key's tool list in its form, which marks invalid entries", async (
     .check();
   await writeList(page, "crm", "Not-one!");
   await ada.press("Create key");
-  await told(ada, "Not-one! is not the name of a server");
+  await waitForText(ada, "Not-one! is not the name of a server");
   await look(ada, "keys-tools");
   await dialog(page).getByLabel("Tools, selected").press("Backspace");
   await ada.press("Create key");
@@ -172,16 +172,16 @@ test("lets an owner edit a member's tool list, an operator an account's, and a d
   await writeList(page, "crm");
   await look(ada, "members-tools");
   await ada.press("Save tools");
-  await told(ada, "The tools of Katherine Johnson were saved and take effect immediately.");
+  await waitForText(ada, "The tools of Katherine Johnson were saved and take effect immediately.");
 
   await ada.go(`/admin/accounts/${world.accountId}`);
   await writeListIn(page.getByRole("main"), "crm", "notes");
   await look(ada, "accounts-tools");
   await ada.press("Save");
-  await told(ada, "Saved. The change applies to the next request");
+  await waitForText(ada, "Saved. The change applies to the next request");
 
   await ada.go(`/apps/${app.id}`);
-  await told(ada, "All available tools");
+  await waitForText(ada, "All available tools");
   await ada.press("Edit");
   await dialog(page).getByLabel("Tools", { exact: true }).selectOption({ label: "None" });
   await look(ada, "apps-tools");

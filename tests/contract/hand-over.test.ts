@@ -16,16 +16,16 @@ type Seen = string[];
 
 function tell(seen: Seen, request: PassableRequest, body: string): string {
   const fields = [...request.headers.keys()].map((name) => `${name}: ${request.headers.get(name)}`);
-  const told = JSON.stringify([request.peer, request.method, request.target, fields, request.hasBody, body]);
-  seen.push(told);
-  return told;
+  const reported = JSON.stringify([request.peer, request.method, request.target, fields, request.hasBody, body]);
+  seen.push(reported);
+  return reported;
 }
 
 async function echo(seen: Seen, request: PassableRequest, reply: Reply): Promise<void> {
   try {
     const body: ByteSpan = await request.readBody(request.target === "/little" ? 10 : maxBytes);
-    const told = tell(seen, request, `${body.length} ${createHash("sha256").update(body.view).digest("hex")}`);
-    reply.send(200, { "content-type": "application/json" }, told);
+    const reported = tell(seen, request, `${body.length} ${createHash("sha256").update(body.view).digest("hex")}`);
+    reply.send(200, { "content-type": "application/json" }, reported);
   } catch (error) {
     if (!(error instanceof RequestBodyError)) throw error;
     tell(seen, request, error.message);
@@ -119,21 +119,21 @@ async function said(url: string, pieces: readonly (string | Uint8Array)[]): Prom
 /** Without the time, and without the places at which a body was cut into chunks. */
 function comparable(text: string): string {
   const undated = text.replace(/\r\ndate: [^\r]+/g, "");
-  let told = "";
+  let received = "";
   let at = 0;
   for (;;) {
     const head = /transfer-encoding: chunked\r\n(?:connection: \S+\r\n)?\r\n/g;
     head.lastIndex = at;
     const found = head.exec(undated);
-    if (!found) return told + undated.slice(at);
-    told += undated.slice(at, head.lastIndex);
+    if (!found) return received + undated.slice(at);
+    received += undated.slice(at, head.lastIndex);
     at = head.lastIndex;
     for (let size = 1; size > 0; ) {
       const end = undated.indexOf("\r\n", at);
       size = Number.parseInt(undated.slice(at, end), 16);
       // It broke off here, or has no body.
       if (end < 0 || Number.isNaN(size)) break;
-      if (size > 0) told += undated.slice(end + 2, end + 2 + size);
+      if (size > 0) received += undated.slice(end + 2, end + 2 + size);
       at = size > 0 ? end + 2 + size + 2 : end;
     }
   }
@@ -252,7 +252,7 @@ describe("a worker that hands requests over", () => {
       const text = await said(readingFront.url, pieces);
       expect(text.match(/HTTP\/1\.1 200 OK/g)).toHaveLength(2);
       const unframed = (seen: Seen) =>
-        seen.map((told) => told.replace(/,?"(?:content-length|transfer-encoding|expect): [^"]+"/g, ""));
+        seen.map((reported) => reported.replace(/,?"(?:content-length|transfer-encoding|expect): [^"]+"/g, ""));
       expect(unframed(seenBehind)).toEqual(unframed(seenDirectly));
       expect(seenBehind[0]).toMatch(/"content-length: \d+"/);
       await until(() => bufferedBytes.visitors.total === 0, "whoever held the body has it given back");

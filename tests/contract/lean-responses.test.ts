@@ -94,8 +94,8 @@ describe.each(streams)("a minimal stream of %s", (kind) => {
     async (_, answer) => {
       upstream.script(leanScript(answer, kind));
       const body = { model: "lean", input: "Hi", store: false, tools: [look] };
-      const told = await server.request("/v1/responses", { body: { ...body, stream: true } });
-      const text = await told.text();
+      const reported = await server.request("/v1/responses", { body: { ...body, stream: true } });
+      const text = await reported.text();
       expect(text).not.toContain("engine-model");
       const events = eventsIn(text);
       expectDocumented(events);
@@ -177,8 +177,8 @@ test("repeats the request's settings in a minimal server's response", async () =
     tools: [look],
     tool_choice: "none",
   };
-  const told = { ...asked, tools: [{ ...look, description: null, strict: null }] };
-  expect(await ask({ ...asked, store: false })).toMatchObject(told);
+  const reported = { ...asked, tools: [{ ...look, description: null, strict: null }] };
+  expect(await ask({ ...asked, store: false })).toMatchObject(reported);
 });
 
 test("fills members that a server omits, and keeps the other bytes", async () => {

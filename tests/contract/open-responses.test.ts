@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
 import { compactionFaults, eventFaults, responseFaults, socketErrorFaults } from "../support/agents/open-responses.ts";
-import { say, type Told, toldScript, toldUsage } from "../support/agents/reply-script.ts";
+import { type ReplyStep, replyScript, reportedUsage, say } from "../support/agents/reply-script.ts";
 import { openaiClient } from "../support/clients.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
 import { type ScriptedUpstream, startUpstream } from "../support/scripted-upstream.ts";
@@ -37,7 +37,7 @@ const patch = { type: "custom", name: "patch", description: "Changes a file." };
 const logprob = { token: "lo", logprob: -0.5, bytes: null, top_logprobs: [{ token: "la", logprob: -2, bytes: null }] };
 
 interface Scenario {
-  told: readonly Told[];
+  steps: readonly ReplyStep[];
   /** What the request has beside the model and the input. */
   asked?: Json;
   /** The status of the response, and the texts and calls in its output. */
@@ -46,15 +46,15 @@ interface Scenario {
 }
 
 const scenarios: Readonly<Record<string, Scenario>> = {
-  text: { told: [say.text("Hel"), say.text("lo"), say.end("stop")], status: "completed", output: ["Hello"] },
+  text: { steps: [say.text("Hel"), say.text("lo"), say.end("stop")], status: "completed", output: ["Hello"] },
   "a text of a schema": {
-    told: [say.text('{"city":"Oslo"}'), say.end("stop")],
+    steps: [say.text('{"city":"Oslo"}'), say.end("stop")],
     asked: { text: { format: { type: "json_schema", name: "place", schema: parameters } } },
     status: "completed",
     output: ['{"city":"Oslo"}'],
   },
   "calls side by side": {
-    told: [
+    steps: [
       say.text("I look."),
       ...[say.call(0, "look"), say.call(1, "look")],
       ...[say.arguments(0, '{"city":'), say.arguments(0, '"Oslo"}'), say.arguments(1, '{"city":"Rome"}')],
@@ -65,24 +65,24 @@ const scenarios: Readonly<Record<string, Scenario>> = {
     output: ["I look.", 'look({"city":"Oslo"})', 'look({"city":"Rome"})'],
   },
   reasoning: {
-    told: [say.thought("Let me "), say.thought("think."), say.text("Yes."), say.end("stop")],
+    steps: [say.thought("Let me "), say.thought("think."), say.text("Yes."), say.end("stop")],
     asked: { reasoning: { effort: "low" }, include: ["reasoning.encrypted_content"] },
     status: "completed",
     output: ["Yes."],
   },
   "reasoning as a summary": {
-    told: [say.thought("Thinking.", true), say.text("Yes."), say.end("stop")],
+    steps: [say.thought("Thinking.", true), say.text("Yes."), say.end("stop")],
     asked: { reasoning: { effort: "high", summary: "auto" } },
     status: "completed",
     output: ["Yes."],
   },
   "an answer that was cut off": {
-    told: [say.text("Hel"), say.end("length")],
+    steps: [say.text("Hel"), say.end("length")],
     status: "incomplete",
     output: ["Hel"],
   },
   "content that was withheld": {
-    told: [say.text("Hel"), say.end("filter")],
+    steps: [say.text("Hel"), say.end("filter")],
     status: "incomplete",
     output: ["Hel"],
   },
@@ -127,11 +127,11 @@ function outputOf(response: unknown): string[] {
 describe.each(apis)("Responses by a server that speaks only %s", (api) => {
   const model = modelOf(api);
 
-  describe.each(Object.entries(scenarios))("%s", (_, { told, asked = {}, status, output }) => {
+  describe.each(Object.entries(scenarios))("%s", (_, { steps, asked = {}, status, output }) => {
     const request = { model, input: "Hi", store: false, ...asked };
 
     test("returns a response that fits the Open Responses document", async () => {
-      upstreams[api].script(toldScript(told));
+      upstreams[api].script(replyScript(steps));
       const response = (await (await ask("/v1/responses", request)).json()) as Json;
       expect(responseFaults(response)).toEqual([]);
       expect(response).toMatchObject({ object: "response", model, status });
@@ -139,7 +139,7 @@ describe.each(apis)("Responses by a server that speaks only %s", (api) => {
     });
 
     test("streams events that fit the Open Responses document and end in the same response", async () => {
-      upstreams[api].script(toldScript(told));
+      upstreams[api].script(replyScript(steps));
       const events = await eventsOf(await ask("/v1/responses", { ...request, stream: true }));
       expectDocumented(events);
       expect(events[0]?.["type"]).toBe("response.created");
@@ -148,16 +148,16 @@ describe.each(apis)("Responses by a server that speaks only %s", (api) => {
     });
 
     test("streams events that the openai SDK assembles", async () => {
-      upstreams[api].script(toldScript(told));
+      upstreams[api].script(replyScript(steps));
       const final = await openaiClient(server)
         .responses.stream(request as never)
         .finalResponse();
       expect(outputOf(final)).toEqual([...output]);
-      expect(final.usage?.output_tokens).toBe(toldUsage.completionTokens);
+      expect(final.usage?.output_tokens).toBe(reportedUsage.completionTokens);
     });
 
     test("streams Messages events that the Anthropic SDK assembles", async () => {
-      upstreams[api].script(toldScript(told));
+      upstreams[api].script(replyScript(steps));
       const client = new Anthropic({ baseURL: server.url, apiKey: server.key, maxRetries: 0 });
       const messages = [{ role: "user" as const, content: "Hi" }];
       const tools = asked["tools"] ? [{ name: "look", input_schema: parameters as never }] : [];
@@ -170,13 +170,13 @@ describe.each(apis)("Responses by a server that speaks only %s", (api) => {
             : [],
       );
       expect(said).toEqual([...output]);
-      expect(final.usage.output_tokens).toBe(toldUsage.completionTokens);
+      expect(final.usage.output_tokens).toBe(reportedUsage.completionTokens);
     });
   });
 
   test("returns a refusal that fits the Open Responses document, whole and streamed", async () => {
-    const told = [say.refusal("I can"), say.refusal("not."), say.end(api === "messages" ? "refusal" : "stop")];
-    upstreams[api].script(toldScript(told));
+    const steps = [say.refusal("I can"), say.refusal("not."), say.end(api === "messages" ? "refusal" : "stop")];
+    upstreams[api].script(replyScript(steps));
     const request = { model, input: "Hi", store: false };
     const response = (await (await ask("/v1/responses", request)).json()) as Json;
     expect(responseFaults(response)).toEqual([]);
@@ -188,13 +188,13 @@ describe.each(apis)("Responses by a server that speaks only %s", (api) => {
 
   test("fits the Open Responses document except for a custom tool call, which it does not define", async () => {
     const isNative = api === "responses";
-    const told: readonly Told[] = isNative
+    const steps: readonly ReplyStep[] = isNative
       ? [
           (sink) => sink.call(0, { callId: "call_0", kind: "custom", name: "patch" }),
           ...[say.arguments(0, "*** Begin"), say.arguments(0, " Patch"), say.end("calls")],
         ]
       : [say.call(0, "patch"), say.arguments(0, '{"input":"*** Begin'), say.arguments(0, ' Patch"}'), say.end("calls")];
-    upstreams[api].script(toldScript(told));
+    upstreams[api].script(replyScript(steps));
     const request = { model, input: "Hi", store: false, tools: [look, patch] };
     const response = (await (await ask("/v1/responses", request)).json()) as Json;
     expect(responseFaults(response)).toEqual([]);
@@ -210,7 +210,7 @@ describe.each(apis)("Responses by a server that speaks only %s", (api) => {
 
   test("ends the stream with a valid failed response if the engine fails in the middle", async () => {
     const fault = { status: 503, code: "overloaded", message: "Too much to do." };
-    upstreams[api].script(toldScript([say.text("Hel")], fault));
+    upstreams[api].script(replyScript([say.text("Hel")], fault));
     const events = await eventsOf(await ask("/v1/responses", { model, input: "Hi", store: false, stream: true }));
     expectDocumented(events);
     expect(events.at(-1)).toMatchObject({ type: "response.failed", response: { status: "failed" } });
@@ -229,7 +229,7 @@ describe.each(apis)("Responses by a server that speaks only %s", (api) => {
     const idIn = ([first]: readonly Json[]) => (first?.["response"] as Json | undefined)?.["id"];
 
     test("returns a background response and events that fit the document, also when read again", async () => {
-      upstreams[api].script(toldScript([say.thought("Hm."), say.text("Hel"), say.text("lo"), say.end("stop")]));
+      upstreams[api].script(replyScript([say.thought("Hm."), say.text("Hel"), say.text("lo"), say.end("stop")]));
       const events = await eventsOf(await ask("/v1/responses", asked));
       expectDocumented(events);
       expect(events.slice(0, 3).map(({ type }) => type)).toEqual([
@@ -242,7 +242,7 @@ describe.each(apis)("Responses by a server that speaks only %s", (api) => {
 
     test("ends a background response with a failed model as the document requires", async () => {
       const fault = { status: 503, code: "overloaded", message: "Too much to do." };
-      upstreams[api].script(toldScript([say.text("Hel")], fault));
+      upstreams[api].script(replyScript([say.text("Hel")], fault));
       const broken = await eventsOf(await ask("/v1/responses", asked));
       upstreams[api].script((_, res) => void res.writeHead(400).end('{"error":{"message":"no"}}'));
       const refused = await eventsOf(await ask("/v1/responses", asked));
@@ -257,7 +257,7 @@ describe.each(apis)("Responses by a server that speaks only %s", (api) => {
       upstreams[api].script((request, res) => {
         // It never comes to its end.
         res.end = () => res;
-        return toldScript([say.text("Hel"), say.text("lo"), say.end("stop")])(request, res);
+        return replyScript([say.text("Hel"), say.text("lo"), say.end("stop")])(request, res);
       });
       const created = (await (await ask("/v1/responses", { ...asked, stream: false })).json()) as Json;
       expect(responseFaults(created)).toEqual([]);
@@ -271,7 +271,7 @@ describe.each(apis)("Responses by a server that speaks only %s", (api) => {
 
   test("ends the stream with a valid failed response if the engine breaks off in the middle", async () => {
     upstreams[api].script((request, res) => {
-      toldScript([say.text("Hel"), (_sink) => void res.destroy()])(request, res);
+      replyScript([say.text("Hel"), (_sink) => void res.destroy()])(request, res);
     });
     const events = await eventsOf(await ask("/v1/responses", { model, input: "Hi", store: false, stream: true }));
     expectDocumented(events);
@@ -280,14 +280,14 @@ describe.each(apis)("Responses by a server that speaks only %s", (api) => {
 });
 
 test("fits log probabilities without bytes to the Open Responses document", async () => {
-  upstreams.chat.script(toldScript([say.text("lo", [logprob]), say.end("stop")]));
+  upstreams.chat.script(replyScript([say.text("lo", [logprob]), say.end("stop")]));
   const request = { model: modelOf("chat"), input: "Hi", store: false, top_logprobs: 1 };
   expect(responseFaults(await (await ask("/v1/responses", request)).json())).toEqual([]);
   expectDocumented(await eventsOf(await ask("/v1/responses", { ...request, stream: true })));
 });
 
 test("returns a compacted conversation that fits the Open Responses document", async () => {
-  upstreams.chat.script(toldScript([say.text("They met."), say.end("stop")]));
+  upstreams.chat.script(replyScript([say.text("They met."), say.end("stop")]));
   const input = [
     { role: "user", content: "Where did they meet?" },
     { role: "assistant", content: "In Oslo." },
@@ -300,12 +300,12 @@ test("sends WebSocket errors that fit the Open Responses document", async () => 
   const socket = new WebSocket(`${server.url.replace("http", "ws")}/v1/responses`, {
     headers: { authorization: `Bearer ${server.key}` },
   } as never);
-  const told = new Promise<unknown>((resolve, reject) => {
+  const steps = new Promise<unknown>((resolve, reject) => {
     socket.onmessage = ({ data }) => resolve(JSON.parse(String(data)));
     socket.onerror = () => reject(new Error("It was not opened."));
   });
   socket.onopen = () => socket.send(JSON.stringify({ type: "response.create", model: "unknown", input: "Hi" }));
-  expect(socketErrorFaults(await told)).toEqual([]);
+  expect(socketErrorFaults(await steps)).toEqual([]);
   socket.close();
 });
 

@@ -209,8 +209,8 @@ describe("invitations", () => {
       actor: { type: "person", id: owner.person.id },
       detail: { email: "ada@example.test", role: "member" },
     });
-    const told = JSON.stringify(await api.audit.list({}, { after: undefined, limit: 200 }));
-    expect(told).not.toContain(link.slice(-43));
+    const reported = JSON.stringify(await api.audit.list({}, { after: undefined, limit: 200 }));
+    expect(reported).not.toContain(link.slice(-43));
   });
 
   test.each<[Role, Role, number]>([
@@ -260,11 +260,11 @@ describe("invitations", () => {
       const wanted = { email: "bob@example.test" };
       expect((await mailing.send(operator.headers, path, "POST", wanted)).body).toMatchObject({ link: null });
       expect(mailing.sent.map(({ to }) => to)).toEqual(["ada@example.test", "bob@example.test"]);
-      const told = JSON.stringify(await mailing.audit.list({}, { after: undefined, limit: 50 }));
+      const reported = JSON.stringify(await mailing.audit.list({}, { after: undefined, limit: 50 }));
       for (const { text } of mailing.sent) {
         const token = /invitations\/([\w-]{43})/.exec(text)?.[1] ?? "";
         expect(token).not.toBe("");
-        expect(told).not.toContain(token);
+        expect(reported).not.toContain(token);
       }
       // For whoever has no mailbox: an operator hands it over.
       const reset = await mailing.send(operator.headers, `/v1/admin/people/${by.person.id}/reset-link`, "POST");
@@ -381,7 +381,7 @@ describe("people administration by operators", () => {
 
 describe("the audit log of an account", () => {
   const read = (by: Record<string, string>, query = "") => api.send(by, `/v1/audit${query}`);
-  const told = ({ body }: Awaited<ReturnType<typeof read>>) =>
+  const reported = ({ body }: Awaited<ReturnType<typeof read>>) =>
     body.data.map((event: Record<string, unknown>) => [event["action"], event["target_id"]]);
 
   beforeEach(async () => {
@@ -406,8 +406,8 @@ describe("the audit log of an account", () => {
     const { body } = await read(stranger.headers, "?limit=100");
     const accounts = new Set(body.data.map((event: Record<string, unknown>) => event["account_id"]));
     expect(accounts).toEqual(new Set([elsewhere.id]));
-    expect(told(await read(stranger.headers, `?target=${member.membership.id}`))).toEqual([]);
-    expect(told(await read(stranger.headers, `?after=audit_zzz&action=member.updated`))).toEqual([]);
+    expect(reported(await read(stranger.headers, `?target=${member.membership.id}`))).toEqual([]);
+    expect(reported(await read(stranger.headers, `?after=audit_zzz&action=member.updated`))).toEqual([]);
     const foreign = await read(stranger.headers, `?account=${api.accountId}`);
     expect([foreign.status, foreign.body.error.message]).toEqual([
       400,
@@ -417,7 +417,7 @@ describe("the audit log of an account", () => {
 
   test("filters and pages an account's audit log like the operators'", async () => {
     const updated = ["member.updated", member.membership.id];
-    expect(told(await read(admin.headers, "?action=member.updated"))).toEqual([updated, updated]);
+    expect(reported(await read(admin.headers, "?action=member.updated"))).toEqual([updated, updated]);
     const { body } = await read(admin.headers, `?target=${member.membership.id}&limit=1`);
     expect([body.data.length, body.has_more, body.data[0].actor]).toEqual([
       1,
@@ -428,9 +428,9 @@ describe("the audit log of an account", () => {
       admin.headers,
       `?target=${member.membership.id}&after=${body.last_id}&action=member.updated`,
     );
-    expect(told(rest)).toEqual([updated]);
+    expect(reported(rest)).toEqual([updated]);
     const now = api.clock.nowSeconds();
-    expect(told(await read(admin.headers, `?end=${now - 1_000}`))).toEqual([]);
+    expect(reported(await read(admin.headers, `?end=${now - 1_000}`))).toEqual([]);
     const { status, body: wrong } = await read(admin.headers, `?start=${now}&end=${now}`);
     expect(status).toBe(400);
     expect(wrong.error.message).toStartWith("start: must be before end");
@@ -446,7 +446,7 @@ describe("the audit log of an account", () => {
     const { body } = await read(admin.headers, query);
     expect(body).toMatchObject({ data: [], first_id: null, has_more: true });
     const rest = await read(admin.headers, `${query}&after=${body.last_id}`);
-    expect([told(rest).length, rest.body.has_more]).toEqual([2, false]);
+    expect([reported(rest).length, rest.body.has_more]).toEqual([2, false]);
     // A page that is full ends as any other.
     const { body: full } = await read(admin.headers, `?target=key_any&action=key.updated&limit=3`);
     expect([full.data.length, full.has_more, full.last_id]).toEqual([3, true, full.data[2].id]);

@@ -223,8 +223,8 @@ describe("POST /v1/session/password", () => {
     expect((await api.send(person.headers, "/v1/session")).status).toBe(200);
     expect((await api.send(app, "/v1/session")).status).toBe(403);
     expect((await change({ current_password: old, new_password: old })).status).toBe(400);
-    const told = JSON.stringify(await api.audit.list({}, { after: undefined, limit: 200 }));
-    for (const secret of [old, next]) expect(told).not.toContain(secret);
+    const reported = JSON.stringify(await api.audit.list({}, { after: undefined, limit: 200 }));
+    for (const secret of [old, next]) expect(reported).not.toContain(secret);
   });
 
   test("refuses a first password by a login's token, which may be stolen", async () => {

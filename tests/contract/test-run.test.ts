@@ -10,38 +10,38 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 test("reruns files that a Bun crash interrupted", async () => {
   const files = filesOf("once", `!existsSync(mark)`);
-  const { told, code } = await npmTest(files);
-  expect(told).toContain("worker crashed: SIGBUS");
-  expect(told).toContain("Bun itself crashed; the files that it lost were run again");
-  expect(told).toEndWith("\n6 passed, 0 failed\n");
+  const { output, code } = await npmTest(files);
+  expect(output).toContain("worker crashed: SIGBUS");
+  expect(output).toContain("Bun itself crashed; the files that it lost were run again");
+  expect(output).toEndWith("\n6 passed, 0 failed\n");
   expect(code).toBe(0);
 });
 
 test("fails a file that always crashes Bun", async () => {
-  const { told, code } = await npmTest(filesOf("always", "true"));
-  expect(told).toMatch(/\n\d passed, [1-9] failed\n$/);
+  const { output, code } = await npmTest(filesOf("always", "true"));
+  expect(output).toMatch(/\n\d passed, [1-9] failed\n$/);
   expect(code).toBe(1);
 });
 
 test("does not rerun a file ended by another signal", async () => {
-  const { told, code } = await npmTest(filesOf("ended", "true", "SIGTERM"));
-  expect(told).toContain("What failed:");
-  expect(told).toEndWith("\n5 passed, 1 failed\n");
+  const { output, code } = await npmTest(filesOf("ended", "true", "SIGTERM"));
+  expect(output).toContain("What failed:");
+  expect(output).toEndWith("\n5 passed, 1 failed\n");
   expect(code).toBe(1);
 });
 
 test("names a file that fails beside others and passes alone", async () => {
-  const { told, code } = await npmTest(filesOf("unsteady", `!existsSync(mark)`, "none"));
-  expect(told).toContain("Failed beside other files and passed alone");
-  expect(told).toMatch(/alone \(.*\):\n\S*file-1\.test\.ts\n/);
-  expect(told).toEndWith("\n6 passed, 0 failed\n");
+  const { output, code } = await npmTest(filesOf("unsteady", `!existsSync(mark)`, "none"));
+  expect(output).toContain("Failed beside other files and passed alone");
+  expect(output).toMatch(/alone \(.*\):\n\S*file-1\.test\.ts\n/);
+  expect(output).toEndWith("\n6 passed, 0 failed\n");
   expect(code).toBe(0);
 });
 
 test("fails a file that also fails alone", async () => {
-  const { told, code } = await npmTest(filesOf("wrong", "true", "none"));
-  expect(told).toContain("What failed:");
-  expect(told).toEndWith("\n5 passed, 1 failed\n");
+  const { output, code } = await npmTest(filesOf("wrong", "true", "none"));
+  expect(output).toContain("What failed:");
+  expect(output).toEndWith("\n5 passed, 1 failed\n");
   expect(code).toBe(1);
 });
 
@@ -62,7 +62,7 @@ test("${number}", async () => { ${ends} await Bun.sleep(20); });
   return relative(root, own);
 }
 
-async function npmTest(files: string): Promise<{ told: string; code: number }> {
+async function npmTest(files: string): Promise<{ output: string; code: number }> {
   const command = ["node", "scripts/test.mjs", "--parallel=2", "--no-isolate", files];
   const program = Bun.spawn(command, { cwd: root, stdout: "pipe", stderr: "pipe" });
   const [out, errors, code] = await Promise.all([
@@ -70,5 +70,5 @@ async function npmTest(files: string): Promise<{ told: string; code: number }> {
     new Response(program.stderr).text(),
     program.exited,
   ]);
-  return { told: errors + out, code };
+  return { output: errors + out, code };
 }

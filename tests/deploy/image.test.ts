@@ -48,9 +48,9 @@ test("builds the same layers from the same files", async () => {
 test("describes the image's name, start and health check", async () => {
   const index = await Bun.file(join(directory, "image", "index.json")).json();
   const manifest = await blob(index.manifests[0].digest);
-  const { config: told, architecture } = await blob(manifest.config.digest);
+  const { config: reported, architecture } = await blob(manifest.config.digest);
   expect(architecture).toBe("amd64");
-  expect(told).toMatchObject(config);
+  expect(reported).toMatchObject(config);
   expect(manifest.annotations).toMatchObject({
     "org.opencontainers.image.title": "Headrace",
     "org.opencontainers.image.licenses": "Apache-2.0",

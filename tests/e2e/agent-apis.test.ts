@@ -136,15 +136,15 @@ describe("Responses", () => {
   });
 
   test("tells the service tier that a chat server reports, whole and as a stream", async () => {
-    const told = { id: "a", object: "chat.completion", created: 1, model: "m", service_tier: "priority", usage };
+    const reported = { id: "a", object: "chat.completion", created: 1, model: "m", service_tier: "priority", usage };
     const said = { role: "assistant", content: "Hello" };
     upstream.script((request, res) => {
       const isStream = request.body["stream"] === true;
       const choice = { index: 0, finish_reason: "stop", [isStream ? "delta" : "message"]: said };
-      if (!isStream) return json(res, 200, { ...told, choices: [choice] });
+      if (!isStream) return json(res, 200, { ...reported, choices: [choice] });
       res.writeHead(200, { "content-type": "text/event-stream" });
       res.end(
-        `data: ${JSON.stringify({ ...told, object: "chat.completion.chunk", choices: [choice] })}\n\ndata: [DONE]\n\n`,
+        `data: ${JSON.stringify({ ...reported, object: "chat.completion.chunk", choices: [choice] })}\n\ndata: [DONE]\n\n`,
       );
     });
     const asked = { model, input: "Hello", store: false };

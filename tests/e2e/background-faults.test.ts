@@ -33,20 +33,20 @@ test("announces a background response as queued to its subscriber at once if the
   await using upstream = await silentUpstream();
   await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
   const client = openaiClient(server);
-  const told: Event[] = [];
+  const received: Event[] = [];
   const stream = await client.responses.create({ ...asked, stream: true });
   const following = (async () => {
-    for await (const event of stream) told.push(event);
+    for await (const event of stream) received.push(event);
   })();
-  await until(() => told.length === 2, "both are told");
-  expect(told.map(({ type }) => type)).toEqual(["response.created", "response.queued"]);
-  const [created] = told;
+  await until(() => received.length === 2, "both are told");
+  expect(received.map(({ type }) => type)).toEqual(["response.created", "response.queued"]);
+  const [created] = received;
   if (created?.type !== "response.created") throw new Error("It was not created first.");
   // They were in the store before the model said anything.
   await Bun.sleep(1_500);
   await client.responses.cancel(created.response.id);
   await following;
-  expect(told.map(({ sequence_number: number }) => number)).toEqual([0, 1, 2]);
+  expect(received.map(({ sequence_number: number }) => number)).toEqual([0, 1, 2]);
 });
 
 test("completes a background response whose model finishes before its row is created", async () => {

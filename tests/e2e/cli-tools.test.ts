@@ -103,7 +103,7 @@ const json = ({ stdout }: CommandOutcome) => JSON.parse(stdout);
 
 /** The tools that the key gets, asked anew. */
 async function offered(): Promise<string[]> {
-  tracker.told.toolsChanged();
+  tracker.notifier.toolsChanged();
   return json(await asUser(["mine", "--json"])).tools.map(({ name }: { name: string }) => name);
 }
 
@@ -369,7 +369,7 @@ test("lets an owner restrict a member's tools and lift the restriction", async (
     json(await asAda(["mine", "--json"])).tools.filter(({ name }: { name: string }) => name.startsWith("tracker_"))
       .length;
   expect((await run(["approve", "tracker", "search", "--yes"])).code).toBe(0);
-  tracker.told.toolsChanged();
+  tracker.notifier.toolsChanged();
   expect(await toolsOfAda()).toBe(1);
   expect((await says("crm,tracker/find_*")).stdout).toBe(`${ada.email} may use crm, tracker/find_* now.\n`);
   expect(await toolsOfAda()).toBe(0);

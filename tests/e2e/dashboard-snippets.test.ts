@@ -34,13 +34,13 @@ beforeAll(() => {
       const body = (await request.json()) as Record<string, unknown>;
       received.push({ body, authorization: request.headers.get("authorization") });
       const choice = { index: 0, finish_reason: "stop" };
-      const told = { id: "chatcmpl-1", created: 1, model: "m" };
+      const reported = { id: "chatcmpl-1", created: 1, model: "m" };
       if (!body["stream"]) {
         const message = { role: "assistant", content: "Hello." };
-        return Response.json({ ...told, object: "chat.completion", choices: [{ ...choice, message }] });
+        return Response.json({ ...reported, object: "chat.completion", choices: [{ ...choice, message }] });
       }
       const chunk = {
-        ...told,
+        ...reported,
         object: "chat.completion.chunk",
         choices: [{ ...choice, delta: { content: "Hello." } }],
       };
@@ -130,8 +130,8 @@ class OpenAI:
     const request = requestOf({ stream });
     const file = join(directory, "snippet.py");
     writeFileSync(file, codeOf("Python", request));
-    const told = JSON.parse(await run(["python3", file], { PYTHONPATH: directory })) as unknown;
-    expect(told).toEqual([{ base_url: request.baseUrl, api_key: "sk_from_environment" }, bodyOf(request)]);
+    const reported = JSON.parse(await run(["python3", file], { PYTHONPATH: directory })) as unknown;
+    expect(reported).toEqual([{ base_url: request.baseUrl, api_key: "sk_from_environment" }, bodyOf(request)]);
   }
 });
 

@@ -61,7 +61,7 @@ class Story {
   #codes: ModelCode[] = [];
   #devices: ModelDevice[] = [];
   /** What happened, for whoever has to find out why. */
-  readonly told: string[] = [];
+  readonly received: string[] = [];
 
   constructor(server: OAuthServer, random: () => number) {
     this.#server = server;
@@ -116,7 +116,7 @@ class Story {
   }
 
   #expect(what: string, reply: OAuthReply, expected: string): void {
-    this.told.push(`${what}: ${expected}`);
+    this.received.push(`${what}: ${expected}`);
     expect(short(reply)).toBe(expected);
   }
 
@@ -151,7 +151,7 @@ class Story {
     );
     const wins = by === code.appId && !code.gone && !code.grant && this.#now < code.expiresAt;
     const given = replies.filter(({ status }) => status === 200);
-    this.told.push(`${times} x ${by} redeems ${code.text}: ${wins ? "one wins" : "none"}`);
+    this.received.push(`${times} x ${by} redeems ${code.text}: ${wins ? "one wins" : "none"}`);
     expect(given.length).toBe(wins ? 1 : 0);
     for (const reply of replies) if (reply.status !== 200) expect(short(reply)).toBe("400 invalid_grant");
     const isReplay = by === code.appId && (code.grant !== undefined || (wins && times > 1));
@@ -203,7 +203,7 @@ class Story {
     const ended = await this.#server.oauth.revokeAllowedApp("usr_1", appId, undefined, testEvent(this.#now));
     this.#server.authenticator.invalidate();
     const own = this.#grants.filter((grant) => grant.appId === appId && grant.alive);
-    this.told.push(`the person revokes ${appId}`);
+    this.received.push(`the person revokes ${appId}`);
     expect(ended).toBe(own.length);
     for (const grant of own) grant.alive = false;
     for (const code of this.#codes) if (code.appId === appId && !code.grant) code.gone = true;
@@ -230,7 +230,7 @@ class Story {
     if (!device || !code) return;
     const state = this.#random() < 0.8 ? "approved" : "denied";
     const may = device.state === "pending" && this.#now < device.expiresAt;
-    this.told.push(`a device is ${state}: ${may}`);
+    this.received.push(`a device is ${state}: ${may}`);
     expect(await this.#server.decide(code, state)).toBe(may);
     if (may) device.state = state;
   }
@@ -263,14 +263,14 @@ class Story {
 
   async #timePasses(): Promise<void> {
     const seconds = this.#oneOf([1, 1, 5, 5, 9, 9, 10, 10, 10, 61, 700, 3_601, 2 * day, 32 * day]) ?? 1;
-    this.told.push(`${seconds} s pass`);
+    this.received.push(`${seconds} s pass`);
     this.#server.now.seconds += seconds;
     this.#server.now.ms += seconds * 1000;
   }
 
   /** What ended a day ago is forgotten, and with its last token a grant ends. */
   async #prune(): Promise<void> {
-    this.told.push("pruned");
+    this.received.push("pruned");
     await this.#server.oauth.prune(this.#now);
     const ended = this.#now - day;
     this.#codes = this.#codes.filter((code) => code.expiresAt > ended);
@@ -311,7 +311,7 @@ test.each(seeds)("keeps exactly the right grants alive in random histories of se
   try {
     for (let step = 0; step < steps; step++) await story.step();
   } catch (error) {
-    console.error(`seed ${seed}, the last of ${story.told.length}:\n${story.told.slice(-25).join("\n")}`);
+    console.error(`seed ${seed}, the last of ${story.received.length}:\n${story.received.slice(-25).join("\n")}`);
     throw error;
   } finally {
     await server.close();

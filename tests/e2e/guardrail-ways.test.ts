@@ -385,8 +385,8 @@ describe("guardrails on an answer", () => {
     answers = typed(events);
     const { text } = await ask({ model: "passed-responses", input: "hello", stream: true }, "/v1/responses");
     expect(text).not.toContain(secret);
-    const told = text.split("\n\n").flatMap((event) => /^data: (\{.*)$/m.exec(event)?.[1] ?? []);
-    const parsed = told.map((data) => JSON.parse(data));
+    const reported = text.split("\n\n").flatMap((event) => /^data: (\{.*)$/m.exec(event)?.[1] ?? []);
+    const parsed = reported.map((data) => JSON.parse(data));
     expect(parsed.map(({ delta }) => delta ?? "").join("")).toBe(passed);
     expect(parsed.find(({ type }) => type === "response.output_text.done").text).toBe(passed);
     expect(parsed.at(-1).response.output).toMatchObject([{ content: [{ text: passed }] }]);
@@ -425,9 +425,9 @@ describe("records of guardrail findings", () => {
     const traced = () =>
       collector.spans.filter(({ attributes: of }) => ["mask", "block"].includes(`${of["headrace.model"]}`));
     await until(() => traced().some(({ attributes }) => attributes["error.type"] === "content_blocked"), "its span");
-    const told = JSON.stringify(traced().map(({ attributes }) => attributes));
-    expect(told).toContain(masked);
-    expect(told).not.toContain(secret);
+    const reported = JSON.stringify(traced().map(({ attributes }) => attributes));
+    expect(reported).toContain(masked);
+    expect(reported).not.toContain(secret);
   });
 });
 

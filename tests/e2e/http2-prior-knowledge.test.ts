@@ -13,13 +13,13 @@ afterAll(() => server[Symbol.asyncDispose]());
 
 test("refuses HTTP/2 with prior knowledge by a GOAWAY that requires HTTP/1.1 and says why", async () => {
   const client = connect(server.url);
-  const told = Promise.withResolvers<{ code: number; lastStream: number; text: string }>();
+  const reported = Promise.withResolvers<{ code: number; lastStream: number; text: string }>();
   client.on("error", () => {});
-  client.on("goaway", (code, lastStream, data) => told.resolve({ code, lastStream, text: String(data) }));
+  client.on("goaway", (code, lastStream, data) => reported.resolve({ code, lastStream, text: String(data) }));
   const request = client.request({ ":path": "/healthz" });
   request.on("error", () => {});
   request.end();
-  expect(await told.promise).toEqual({
+  expect(await reported.promise).toEqual({
     code: 13,
     lastStream: 0,
     text: "HTTP/2 is not spoken here. Let the client use HTTP/1.1, or put a proxy that speaks HTTP/2 in front.",

@@ -68,26 +68,26 @@ const messages = [{ role: "user", content: "Hi" }];
 const sent = async (body: object, key?: string, path?: string) =>
   JSON.parse(await sentText(JSON.stringify({ messages, ...body }), key, path)) as Record<string, unknown>;
 
-const told = { user: "anna", safety_identifier: "anna", prompt_cache_key: "thread-1" };
+const reported = { user: "anna", safety_identifier: "anna", prompt_cache_key: "thread-1" };
 const pseudonym = expect.stringMatching(/^[\w-]{43}$/);
 
 test("hashes user ids and prompt cache keys per account, with stable results", async () => {
-  const first = await sent({ model: "usual", ...told });
+  const first = await sent({ model: "usual", ...reported });
   expect(first).toEqual({
     ...{ model: "usual", messages },
     ...{ user: pseudonym, safety_identifier: pseudonym, prompt_cache_key: pseudonym },
   });
   expect(first["user"]).toBe(first["safety_identifier"]);
   expect(first["user"]).not.toBe(first["prompt_cache_key"]);
-  expect(await sent({ model: "usual", ...told })).toEqual(first);
-  const others = await sent({ model: "usual", ...told }, other);
-  for (const name of Object.keys(told)) expect(others[name]).not.toBe(first[name]);
+  expect(await sent({ model: "usual", ...reported })).toEqual(first);
+  const others = await sent({ model: "usual", ...reported }, other);
+  for (const name of Object.keys(reported)) expect(others[name]).not.toBe(first[name]);
   await server.reconfigure(yaml());
-  expect(await sent({ model: "usual", ...told })).toEqual(first);
+  expect(await sent({ model: "usual", ...reported })).toEqual(first);
 });
 
 test("sends user ids unchanged to local and trusted upstreams, and omits them where configured", async () => {
-  const all = { ...told, metadata: { a: "b" } };
+  const all = { ...reported, metadata: { a: "b" } };
   for (const model of ["local", "sent"]) expect(await sent({ model, ...all })).toEqual({ model, messages, ...all });
   expect(await sent({ model: "removed", ...all })).toEqual({ model: "removed", messages, metadata: { a: "b" } });
 });
@@ -107,7 +107,7 @@ test.each(Object.entries(promptsOf))(
   "hides user names from a vendor in %s, however written and under any other field name",
   async (path, prompt) => {
     const rest = JSON.stringify(prompt).slice(1);
-    for (const name of [...Object.keys(told), "cache_salt"]) {
+    for (const name of [...Object.keys(reported), "cache_salt"]) {
       const spellings = [name, `\\u00${name.charCodeAt(0).toString(16)}${name.slice(1)}`, name.toUpperCase()];
       for (const spelled of spellings) {
         for (const value of odd) {
@@ -138,7 +138,7 @@ test("hashes the user in a multipart form as in JSON, and changes nothing else",
     yaml: `upstreams:\n${upstreams.join("\n")}\nmodels:\n${models(names)}\n`,
     dataDir: mkdtempSync(join(dataDir, "forms-")),
   });
-  const told: object[] = [];
+  const received: object[] = [];
   for (const model of names) {
     const form = new FormData();
     for (const [name, value] of [
@@ -154,10 +154,10 @@ test("hashes the user in a multipart form as in JSON, and changes nothing else",
     expect(response.status).toBe(200);
     const came = media.requests.pop()?.form ?? new FormData();
     const image = await (came.get("image") as File).text();
-    told.push({ ...Object.fromEntries(came), image });
+    received.push({ ...Object.fromEntries(came), image });
   }
   const same = { prompt: "A cat", size: "auto", image: "picture" };
-  expect(told).toEqual([
+  expect(received).toEqual([
     { ...same, model: "usual", user: pseudonym },
     { ...same, model: "local", user: "anna" },
     { ...same, model: "removed", user: "" },
@@ -195,7 +195,7 @@ test("sends a cache salt per account that includes the client's own, and lets no
 test("passes on all other bytes of a body unchanged, however they are written", async () => {
   const member = fc.tuple(fc.stringMatching(/^x_[a-z]{1,8}$/), fc.jsonValue({ maxDepth: 2 }));
   const space = fc.constantFrom("", " ", "\n  ");
-  const named = fc.subarray(Object.entries({ ...told, cache_salt: "mine" }));
+  const named = fc.subarray(Object.entries({ ...reported, cache_salt: "mine" }));
   const property = fc.asyncProperty(
     fc.uniqueArray(member, { selector: ([name]) => name, maxLength: 5 }),
     named,
@@ -217,11 +217,11 @@ test("passes on all other bytes of a body unchanged, however they are written", 
 }, 60_000);
 
 test("hashes the same for an account in a second process, also after the secret was replaced", async () => {
-  const before = await sent({ model: "vllm", ...told });
+  const before = await sent({ model: "vllm", ...reported });
   const secret = (await Bun.file(`${server.dataDir}/secret`).text()).trim().split(/[\s,]/)[0];
   const { key } = server;
   await server[Symbol.asyncDispose]();
   const env = { HEADRACE_SECRET: `${"5a".repeat(32)},${secret}` };
   server = await startHeadrace({ yaml: yaml(), dataDir, env });
-  expect(await sent({ model: "vllm", ...told }, key)).toEqual(before);
+  expect(await sent({ model: "vllm", ...reported }, key)).toEqual(before);
 });

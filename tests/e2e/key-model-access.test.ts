@@ -122,7 +122,7 @@ describe.each<Refusal>([
     send("near");
     await until(() => events.some(({ type }) => type === "response.completed"), "the answer");
     const refused = events.filter(({ type }) => type === "error");
-    expect(refused.map(({ status: told, error }) => [told, error?.code])).toEqual([
+    expect(refused.map(({ status: reported, error }) => [reported, error?.code])).toEqual([
       [status, code],
       [status, code],
     ]);
@@ -156,14 +156,14 @@ describe.each<Refusal>([
     }
     const codex = (await (await ask(key, "/v1/models?client_version=1.0.0")).json()) as { models: { slug: string }[] };
     expect(codex.models.map(({ slug }) => slug)).not.toContain("far");
-    for (const [id, told] of [
+    for (const [id, reported] of [
       ["near", 200],
       ["near-alias", 200],
       ["far", 404],
       ["near-too", 404],
       ["near-by-night", 404],
     ] as const) {
-      expect([id, (await ask(key, `/v1/models/${id}`)).status]).toEqual([id, told]);
+      expect([id, (await ask(key, `/v1/models/${id}`)).status]).toEqual([id, reported]);
     }
   });
 

@@ -317,8 +317,8 @@ describe("allowed_ips", () => {
     await start(proxied);
     const { key } = await make({ allowed_ips: ["127.0.0.1", "10.0.0.0/8", "0.0.0.0/0", "::/0"] });
     expect(await chatStatus(key)).toBe(200);
-    for (const told of ["unknown", "_hidden", "", "127.0.0.1:x", "203.0.113.9, nobody, 10.1.2.3"]) {
-      expect({ told, status: await chatStatus(key, from(told)) }).toEqual({ told, status: 401 });
+    for (const reported of ["unknown", "_hidden", "", "127.0.0.1:x", "203.0.113.9, nobody, 10.1.2.3"]) {
+      expect({ reported, status: await chatStatus(key, from(reported)) }).toEqual({ reported, status: 401 });
     }
     expect(server.logged("request").some((line) => line["client"] === "unknown")).toBe(true);
   });

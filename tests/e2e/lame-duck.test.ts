@@ -56,8 +56,8 @@ test("answers on after SIGTERM while not ready, then closes connections, refuses
   for (;;) {
     const answer = await chat(server.url, key).catch(() => undefined);
     const body = await answer?.text();
-    const told = answer === undefined ? "closed" : `${answer.status} ${answer.headers.get("connection")}`;
-    if (seen.at(-1) !== told) seen.push(told);
+    const reported = answer === undefined ? "closed" : `${answer.status} ${answer.headers.get("connection")}`;
+    if (seen.at(-1) !== reported) seen.push(reported);
     if (answer === undefined) break;
     if (answer.status === 503) {
       expect(body).toContain("The server is being stopped; send the request again.");

@@ -161,8 +161,8 @@ test("refuses an answer too long for guardrails to read, with one model call and
     response.end(JSON.stringify({ choices: [{ index: 0, message, finish_reason: "stop" }] }));
   });
   const body = { model: "guarded", max_tokens: 200_000, messages: [{ role: "user", content: "Write" }] };
-  const { status, headers, text: told } = await ask("/v1/chat/completions", body);
+  const { status, headers, text: reported } = await ask("/v1/chat/completions", body);
   expect([status, headers.get("retry-after"), headers.get("x-should-retry")]).toEqual([502, null, "false"]);
-  expect(told).toContain("limits.held_bytes");
+  expect(reported).toContain("limits.held_bytes");
   expect(upstream.requests).toHaveLength(1);
 });

@@ -110,12 +110,12 @@ test("charges for a call of an MCP server with a price", async () => {
 test("notifies subscribed clients when an MCP server is added, changed and deleted, and then sends none of its tools", async () => {
   const tools = mcpServer();
   const { server, admin } = await start();
-  let told = Promise.withResolvers<void>();
-  const client = await clientOf(server, () => told.resolve());
+  let reported = Promise.withResolvers<void>();
+  const client = await clientOf(server, () => reported.resolve());
   const change = async (method: string, path: string, body?: object) => {
-    told = Promise.withResolvers();
+    reported = Promise.withResolvers();
     expect((await admin(method, path, body)).status).toBe(200);
-    await told.promise;
+    await reported.promise;
     return await names(client);
   };
   expect(await change("POST", "/tool-servers", { name: "files", url: tools.url })).toEqual(["files_search"]);
@@ -311,17 +311,17 @@ test("notifies operators once of a changed tool definition, and again after a de
   await admin("POST", "/tool-servers", { name: "files", url: tools.url });
   const client = await clientOf(server);
   await names(client);
-  const told = () => receiver.received.map(({ body }) => body.data);
+  const reported = () => receiver.received.map(({ body }) => body.data);
   const grow = async (name: string) => {
     Object.assign(work, { [name]: work.search });
     await admin("PATCH", "/tool-servers/files", { title: `With ${name}` });
     expect(await names(client)).toEqual(["files_search"]);
   };
   await grow("one");
-  await until(() => told().length === 1, "it is told");
+  await until(() => reported().length === 1, "it is told");
   await grow("two");
   await Bun.sleep(300);
-  expect(told()).toEqual([{ server: "files", waiting: 1 }]);
+  expect(reported()).toEqual([{ server: "files", waiting: 1 }]);
   for (const { name, digest, state } of (await admin("GET", "/tool-servers/files/definitions")).body.data) {
     if (state !== "pending") continue;
     await admin("POST", "/tool-servers/files/definitions", { name, digest, decision: "refused" });
@@ -330,8 +330,8 @@ test("notifies operators once of a changed tool definition, and again after a de
   clock.advance(121_000);
   await server.notices.incidentWatch.check();
   await grow("three");
-  await until(() => told().length === 2, "it is told again");
-  expect(told()[1]).toEqual({ server: "files", waiting: 1 });
+  await until(() => reported().length === 2, "it is told again");
+  expect(reported()[1]).toEqual({ server: "files", waiting: 1 });
 });
 
 test("sends an MCP server's headers to no other address, whoever edits its row", async () => {

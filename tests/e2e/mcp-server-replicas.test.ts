@@ -16,7 +16,7 @@ let here: Operated["admin"];
 let elsewhere: Operated["admin"];
 let there: Client;
 let tools: HttpMcpServer;
-let told = 0;
+let notified = 0;
 
 beforeAll(async () => {
   tools = new HttpMcpServer({ tools: { search: text } });
@@ -32,7 +32,7 @@ beforeAll(async () => {
   const headers = { authorization: `Bearer ${((await made.json()) as { key: string }).key}` };
   there = new Client({ name: "test", version: "1" }, { versionNegotiation: { mode: "legacy" } });
   there.setNotificationHandler("notifications/tools/list_changed", () => {
-    told++;
+    notified++;
   });
   await there.connect(new StreamableHTTPClientTransport(new URL(`${second.url}/mcp`), { requestInit: { headers } }));
 }, 60_000);
@@ -47,10 +47,10 @@ const offered = async () => (await there.listTools()).tools.map(({ name }) => na
 
 /** Does it at the one, and waits until the other offers these tools, of which its client is told. */
 async function holds(change: () => Promise<{ status: number }>, expected: readonly string[]): Promise<void> {
-  const before = told;
+  const before = notified;
   expect((await change()).status).toBe(200);
   await until(async () => Bun.deepEquals(await offered(), expected), `${expected} at the other`, boundMs);
-  await until(() => told > before, "its client is told", boundMs);
+  await until(() => notified > before, "its client is told", boundMs);
 }
 
 test("applies an MCP server's addition, change, approval and deletion at the other replica within two seconds", async () => {
@@ -67,10 +67,10 @@ test("applies an MCP server's addition, change, approval and deletion at the oth
 
 test("does not notify subscribers at another replica of changes unrelated to tools", async () => {
   await holds(() => here("POST", "/tool-servers", { name: "files", url: tools.url }), ["files_search"]);
-  const before = told;
+  const before = notified;
   expect((await here("POST", "/upstreams", { name: "models", url: "http://127.0.0.1:1/v1" })).status).toBe(200);
   await Bun.sleep(boundMs);
-  expect(told).toBe(before);
+  expect(notified).toBe(before);
 }, 60_000);
 
 test("keeps both changes if two operators edit an MCP server at two replicas at once", async () => {

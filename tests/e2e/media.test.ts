@@ -335,14 +335,14 @@ describe("transcription answers", () => {
     expect(record).toMatchObject({ prompt_tokens: 0, completion_tokens: 0, estimated: false, cost: 0.08 });
     expect(record["usage_details"]).toEqual({ seconds: 8 });
     media.script((_, res) => json(res, 200, { text: "x", usage: { type: "duration", seconds: 9 } }));
-    const told = await client.audio.transcriptions.create({ model: "media", file: await upload() }).withResponse();
-    expect((await booked(told.response.headers.get("x-request-id")))["usage_details"]).toEqual({ seconds: 9 });
+    const reported = await client.audio.transcriptions.create({ model: "media", file: await upload() }).withResponse();
+    expect((await booked(reported.response.headers.get("x-request-id")))["usage_details"]).toEqual({ seconds: 9 });
   });
 
   test("counts a transcription by the file's length, as an estimate, if the report is impossible", async () => {
     const audio = new File([wavOf(7.5)], "a.wav");
-    for (const told of [{ duration: 1e308 }, { usage: { type: "duration", seconds: 9e15 } }, { duration: -5 }]) {
-      media.script((_, response) => json(response, 200, { text: "The mill.", ...told }));
+    for (const reported of [{ duration: 1e308 }, { usage: { type: "duration", seconds: 9e15 } }, { duration: -5 }]) {
+      media.script((_, response) => json(response, 200, { text: "The mill.", ...reported }));
       const { data, response } = await client.audio.transcriptions
         .create({ model: "media", file: audio })
         .withResponse();
@@ -355,13 +355,13 @@ describe("transcription answers", () => {
 
   test("counts a transcription by the file's length if the server reports no tokens or too few seconds", async () => {
     const audio = new File([wavOf(90)], "a.wav");
-    const told = [
+    const reported = [
       { usage: { type: "tokens", input_tokens: 0, output_tokens: 0, total_tokens: 0 } },
       { usage: { type: "tokens", input_tokens: 8, output_tokens: 1, total_tokens: 9 } },
       { usage: { type: "duration", seconds: 0 } },
       { duration: 1 },
     ];
-    for (const usage of told) {
+    for (const usage of reported) {
       media.script((_, response) => json(response, 200, { text: "The mill.", ...usage }));
       const { response } = await client.audio.transcriptions.create({ model: "media", file: audio }).withResponse();
       const record = await booked(response.headers.get("x-request-id"));

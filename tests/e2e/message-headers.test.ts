@@ -1,7 +1,7 @@
 // The headers of a client of Messages: which reach a model server that speaks it, and what each version of the API refuses.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { request as httpRequest } from "node:http";
-import { say, toldScript } from "../support/agents/reply-script.ts";
+import { replyScript, say } from "../support/agents/reply-script.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
 import { json, type ScriptedUpstream, startUpstream } from "../support/scripted-upstream.ts";
 
@@ -9,7 +9,7 @@ let speaking: ScriptedUpstream;
 let chatting: ScriptedUpstream;
 let server: TestServer;
 
-const answering = () => toldScript([say.text("Hi"), say.end("stop")]);
+const answering = () => replyScript([say.text("Hi"), say.end("stop")]);
 
 beforeAll(async () => {
   [speaking, chatting] = await Promise.all([startUpstream(), startUpstream()]);

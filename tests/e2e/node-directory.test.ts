@@ -97,7 +97,7 @@ function sometimesAway(real: NodeStore): NodeStore {
 interface FakeEnd extends GatewayEnd {
   listener: GatewayEndListener | undefined;
   code: number | undefined;
-  told: unknown[];
+  received: unknown[];
 }
 
 /** Connected, and announced unless it is told otherwise. */
@@ -106,7 +106,7 @@ function connect(connectionId: string): FakeEnd {
   const state = { closed: false, draining: false };
   const end: FakeEnd = {
     ...{ nodeId, connectionId, clientAddress: "10.0.0.9", announcement, openStreams: 0, roundTripMs: 1 },
-    ...{ listener: undefined, code: undefined, told: [] },
+    ...{ listener: undefined, code: undefined, received: [] },
     get closed() {
       return state.closed;
     },
@@ -114,7 +114,7 @@ function connect(connectionId: string): FakeEnd {
       return state.draining;
     },
     send: () => Promise.reject(new GatewayError("upstream_error", connectionId)),
-    sendStatus: (status) => void end.told.push(status),
+    sendStatus: (status) => void end.received.push(status),
     drain() {
       state.draining = true;
       return Promise.resolve();
@@ -138,7 +138,7 @@ test("makes a node available at once, returns its status, and stores it a moment
   expect([directory.isReachable(nodeId), directory.isGone(nodeId)]).toEqual([false, true]);
   const end = connect("one");
   expect(directory.isReachable(nodeId)).toBe(true);
-  expect(end.told).toEqual([{ name: "gpu", approvedModels: ["*"] }]);
+  expect(end.received).toEqual([{ name: "gpu", approvedModels: ["*"] }]);
   await until(stands("one"), "it stands there");
   await until(() => directory.record(nodeId)?.announced.length === 1, "what it announces is known");
   expect(await directory.engines()[0]?.engine.models()).toEqual([{ id: "m", environments: ["live"] }]);

@@ -97,12 +97,12 @@ onEachDatabase((databases) => {
     await webhook({ isEnabled: false });
     await webhook({ accountId: "acct_1", environment: "live" });
     const same = tidings();
-    const told = await Promise.all(
+    const reported = await Promise.all(
       Array.from({ length: 10 }, (_, i) =>
         stores[i % 2]?.add(notificationOf(same, clock.nowSeconds()), { mails: true }),
       ),
     );
-    expect(told.filter((deliveries) => deliveries !== undefined)).toEqual([1]);
+    expect(reported.filter((deliveries) => deliveries !== undefined)).toEqual([1]);
     const ofAccount = { type: "key.unused", accountId: "acct_1" } as const;
     expect(await stores[0]?.add(notice({ ...ofAccount, environment: "live" }), { mails: false })).toBe(1);
     expect(await stores[0]?.add(notice({ ...ofAccount, environment: "test" }), { mails: false })).toBe(0);
@@ -131,7 +131,7 @@ onEachDatabase((databases) => {
     expect(await writtenTo()).toEqual(["usr_admin", "usr_owner"]);
     await store.add(notice(), { mails: true });
     expect(await writtenTo()).toEqual(["usr_operator"]);
-    for (let told = 0; told < 40; told++) await store.add(notice(), { mails: true });
+    for (let count = 0; count < 40; count++) await store.add(notice(), { mails: true });
     expect(await writtenTo()).toHaveLength(30);
   });
 
@@ -156,7 +156,7 @@ onEachDatabase((databases) => {
     const store = new SqlNotificationStore(opened.db);
     const live = { accountId: "acct_1", environment: "live" } as const;
     const targets = [await webhook(), await webhook(), await webhook(), await webhook(live)];
-    for (let told = 0; told < 5; told++) await store.add(notice(), { mails: false });
+    for (let count = 0; count < 5; count++) await store.add(notice(), { mails: false });
     await store.add(notice({ ...live, type: "key.unused" }), { mails: false });
     const deliveries = new SqlDeliveryStore(opened.db);
     const taking = (from: SqlDeliveryStore, more: Partial<ClaimBounds>) =>
@@ -185,7 +185,7 @@ onEachDatabase((databases) => {
     for (let i = 1; i < slow.length; i++) {
       await opened.db`INSERT INTO accounts ${opened.db({ id: `acct_of_${i}`, name: "Of", tier: "free", created_at: 1 })}`;
       await webhook({ accountId: `acct_of_${i}`, environment: "live", url: `http://127.0.0.1:${slow[i]?.port}/` });
-      for (let told = 0; told < 2; told++) {
+      for (let count = 0; count < 2; count++) {
         await store.add(notice({ accountId: `acct_of_${i}`, environment: "live", type: "key.unused" }), {
           mails: false,
         });
@@ -251,7 +251,7 @@ onEachDatabase((databases) => {
   test("gives every receiver a turn, however many deliveries another has waiting", async () => {
     const store = new SqlNotificationStore(opened.db);
     for (let i = 0; i < 3; i++) await webhook();
-    for (let told = 0; told < 20; told++) await store.add(notice(), { mails: false });
+    for (let count = 0; count < 20; count++) await store.add(notice(), { mails: false });
     clock.advance(60_000);
     const late = await webhook({ accountId: "acct_1", environment: "live" });
     await store.add(notice({ accountId: "acct_1", environment: "live", type: "key.unused" }), { mails: false });
@@ -305,7 +305,7 @@ onEachDatabase((databases) => {
   test("delivers each event once with two processes, also events left by a dead one", async () => {
     const id = await webhook();
     const store = new SqlNotificationStore(opened.db);
-    for (let told = 0; told < 30; told++) await store.add(notice(), { mails: false });
+    for (let count = 0; count < 30; count++) await store.add(notice(), { mails: false });
     // A process that takes two and dies.
     expect(await new SqlDeliveryStore(again).claim(clock.nowSeconds(), bounds)).toHaveLength(2);
     const deliverers = [delivererOf(opened.db), delivererOf(again)];

@@ -185,18 +185,18 @@ describe("oauth4webapi", () => {
     const as = await discovered();
     const authentication = oauth.ClientSecretBasic(web.secret);
     const { client, tokens } = await signedIn(as, { what: "", ...webClient }, authentication);
-    const told = async (token: string) => {
+    const reported = async (token: string) => {
       const response = await oauth.introspectionRequest(as, client, authentication, token, insecure);
       return oauth.processIntrospectionResponse(as, client, response);
     };
     const about = { active: true, client_id: web.id, sub: olgaId, scope, iss: server.url };
-    expect(await told(tokens.access_token)).toMatchObject({ ...about, aud: server.baseUrl, token_type: "Bearer" });
-    expect(await told(tokens.refresh_token ?? "")).toMatchObject(about);
+    expect(await reported(tokens.access_token)).toMatchObject({ ...about, aud: server.baseUrl, token_type: "Bearer" });
+    expect(await reported(tokens.refresh_token ?? "")).toMatchObject(about);
     const { tokens: foreign } = await signedIn(as, { what: "", ...nativeClient }, oauth.None());
-    expect(await told(foreign.access_token)).toEqual({ active: false });
+    expect(await reported(foreign.access_token)).toEqual({ active: false });
     await oauth.revocationRequest(as, client, authentication, tokens.access_token, insecure);
-    expect(await told(tokens.access_token)).toEqual({ active: false });
-    expect(await told(tokens.refresh_token ?? "")).toEqual({ active: false });
+    expect(await reported(tokens.access_token)).toEqual({ active: false });
+    expect(await reported(tokens.refresh_token ?? "")).toEqual({ active: false });
   });
 
   // hardening: A10
@@ -288,15 +288,15 @@ describe("openid-client", () => {
       expect(second.refresh_token).not.toBe(first.refresh_token);
       expect(await modelsWith(second.access_token)).toBe(200);
 
-      const told = () => openid.tokenIntrospection(config, second.access_token);
-      if (given.app() === web) expect(await told()).toMatchObject({ active: true, client_id: web.id, sub: olgaId });
+      const reported = () => openid.tokenIntrospection(config, second.access_token);
+      if (given.app() === web) expect(await reported()).toMatchObject({ active: true, client_id: web.id, sub: olgaId });
       // RFC 7662, 2.1: not for whoever cannot prove who asks.
-      else await expect(told()).rejects.toMatchObject({ status: 401 });
+      else await expect(reported()).rejects.toMatchObject({ status: 401 });
 
       await openid.tokenRevocation(config, second.access_token);
       expect(await modelsWith(second.access_token)).toBe(401);
       expect(await oauthError(openid.refreshTokenGrant(config, second.refresh_token ?? ""))).toBe("invalid_grant");
-      if (given.app() === web) expect(await told()).toEqual({ active: false });
+      if (given.app() === web) expect(await reported()).toEqual({ active: false });
     },
   );
 

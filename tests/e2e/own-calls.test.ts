@@ -88,9 +88,9 @@ guardrails: [{ name: judged, kind: judge, model: judge, policy: No talk of chees
 
 test("sends no byte of the gateway's own call if the client left or the request must stay local", async () => {
   const sent = upstream.requests.length;
-  const left = new Cancellation();
-  left.cancel();
-  await expect(server.ownCalls.ask(callOf({ cancellation: left }))).rejects.toThrow("cancelled");
+  const clientGone = new Cancellation();
+  clientGone.cancel();
+  await expect(server.ownCalls.ask(callOf({ cancellation: clientGone }))).rejects.toThrow("cancelled");
   await expect(server.ownCalls.ask(callOf({ neverLeaves: true }))).rejects.toThrow("marked as local");
   expect(upstream.requests).toHaveLength(sent);
 });

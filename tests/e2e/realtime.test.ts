@@ -374,10 +374,10 @@ test("ends a revoked key's session within a second, and books its usage as repor
   expect(await client.closed).toBe(1008);
   expect(performance.now() - since).toBeLessThan(withinMs(1_000));
   const [record] = await booked(id, 1);
-  const told = upstream.told.at(-1);
+  const reported = upstream.received.at(-1);
   expect(record).toMatchObject({
-    prompt_tokens: told?.inputTokens,
-    completion_tokens: told?.outputTokens,
+    prompt_tokens: reported?.inputTokens,
+    completion_tokens: reported?.outputTokens,
     estimated: false,
   });
 });
@@ -402,17 +402,17 @@ test("cancels a realtime response when its client leaves, and charges the server
     await client.until("response.output_text.delta", 5);
   }
   const [record] = await booked(id, 1);
-  const told = upstream.told.at(-1);
+  const reported = upstream.received.at(-1);
   expect(record).toMatchObject({
     ...{ outcome: "cancelled", estimated: false },
-    ...{ prompt_tokens: told?.inputTokens, completion_tokens: told?.outputTokens },
+    ...{ prompt_tokens: reported?.inputTokens, completion_tokens: reported?.outputTokens },
   });
   await until(() => upstream.connections.at(-1)?.closed, "the server's end is closed");
 });
 
 test("charges clients that leave at any moment exactly the reported tokens, once per response", async () => {
   const { id, key } = await keyWith({});
-  const first = upstream.told.length;
+  const first = upstream.received.length;
   const begun = upstream.begun;
   const maker = new ValueMaker(20_261_127);
   await Promise.all(
@@ -427,11 +427,14 @@ test("charges clients that leave at any moment exactly the reported tokens, once
     }),
   );
   await until(() => upstream.connections.every(({ closed }) => closed !== undefined), "all have ended");
-  const told = upstream.told.slice(first);
-  expect(told.length).toBe(upstream.begun - begun);
-  expect(told.length).toBeGreaterThan(10);
+  const reported = upstream.received.slice(first);
+  expect(reported.length).toBe(upstream.begun - begun);
+  expect(reported.length).toBeGreaterThan(10);
   const sumOf = (figures: readonly number[]) => figures.reduce((sum, figure) => sum + figure, 0);
-  const sums = [sumOf(told.map(({ inputTokens }) => inputTokens)), sumOf(told.map(({ outputTokens }) => outputTokens))];
+  const sums = [
+    sumOf(reported.map(({ inputTokens }) => inputTokens)),
+    sumOf(reported.map(({ outputTokens }) => outputTokens)),
+  ];
   const usage = await until(async () => {
     await server.governance.ledger.flush();
     const listed = await server.request(`/v1/requests?limit=100&key=${id}`);
@@ -567,7 +570,7 @@ test("ends a realtime response in the middle at a hard stop quota", async () => 
   expect((await client.until("error")).error?.code).toBe("insufficient_quota");
   expect(await client.closed).toBe(1008);
   const [record] = await booked(id, 1);
-  expect(record).toMatchObject({ outcome: "failed", completion_tokens: upstream.told.at(-1)?.outputTokens });
+  expect(record).toMatchObject({ outcome: "failed", completion_tokens: upstream.received.at(-1)?.outputTokens });
 });
 
 test("refuses responses beyond a session's concurrency limit, and continues the session", async () => {

@@ -20,7 +20,7 @@ const end = (more: Json = {}): Json => ({
 });
 const usageChunk = (usage: Json): Json => ({ ...head, choices: [], usage });
 
-interface Told {
+interface Reported {
   chunks: Json[];
   /** The usage of an answer that is not streamed. */
   usage: Json;
@@ -32,7 +32,7 @@ const cached = { prompt_tokens: 500, completion_tokens: 20, total_tokens: 520 };
 const nothing = { cached_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0 };
 const plain = { prompt_tokens: 500, completion_tokens: 20, ...nothing };
 
-const servers: Readonly<Record<string, Told>> = {
+const servers: Readonly<Record<string, Reported>> = {
   // What was thought is in the total alone; chunks have the sums so far.
   google: {
     chunks: [
@@ -139,14 +139,14 @@ const script: Script = (request, res) => {
     setTimeout(() => res.destroy(), 50);
     return;
   }
-  const told = servers[model];
-  if (!told) throw new Error(`There is no server ${model}.`);
+  const reported = servers[model];
+  if (!reported) throw new Error(`There is no server ${model}.`);
   if (!isStream) {
     const choices = [{ index: 0, message: { role: "assistant", content: text }, finish_reason: "stop" }];
-    return json(res, 200, { ...head, object: "chat.completion", choices, usage: told.usage });
+    return json(res, 200, { ...head, object: "chat.completion", choices, usage: reported.usage });
   }
   res.writeHead(200, { "content-type": "text/event-stream" });
-  for (const chunk of told.chunks) res.write(`data: ${JSON.stringify(chunk)}\n\n`);
+  for (const chunk of reported.chunks) res.write(`data: ${JSON.stringify(chunk)}\n\n`);
   res.end("data: [DONE]\n\n");
 };
 
@@ -200,9 +200,9 @@ async function asked(
 /** Parts where there are some. */
 function headerOf(record: Json): string {
   const names = ["prompt", "cached", "cache_write", "completion", "reasoning"].map((name) => `${name}_tokens`);
-  const told = names.filter((name) => /^(prompt|completion)/.test(name) || Number(record[name]) > 0);
+  const reported = names.filter((name) => /^(prompt|completion)/.test(name) || Number(record[name]) > 0);
   return [
-    ...told.map((name) => `${name}=${record[name]}`),
+    ...reported.map((name) => `${name}=${record[name]}`),
     `nano_usd=${Math.round(Number(record["cost"]) * 1e9)}`,
   ].join(", ");
 }
@@ -217,14 +217,14 @@ function costOf(record: Json): number {
 
 test.each(Object.entries(servers))(
   "charges usage reported by %s once, whole and streamed, in every format",
-  async (model, told) => {
+  async (model, reported) => {
     for (const kind of kinds) {
       for (const stream of [false, true]) {
         const { said, header, record } = await asked(kind, model, stream);
         expect(header).toBe(stream ? "" : headerOf(record));
         expect({ kind, stream, said: said.slice(0, 40), ...record }).toMatchObject({
           ...{ kind, stream, estimated: false, capped: false, outcome: "completed" },
-          ...told.tokens,
+          ...reported.tokens,
           cost: costOf(record),
           usage_details: null,
         });

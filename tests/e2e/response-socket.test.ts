@@ -34,10 +34,10 @@ async function connect(key = server.key, headers: Readonly<Record<string, string
     headers: { authorization: `Bearer ${key}`, ...headers },
   } as never);
   const events: Event[] = [];
-  let told = () => {};
+  let reported = () => {};
   socket.onmessage = ({ data }) => {
     events.push(JSON.parse(String(data)) as Event);
-    told();
+    reported();
   };
   await new Promise((resolve, reject) => {
     socket.onopen = resolve;
@@ -58,7 +58,7 @@ async function connect(key = server.key, headers: Readonly<Record<string, string
     async until(type: string, count = 1): Promise<void> {
       while (events.filter((event) => event.type === type).length < count) {
         await new Promise<void>((resolve) => {
-          told = resolve;
+          reported = resolve;
         });
       }
     },

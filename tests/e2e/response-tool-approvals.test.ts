@@ -26,8 +26,8 @@ beforeAll(async () => {
   };
   tools = new HttpMcpServer({ tools: { forecast } });
   model = startLoopingModel(({ messages }) => {
-    const told = messages.findLast(({ role }) => role === "tool");
-    return told ? { content: `I was told: ${told.content}` } : callsOf("weather__forecast", {});
+    const reported = messages.findLast(({ role }) => role === "tool");
+    return reported ? { content: `I was told: ${reported.content}` } : callsOf("weather__forecast", {});
   });
   const yaml = `upstreams: [{ name: m, url: "${model.url}", apis: [chat] }]
 models: [{ id: m, deployments: [{ upstream: m }] }]
@@ -92,10 +92,13 @@ test.each(places)(
     expect(model.turns.length - turns).toBe(many);
     const made = responses.filter((response) => callIn(response)?.type === "mcp_call" && textOf(response) !== null);
     expect(made.map(textOf)).toEqual(["Rain in Ulm"]);
-    const told = `the response ${made[0]?.id} began to make it`;
+    const reported = `the response ${made[0]?.id} began to make it`;
     for (const response of responses.filter((one) => one !== made[0])) {
-      expect(callIn(response)).toMatchObject({ status: "failed", error: { message: expect.stringContaining(told) } });
-      expect(response.output_text).toContain(told);
+      expect(callIn(response)).toMatchObject({
+        status: "failed",
+        error: { message: expect.stringContaining(reported) },
+      });
+      expect(response.output_text).toContain(reported);
     }
     // Once it is kept, it is told to whoever asks again.
     const late = await (all.at(-1) as OpenAI).responses.create({ ...approval, stream: false });

@@ -88,7 +88,7 @@ beforeEach(() => {
   for (const one of servers) one.requests.length = 0;
 });
 
-const isTold = ({ body }: UpstreamRequest) =>
+const isNotified = ({ body }: UpstreamRequest) =>
   (body["messages"] as { role: string }[]).some(({ role }) => role === "tool");
 
 async function say({ body }: UpstreamRequest, response: ServerResponse, said: object): Promise<void> {
@@ -121,15 +121,17 @@ test.each([
   "continues turns with a fallback after a failure behind a tool call, made once (%s, stream: %p)",
   async (model, stream) => {
     servers[stream ? 3 : 0]?.script((request, response) =>
-      isTold(request) ? json(response, 500, { error: { message: "out of memory" } }) : say(request, response, ulm()),
+      isNotified(request)
+        ? json(response, 500, { error: { message: "out of memory" } })
+        : say(request, response, ulm()),
     );
     servers[1]?.script((request, response) => say(request, response, { content: "It rains." }));
     const { response } = await ask({ model, input: "Weather?", tools: [weather] }, stream);
     expect(response).toMatchObject({ status: "completed", usage: { total_tokens: 30 } });
     expect(response.output.map(({ type }) => type)).toEqual(["mcp_list_tools", "mcp_call", "message"]);
     expect(called).toEqual(["Ulm"]);
-    const told = servers[1]?.requests.at(-1)?.body["messages"] as { role: string; content: unknown }[];
-    expect(told.at(-1)).toMatchObject({ role: "tool", content: "Rain in Ulm" });
+    const reported = servers[1]?.requests.at(-1)?.body["messages"] as { role: string; content: unknown }[];
+    expect(reported.at(-1)).toMatchObject({ role: "tool", content: "Rain in Ulm" });
     expect((await client.responses.retrieve(response.id)).output).toEqual(response.output);
   },
 );
@@ -151,7 +153,9 @@ test("continues a stream that breaks off in a later turn with another deployment
     response.destroy();
   };
   for (const one of servers.slice(0, 2))
-    one.script((request, response) => (isTold(request) ? behind(request, response) : say(request, response, ulm())));
+    one.script((request, response) =>
+      isNotified(request) ? behind(request, response) : say(request, response, ulm()),
+    );
   const { response, events } = await ask({ model: "continues", input: "Weather?", tools: [weather] }, true);
   expect(response).toMatchObject({ status: "completed", headrace: { continued: 1 } });
   const text = events.flatMap((event) => (event.type === "response.output_text.delta" ? [event.delta] : [])).join("");
@@ -162,7 +166,7 @@ test("continues a stream that breaks off in a later turn with another deployment
 
 test("fails a response with its call listed if a stream breaks off in a later turn and cannot be continued", async () => {
   servers[0]?.script(async (request, response) => {
-    if (!isTold(request)) return say(request, response, ulm());
+    if (!isNotified(request)) return say(request, response, ulm());
     response.writeHead(200, { "content-type": "text/event-stream" });
     response.write(chunk({ role: "assistant", content: "It rains" }));
     await Bun.sleep(50);
@@ -215,7 +219,7 @@ test.each(["alone", "native"])(
   "requests the output format in each turn and returns it after tool calls: %s",
   async (model) => {
     servers[0]?.script((request, response) =>
-      say(request, response, isTold(request) ? { content: '{"rain":true}' } : ulm()),
+      say(request, response, isNotified(request) ? { content: '{"rain":true}' } : ulm()),
     );
     servers[2]?.script(({ body }, response) => {
       const isBehind = (body["input"] as { type?: string }[]).some(({ type }) => type === "function_call_output");
@@ -260,7 +264,7 @@ test.each(["alone", "native"])(
 test("makes the calls of one turn in sequence if the client asks for it, whatever the model does", async () => {
   const cities = ["Ulm", "Bonn", "Kiel"].map((city) => ({ city }));
   servers[0]?.script((request, response) =>
-    say(request, response, isTold(request) ? { content: "Well." } : callsOf("weather__forecast", ...cities)),
+    say(request, response, isNotified(request) ? { content: "Well." } : callsOf("weather__forecast", ...cities)),
   );
   const request = { model: "alone", input: "Weather?", tools: [weather] };
   await client.responses.create({ ...request, parallel_tool_calls: false });
@@ -298,8 +302,8 @@ test("continues a failed Responses server's turns with a model of another format
   const response = await client.responses.create({ model: "native", input: "Weather?", tools: [weather] });
   expect(response.output.map(({ type }) => type)).toEqual(["mcp_list_tools", "reasoning", "mcp_call", "message"]);
   expect(called).toEqual(["Ulm"]);
-  const [told] = servers[1]?.requests ?? [];
-  const roles = ((told?.body["messages"] ?? []) as { role: string }[]).map(({ role }) => role);
+  const [reported] = servers[1]?.requests ?? [];
+  const roles = ((reported?.body["messages"] ?? []) as { role: string }[]).map(({ role }) => role);
   expect(roles).toEqual(["user", "assistant", "tool"]);
 });
 
@@ -327,7 +331,7 @@ test("makes approved calls that had not begun before a restart when their approv
   const dataDir = join(directory, "data");
   servers[0]?.script((request, response) => {
     const cities = [{ city: "Slow" }, { city: "Ulm" }];
-    say(request, response, isTold(request) ? { content: "Well." } : callsOf("weather__forecast", ...cities));
+    say(request, response, isNotified(request) ? { content: "Well." } : callsOf("weather__forecast", ...cities));
   });
   const asking = { type: "mcp", server_label: "weather" } as const;
   const first = await startHeadrace({ yaml, dataDir });
@@ -365,7 +369,7 @@ test("charges tool results to the key's memory account beside the model's body u
     await say(
       request,
       response,
-      isTold(request) ? { content: "Done" } : callsOf("weather__forecast", { city: "Long" }),
+      isNotified(request) ? { content: "Done" } : callsOf("weather__forecast", { city: "Long" }),
     );
   });
   const { response } = await ask({ model: "alone", input: "Will it rain?", tools: [weather] }, false);
@@ -384,7 +388,7 @@ test("ends a response whose tool result exceeds the key's memory limit, without 
   const [first] = servers;
   // Lines of a program are bounded by themselves, so its answer is on the key's account only once the call has ended.
   first?.script((request, response) =>
-    say(request, response, isTold(request) ? { content: "Done" } : callsOf("program__long", { words: 300_000 })),
+    say(request, response, isNotified(request) ? { content: "Done" } : callsOf("program__long", { words: 300_000 })),
   );
   const asked = {
     ...{ model: "alone", input: "Will it rain?" },

@@ -39,12 +39,12 @@ const calls = (...cities: string[]) => callsOf("weather__forecast", ...cities.ma
 /** A server that speaks Responses itself: it thinks, and calls until it is told something. */
 function native(asked: NativeTurn): Response {
   natives.push(asked);
-  const told = asked.input.findLast(({ type }) => type === "function_call_output");
+  const reported = asked.input.findLast(({ type }) => type === "function_call_output");
   const n = natives.length;
   const thought = { id: `rs_${n}`, type: "reasoning", summary: [], encrypted_content: `sealed_${n}` };
   const call = { id: `fc_${n}`, type: "function_call", status: "completed", call_id: `call_${n}` };
-  const text = { type: "output_text", text: `Told: ${told?.["output"]}`, annotations: [] };
-  const said = told
+  const text = { type: "output_text", text: `Told: ${reported?.["output"]}`, annotations: [] };
+  const said = reported
     ? { id: `msg_${n}`, type: "message", status: "completed", role: "assistant", content: [text] }
     : { ...call, name: "weather__forecast", arguments: '{"city":"Ulm"}' };
   const output = [thought, said];
@@ -595,9 +595,9 @@ test("describes a tool's image to the model without its bytes", async () => {
     turns = [];
     answer = (turn) => (turn === 1 ? calls(city) : { content: "Well." });
     const { id, output } = await client.responses.create({ model: "m", input: "Map?", tools: [weather] });
-    const told = turns.at(-1)?.messages.at(-1)?.content;
-    expect(told).toContain("image/png");
-    expect(String(told).length).toBeLessThan(200);
+    const reported = turns.at(-1)?.messages.at(-1)?.content;
+    expect(reported).toContain("image/png");
+    expect(String(reported).length).toBeLessThan(200);
     expect(JSON.stringify(output).length).toBeLessThan(2_000);
     await client.responses.create({ model: "m", input: "And?", previous_response_id: id });
     const later = JSON.stringify(turns.at(-1)?.messages);

@@ -17,8 +17,8 @@ let turns: LoopTurn[] = [];
 
 /** A model that asks for the weather once, and says what it was told. */
 function answerOf(messages: readonly { role: string; content: unknown }[]) {
-  const told = messages.findLast(({ role }) => role === "tool");
-  return told ? { content: `I was told: ${told.content}` } : callsOf("weather__forecast", { city: "Ulm" });
+  const reported = messages.findLast(({ role }) => role === "tool");
+  return reported ? { content: `I was told: ${reported.content}` } : callsOf("weather__forecast", { city: "Ulm" });
 }
 
 beforeAll(async () => {

@@ -47,8 +47,8 @@ async function call(method: string, path = "", body?: object) {
 const source = "hf:acme/tiny-GGUF:Q8_0";
 
 test("shows a model's size and the free space, pulls it, audits it, and offers it when done", async () => {
-  const told = await call("POST", "", { source, dry_run: true });
-  expect(told.body).toMatchObject({
+  const reported = await call("POST", "", { source, dry_run: true });
+  expect(reported.body).toMatchObject({
     ...{ object: "pull_offer", id: "tiny-q8_0", file: "Tiny-Q8_0.gguf", quantization: "Q8_0", bytes: gguf.length },
     ...{ missing_bytes: gguf.length, fit: "now", started: false },
   });

@@ -88,14 +88,14 @@ test("books everything if it closes without delay", async () => {
   const server = await startOn(upstream);
   const bodies = [{}, { user: "half" }, { stream: true }, { stream: true, user: "begun" }];
   const all = Array.from({ length: 40 }, (_, i) => ask(server, bodies[i % 4]).then((response) => response.text()));
-  const told = Promise.allSettled(all);
+  const reported = Promise.allSettled(all);
   await until(() => upstream.requests.length === 40, "all are at work");
   await server.close();
   const records = bookedUsage(server.dataDir);
   expect(records).toHaveLength(40);
   expect(new Set(records.map(({ outcome }) => outcome))).toEqual(new Set(["failed"]));
   expect(spooled(server)).toEqual([]);
-  await told;
+  await reported;
 });
 
 test("closes once if closed again, at the same time or after another server took its directory", async () => {

@@ -122,14 +122,14 @@ test("books Cohere's billed search units and tokens from its meta", async () => 
 test("believes a server that counts the query per document, but not one that reports far more", async () => {
   const many = Array.from({ length: 50 }, () => "short");
   const long = "word ".repeat(2_000);
-  const told = (tokens: number) =>
+  const reported = (tokens: number) =>
     upstream.script((_, res) =>
       json(res, 200, { results: [{ index: 0, relevance_score: 1 }], usage: { total_tokens: tokens } }),
     );
-  told(50 * 2_010);
+  reported(50 * 2_010);
   const honest = await ask("/v1/rerank", { model: "ranker", query: long, documents: many });
   expect(await booked(honest.headers.get("x-request-id"))).toMatchObject({ prompt_tokens: 50 * 2_010, capped: false });
-  told(50 * 2_010 * 1_000);
+  reported(50 * 2_010 * 1_000);
   const liar = await ask("/v1/rerank", { model: "ranker", query: long, documents: many });
   expect(await booked(liar.headers.get("x-request-id"))).toMatchObject({ capped: true });
 });

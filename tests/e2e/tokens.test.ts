@@ -146,8 +146,8 @@ test("tokenizes and scores with the built-in engine, here and on a node, and ref
       const response = await at.request(path, { body: { model: "tiny-demo", ...body } });
       return { status: response.status, answer: (await response.json()) as Json };
     };
-    const { answer: told } = await post("/v1/tokenize", { content: "What is a headrace?" });
-    const { answer: text } = await post("/v1/detokenize", { tokens: told["tokens"] });
+    const { answer: reported } = await post("/v1/tokenize", { content: "What is a headrace?" });
+    const { answer: text } = await post("/v1/detokenize", { tokens: reported["tokens"] });
     expect(text).toEqual({ prompt: "What is a headrace?", content: "What is a headrace?" });
     const { answer: scored } = await post("/v1/score", { text_1: "a key", text_2: ["a key", "a mill"] });
     expect((scored["data"] as { score: number }[])[0]?.score).toBeCloseTo(1, 3);

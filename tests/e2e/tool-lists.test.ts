@@ -66,11 +66,11 @@ async function answerAsModel(request: Request): Promise<Response> {
     tools?: { function: { name: string } }[];
   };
   offered.push(tools.map(({ function: { name } }) => name));
-  const isTold = messages.some(({ role }) => role === "tool");
+  const isNotified = messages.some(({ role }) => role === "tool");
   const call = { id: "call_1", type: "function", function: { name: "crm__drop", arguments: "{}" } };
-  const said = isTold ? { content: "Done." } : { content: null, tool_calls: [call] };
+  const said = isNotified ? { content: "Done." } : { content: null, tool_calls: [call] };
   const choices = [
-    { index: 0, message: { role: "assistant", ...said }, finish_reason: isTold ? "stop" : "tool_calls" },
+    { index: 0, message: { role: "assistant", ...said }, finish_reason: isNotified ? "stop" : "tool_calls" },
   ];
   const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
   return Response.json({ id: "c", object: "chat.completion", created: 1, model: "m", choices, usage });

@@ -286,9 +286,11 @@ test("accepts no tool calls while stopping, and books those that end meanwhile",
 
 test("counts tool calls by server, method and outcome, and leaves none open in the ledger", async () => {
   const metrics = parseMetrics(await (await fetch(`${server.url}/metrics`)).text());
-  const told = (outcome: string, server: string) => metrics.get("headrace_tool_calls_total", { server, outcome });
-  expect([told("completed", "priced"), told("tool_error", "dear"), told("cancelled", "dear")]).toEqual([1, 1, 1]);
-  expect(told("refused", "slow")).toBe(3);
+  const reported = (outcome: string, server: string) => metrics.get("headrace_tool_calls_total", { server, outcome });
+  expect([reported("completed", "priced"), reported("tool_error", "dear"), reported("cancelled", "dear")]).toEqual([
+    1, 1, 1,
+  ]);
+  expect(reported("refused", "slow")).toBe(3);
   expect(metrics.get("headrace_tool_call_duration_seconds_count", { server: "priced" })).toBe(1);
   await until(() => server.governance.ledger.figures.open === 0, "nothing is open");
 });

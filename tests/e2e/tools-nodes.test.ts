@@ -108,7 +108,7 @@ test.each(["legacy", "modern"] as const)(
     client.setNotificationHandler("notifications/tools/list_changed", () => void changes++);
     await namesOf(client);
     await until(() => {
-      server.told.toolsChanged();
+      server.notifier.toolsChanged();
       return changes > 0;
     }, "the change came");
   },

@@ -424,9 +424,9 @@ describe("a trace collector", () => {
   test("loses only spans while a collector is away, counts them, warns once, and stops in time", async () => {
     const { server, stoppedMs } = await served("http://127.0.0.1:9");
     // The first that is dropped is told of at once, the rest at the end.
-    const told = server.logged("spans_dropped");
-    expect(told.length).toBeLessThanOrEqual(2);
-    expect(told.reduce((sum, line) => sum + Number(line["spans"]), 0)).toBe(20);
+    const reported = server.logged("spans_dropped");
+    expect(reported.length).toBeLessThanOrEqual(2);
+    expect(reported.reduce((sum, line) => sum + Number(line["spans"]), 0)).toBe(20);
     expect(stoppedMs).toBeLessThan(withinMs(8_000));
   });
 

@@ -152,16 +152,16 @@ test("keeps a silent Messages stream alive by comments before it begins and by p
   const body = { model: "upstream-model", max_tokens: 10, messages, stream: true };
   const response = await server.request("/v1/messages", { body });
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
-  let told = "";
+  let received = "";
   const tells = async (part: string) => {
-    while (!told.includes(part)) told += new TextDecoder().decode((await reader.read()).value);
+    while (!received.includes(part)) received += new TextDecoder().decode((await reader.read()).value);
   };
   await until(() => upstream.open() === 1, "the model is asked");
   upstream.say("Hello");
   await tells("Hello");
-  told = "";
+  received = "";
   await tells('event: ping\ndata: {"type":"ping"}\n\n');
-  expect(told).not.toContain(": keep-alive");
+  expect(received).not.toContain(": keep-alive");
   upstream.finish();
   await tells("event: message_stop");
 });

@@ -694,9 +694,9 @@ describe("a model server that reports impossible usage", () => {
     await start(tier);
     upstream.script(answering({ prompt_tokens: -5, completion_tokens: 1.5, total_tokens: 1 }));
     const response = await server.request("/v1/chat/completions", { body: { ...chat, max_tokens: 20 } });
-    const told = ((await response.json()) as { usage: Record<string, unknown> }).usage;
+    const reported = ((await response.json()) as { usage: Record<string, unknown> }).usage;
     const [row] = await recorded();
-    expect(told).toEqual({
+    expect(reported).toEqual({
       prompt_tokens: row?.prompt_tokens,
       completion_tokens: row?.completion_tokens,
       total_tokens: (row?.prompt_tokens ?? 0) + (row?.completion_tokens ?? 0),

@@ -268,14 +268,14 @@ function compare(generated: ReadonlyMap<string, Generated>, received: readonly R
 test("records reported cached, written and reasoning tokens of a stream that kill -9 cut", async () => {
   await using upstream = await startUpstream((_, res) => {
     res.writeHead(200, { "content-type": "text/event-stream" });
-    const told = {
+    const reported = {
       ...{ prompt_tokens: 900, completion_tokens: 40, total_tokens: 940, service_tier: "flex" },
       prompt_tokens_details: { cached_tokens: 700, cache_write_tokens: 100 },
       completion_tokens_details: { reasoning_tokens: 30 },
     };
     // vLLM's `continuous_usage_stats` tell it so.
     const choices = [{ index: 0, delta: { role: "assistant", content: "word " }, finish_reason: null }];
-    res.write(`data: ${JSON.stringify({ ...names, object: "chat.completion.chunk", choices, usage: told })}\n\n`);
+    res.write(`data: ${JSON.stringify({ ...names, object: "chat.completion.chunk", choices, usage: reported })}\n\n`);
   });
   const dataDir = join(directory, "parts");
   const config = join(directory, "parts.yaml");

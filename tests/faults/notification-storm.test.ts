@@ -72,11 +72,11 @@ test("keeps requests fast while twenty hanging receivers get a storm of notifica
     expect(response.status).toBe(200);
   }
   const { id: accountId } = (await (await stormy.request("/v1/account")).json()) as { id: string };
-  let told = 0;
+  let notified = 0;
   const tell = async (count: number) => {
     for (let nth = 0; nth < count; nth++) {
       const data = { key_id: "k", name: "k", environment: "dev", created_at: 1, last_used_at: null, days: 90 } as const;
-      const about = { accountId, environment: "dev", once: `storm ${told++}`, data } as const;
+      const about = { accountId, environment: "dev", once: `storm ${notified++}`, data } as const;
       await stormy.notices.teller.notify({ type: "key.unused", ...about });
       await new Promise(setImmediate);
     }

@@ -18,8 +18,8 @@ import {
   nanoUsdOf,
   type PicoRates,
   priceOf,
-  randomlyTold,
-  toldYaml,
+  randomUsageScript,
+  usageYaml,
 } from "../support/usage-load.ts";
 import { kinds } from "../support/vendor-usage.ts";
 
@@ -106,17 +106,17 @@ async function expectBooked(
     [nano_usd, cached_tokens, cache_write_tokens, reasoning_tokens].map(Number).join(" ");
   const booked = Object.fromEntries(rows.map((row) => [row.request_id, figures(row)]));
   const due = Object.fromEntries(
-    heard.map(({ id, told }) => [
+    heard.map(({ id, reported }) => [
       id,
       figures({
-        ...{ nano_usd: nanoUsdOf(told, finePrice), cached_tokens: told.cached },
-        ...{ cache_write_tokens: told.written, reasoning_tokens: told.reasoning },
+        ...{ nano_usd: nanoUsdOf(reported, finePrice), cached_tokens: reported.cached },
+        ...{ cache_write_tokens: reported.written, reasoning_tokens: reported.reasoning },
       }),
     ]),
   );
   expect(rows).toHaveLength(heard.length);
   expect(booked).toEqual(due);
-  const sum = heard.reduce((all, { told }) => all + BigInt(nanoUsdOf(told, finePrice)), 0n);
+  const sum = heard.reduce((all, { reported }) => all + BigInt(nanoUsdOf(reported, finePrice)), 0n);
   await until(async () => (await books()).rolled === sum, "the roll-ups have the same sum");
   return sum;
 }
@@ -143,10 +143,10 @@ async function expectShown(sum: bigint, servers: readonly TestServer[], key: str
 test(
   "charges 300 clients in all formats exactly the reported usage on one server",
   async () => {
-    const upstream = await startUpstream(randomlyTold);
+    const upstream = await startUpstream(randomUsageScript);
     stack.push(upstream);
     const flags = { mode: "production", publicUrl: "http://127.0.0.1:7545" };
-    const server = await startHeadrace({ flags, yaml: toldYaml(upstream.url, finePrice) });
+    const server = await startHeadrace({ flags, yaml: usageYaml(upstream.url, finePrice) });
     stack.push(server);
     const key = await keyOf(server, server.key);
     const heard = await load([server.url], key);
@@ -161,10 +161,10 @@ test(
 test(
   "charges 300 clients in all formats exactly the reported usage on three replicas",
   async () => {
-    const [upstream, redis] = await Promise.all([startUpstream(randomlyTold), startRedis()]);
+    const [upstream, redis] = await Promise.all([startUpstream(randomUsageScript), startRedis()]);
     stack.push(upstream, redis);
     const env = { HEADRACE_REDIS_URL: redis.url };
-    const replicas = await startReplicas({ count: 3, env, yaml: toldYaml(upstream.url, finePrice) });
+    const replicas = await startReplicas({ count: 3, env, yaml: usageYaml(upstream.url, finePrice) });
     stack.push(replicas);
     const db = new SQL(replicas.env["HEADRACE_DATABASE_URL"] ?? "", { max: 1 });
     stack.push({ [Symbol.asyncDispose]: () => db.close() });
@@ -188,10 +188,10 @@ test.skipIf(!canMount)(
   async () => {
     const disk = smallDisk(12);
     stack.push(disk);
-    const upstream = await startUpstream(randomlyTold);
+    const upstream = await startUpstream(randomUsageScript);
     stack.push(upstream);
     const dataDir = join(disk.path, "data");
-    const yaml = toldYaml(upstream.url, finePrice);
+    const yaml = usageYaml(upstream.url, finePrice);
     const server = await startHeadrace({ dataDir, yaml });
     stack.push(server);
     const heard: Heard[] = [];
@@ -316,13 +316,13 @@ async function expectOnePrice(
   const booked = new Map(rows.map(({ request_id, nano_usd }) => [request_id, Number(nano_usd)]));
   const perPrice = changes.map(() => 0);
   const odd: unknown[] = [];
-  for (const { id, told, sentMs, heardMs } of heard) {
+  for (const { id, reported, sentMs, heardMs } of heard) {
     const nanoUsd = booked.get(id);
-    const version = changes.findIndex((_, place) => nanoUsdOf(told, priceNumber(place)) === nanoUsd);
+    const version = changes.findIndex((_, place) => nanoUsdOf(reported, priceNumber(place)) === nanoUsd);
     const [own, next] = [changes[version], changes[version + 1]];
     if (own && own.fromMs <= heardMs && (next === undefined || next.toMs + lateMs >= sentMs))
       perPrice[version] = (perPrice[version] ?? 0) + 1;
-    else odd.push({ id, told, nanoUsd, version, sentMs, heardMs, own, next });
+    else odd.push({ id, reported, nanoUsd, version, sentMs, heardMs, own, next });
   }
   expect(odd).toEqual([]);
   const sum = rows.reduce((all, { nano_usd }) => all + BigInt(nano_usd), 0n);
@@ -337,10 +337,10 @@ const dead = 'upstreams:\n  - { name: dead, url: "http://127.0.0.1:9/v1", discov
 test(
   "charges each request, fallbacks too, at one moment's price while headrace.yaml changes under load",
   async () => {
-    const upstream = await startUpstream(randomlyTold);
+    const upstream = await startUpstream(randomUsageScript);
     stack.push(upstream);
     const yaml = (version: number) =>
-      toldYaml(upstream.url, priceNumber(version)).replace("upstreams:\n", dead) + fallen;
+      usageYaml(upstream.url, priceNumber(version)).replace("upstreams:\n", dead) + fallen;
     const server = await startHeadrace({ yaml: yaml(0) });
     stack.push(server);
     const key = await keyOf(server, server.key);
@@ -362,10 +362,10 @@ test(
 test(
   "charges each request at one moment's price while one of three replicas changes it under load",
   async () => {
-    const [upstream, redis] = await Promise.all([startUpstream(randomlyTold), startRedis()]);
+    const [upstream, redis] = await Promise.all([startUpstream(randomUsageScript), startRedis()]);
     stack.push(upstream, redis);
     const env = { HEADRACE_REDIS_URL: redis.url };
-    const replicas = await startReplicas({ count: 3, env, yaml: toldYaml(upstream.url, finePrice) });
+    const replicas = await startReplicas({ count: 3, env, yaml: usageYaml(upstream.url, finePrice) });
     stack.push(replicas);
     const db = new SQL(replicas.env["HEADRACE_DATABASE_URL"] ?? "", { max: 1 });
     stack.push({ [Symbol.asyncDispose]: () => db.close() });

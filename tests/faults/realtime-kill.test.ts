@@ -48,12 +48,12 @@ test("books reported realtime usage and running responses once after kill -9", a
     return found.length >= done + 6 ? found : undefined;
   }, "all are booked");
   expect(records).toHaveLength(upstream.begun);
-  const told = records.filter(
+  const reported = records.filter(
     ({ completion_tokens: tokens, prompt_tokens: prompt }) => tokens === 13 && prompt === 100,
   );
-  expect(told.length).toBe(done);
+  expect(reported.length).toBe(done);
   // What was under way has what was delivered at its last checkpoint.
-  const others = records.filter((record) => !told.includes(record));
+  const others = records.filter((record) => !reported.includes(record));
   expect(others).toHaveLength(6);
   for (const { completion_tokens: tokens } of others) expect(Number(tokens)).toBeGreaterThan(0);
 }, 60_000);

@@ -70,7 +70,7 @@ test("ends a background response once after kill -9, with each token booked once
   const counted = join(directory, "counted.yaml");
   writeFileSync(counted, `upstreams: [{ name: a, url: "${counting.url("a")}" }]\n`);
   const ids: string[] = [];
-  const told = new Set<string>();
+  const received = new Set<string>();
   {
     await using server = await startServerProcess({ config: counted, dataDir: own });
     const client = openaiClient({ url: server.url, key: firstKey(own) });
@@ -82,15 +82,15 @@ test("ends a background response once after kill -9, with each token booked once
         const stream = await client.responses.create({ model: "a-model", input, background: true, stream: true });
         for await (const event of stream) {
           if (event.type === "response.created") ids.push(event.response.id);
-          if (event.type === "response.completed") told.add(event.response.id);
+          if (event.type === "response.completed") received.add(event.response.id);
         }
-        if (told.size >= 60) server.process.kill("SIGKILL");
+        if (received.size >= 60) server.process.kill("SIGKILL");
       }
     };
     await Promise.allSettled(Array.from({ length: 24 }, (_, n) => ask(n)));
     await server.process.exited;
   }
-  expect(told.size).toBeGreaterThanOrEqual(60);
+  expect(received.size).toBeGreaterThanOrEqual(60);
   // Nobody waits in a test for the minute that has to pass before a process is taken for dead.
   const db = new Database(join(own, "headrace.db"));
   db.run("UPDATE stored_responses SET seen_at = seen_at - 120");
@@ -111,7 +111,7 @@ test("ends a background response once after kill -9, with each token booked once
   const booked = bookedUsage(own);
   for (const response of responses) {
     const { id, status, output_text: text } = response;
-    if (told.has(id)) expect(status).toBe("completed");
+    if (received.has(id)) expect(status).toBe("completed");
     const requestId = `req_${id.slice("resp_".length)}`;
     const generated = counting.generated.get(requestId);
     const [record, ...others] = booked.filter(({ request_id: one }) => one === requestId);

@@ -31,8 +31,9 @@ test("repeats no tool call that was made before kill -9, books it once, and ends
   });
   // What the user says is the city; whoever asks for a quick one waits for the model's second turn instead.
   await using model = startLoopingModel(({ messages }) => {
-    const told = messages.findLast(({ role }) => role === "tool");
-    if (told) return String(told.content).startsWith("Rain in Quick") ? never : { content: `Told: ${told.content}` };
+    const reported = messages.findLast(({ role }) => role === "tool");
+    if (reported)
+      return String(reported.content).startsWith("Rain in Quick") ? never : { content: `Told: ${reported.content}` };
     const city = messages.findLast(({ role }) => role === "user")?.content;
     return callsOf("weather__forecast", { city });
   });
@@ -112,8 +113,8 @@ tools: { servers: [{ name: weather, url: "${tools.url}" }] }
   });
   const [slow = ""] = background;
   await client.responses.create({ model: "m", input: "And?", previous_response_id: slow });
-  const told = model.turns.at(-1)?.messages.find(({ role }) => role === "tool");
-  expect(told?.content).toBe("Whether this call was made, and what came of it, is not known.");
+  const reported = model.turns.at(-1)?.messages.find(({ role }) => role === "tool");
+  expect(reported?.content).toBe("Whether this call was made, and what came of it, is not known.");
   // Its client asks again, as it had no answer.
   const again = await client.responses.create({ ...approval, tools: [asking] });
   expect(again.output.find(({ type }) => type === "mcp_call")).toMatchObject({ status: "failed", output: null });

@@ -17,9 +17,9 @@ test("books tool calls reported as begun before kill -9 once, and ended ones as 
   const reading = (async () => {
     for await (const bytes of child.stdout) text += Buffer.from(bytes).toString();
   })();
-  const told = (what: string) => text.split("\n").filter((line) => line.startsWith(`${what} `));
+  const reported = (what: string) => text.split("\n").filter((line) => line.startsWith(`${what} `));
   try {
-    await until(() => told("ended").length >= 200, "many calls have ended", 20_000);
+    await until(() => reported("ended").length >= 200, "many calls have ended", 20_000);
   } finally {
     child.kill("SIGKILL");
     await child.exited;
@@ -27,7 +27,7 @@ test("books tool calls reported as begun before kill -9 once, and ended ones as 
   await reading;
   // The last line may have been cut off.
   const ids = (what: string) =>
-    told(what)
+    reported(what)
       .filter((line) => line.length === `${what} req_`.length + 36)
       .map((line) => line.slice(6));
   const [begun, ended] = [ids("begun"), ids("ended")];

@@ -28,13 +28,13 @@ test("reads every fuzzed form like Go, Werkzeug and busboy", async () => {
       const bytes = Buffer.from(form, "latin1");
       const options = { space, accountId: "a", memoryBytes: 1e6, boundary, declaredBytes: bytes.length };
       const kept = await readForm(bodyOf(bytes), { ...options, hold: () => undefined }, (error) => error);
-      const told = (isFile: boolean) => read.filter((part) => part.isFile === isFile);
-      const texts = told(false).map(({ name, content }) => ({
+      const reported = (isFile: boolean) => read.filter((part) => part.isFile === isFile);
+      const texts = reported(false).map(({ name, content }) => ({
         name,
         value: Buffer.from(content, "base64").toString(),
       }));
       expect([form, kept.texts]).toEqual([form, texts]);
-      const files = told(true).map(({ name, content }) => [name, Buffer.from(content, "base64").length]);
+      const files = reported(true).map(({ name, content }) => [name, Buffer.from(content, "base64").length]);
       expect([form, kept.files.map((one) => [one.name, one.bytes])]).toEqual([form, files as never]);
       kept.release();
     }

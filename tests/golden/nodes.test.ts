@@ -194,7 +194,7 @@ test("runs a whole tunnel session as committed at both ends", async () => {
       },
       listener: {
         welcome: () => heard.push("welcome"),
-        status: (told) => heard.push(told),
+        status: (reported) => heard.push(reported),
         draining: () => heard.push("draining"),
         closed: (_tunnel, code) => heard.push(code),
         fault: (error) => heard.push(error),
@@ -212,7 +212,7 @@ test("runs a whole tunnel session as committed at both ends", async () => {
         findKey: async () => ({ publicKey: node.publicKey }),
         connected(made) {
           end = made;
-          return { announced: (told) => heard.push(told), draining: () => heard.push("leaves"), closed() {} };
+          return { announced: (reported) => heard.push(reported), draining: () => heard.push("leaves"), closed() {} };
         },
       }),
   );

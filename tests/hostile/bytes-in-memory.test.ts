@@ -46,8 +46,8 @@ async function startFixture(file: string, ...words: string[]): Promise<ModelServ
     stdin: "ignore",
     stdout: "inherit",
     stderr: "inherit",
-    ipc: (told: { url: string }) => {
-      url = told.url;
+    ipc: (reported: { url: string }) => {
+      url = reported.url;
     },
   });
   await until(() => url, "the model server listens");
@@ -203,9 +203,9 @@ async function startFloodingClients(): Promise<{
     stdin: "ignore",
     stdout: "inherit",
     stderr: "inherit",
-    ipc: (told: "connected" | { answers: string[] }) => {
-      if (told === "connected") connected = true;
-      else answers = told.answers;
+    ipc: (reported: "connected" | { answers: string[] }) => {
+      if (reported === "connected") connected = true;
+      else answers = reported.answers;
     },
   });
   await until(() => connected, "all clients are connected");

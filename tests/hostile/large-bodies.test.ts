@@ -153,8 +153,8 @@ test("accepts a message of 32 MiB over the Responses WebSocket", async () => {
     const request = JSON.parse(bodies["/v1/responses"]("upstream-model")) as object;
     socket.send(JSON.stringify({ type: "response.create", ...request }));
   };
-  const told = (await promise).slice(0, 200);
-  expect(told).toContain("response.completed");
+  const reported = (await promise).slice(0, 200);
+  expect(reported).toContain("response.completed");
   socket.onclose = null;
   socket.close();
 });

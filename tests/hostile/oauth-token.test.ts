@@ -331,8 +331,8 @@ describe("a code", () => {
     expect(refusal(await server.rotate(winner?.body["refresh_token"]))).toEqual(invalidGrant);
     expect(await server.liveGrants()).toEqual([]);
     expect(server.changes.count).toBeGreaterThan(0);
-    const told = await server.grantEvents();
-    expect(told.map(({ action }) => action)).toEqual(["grant.created", "grant.replayed"]);
+    const reported = await server.grantEvents();
+    expect(reported.map(({ action }) => action)).toEqual(["grant.created", "grant.replayed"]);
   });
 
   test("revokes a code's tokens on any later replay by its app, and not by another app's", async () => {

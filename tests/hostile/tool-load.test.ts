@@ -168,9 +168,9 @@ test(`notifies ${sessions} MCP sessions with streams of a change without delayin
     }
     await server.beginAnew();
     const during = await server.figures();
-    legacy.told.toolsChanged();
-    const isTold = ({ text }: LiveSession) => text.includes("notifications/tools/list_changed");
-    await until(() => live.every(isTold), "each stream is told", 20_000);
+    legacy.notifier.toolsChanged();
+    const isNotified = ({ text }: LiveSession) => text.includes("notifications/tools/list_changed");
+    await until(() => live.every(isNotified), "each stream is told", 20_000);
     const beside: number[] = [];
     for (let i = 0; i < 20; i++) beside.push((await callRaw(url, "legacy_say", { key: other })).ms);
     for (let at = 0; at < live.length; at += ofOneKey) {

@@ -201,9 +201,9 @@ test("refreshes tools at once when their server announces a change", async () =>
   const session = await beginRaw(own.at(), by);
   await session.ask("tools/list");
   expect((await session.ask("tools/call", { name: "bad_echo", arguments: {} })).message.result).toBeDefined();
-  const told = await until(() => tell, "it is listened to");
+  const reported = await until(() => tell, "it is listened to");
   has = { tools: [{ ...honestTool, description: "Something else." }] };
-  told('data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n\n');
+  reported('data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n\n');
   await until(async () => {
     const { message } = await session.ask("tools/call", { name: "bad_echo", arguments: {} });
     return message.error?.code === -32602;

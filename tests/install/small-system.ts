@@ -40,8 +40,8 @@ export class SmallSystem {
   async walk(walk: Omit<Walk, "system">): Promise<Walked> {
     const program = join(import.meta.dir, "walk.ts");
     const within = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child"];
-    const told = JSON.stringify({ system: this.root, ...walk } satisfies Walk);
-    const child = Bun.spawn([...within, process.execPath, program, told], { stdout: "pipe", stderr: "pipe" });
+    const reported = JSON.stringify({ system: this.root, ...walk } satisfies Walk);
+    const child = Bun.spawn([...within, process.execPath, program, reported], { stdout: "pipe", stderr: "pipe" });
     const [output, complaint] = await Promise.all([
       new Response(child.stdout).text(),
       new Response(child.stderr).text(),

@@ -71,7 +71,7 @@ export class ContinuingWorld {
   readonly capacity: Capacity;
   readonly router = new Router(systemClock);
   readonly deps: InferenceDeps;
-  readonly left = new Cancellation();
+  readonly clientGone = new Cancellation();
   readonly engines: Engine[];
   model: Model;
   readonly #plan: ServerPlan;
@@ -113,7 +113,7 @@ export class ContinuingWorld {
         tagHeader: null,
         memoryAccount: bufferedBytes.visitors,
       },
-      clientGone: this.left,
+      clientGone: this.clientGone,
       renderError: (error: GatewayError) => JSON.stringify({ error: { message: error.message, code: error.code } }),
       onLimits() {},
       onServedBy() {},

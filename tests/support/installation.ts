@@ -179,13 +179,13 @@ const scopes = ["chat:write", "models:read", "usage:read", "keys:manage", "chat:
 /** Makes something of every kind, on a server that has nothing yet. */
 export async function furnish(version: Version, place: Place, server: ServerProcess, meter: Meter): Promise<Made> {
   const { url } = { url: `http://localhost:${place.port}` };
-  const told = async (...args: string[]) => {
+  const reported = async (...args: string[]) => {
     const { code, stdout, stderr } = await runVersion(version, place, [...args, "--quiet"]);
     if (code !== 0) throw new Error(stderr);
     return stdout.trim();
   };
-  const operator = await told("operator-key");
-  const olga = await setUp({ url, setupLink: await told("setup-link", "--base-url", url) });
+  const operator = await reported("operator-key");
+  const olga = await setUp({ url, setupLink: await reported("setup-link", "--base-url", url) });
   const bobs = await invite(olga, { person: bob });
   const key = async (more: object) =>
     (await api(url, operator, "/v1/keys", { name: "k", ...more })) as Record<string, string>;

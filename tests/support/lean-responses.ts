@@ -38,10 +38,10 @@ export function leanEvents(answer: LeanAnswer, stream: LeanStream = "deltas"): J
   const { text = [], thought, call } = answer;
   const output = leanOutput(answer);
   const events: Json[] = [];
-  const isTold = stream !== "end";
-  if (isTold && thought !== undefined) events.push({ type: "response.reasoning_text.delta", delta: thought });
-  if (isTold) for (const delta of text) events.push({ type: "response.output_text.delta", delta });
-  const isDone = stream === "items" ? output : isTold && call !== undefined ? output.slice(-1) : [];
+  const isNotified = stream !== "end";
+  if (isNotified && thought !== undefined) events.push({ type: "response.reasoning_text.delta", delta: thought });
+  if (isNotified) for (const delta of text) events.push({ type: "response.output_text.delta", delta });
+  const isDone = stream === "items" ? output : isNotified && call !== undefined ? output.slice(-1) : [];
   for (const item of isDone) events.push({ type: "response.output_item.done", item });
   const response = { model: "engine-model", usage: leanUsage, ...(stream === "items" ? {} : { output }) };
   return [...events, { type: "response.completed", response }];

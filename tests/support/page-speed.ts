@@ -15,7 +15,7 @@ export interface PageSpeed {
   bytes: number;
 }
 
-interface Told {
+interface PageTimings {
   tasks: number[];
   shift: number;
   moved: string[];
@@ -64,31 +64,31 @@ export async function watchPage(page: Page): Promise<WatchedPage> {
   });
   page.on("requestfailed", ended);
   await page.addInitScript(() => {
-    const told: Told = { tasks: [], shift: 0, moved: [], lastMs: 0 };
-    Object.assign(globalThis, { toldOfSpeed: told });
+    const timings: PageTimings = { tasks: [], shift: 0, moved: [], lastMs: 0 };
+    Object.assign(globalThis, { pageTimings: timings });
     new PerformanceObserver((list) => {
-      for (const { duration } of list.getEntries()) told.tasks.push(duration);
-      told.lastMs = performance.now();
+      for (const { duration } of list.getEntries()) timings.tasks.push(duration);
+      timings.lastMs = performance.now();
     }).observe({ type: "longtask", buffered: true });
     new PerformanceObserver((list) => {
       const place = ({ x, y, width, height }: DOMRect) => [x, y, width, height].map(Math.round).join(" ");
       for (const { value, hadRecentInput, sources } of list.getEntries() as LayoutShift[]) {
         if (hadRecentInput) continue;
-        told.shift += value;
+        timings.shift += value;
         for (const { node, previousRect, currentRect } of sources) {
           const what = `${node?.nodeName} ${node?.textContent?.slice(0, 60)}`;
-          told.moved.push(`${what}: from ${place(previousRect)} to ${place(currentRect)}`);
+          timings.moved.push(`${what}: from ${place(previousRect)} to ${place(currentRect)}`);
         }
       }
     }).observe({ type: "layout-shift", buffered: true });
   });
-  const told = () =>
+  const timings = () =>
     page.evaluate(() => {
-      const all = (globalThis as unknown as { toldOfSpeed: Told }).toldOfSpeed;
+      const all = (globalThis as unknown as { pageTimings: PageTimings }).pageTimings;
       return { ...all, idleMs: performance.now() - all.lastMs };
     });
   const speed = async (): Promise<PageSpeed> => {
-    const { tasks, shift, moved } = await told();
+    const { tasks, shift, moved } = await timings();
     const blockingMs = tasks.reduce((sum, ms) => sum + Math.max(0, ms - 50), 0);
     return { blockingMs, maxMs: Math.max(0, ...tasks), shift, moved, requests, bytes };
   };
@@ -97,7 +97,7 @@ export async function watchPage(page: Page): Promise<WatchedPage> {
     requests: () => requests,
     async atRest() {
       await until(
-        async () => open === 0 && performance.now() - lastEndMs > restMs && (await told()).idleMs > restMs,
+        async () => open === 0 && performance.now() - lastEndMs > restMs && (await timings()).idleMs > restMs,
         "the page is at rest",
         60_000,
       );

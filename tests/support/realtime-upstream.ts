@@ -18,7 +18,7 @@ export interface RealtimeConnection {
 }
 
 /** Usage by its own account. */
-export interface ToldUsage {
+export interface ReportedUsage {
   inputTokens: number;
   outputTokens: number;
 }
@@ -28,7 +28,7 @@ export interface RealtimeUpstream {
   url: string;
   connections: RealtimeConnection[];
   /** What each response and each transcript used, in the order in which it was told. */
-  told: ToldUsage[];
+  received: ReportedUsage[];
   /** Responses that began. */
   begun: number;
   /** Events of text of each response; `endless`: until it is cancelled. */
@@ -60,7 +60,7 @@ export const turn = Buffer.from("turn").toString("base64");
 
 export function startRealtimeUpstream(models: readonly string[] = ["rt-own-name"]): RealtimeUpstream {
   const connections: RealtimeConnection[] = [];
-  const told: ToldUsage[] = [];
+  const received: ReportedUsage[] = [];
   let pieces: number | "endless" = 3;
   let count = 0;
 
@@ -73,7 +73,7 @@ export function startRealtimeUpstream(models: readonly string[] = ["rt-own-name"
     clearTimeout(spoken.timer);
     socket.data.open.delete(id);
     const usage = { inputTokens: 100, outputTokens: 10 + spoken.pieces };
-    told.push(usage);
+    received.push(usage);
     tell(socket, {
       type: "response.done",
       response: {
@@ -118,7 +118,7 @@ export function startRealtimeUpstream(models: readonly string[] = ["rt-own-name"
         if (event["audio"] === turn) speak(socket);
         break;
       case "input_audio_buffer.commit":
-        told.push({ inputTokens: 50, outputTokens: 7 });
+        received.push({ inputTokens: 50, outputTokens: 7 });
         tell(socket, {
           type: "conversation.item.input_audio_transcription.completed",
           ...{ item_id: "item_1", content_index: 0, transcript: "What was said." },
@@ -187,7 +187,7 @@ export function startRealtimeUpstream(models: readonly string[] = ["rt-own-name"
 
   const upstream: RealtimeUpstream = {
     url: `http://127.0.0.1:${server.port}/v1`,
-    ...{ connections, told, begun: 0 },
+    ...{ connections, received, begun: 0 },
     speaks: (next) => {
       pieces = next;
     },

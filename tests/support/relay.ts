@@ -138,7 +138,7 @@ export class Client implements ClientStream {
 }
 
 /** For whoever is told of a piece once: of the first. */
-export const untold: Partial<RelayOptions> = {
+export const withoutReportedUsage: Partial<RelayOptions> = {
   recorded: false,
   onPiece(_observed, due) {
     due.dueMs = Number.POSITIVE_INFINITY;
@@ -149,11 +149,11 @@ export const untold: Partial<RelayOptions> = {
 /** `isThere`: whether its client waits for what comes; else it is asked for. */
 export function start(source: RelayOptions["source"], options: Partial<RelayOptions> = {}, isThere = true) {
   const client = new Client();
-  const left = options.clientGone ?? new Cancellation();
+  const clientGone = options.clientGone ?? new Cancellation();
   const stopping = options.stopping ?? new Stopping();
   const started = {
     client,
-    left,
+    left: clientGone,
     stopping,
     ends: [] as { observed: StreamObservation; error: unknown }[],
     pieces: [] as StreamObservation[],
@@ -171,7 +171,7 @@ export function start(source: RelayOptions["source"], options: Partial<RelayOpti
       clock: { monotonicMs: exactMs },
       heartbeatMs: 10_000,
       memoryAccount: bufferedBytes.visitors,
-      clientGone: left,
+      clientGone: clientGone,
       stopping,
       renderError: (error) => JSON.stringify({ error: { message: error.message, type: "t", code: error.code } }),
       onPiece: (observed) => void started.pieces.push(seenNow(observed)),

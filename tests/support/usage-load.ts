@@ -29,7 +29,7 @@ export function priceOf(rates: PicoRates): Record<string, number> {
 }
 
 /** What a client was told that it used. */
-export interface ToldUsage {
+export interface ReportedUsage {
   prompt: number;
   cached: number;
   written: number;
@@ -38,7 +38,7 @@ export interface ToldUsage {
 }
 
 /** Whole nano-USD, rounded once and half up. */
-export function nanoUsdOf({ prompt, cached, written, completion, reasoning }: ToldUsage, rates: PicoRates): number {
+export function nanoUsdOf({ prompt, cached, written, completion, reasoning }: ReportedUsage, rates: PicoRates): number {
   const pico =
     BigInt(prompt - cached - written) * BigInt(rates.input) +
     BigInt(cached) * BigInt(rates.cachedInput) +
@@ -51,14 +51,14 @@ export function nanoUsdOf({ prompt, cached, written, completion, reasoning }: To
 
 const between = (least: number, most: number) => least + Math.floor(Math.random() * (most - least + 1));
 
-function randomUsage(): ToldUsage {
+function randomUsage(): ReportedUsage {
   const [prompt, completion] = [between(400, 4_000), between(60, 2_000)];
   const cached = Math.random() < 0.3 ? 0 : between(0, prompt);
   const written = Math.random() < 0.5 ? 0 : between(0, prompt - cached);
   return { prompt, cached, written, completion, reasoning: Math.random() < 0.4 ? 0 : between(0, completion) };
 }
 
-const inFormat: Readonly<Record<Kind, (usage: ToldUsage) => Json>> = {
+const inFormat: Readonly<Record<Kind, (usage: ReportedUsage) => Json>> = {
   chat: ({ prompt, cached, written, completion, reasoning }) => ({
     ...{ prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion },
     prompt_tokens_details: { cached_tokens: cached, cache_write_tokens: written },
@@ -78,7 +78,7 @@ const inFormat: Readonly<Record<Kind, (usage: ToldUsage) => Json>> = {
 };
 
 /** Answers each request with usage of its own, and a tier, which is a detail of each record. */
-export const randomlyTold: Script = (request, res) => {
+export const randomUsageScript: Script = (request, res) => {
   const kind = kinds.find((one) => request.path.endsWith(paths[one].slice("/v1".length))) ?? "chat";
   const usage = inFormat[kind](randomUsage());
   const atEnd = { output_tokens: usage["output_tokens"], output_tokens_details: usage["output_tokens_details"] };
@@ -98,7 +98,7 @@ export interface Heard {
   id: string;
   status: number;
   text: string;
-  told: ToldUsage;
+  reported: ReportedUsage;
 }
 
 const prompt = "a ".repeat(300);
@@ -119,7 +119,7 @@ export async function ask({ url, key, model, kind, stream }: Asked): Promise<Hea
   const text = await response.text();
   const id = response.headers.get("x-request-id") ?? "";
   const said = stream ? eventsOf(text) : [JSON.parse(text) as Json];
-  return { id, status: response.status, text, told: readers[kind](said) };
+  return { id, status: response.status, text, reported: readers[kind](said) };
 }
 
 function eventsOf(text: string): Json[] {
@@ -135,7 +135,7 @@ function lastUsage(said: readonly Json[]): Json {
   return objectOf(said.map(({ usage, response }) => usage ?? objectOf(response)["usage"]).findLast((one) => one));
 }
 
-const readers: Readonly<Record<Kind, (said: readonly Json[]) => ToldUsage>> = {
+const readers: Readonly<Record<Kind, (said: readonly Json[]) => ReportedUsage>> = {
   chat(said) {
     const usage = lastUsage(said);
     const ofPrompt = objectOf(usage["prompt_tokens_details"]);
@@ -155,8 +155,8 @@ const readers: Readonly<Record<Kind, (said: readonly Json[]) => ToldUsage>> = {
     };
   },
   messages(said) {
-    const told = said.flatMap(({ usage, message }) => [objectOf(objectOf(message)["usage"]), objectOf(usage)]);
-    const last = (name: string) => told.findLast((usage) => usage[name] != null)?.[name];
+    const reported = said.flatMap(({ usage, message }) => [objectOf(objectOf(message)["usage"]), objectOf(usage)]);
+    const last = (name: string) => reported.findLast((usage) => usage[name] != null)?.[name];
     const [cached, written] = [count(last("cache_read_input_tokens")), count(last("cache_creation_input_tokens"))];
     return {
       ...{ prompt: count(last("input_tokens")) + cached + written, completion: count(last("output_tokens")) },
@@ -166,7 +166,7 @@ const readers: Readonly<Record<Kind, (said: readonly Json[]) => ToldUsage>> = {
 };
 
 /** `upstreams` and `models`, one of each format with the name of that, all with this price. */
-export function toldYaml(url: string, rates: PicoRates): string {
+export function usageYaml(url: string, rates: PicoRates): string {
   const price = JSON.stringify(priceOf(rates));
   const upstreams = kinds.map(
     (kind) => `  - { name: ${kind}, url: "${url}", discover: false, apis: [${kind}], max_concurrency: 1000 }\n`,

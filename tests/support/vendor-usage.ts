@@ -9,7 +9,7 @@ export const paths = { chat: "/v1/chat/completions", responses: "/v1/responses",
 type Json = Record<string, unknown>;
 
 /** What an answer tells of usage, and how. */
-export interface Told {
+export interface Reported {
   /** The usage object of a whole answer, and of a stream unless told otherwise. */
   usage: Json;
   /** What stands beside it in an answer. */
@@ -24,7 +24,7 @@ export interface Told {
   items?: readonly Json[];
 }
 
-export interface Vendor extends Told {
+export interface Vendor extends Reported {
   /** The format that the vendor speaks. */
   kind: Kind;
   /** The price in headrace.yaml. */
@@ -304,7 +304,7 @@ export const vendorScript: Script = (request, res) => {
   answers[vendor.kind](vendor, isStream, res);
 };
 
-type AnswerAs = (vendor: Told, isStream: boolean, res: Parameters<Script>[1]) => void;
+type AnswerAs = (vendor: Reported, isStream: boolean, res: Parameters<Script>[1]) => void;
 
 /** An answer of some text with this usage, in the format of a vendor. */
 export const answers: Readonly<Record<Kind, AnswerAs>> = {

@@ -23,7 +23,7 @@ export function makeImage(release: string): number {
     const git = (...args: string[]) => execFileSync("git", args, { cwd: root, encoding: "utf8" }).trim();
     const seconds = modifiedAt();
     const created = new Date(seconds * 1000).toISOString();
-    const told = {
+    const reported = {
       ...labels,
       "org.opencontainers.image.version": packageJson.version,
       "org.opencontainers.image.revision": git("rev-parse", "HEAD"),
@@ -31,7 +31,7 @@ export function makeImage(release: string): number {
     };
     return writeLayout(directory, {
       layers: writeLayers(made, join(release, "package"), seconds),
-      ...{ config: { ...config, Labels: told }, annotations: told },
+      ...{ config: { ...config, Labels: reported }, annotations: reported },
       ...{ architecture: "amd64", created, tag: packageJson.version },
     });
   } finally {

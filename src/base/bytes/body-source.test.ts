@@ -20,14 +20,14 @@ function scripted(play: (sink: BodySink) => void): BodySource & { cancels: numbe
 const span = (text: string) => ByteSpan.of(text);
 
 test("collects all pieces of a body into one, and reports each", async () => {
-  let told = 0;
+  let notified = 0;
   const source = scripted((sink) => {
     sink.data(span("ab"));
     sink.data(span("cd"));
     sink.end();
   });
-  const all = await readAll(source, 4, new Cancellation(), () => told++);
-  expect([all.text, told, source.cancels]).toEqual(["abcd", 2, 0]);
+  const all = await readAll(source, 4, new Cancellation(), () => notified++);
+  expect([all.text, notified, source.cancels]).toEqual(["abcd", 2, 0]);
   expect(await readAll(bodyOf(Buffer.from("x")), 4, new Cancellation(), () => {})).toEqual(span("x"));
   expect(await readAll(bodyOf(new Uint8Array()), 4, new Cancellation(), () => {})).toHaveLength(0);
 });

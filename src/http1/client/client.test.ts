@@ -104,18 +104,18 @@ describe("requests and connections", () => {
 
   test("delivers an answer and its body synchronously as they arrive", async () => {
     const { client } = setup(answerOk);
-    const told: string[] = [];
+    const received: string[] = [];
     await new Promise<void>((resolve, reject) => {
       const timeouts = { firstByteTimeoutMs: 3_000, idleTimeoutMs: 3_000 };
       whenSettled(
         client.send({ ...post, body: "hello" }, timeouts, new Cancellation()),
         ({ status, body }) => {
-          queueMicrotask(() => told.push("later"));
-          told.push(String(status));
+          queueMicrotask(() => received.push("later"));
+          received.push(String(status));
           body.flow({
-            data: (bytes) => told.push(bytes.text),
+            data: (bytes) => received.push(bytes.text),
             end: () => {
-              told.push("end");
+              received.push("end");
               setImmediate(resolve);
             },
             fail: reject,
@@ -124,7 +124,7 @@ describe("requests and connections", () => {
         reject,
       );
     });
-    expect(told).toEqual(["200", "hello", "end", "later"]);
+    expect(received).toEqual(["200", "hello", "end", "later"]);
   });
 
   test("sends one request after the other on one connection", async () => {

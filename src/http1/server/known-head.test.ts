@@ -11,7 +11,7 @@ import { defaultLimits, type Http1Limits } from "./server-limits.ts";
 const limits: Http1Limits = { ...defaultLimits(), headBytes: 400, requestLineBytes: 200 };
 
 /** All that a request says, or what it is refused by. */
-function told(input: ConnectionInput, pieces: readonly Buffer[]): unknown {
+function readHead(input: ConnectionInput, pieces: readonly Buffer[]): unknown {
   let read: ReadRequest | undefined;
   try {
     for (const piece of pieces) {
@@ -165,7 +165,7 @@ test("does not recognize a known head in the middle of another", () => {
   expect(given(reader, "POST", pieces)).toEqual(given(new ResponseReader(), "POST", pieces));
 });
 
-const isComplete = (told: unknown) => (told as { complete?: boolean }).complete === true;
+const isComplete = (readHead: unknown) => (readHead as { complete?: boolean }).complete === true;
 
 describe("requests on one connection", () => {
   test("parses requests on one connection like requests on separate connections", () => {
@@ -175,7 +175,7 @@ describe("requests on one connection", () => {
         let input = new ConnectionInput(limits);
         for (const [pieces, times] of each) {
           for (let time = 0; time < times; time++) {
-            expect(told(input, pieces)).toEqual(told(new ConnectionInput(limits), pieces));
+            expect(readHead(input, pieces)).toEqual(readHead(new ConnectionInput(limits), pieces));
             // Bytes behind it, and behind a refusal, are none of the next one.
             if (input.length > 0) input = new ConnectionInput(limits);
           }
@@ -190,8 +190,9 @@ describe("requests on one connection", () => {
     const fill = "x".repeat(limits.headBytes - "POST / HTTP/1.1\r\nHost: x\r\nX: \r\nContent-Length: 5\r\n\r\n".length);
     const post = (length: number) =>
       Buffer.from(`POST / HTTP/1.1\r\nHost: x\r\nX: ${fill}\r\nContent-Length: ${length}\r\n\r\n${"b".repeat(length)}`);
-    for (let time = 0; time < 5; time++) expect(told(input, [post(time + 3)])).toMatchObject({ bodyLength: time + 3 });
-    expect(told(input, [post(10)])).toEqual([431, "The head of a request must be at most 400 bytes."]);
+    for (let time = 0; time < 5; time++)
+      expect(readHead(input, [post(time + 3)])).toMatchObject({ bodyLength: time + 3 });
+    expect(readHead(input, [post(10)])).toEqual([431, "The head of a request must be at most 400 bytes."]);
   });
 
   /** The same request as it is read the third time over one connection: it is known by then, where it is kept. */

@@ -186,9 +186,9 @@ describe("concurrent streams", () => {
     const { it, connections, a, b } = await twoStreams();
     await using _ = it;
     connections[0].socket.pause();
-    let wasTold = false;
+    let wasNotified = false;
     a.onDrain = () => {
-      wasTold = true;
+      wasNotified = true;
     };
     const piece = "x".repeat(10_000);
     let pieces = 0;
@@ -198,7 +198,7 @@ describe("concurrent streams", () => {
       await new Promise(setImmediate);
       if (pieces > 10_000) throw new Error("Its client takes nothing, and is never behind.");
     }
-    expect(wasTold).toBe(false);
+    expect(wasNotified).toBe(false);
     b.end();
     const taken = (await connections[1].answered()).answers[0]?.body;
     expect(taken).toBe(".".repeat(pieces));

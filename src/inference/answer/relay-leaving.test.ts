@@ -33,15 +33,15 @@ test("removes an ended stream from all long-lived listeners, however it ended", 
   for (const how of ["done", "fail", "leave"]) {
     const source = new Source();
     const stopping = new CountedStopping();
-    const left = new CountedCancellation();
-    start(source.dispatched, { stopping, clientGone: left });
-    expect([stopping.open, left.open]).toEqual([1, 1]);
+    const clientGone = new CountedCancellation();
+    start(source.dispatched, { stopping, clientGone: clientGone });
+    expect([stopping.open, clientGone.open]).toEqual([1, 1]);
     if (how === "done") source.send(event("a") + done);
     else if (how === "fail") source.fail(new Error("reset"));
-    else left.cancel();
+    else clientGone.cancel();
     source.end();
     await settled();
-    expect([stopping.open, left.open]).toEqual([0, 0]);
+    expect([stopping.open, clientGone.open]).toEqual([0, 0]);
   }
 });
 
@@ -61,8 +61,8 @@ describe("a client that disconnects", () => {
     expect(started.client.text).toBe(event("abc"));
   });
 
-  const told = { prompt_tokens: 20, completion_tokens: 9_000, total_tokens: 9_020 };
-  const usage = `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "m", choices: [], usage: told })}\n\n`;
+  const reported = { prompt_tokens: 20, completion_tokens: 9_000, total_tokens: 9_020 };
+  const usage = `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "m", choices: [], usage: reported })}\n\n`;
 
   test("bills reported usage if the client leaves between the end of the answer and its usage", async () => {
     const source = new Source();
@@ -101,13 +101,13 @@ describe("a client that disconnects", () => {
 
   test("reports the end once if the client leaves during a write", () => {
     const source = new Source();
-    const left = new Cancellation();
-    const started = start(source.dispatched, { clientGone: left });
+    const clientGone = new Cancellation();
+    const started = start(source.dispatched, { clientGone: clientGone });
     const { client } = started;
     const write = client.write.bind(client);
     client.write = (bytes) => {
       write(bytes);
-      left.cancel();
+      clientGone.cancel();
       return false;
     };
     source.send(event("abc") + event("d"));
@@ -130,10 +130,10 @@ describe("a client that disconnects", () => {
 
   test("notices a client that left before the relay began", () => {
     const source = new Source();
-    const left = new Cancellation();
-    left.cancel();
+    const clientGone = new Cancellation();
+    clientGone.cancel();
     const ends: unknown[] = [];
-    start(source.dispatched, { clientGone: left, onEnd: async (_, error) => void ends.push(error) });
+    start(source.dispatched, { clientGone: clientGone, onEnd: async (_, error) => void ends.push(error) });
     expect(ends).toEqual([leaving]);
     expect(source.ends).toEqual([false]);
     expect(source.cancelled).toBe(true);

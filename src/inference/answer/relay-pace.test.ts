@@ -1,6 +1,15 @@
 // The relay's pace: back-pressure, heartbeats, stalled readers, the rest of a connection.
 import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
-import { comment, done, event, requestFor, Source, soon, start, untold } from "../../../tests/support/relay.ts";
+import {
+  comment,
+  done,
+  event,
+  requestFor,
+  Source,
+  soon,
+  start,
+  withoutReportedUsage,
+} from "../../../tests/support/relay.ts";
 import type { Dispatched } from "../routing/attempt.ts";
 
 describe("back-pressure", () => {
@@ -93,7 +102,7 @@ describe("heartbeats", () => {
     "sends no heartbeat to a stream that is never silent long enough (%s)",
     (send) => {
       const source = new Source();
-      const { client } = start(source.dispatched, { ...untold, heartbeatMs: 20 });
+      const { client } = start(source.dispatched, { ...withoutReportedUsage, heartbeatMs: 20 });
       for (let i = 0; i < 20; i++) {
         jest.advanceTimersByTime(15);
         source[send](event("a"));

@@ -1,6 +1,6 @@
 // A stream that a quota may end: it waits for what the quota says, loses nothing meanwhile, and has one end.
 import { expect, test } from "bun:test";
-import { done, event, Source, settled, start, untold } from "../../../tests/support/relay.ts";
+import { done, event, Source, settled, start, withoutReportedUsage } from "../../../tests/support/relay.ts";
 import type { StreamStop } from "./relay-options.ts";
 
 const mark = { stopped_by: "quota", quota: {} } as const;
@@ -36,7 +36,7 @@ test.each(["send", "sendPiece"] as const)(
   async (send) => {
     const source = new Source();
     const { stop, says } = quotaOf(3);
-    const { client, ends } = start(source.dispatched, { ...untold, stop });
+    const { client, ends } = start(source.dispatched, { ...withoutReportedUsage, stop });
     source[send](words("abcde"));
     expect([said(client.text), source.paused]).toEqual(["abc", true]);
     source[send](words("fg").slice(0, 150));
@@ -56,7 +56,7 @@ test.each(["send", "sendPiece"] as const)(
 test("ends the stream like a token limit and stops the engine if the quota has no more", async () => {
   const source = new Source();
   const { stop, says } = quotaOf(3);
-  const started = start(source.dispatched, { ...untold, stop });
+  const started = start(source.dispatched, { ...withoutReportedUsage, stop });
   source.send(words("abcde"));
   says(0);
   await settled();
@@ -73,7 +73,7 @@ test("ends the stream like a token limit and stops the engine if the quota has n
 test("does not stop an answer by quota once it has given its finish reason", async () => {
   const source = new Source();
   const { stop } = quotaOf(2);
-  const { client } = start(source.dispatched, { ...untold, stop });
+  const { client } = start(source.dispatched, { ...withoutReportedUsage, stop });
   source.send(event("a") + event("b", "stop"));
   source.send(done);
   await settled();
@@ -84,9 +84,9 @@ test("ends a stream that waits for a quota if its client leaves or its engine br
   for (const leave of [true, false]) {
     const source = new Source();
     const { stop, says } = quotaOf(1);
-    const { left, ends, client } = start(source.dispatched, { ...untold, stop });
+    const { left: clientGone, ends, client } = start(source.dispatched, { ...withoutReportedUsage, stop });
     source.send(words("ab"));
-    if (leave) left.cancel();
+    if (leave) clientGone.cancel();
     else source.fail(new Error("gone"));
     says(10);
     await settled();

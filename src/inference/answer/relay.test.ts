@@ -9,7 +9,7 @@ import {
   settled,
   soon,
   start,
-  untold,
+  withoutReportedUsage,
 } from "../../../tests/support/relay.ts";
 import { BufferedBytes, NoRoomError } from "../../base/bytes/buffered-bytes.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -73,41 +73,44 @@ describe("passing on", () => {
     const last = [event("k"), event("l"), event("", "stop"), event("m"), done, event("n")];
     const [asText, inPlace] = (["send", "sendPiece"] as const).map((send) => {
       const source = new Source();
-      const told: number[] = [];
+      const received: number[] = [];
       const { client, ends } = start(source.dispatched, {
         recorded: false,
         onPiece({ deliveredPieces }, due) {
-          told.push(deliveredPieces);
+          received.push(deliveredPieces);
           due.dueMs = Number.POSITIVE_INFINITY;
           due.duePieces = deliveredPieces + 4;
         },
       });
       for (const bytes of [...sent, ...more, ...last]) source[send](bytes);
-      return { inPlace: client.inPlace, result: { writes: client.writes, told, ends, firstBytes: source.firstBytes } };
+      return {
+        inPlace: client.inPlace,
+        result: { writes: client.writes, received, ends, firstBytes: source.firstBytes },
+      };
     });
     expect(inPlace?.result).toEqual(asText?.result as NonNullable<typeof asText>["result"]);
-    expect(inPlace?.result).toMatchObject({ told: [0, 5, 10], firstBytes: 1 });
+    expect(inPlace?.result).toMatchObject({ received: [0, 5, 10], firstBytes: 1 });
     expect(inPlace?.result.writes.join("")).toContain(event("b") + event("\u00fc") + event("c") + event("d"));
     expect([asText?.inPlace, inPlace?.inPlace]).toEqual([0, 4]);
   });
 
   test("applies back-pressure and cancellation to events passed on from the receive buffer", () => {
     const source = new Source();
-    const { client, left } = start(source.dispatched, untold);
+    const { client, left: clientGone } = start(source.dispatched, withoutReportedUsage);
     for (const text of "ab") source.sendPiece(event(text));
     client.behind = true;
     source.sendPiece(event("c"));
     expect([source.paused, client.writes.at(-1)]).toEqual([true, event("c")]);
     client.drain();
     expect(source.paused).toBe(false);
-    left.cancel();
+    clientGone.cancel();
     source.sendPiece(event("d"));
     expect(client.writes).toHaveLength(3);
   });
 
   test("does not pass on from the receive buffer in the middle of another event", () => {
     const source = new Source();
-    const { client, ends } = start(source.dispatched, untold);
+    const { client, ends } = start(source.dispatched, withoutReportedUsage);
     for (const bytes of [event("a"), event("b"), "data: {\n", event("c")]) source.sendPiece(bytes);
     expect(client.writes.slice(0, 2)).toEqual([event("a"), event("b")]);
     expect(ends).toMatchObject([{ error: { code: "upstream_error" } }]);
@@ -132,7 +135,7 @@ describe("passing on", () => {
 
   test("records each of several similar events", () => {
     const source = new Source();
-    const { recorded } = start(source.dispatched, { ...untold, recorded: true });
+    const { recorded } = start(source.dispatched, { ...withoutReportedUsage, recorded: true });
     for (const text of "abc") source.sendPiece(event(text));
     expect(recorded.join("")).toBe(event("a") + event("b") + event("c"));
   });
@@ -153,28 +156,28 @@ describe("passing on", () => {
   });
 
   test("reports progress again after the requested number of pieces", () => {
-    const told: number[] = [];
+    const received: number[] = [];
     const source = new Source();
     start(source.dispatched, {
       onPiece: ({ deliveredPieces }, due) => {
-        told.push(deliveredPieces);
+        received.push(deliveredPieces);
         due.dueMs = performance.now() + 600_000;
         due.duePieces = deliveredPieces + 2;
       },
     });
     for (const text of "abcdefgh") source.send(event(text));
-    expect(told).toEqual([1, 4, 7]);
+    expect(received).toEqual([1, 4, 7]);
     source.send(event("i"));
     source.send(event("j"));
-    expect(told).toEqual([1, 4, 7, 10]);
+    expect(received).toEqual([1, 4, 7, 10]);
   });
 
   test("reports progress again after the requested time, however few pieces came", async () => {
-    const told: number[] = [];
+    const received: number[] = [];
     const source = new Source();
     start(source.dispatched, {
       onPiece: ({ deliveredPieces }, due) => {
-        told.push(deliveredPieces);
+        received.push(deliveredPieces);
         due.dueMs = performance.now() + 50;
         due.duePieces = 1_000;
       },
@@ -182,7 +185,7 @@ describe("passing on", () => {
     source.send(event("a"));
     await Bun.sleep(80);
     source.send(event("b"));
-    expect(told).toEqual([1, 2]);
+    expect(received).toEqual([1, 2]);
   });
 
   test("passes on a whole answer as one chunk if the engine ignores `stream: true`", async () => {
@@ -232,7 +235,7 @@ describe("ends", () => {
   test("ends a whole stream once, without an error, and marks the engine as successful", async () => {
     const source = new Source();
     const started = start(source.dispatched);
-    const { client, ends, left } = started;
+    const { client, ends, left: clientGone } = started;
     source.send(event("abc"));
     source.send(event("", "stop"));
     source.send(done);
@@ -240,7 +243,7 @@ describe("ends", () => {
     expect(client.text).toBe(event("abc") + event("", "stop") + done);
     expect(client.ended).toBe(true);
     source.end();
-    left.cancel();
+    clientGone.cancel();
     expect(ends).toEqual([{ observed: observedAbc, error: undefined }]);
     expect(source.ends).toEqual([false]);
     expect(started.aborts).toBe(0);
@@ -278,10 +281,10 @@ describe("ends", () => {
 
   test("sends one error event if the engine breaks off, and rests the engine", async () => {
     const source = new Source();
-    const { client, ends, left } = start(source.dispatched);
+    const { client, ends, left: clientGone } = start(source.dispatched);
     source.send(event("abc"));
     source.fail(new Error("ECONNRESET at 10.0.0.1"));
-    left.cancel();
+    clientGone.cancel();
     await soon();
     expect(client.text).toContain('"upstream_error"');
     expect(client.text).not.toContain("10.0.0.1");
@@ -395,11 +398,11 @@ describe("a stream without content", () => {
   /** What the client got at the end, after the engine has sent `piece` so many times. */
   async function ending(piece: string, times: number): Promise<{ source: Source; text: string }> {
     const source = new Source();
-    const { client, left } = start(source.dispatched);
+    const { client, left: clientGone } = start(source.dispatched);
     source.send(event("a"));
     for (let n = 0; n < times && !source.cancelled; n++) source.send(piece);
     await settled();
-    left.cancel();
+    clientGone.cancel();
     return { source, text: client.text };
   }
 
@@ -419,20 +422,20 @@ describe("a stream without content", () => {
   test("accepts as many empty bytes as one long event has, and does not count keep-alives as a flood", () => {
     const long = event("x".repeat(2_000_000));
     const source = new Source();
-    const { client, left } = start(source.dispatched);
+    const { client, left: clientGone } = start(source.dispatched);
     for (let at = 0; at < long.length; at += 10_000) source.send(long.slice(at, at + 10_000));
     for (let n = 0; n < 1_000; n++) source.send(`${comment}${event("a")}`);
     expect(client.text).not.toContain("error");
     expect(client.text.length).toBeGreaterThan(2_000_000);
-    left.cancel();
+    clientGone.cancel();
   });
 
   test("ends a stream with the error that cut its client off", async () => {
     const source = new Source();
-    const { ends, left } = start(source.dispatched);
+    const { ends, left: clientGone } = start(source.dispatched);
     source.send(event("a"));
     const full = new NoRoomError("rate_limit_exceeded", "The key holds too much.");
-    left.cancel(full);
+    clientGone.cancel(full);
     expect(ends).toMatchObject([{ error: full }]);
     expect([source.cancelled, source.ends]).toEqual([true, [false]]);
   });

@@ -12,23 +12,23 @@ import { Stopping } from "../stopping.ts";
 import { type RelayedRequest, relayTo } from "./relayed-answer.ts";
 
 /** With what it told its ledger and its lease, and when. */
-function meterOf(reservedTokens: number, clock: ManualClock): { meter: Meter; told: unknown[] } {
-  const told: unknown[] = [];
+function meterOf(reservedTokens: number, clock: ManualClock): { meter: Meter; reported: unknown[] } {
+  const received: unknown[] = [];
   const ledger = {
     begin: () => ({
       begun: Promise.resolve(),
-      progress: (usage: TokenUsage) => void told.push(["checkpoint", clock.monotonicMs(), usage.completionTokens]),
+      progress: (usage: TokenUsage) => void received.push(["checkpoint", clock.monotonicMs(), usage.completionTokens]),
       settle: () => Promise.resolve(),
     }),
   };
   const lease = {
-    extend: (tokens: number) => void told.push(["extension", clock.monotonicMs(), tokens]),
+    extend: (tokens: number) => void received.push(["extension", clock.monotonicMs(), tokens]),
     settle: () => {},
   };
   const bounds = { promptTokens: 1_000, completionTokens: 1_000 };
   return {
     meter: new Meter({ ledger, clock }, { lease, reservedTokens }, usageBegin, undefined, bounds),
-    told,
+    reported: received,
   };
 }
 
@@ -81,7 +81,7 @@ test("writes checkpoints and lease extensions of a stream at the pieces where th
     }
     source.send(event("", "stop") + done);
     await settled();
-    expect(asked.told.length).toBeGreaterThan(2);
-    expect(asked.told).toEqual(each.told);
+    expect(asked.reported.length).toBeGreaterThan(2);
+    expect(asked.reported).toEqual(each.reported);
   }
 });

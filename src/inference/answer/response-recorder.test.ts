@@ -55,12 +55,12 @@ describe("the `store` member that the client receives", () => {
     ["whole", JSON.stringify(claims), JSON.stringify(truth)],
     ["the last events of a stream", event(claims), event(truth)],
     ["an error in place of a response", "event: error\ndata: {}\n\n", "event: error\ndata: {}\n\n"],
-  ])("corrects `store` in the answer if the store does not take the response: %s", async (_, said, told) => {
+  ])("corrects `store` in the answer if the store does not take the response: %s", async (_, said, reported) => {
     const { recorder } = recorderOf({ store: true });
     recorder?.addWhole(JSON.stringify(claims));
     isTaken = false;
     await recorder?.keep(endOf("completed"));
-    expect(recorder?.truthful(said)).toBe(told);
+    expect(recorder?.truthful(said)).toBe(reported);
     isTaken = true;
     await recorder?.keep(endOf("completed"));
     expect(recorder?.truthful(said)).toBe(said);

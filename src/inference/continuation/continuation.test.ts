@@ -67,9 +67,9 @@ function eventsOf(text: string): Event[] {
 }
 
 /** What the client is told of usage, in whichever format. */
-function usageTold(events: readonly Event[]): [number, number] {
-  const told = events.findLast((event) => event.usage || event.response?.usage);
-  const usage = (told?.usage ?? told?.response?.usage ?? {}) as Record<string, number>;
+function reportedUsageOf(events: readonly Event[]): [number, number] {
+  const reported = events.findLast((event) => event.usage || event.response?.usage);
+  const usage = (reported?.usage ?? reported?.response?.usage ?? {}) as Record<string, number>;
   return [
     usage["prompt_tokens"] ?? usage["input_tokens"] ?? -1,
     usage["completion_tokens"] ?? usage["output_tokens"] ?? -1,
@@ -123,7 +123,7 @@ describe.each(Object.keys(clients))("a client of %s", (name) => {
       continued += world.courses[0]?.continuations?.length ?? 0;
       expect([oneOf(events), where]).toEqual([{ ids: 1, moments: 1, roles: 1, ends: 1 }, where]);
       const [end] = world.ends;
-      expect([usageTold(events), where]).toEqual([[end?.promptTokens ?? 0, end?.completionTokens ?? 0], where]);
+      expect([reportedUsageOf(events), where]).toEqual([[end?.promptTokens ?? 0, end?.completionTokens ?? 0], where]);
       // One that broke off behind the reason for the end told nothing of its usage, and what was delivered is counted.
       if (cuts[world.served.length - 1] !== undefined) continue;
       const { promptTokens, completionTokens } = world.computed;
@@ -211,10 +211,10 @@ test("tells the client and the trail that another server continued the answer", 
 test.each(["responses", "messages"])("tells a client of %s about the continuation in the final event", async (name) => {
   const { operation, body } = clients[name] as (typeof clients)["chat"];
   const world = await cutBehind(3);
-  const told = eventsOf(await world.ask(body, operation)).flatMap(
+  const reported = eventsOf(await world.ask(body, operation)).flatMap(
     ({ headrace, response }) => headrace ?? response?.headrace ?? [],
   );
-  expect(told).toEqual([{ continued: 1 }]);
+  expect(reported).toEqual([{ continued: 1 }]);
 });
 
 test("counts the tokens of multi-token events exactly if servers count prompts", async () => {
@@ -341,7 +341,7 @@ test("tries no other deployment if the client leaves during the search for one",
   const world = await cutBehind(4, { servers: ["a", "b"] });
   const text = world.ask({ messages });
   await until(world);
-  world.left.cancel();
+  world.clientGone.cancel();
   await Promise.race([text, Bun.sleep(20)]);
   expect(world.ends.map(({ outcome }) => outcome)).toEqual(["cancelled"]);
   expect(world.inFlight).toBe(0);

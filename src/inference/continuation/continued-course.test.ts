@@ -223,7 +223,7 @@ test("settles once and holds nothing whenever a client leaves or the server shut
     const body = random() < 0.5 ? { messages, max_tokens: 50 } : { messages };
     const answer = world.ask(body);
     for (let turns = Math.floor(random() * 30); turns > 0; turns--) await turn();
-    if (random() < 0.5) world.left.cancel();
+    if (random() < 0.5) world.clientGone.cancel();
     else world.deps.stopping.begin();
     await Promise.race([answer, Bun.sleep(10)]);
     for (let turns = 0; turns < 5; turns++) await turn();

@@ -33,7 +33,7 @@ function setup(
   { append, inUse = 0, memory = { total: 0, free: 0, evictable: 0, pinned: 0 } }: Setup = {},
 ) {
   const events: AuditEvent[] = [];
-  const told: [event: string, fields: LogFields | undefined][] = [];
+  const received: [event: string, fields: LogFields | undefined][] = [];
   let refreshed = 0;
   const models = new PulledModels({
     store: { ...neverPulls, list: async () => [{ ...model, memory: need }], remove },
@@ -50,14 +50,14 @@ function setup(
       memory: () => memory,
       held: () => [],
     },
-    log: { info() {}, warn() {}, error: (event, fields) => void told.push([event, fields]) },
+    log: { info() {}, warn() {}, error: (event, fields) => void received.push([event, fields]) },
   });
   const error = (): Promise<unknown> =>
     models.remove(operator, "m", false, origin).then(
       () => undefined,
       (thrown: unknown) => thrown,
     );
-  return { models, events, told, error, refreshed: () => refreshed };
+  return { models, events, received, error, refreshed: () => refreshed };
 }
 
 test("audits a deleted model with the bytes freed", async () => {
@@ -97,9 +97,9 @@ test("audits a deletion that left files, stops offering the model, and tells the
 });
 
 test("logs the deletion and its actor if the audit log fails", async () => {
-  const { models, told } = setup(async () => model, { append: () => Promise.reject(new Error("away")) });
+  const { models, received } = setup(async () => model, { append: () => Promise.reject(new Error("away")) });
   await models.remove(operator, "m", false, origin);
-  expect(told).toEqual([["pulled_model_not_audited", { model: "m", by: "key_1", detail: "Error: away" }]]);
+  expect(received).toEqual([["pulled_model_not_audited", { model: "m", by: "key_1", detail: "Error: away" }]]);
 });
 
 test("deletes a model with running requests only by force", async () => {

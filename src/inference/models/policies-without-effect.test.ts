@@ -12,7 +12,7 @@ function modelOf(id: string, policies: ModelPolicies = {}): Model {
 }
 
 test("warns once about policies that name missing guardrails or models, or a model by its alias", () => {
-  const told: unknown[] = [];
+  const received: unknown[] = [];
   let models = [
     modelOf("m", {
       ...{ guardrails: ["here", "gone"], shadow: { model: "second", percent: 1 }, split: [{ model: "n", percent: 1 }] },
@@ -34,15 +34,15 @@ test("warns once about policies that name missing guardrails or models, or a mod
     catalog,
     guardrails: () => [{ name: "here" }],
     log: {
-      warn: (event, fields) => void told.push([event, fields?.["policy"], fields?.["names"], fields?.["detail"]]),
+      warn: (event, fields) => void received.push([event, fields?.["policy"], fields?.["names"], fields?.["detail"]]),
     },
   });
   policies.report();
-  expect(told).toEqual([]);
+  expect(received).toEqual([]);
   catalog.complete = true;
   policies.report();
   policies.report();
-  expect(told.splice(0)).toEqual([
+  expect(received.splice(0)).toEqual([
     ["policy_in_vain", "guardrails", "gone", "no guardrail of headrace.yaml: the model's requests are refused"],
     ["policy_in_vain", "shadow", "second", "an alias: name n itself; it gets none of the requests"],
     ["policy_in_vain", "cache", "embedder", "no model that is on offer: nothing is compared by meaning"],
@@ -51,5 +51,5 @@ test("warns once about policies that name missing guardrails or models, or a mod
   policies.report();
   models = models.filter(({ id }) => id !== "n" && id !== "second");
   policies.report();
-  expect(told.map((one) => (one as unknown[])[1])).toEqual(["shadow", "split"]);
+  expect(received.map((one) => (one as unknown[])[1])).toEqual(["shadow", "split"]);
 });

@@ -354,20 +354,20 @@ describe("money", () => {
     await spending.close();
     expect([...spent.values()]).toEqual([0]);
     clock.advance(600_000);
-    let left = new Cancellation();
+    let clientGone = new Cancellation();
     answer = () => {
-      left.cancel(new Error("left"));
-      return Promise.reject(left.reason);
+      clientGone.cancel(new Error("left"));
+      return Promise.reject(clientGone.reason);
     };
     const request = { stream: true, messages: [{ role: "user", content: "a word ".repeat(200) }] };
     const { promptTokens } = decodedRequest(request);
-    await expect(send(model, { cancellation: left, request })).rejects.toThrow("left");
+    await expect(send(model, { cancellation: clientGone, request })).rejects.toThrow("left");
     await spending.close();
     expect([...spent.values()]).toEqual([promptTokens]);
     // Nobody knows how much of it was written by then.
     const whole = { ...request, stream: false, max_tokens: 5_000 };
-    left = new Cancellation();
-    await expect(send(model, { cancellation: left, request: whole })).rejects.toThrow("left");
+    clientGone = new Cancellation();
+    await expect(send(model, { cancellation: clientGone, request: whole })).rejects.toThrow("left");
     await spending.close();
     expect([...spent.values()][0]).toBeGreaterThan(2 * promptTokens + 4_999);
   });

@@ -435,15 +435,15 @@ test("does not wait for room at an engine that has no request left", async () =>
 
 describe("an engine whose server is started on demand", () => {
   test("holds requests until the on-demand server is open, reports them, then serves them in order", async () => {
-    const told: [number, number][] = [];
+    const received: [number, number][] = [];
     const onDemand = {
       open: false,
-      demand: (inFlight: number, waiting: number) => void told.push([inFlight, waiting]),
+      demand: (inFlight: number, waiting: number) => void received.push([inFlight, waiting]),
     };
     const engine = engineWith({ maxConcurrency: 1, onDemand });
     const [first, second] = [watch(on(engine), requestOf("a")), watch(on(engine), requestOf("b"))];
     await Bun.sleep(0);
-    expect([told.at(-1), first.place, second.place]).toEqual([[0, 2], undefined, undefined]);
+    expect([received.at(-1), first.place, second.place]).toEqual([[0, 2], undefined, undefined]);
     expect(capacity.waitingByAccount(engine)).toEqual(
       new Map([
         ["a", 1],
@@ -453,16 +453,16 @@ describe("an engine whose server is started on demand", () => {
     onDemand.open = true;
     capacity.opened(engine);
     await first.settled;
-    expect([told.at(-1), second.place]).toEqual([[1, 1], undefined]);
+    expect([received.at(-1), second.place]).toEqual([[1, 1], undefined]);
     onDemand.open = false;
     first.place?.release();
     await Bun.sleep(0);
-    expect([told.at(-1), second.place]).toEqual([[0, 1], undefined]);
+    expect([received.at(-1), second.place]).toEqual([[0, 1], undefined]);
     onDemand.open = true;
     capacity.opened(engine);
     await second.settled;
     second.place?.release();
-    expect(told.at(-1)).toEqual([0, 0]);
+    expect(received.at(-1)).toEqual([0, 0]);
   });
 
   test('refuses a request that waited too long with "not loaded", and reports an empty queue', async () => {

@@ -105,7 +105,7 @@ function senderFor(model: Model, options: SendingOptions): Sender {
     sending() {
       sent++;
     },
-    attempted: ({ engine }, error) => void told.push([engine.name, codeOf(error)]),
+    attempted: ({ engine }, error) => void received.push([engine.name, codeOf(error)]),
     mayAsk: options.mayAsk ?? (() => true),
     tried: (step) => void steps.push(step),
   };
@@ -115,13 +115,13 @@ function senderFor(model: Model, options: SendingOptions): Sender {
 let waits: number[] = [];
 let sent = 0;
 /** What became of each that was asked. */
-let told: [engine: string, code: string | undefined][] = [];
+let received: [engine: string, code: string | undefined][] = [];
 /** Its trail. */
 let steps: Tried[] = [];
 beforeEach(() => {
   waits = [];
   sent = 0;
-  told = [];
+  received = [];
   steps = [];
 });
 
@@ -243,8 +243,8 @@ describe("released slots", () => {
           );
           const sender = { ...senderFor(model, {}), ...way };
           const dispatched = dispatch(requestWith(), model, { router, capacity, clock: systemClock }, sender);
-          const told = Promise.race([dispatched, Bun.sleep(500)]);
-          await expect(told).rejects.toBe(fault);
+          const reported = Promise.race([dispatched, Bun.sleep(500)]);
+          await expect(reported).rejects.toBe(fault);
           expect(inFlight(engine)).toBe(0);
         }
       }
@@ -343,13 +343,13 @@ test("reports the outcome of each attempt, whether another one follows or not", 
   const lost = named("lost", () => Promise.reject(new GatewayError("upstream_error", "unreachable")));
   const [bad, good] = [named("bad", () => status(500)), named("good", () => status(200))];
   (await send(modelOn(lost, bad, good))).done(false);
-  expect(told.at(-1)).toEqual(["good", undefined]);
+  expect(received.at(-1)).toEqual(["good", undefined]);
   // Which ones come before it is up to the router.
-  expect(told.slice(0, -1).every(([, code]) => code === "upstream_error")).toBe(true);
-  told = [];
+  expect(received.slice(0, -1).every(([, code]) => code === "upstream_error")).toBe(true);
+  received = [];
   await expect(send(modelOn(named("strict", () => status(400))))).rejects.toBeInstanceOf(GatewayError);
   await expect(send(modelOn(named("odd", () => Promise.reject(new Error("ours")))))).rejects.toThrow("ours");
-  expect(told).toEqual([
+  expect(received).toEqual([
     ["strict", "invalid_request"],
     ["odd", "Error: ours"],
   ]);

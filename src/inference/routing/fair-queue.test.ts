@@ -351,9 +351,9 @@ describe("random arrivals and departures", () => {
       const queue = new FairQueue<Waiter>();
       for (let i = 0; i < 40; i++) queue.add(someone(roll));
       const own = someone(roll);
-      const told = queue.ahead(own);
+      const reported = queue.ahead(own);
       queue.add(own);
-      expect(queue.ahead(own, own)).toBe(told);
+      expect(queue.ahead(own, own)).toBe(reported);
       let before = 0;
       // Each place is given back at once, so that all that counts is whose turn it is.
       for (let next = queue.next(); next && next !== own; next = queue.next()) {
@@ -363,7 +363,7 @@ describe("random arrivals and departures", () => {
         before++;
       }
       // Turns go around: who had one a moment ago is behind all others of its kind, one turn more or less of each.
-      expect(Math.abs(before - told)).toBeLessThanOrEqual(8);
+      expect(Math.abs(before - reported)).toBeLessThanOrEqual(8);
     }
   });
 });

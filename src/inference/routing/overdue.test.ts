@@ -249,10 +249,10 @@ describe("a deployment that takes a request and stays silent", () => {
   test("rejects and tries no other deployment when the client leaves", async () => {
     const [hole, other] = [engineNamed("hole"), engineNamed("other")];
     const { send, pass } = await worldOf([hole, other]);
-    const left = new Cancellation();
-    const sent = send(left);
-    left.cancel();
-    await expect(sent).rejects.toBe(left.reason);
+    const clientGone = new Cancellation();
+    const sent = send(clientGone);
+    clientGone.cancel();
+    await expect(sent).rejects.toBe(clientGone.reason);
     await pass(180);
     expect([hole.sent.length, other.sent.length]).toEqual([1, 0]);
   });

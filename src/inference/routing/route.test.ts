@@ -312,13 +312,13 @@ describe("health", () => {
   });
 
   test("reports the length of a rest once, and ends the rest when the engine is reached", () => {
-    const told: [Engine, number][] = [];
-    router.onRest = (engineAtRest, restMs) => void told.push([engineAtRest, restMs]);
+    const received: [Engine, number][] = [];
+    router.onRest = (engineAtRest, restMs) => void received.push([engineAtRest, restMs]);
     router.unreachable(a);
     router.unreachable(a);
-    expect(told).toHaveLength(1);
-    expect(told[0]?.[0]).toBe(a);
-    clock.advance(told[0]?.[1] ?? 0);
+    expect(received).toHaveLength(1);
+    expect(received[0]?.[0]).toBe(a);
+    clock.advance(received[0]?.[1] ?? 0);
     expect(router.engineState(a)).toBe("ready");
     router.reached(a);
     expect(router.engineState(a)).toBe("ok");

@@ -12,11 +12,11 @@ function watch(pollMs: number) {
     revision: 1,
     fails: false,
     reloads: [] as number[],
-    told: [] as string[],
+    received: [] as string[],
     tell: (() => {}) as () => void,
     onLook: async () => {},
   };
-  const say = (event: string) => void world.told.push(event);
+  const say = (event: string) => void world.received.push(event);
   watcher = new RoutingWatcher({
     store: {
       async routingRevision() {
@@ -76,11 +76,11 @@ test("retries a change that cannot be applied, and reports it once", async () =>
   await until(() => world.reloads.length === 1, "it is read");
   world.fails = true;
   world.revision = 2;
-  await until(() => world.told.length > 0, "it is told");
+  await until(() => world.received.length > 0, "it is told");
   await Bun.sleep(30);
-  expect(world.told).toEqual(["routing_changes_unseen"]);
+  expect(world.received).toEqual(["routing_changes_unseen"]);
   world.fails = false;
   await until(() => world.reloads.length === 2, "it is taken over");
-  await until(() => world.told.length === 2, "and told");
-  expect(world.told).toEqual(["routing_changes_unseen", "routing_changes_seen_again"]);
+  await until(() => world.received.length === 2, "and told");
+  expect(world.received).toEqual(["routing_changes_unseen", "routing_changes_seen_again"]);
 });

@@ -44,7 +44,7 @@ function restedWorld() {
   router.failed(rested, "deployment");
   router.drained = new Set([other.engine.name]);
   clock.advance(2_500);
-  const told: unknown[] = [];
+  const received: unknown[] = [];
   const send = (cancellation: Cancellation): Promise<Dispatched> => {
     answer = new Deferred();
     const sender: Sender = {
@@ -63,7 +63,7 @@ function restedWorld() {
       waits() {},
       waited() {},
       sending() {},
-      attempted: (_deployment, error) => void told.push(error),
+      attempted: (_deployment, error) => void received.push(error),
       tried() {},
     };
     return Promise.resolve(dispatch(decodedRequest({ messages: [] }), model, { router, capacity, clock }, sender));
@@ -74,7 +74,7 @@ function restedWorld() {
   return {
     router,
     rested,
-    told,
+    received,
     send,
     answer: (given: EngineResponse) => answer.resolve(given),
     fail: (error: unknown) => answer.reject(error),
@@ -85,20 +85,20 @@ test.each(["before the head of the answer", "before its first event"])(
   "gives up the claim of a trial whose client leaves %s, and tries with the next request",
   async (when) => {
     const world = restedWorld();
-    const left = new Cancellation();
-    const sent = world.send(left);
+    const clientGone = new Cancellation();
+    const sent = world.send(clientGone);
     expect(world.router.state(world.rested)).toBe("trying");
     if (when === "before the head of the answer") {
-      left.cancel();
-      await expect(sent).rejects.toBe(left.reason);
+      clientGone.cancel();
+      await expect(sent).rejects.toBe(clientGone.reason);
     } else {
       world.answer(response(200));
       const dispatched = await sent;
-      left.cancel();
+      clientGone.cancel();
       dispatched.done(false);
     }
     expect(world.router.state(world.rested)).toBe("ready");
-    expect(world.told).toEqual([left.reason]);
+    expect(world.received).toEqual([clientGone.reason]);
     world.send(new Cancellation()).catch(() => {});
     expect(world.router.state(world.rested)).toBe("trying");
   },
@@ -118,10 +118,10 @@ test("counts a trial as a success only once its answer is accepted", async () =>
   const sent = world.send(new Cancellation());
   world.answer(response(200));
   const dispatched = await sent;
-  expect([world.router.state(world.rested), world.told]).toEqual(["trying", []]);
+  expect([world.router.state(world.rested), world.received]).toEqual(["trying", []]);
   dispatched.answers();
   dispatched.answers();
-  expect([world.router.state(world.rested), world.told.length, world.told[0]]).toEqual(["ok", 1, undefined]);
+  expect([world.router.state(world.rested), world.received.length, world.received[0]]).toEqual(["ok", 1, undefined]);
   dispatched.done(false);
 });
 
@@ -131,7 +131,7 @@ test("rests the deployment again, for longer, after a trial without an answer", 
   world.answer(response(200));
   const error = new GatewayError("upstream_error", "no answer");
   const next = Promise.resolve((await sent).another(error, false));
-  expect([world.router.state(world.rested), world.told]).toEqual(["resting", [error]]);
+  expect([world.router.state(world.rested), world.received]).toEqual(["resting", [error]]);
   next.catch(() => {});
 });
 

@@ -164,12 +164,12 @@ onEachDatabase((databases) => {
     if (!first || !second) throw new Error("too few have tags");
     const parts = { cachedTokens: 5, cacheWriteTokens: 0, reasoningTokens: 0 };
     const details = { ...parts, details: { searches: 2 } };
-    for (const [id, told] of [
+    for (const [id, reported] of [
       ["a", undefined],
       ["b", parts],
       ["c", details],
     ] as const) {
-      await ledger.begin({ ...first, requestId: id }).settle({ ...endOf(3), parts: told });
+      await ledger.begin({ ...first, requestId: id }).settle({ ...endOf(3), parts: reported });
     }
     ledger.begin({ ...first, requestId: "d", tags: undefined }).settle({ ...endOf(3), parts: details });
     const entry = ledger.begin({ ...second, requestId: "open" });

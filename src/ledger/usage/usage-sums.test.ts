@@ -48,11 +48,11 @@ test("includes a sum in a total from the second of its last record on, and in no
 
 test("adds sums of a version without parts of tokens to present ones", () => {
   const usage = ["a", "b"].map((keyId) => ({ ...usageBegin, keyId, ...end, firstTokenMs: 2 }));
-  const told = { cachedTokens: 5, cacheWriteTokens: 1, reasoningTokens: 2 };
+  const reported = { cachedTokens: 5, cacheWriteTokens: 1, reasoningTokens: 2 };
   const sums = new UsageSums("hour");
-  sums.add(UsageColumns.of([...usage.map((record) => ({ ...record, parts: told })), ...usage]));
+  sums.add(UsageColumns.of([...usage.map((record) => ({ ...record, parts: reported })), ...usage]));
   const own = new UsageSums("hour");
-  own.add(UsageColumns.of(usage.map((record) => ({ ...record, parts: told }))));
+  own.add(UsageColumns.of(usage.map((record) => ({ ...record, parts: reported }))));
   sums.addText(own.textTakingAway([0, 1]));
   // The two that are left, as it was written then.
   const before =

@@ -55,9 +55,9 @@ onEachDatabase((databases) => {
   /** Nothing was told of some, a little of others, all of the rest. */
   function partsOf(i: number): UsageRecord["parts"] {
     if (i % 3 === 0) return undefined;
-    const told = { cachedTokens: i % 5, cacheWriteTokens: i % 2, reasoningTokens: 1 + (i % 7) };
-    if (i % 3 === 1) return told;
-    return { ...told, details: { cacheWriteHourTokens: i, searches: 2, served: ["flex", "us"], billedNanoUsd: i } };
+    const reported = { cachedTokens: i % 5, cacheWriteTokens: i % 2, reasoningTokens: 1 + (i % 7) };
+    if (i % 3 === 1) return reported;
+    return { ...reported, details: { cacheWriteHourTokens: i, searches: 2, served: ["flex", "us"], billedNanoUsd: i } };
   }
 
   async function stored(): Promise<UsageRecord[]> {

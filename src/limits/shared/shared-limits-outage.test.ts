@@ -547,8 +547,8 @@ test("reports a wrong password or version in the state, never with the URL", asy
   const limits = await open(world(), { url, log });
   let tries = 0;
   await until(() => ++tries > 20, "some more tries");
-  const told = JSON.stringify(limits.state()) + logged.join();
+  const reported = JSON.stringify(limits.state()) + logged.join();
   expect(logged.filter((line) => line.startsWith("redis_away"))).toHaveLength(1);
-  expect(told).not.toContain("sesame");
-  expect(told).not.toContain("somebody");
+  expect(reported).not.toContain("sesame");
+  expect(reported).not.toContain("somebody");
 });

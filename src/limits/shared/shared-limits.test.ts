@@ -118,7 +118,7 @@ describe("agreement of Redis and memory", () => {
             model: ["m1", "m2", "xy"][random(3)] as string,
           };
           const [expected, got] = await Promise.all([memory.admit(set, ask), shared.admit(set, ask)]);
-          const told = (admission: typeof expected) => ({
+          const reported = (admission: typeof expected) => ({
             seed,
             step,
             status: rounded(admission.status),
@@ -130,7 +130,7 @@ describe("agreement of Redis and memory", () => {
                 }
               : { reserved: admission.reservedTokens }),
           });
-          expect(told(got)).toEqual(told(expected));
+          expect(reported(got)).toEqual(reported(expected));
           if ("lease" in expected && "lease" in got) {
             admitted++;
             open_.push({ memory: expected.lease, shared: got.lease, tokens: expected.reservedTokens, nanoUsd: 0 });

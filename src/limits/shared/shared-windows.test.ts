@@ -90,9 +90,9 @@ for (const quota of [fiveHours, today]) {
     expect(await settled(replicas[1], 50)).toBe(16);
     // What is settled goes on its way at once, but is waited for by nobody.
     const third = replicas[2] as SharedLimits;
-    const told = async () => (await refusal(third.admit(set, reserve(1)))).quota;
-    await until(async () => (await told())?.reserved === 0, "all is settled");
-    expect(await told()).toMatchObject({ used: 30, limit: 30 });
+    const reported = async () => (await refusal(third.admit(set, reserve(1)))).quota;
+    await until(async () => (await reported())?.reserved === 0, "all is settled");
+    expect(await reported()).toMatchObject({ used: 30, limit: 30 });
   });
 }
 

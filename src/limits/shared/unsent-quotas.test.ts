@@ -12,11 +12,11 @@ afterAll(() => rmSync(directory, { recursive: true, force: true }));
 test("logs that the disk keeps a list of quotas that the store knows", () => {
   const spool = mkdtempSync(join(directory, "stuck-"));
   const logged: string[] = [];
-  const untold = new UnsentQuotas(spool, "q:", { error: (event) => void logged.push(event) }, manualClock());
-  untold.add(["q:1"]);
+  const unsent = new UnsentQuotas(spool, "q:", { error: (event) => void logged.push(event) }, manualClock());
+  unsent.add(["q:1"]);
   rmSync(join(spool, "untold-quotas"));
   mkdirSync(join(spool, "untold-quotas"));
-  untold.clear();
+  unsent.clear();
   expect(logged).toEqual(["untold_quotas_failed"]);
 });
 
@@ -25,17 +25,17 @@ test("writes the unwritten list of quotas once the disk accepts it, and logs the
   const logged: string[] = [];
   const log = { error: (event: string) => void logged.push(event) };
   const clock = manualClock();
-  const untold = new UnsentQuotas(spool, "q:", log, clock);
-  untold.add(["q:1"]);
-  untold.add(["q:2"]);
+  const unsent = new UnsentQuotas(spool, "q:", log, clock);
+  unsent.add(["q:1"]);
+  unsent.add(["q:2"]);
   mkdirSync(spool);
-  untold.add(["q:3"]);
+  unsent.add(["q:3"]);
   expect(logged).toEqual(["untold_quotas_failed"]);
   clock.advance(1_000);
   // One that was added before is enough to try again.
-  untold.add(["q:1"]);
+  unsent.add(["q:1"]);
   expect([...new UnsentQuotas(spool, "q:", log, clock).keys]).toEqual(["q:1", "q:2", "q:3"]);
-  untold.clear();
+  unsent.clear();
   expect(() => readFileSync(join(spool, "untold-quotas"))).toThrow("ENOENT");
   expect(logged).toHaveLength(1);
 });

@@ -187,16 +187,18 @@ for (const isLegacy of [false, true]) {
     test("prolongs a call on progress, and reports progress with the caller's token", async () => {
       await using server = new HttpMcpServer({ isLegacy, tools });
       await using world = new LinkWorld();
-      const told: unknown[] = [];
+      const received: unknown[] = [];
       const link = await world.open(mcpServerAt(server.url, { timeoutMs: 250 }));
       const params = { name: "progress", _meta: { progressToken: 7 } };
       const answer = await link.request(
         "tools/call",
         params,
-        exchangeFor({ notified: (_method, { progressToken, progress }) => void told.push([progressToken, progress]) }),
+        exchangeFor({
+          notified: (_method, { progressToken, progress }) => void received.push([progressToken, progress]),
+        }),
       );
       expect(textOf(answer)).toBe("done");
-      expect(told).toEqual([0, 1, 2, 3, 4, 5].map((progress) => [7, progress]));
+      expect(received).toEqual([0, 1, 2, 3, 4, 5].map((progress) => [7, progress]));
     });
 
     test("times out a call that gets no response, and cancels it at the MCP server", async () => {
@@ -242,8 +244,8 @@ for (const isLegacy of [false, true]) {
       });
       await using world = new LinkWorld();
       const link = await world.open(mcpServerAt(server.url));
-      const told: string[] = [];
-      const stop = link.onChange((method) => told.push(method));
+      const received: string[] = [];
+      const stop = link.onChange((method) => received.push(method));
       await until(
         () =>
           isLegacy
@@ -256,14 +258,14 @@ for (const isLegacy of [false, true]) {
       await until(async () => {
         await change();
         await Bun.sleep(20);
-        return told.length > 0;
+        return received.length > 0;
       }, "it was told");
-      expect(new Set(told)).toEqual(new Set(["notifications/tools/list_changed"]));
+      expect(new Set(received)).toEqual(new Set(["notifications/tools/list_changed"]));
       stop();
-      const before = told.length;
+      const before = received.length;
       await change();
       await Bun.sleep(50);
-      expect(told).toHaveLength(before);
+      expect(received).toHaveLength(before);
     });
   });
 }
@@ -727,17 +729,17 @@ test("reports changes of subscribed resources only, from a server without sessio
   await using server = new HttpMcpServer({ tools });
   await using world = new LinkWorld();
   const link = await world.open(mcpServerAt(server.url));
-  const told: unknown[] = [];
-  link.onChange((method, params) => told.push([method, params["uri"]]));
+  const received: unknown[] = [];
+  link.onChange((method, params) => received.push([method, params["uri"]]));
   expect(await link.request("resources/subscribe", { uri: "test://a" }, exchangeFor())).toEqual({ result: {} });
   await until(async () => {
     server.modern.notify.resourceUpdated("test://b");
     server.modern.notify.resourceUpdated("test://a");
     await Bun.sleep(20);
-    return told.length > 0;
+    return received.length > 0;
   }, "it was told");
-  expect(told).not.toContainEqual(["notifications/resources/updated", "test://b"]);
-  expect(told).toContainEqual(["notifications/resources/updated", "test://a"]);
+  expect(received).not.toContainEqual(["notifications/resources/updated", "test://b"]);
+  expect(received).toContainEqual(["notifications/resources/updated", "test://a"]);
 });
 
 // long-lived: mcpLink.server

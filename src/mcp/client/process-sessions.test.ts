@@ -144,10 +144,10 @@ test("routes a process's request to the only running call, and refuses it if sev
 test("forwards change notifications of a process", async () => {
   await using world = new LinkWorld();
   const link = await world.open(processOf("no probe"));
-  const told: string[] = [];
-  link.onChange((method) => told.push(method));
+  const received: string[] = [];
+  link.onChange((method) => received.push(method));
   await link.request("tools/call", { name: "change" }, exchangeFor());
-  await until(() => told.includes("notifications/tools/list_changed"), "it was told");
+  await until(() => received.includes("notifications/tools/list_changed"), "it was told");
 });
 
 // long-lived: mcpProcess.total, mcpProcess.idle

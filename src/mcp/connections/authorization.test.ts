@@ -45,8 +45,8 @@ function describe(at: DocumentHost, changes: Record<string, unknown> = {}): void
 }
 
 function toolsName(...issuers: string[]): void {
-  const told = { resource: `${tools.origin}/mcp`, authorization_servers: issuers };
-  tools.answers.set("/.well-known/oauth-protected-resource/mcp", () => Response.json(told));
+  const reported = { resource: `${tools.origin}/mcp`, authorization_servers: issuers };
+  tools.answers.set("/.well-known/oauth-protected-resource/mcp", () => Response.json(reported));
 }
 
 const asClient = { redirectUri: "https://gw.example/back", name: "Headrace", uri: "https://gw.example" };

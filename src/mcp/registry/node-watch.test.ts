@@ -18,7 +18,7 @@ const atNode: McpServer = {
 class World {
   servers: readonly McpServer[] = [];
   node: ToolNode | undefined;
-  told = 0;
+  received = 0;
   readonly #serverListeners: (() => void)[] = [];
   readonly #nodeListeners: (() => void)[] = [];
 
@@ -36,7 +36,7 @@ class World {
         onChange: listen(this.#nodeListeners),
       },
     );
-    places.onChange(() => this.told++);
+    places.onChange(() => this.received++);
   }
 
   add(server: McpServer): void {
@@ -46,10 +46,10 @@ class World {
 
   /** Replaces the node, and returns how many notifications followed. */
   becomes(now: ToolNode | undefined): number {
-    const before = this.told;
+    const before = this.received;
     this.node = now;
     for (const listener of this.#nodeListeners) listener();
-    return this.told - before;
+    return this.received - before;
   }
 }
 

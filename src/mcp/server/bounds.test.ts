@@ -113,18 +113,18 @@ test("distinguishes server tools named search or call from those of the gateway"
 
 test("forwards only the address of a changed resource, and drops addresses that are too long", async () => {
   const link = new TestLink(serving([], () => ({ result: {} })));
-  const told: string[] = [];
+  const received: string[] = [];
   const subscriber = new Subscriber(
     requestFrom(principalFor()),
     () => () => {},
-    (method, params) => told.push(JSON.stringify([method, params])),
+    (method, params) => received.push(JSON.stringify([method, params])),
   );
   subscriber.attach("one", link);
   subscriber.add("one", "note:");
   const updated = "notifications/resources/updated";
   link.changed(updated, { uri: "note:".padEnd(100_000, "x") });
   link.changed(updated, { uri: "note:a", title: "x".repeat(1_000_000) });
-  while (told.length === 0) await Bun.sleep(5);
-  expect(told).toEqual([JSON.stringify([updated, { uri: "headrace+one:note:a" }])]);
+  while (received.length === 0) await Bun.sleep(5);
+  expect(received).toEqual([JSON.stringify([updated, { uri: "headrace+one:note:a" }])]);
   subscriber.end();
 });

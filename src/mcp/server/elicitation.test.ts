@@ -35,13 +35,13 @@ async function asked(
   const call: ClientCall = {
     ...requestFrom(principalFor()),
     ...{ capabilities, isAskable, cancellation: new Cancellation(), notify: () => {} },
-    ask: async (_method, told) => {
-      seen.push(told);
+    ask: async (_method, reported) => {
+      seen.push(reported);
       return { action: "accept" };
     },
   };
   const answer = await handler.answer("tools/call", { name: "one_ask" }, call).catch((error: unknown) => error);
-  return { seen, told: JSON.stringify(answer instanceof Error ? { ...answer, said: answer.message } : answer) };
+  return { seen, reported: JSON.stringify(answer instanceof Error ? { ...answer, said: answer.message } : answer) };
 }
 
 const page = (url: unknown, more: JsonObject = {}) => ({
@@ -56,8 +56,8 @@ describe.each(["session", "round", "error"] as const)("a URL elicitation in the 
   test.each(["https://example.com/pay?a=1", "http://127.0.0.1:8080/"])(
     "passes URL elicitations to a client that supports them: %s",
     async (url) => {
-      const { seen, told } = await asked(page(url), openable, way);
-      expect(way === "error" ? told : JSON.stringify(seen)).toContain(url);
+      const { seen, reported } = await asked(page(url), openable, way);
+      expect(way === "error" ? reported : JSON.stringify(seen)).toContain(url);
     },
   );
 
@@ -76,19 +76,19 @@ describe.each(["session", "round", "error"] as const)("a URL elicitation in the 
     null,
   ])("refuses URL elicitations whose address is no https page: %p", async (url) => {
     for (const isAskable of [true, false]) {
-      const { seen, told } = await asked(page(url), openable, way, isAskable);
+      const { seen, reported } = await asked(page(url), openable, way, isAskable);
       expect(seen).toEqual([]);
-      if (typeof url === "string" && url !== "") expect(told).not.toContain(url.trim());
+      if (typeof url === "string" && url !== "") expect(reported).not.toContain(url.trim());
     }
   });
 
   test.each([{}, { elicitation: {} }, { elicitation: { form: {} } }])(
     "refuses URL elicitations for a client that declared %j",
-    async (told) => {
+    async (reported) => {
       for (const isAskable of [true, false]) {
-        const answered = await asked(page("https://example.com/pay"), told, way, isAskable);
+        const answered = await asked(page("https://example.com/pay"), reported, way, isAskable);
         expect(answered.seen).toEqual([]);
-        expect(answered.told).not.toContain("example.com");
+        expect(answered.reported).not.toContain("example.com");
       }
     },
   );
@@ -100,16 +100,16 @@ test.each([
   [["javascript:alert(1)"]],
   [[[page("javascript:alert(1)")]]],
 ])("refuses an error that requires URL elicitations if its list is invalid: %j", async (instead) => {
-  const { told } = await asked({ instead }, openable, "error");
-  expect(told).toContain("upstream_error");
-  expect(told).not.toContain("javascript");
+  const { reported } = await asked({ instead }, openable, "error");
+  expect(reported).toContain("upstream_error");
+  expect(reported).not.toContain("javascript");
 });
 
 test.each(["session", "round"] as const)("refuses an elicitation with an address and no mode (%s)", async (way) => {
   const { mode: _, ...params } = page("https://example.com/pay");
-  const { seen, told } = await asked(params, openable, way);
+  const { seen, reported } = await asked(params, openable, way);
   expect(seen).toEqual([]);
-  expect(told).not.toContain("example.com");
+  expect(reported).not.toContain("example.com");
 });
 
 test("passes form elicitations to the client", async () => {

@@ -182,7 +182,7 @@ describe.each([
     const progress = Promise.withResolvers<unknown>();
     const asked = one.client.request({ method: "tools/call", params: { name: "one_slow" } }, anything, {
       signal: leaving.signal,
-      onprogress: (told) => progress.resolve(told),
+      onprogress: (reported) => progress.resolve(reported),
     });
     expect(await progress.promise).toMatchObject({ progress: 1, total: 2 });
     leaving.abort();
@@ -227,22 +227,22 @@ test("notifies a session of changed lists and its own resources under the gatewa
   const link = new TestLink(answering);
   const { handler } = handlerFor([[mcpServerFor("one"), link]]);
   await using one = await clientOf(handler, true);
-  const told: string[] = [];
+  const received: string[] = [];
   one.client.fallbackNotificationHandler = async ({ method, params }) => {
-    told.push(`${method} ${params?.["uri"] ?? ""}`);
+    received.push(`${method} ${params?.["uri"] ?? ""}`);
   };
   await one.ask("tools/list");
   await one.ask("resources/subscribe", { uri: "headrace+one:note://a" });
   await one.ask("resources/subscribe", { uri: "headrace+one:note://a" });
   // The stream of the session may open a moment after its first requests.
-  while (!told.includes("notifications/tools/list_changed ")) {
+  while (!received.includes("notifications/tools/list_changed ")) {
     link.changed("notifications/tools/list_changed");
     await Bun.sleep(60);
   }
   link.changed("notifications/resources/updated", { uri: "note://b" });
   link.changed("notifications/resources/updated", { uri: "note://a" });
-  while (!told.some((line) => line.includes("resources"))) await Bun.sleep(5);
-  expect(told.filter((line) => line.includes("resources"))).toEqual([
+  while (!received.some((line) => line.includes("resources"))) await Bun.sleep(5);
+  expect(received.filter((line) => line.includes("resources"))).toEqual([
     "notifications/resources/updated headrace+one:note://a",
   ]);
   const before = link.subscribers;
@@ -260,9 +260,9 @@ test("notifies a stream of 2026-07-28 only of servers that its key may use, unti
   ]);
   const principal = principalFor({ tools: { lists: [["one"]] } });
   await using one = await clientOf(handler, false, { changes: { principal } });
-  const told: string[] = [];
+  const received: string[] = [];
   one.client.fallbackNotificationHandler = async ({ method }) => {
-    told.push(method);
+    received.push(method);
   };
   const subscription = await one.client.listen({
     toolsListChanged: true,
@@ -274,8 +274,8 @@ test("notifies a stream of 2026-07-28 only of servers that its key may use, unti
   expect(other.subscribers).toBe(0);
   link.changed("notifications/tools/list_changed");
   link.changed("notifications/resources/updated", { uri: "note://a" });
-  while (told.length < 2) await Bun.sleep(5);
-  expect(told.toSorted()).toEqual(["notifications/resources/updated", "notifications/tools/list_changed"]);
+  while (received.length < 2) await Bun.sleep(5);
+  expect(received.toSorted()).toEqual(["notifications/resources/updated", "notifications/tools/list_changed"]);
   await subscription.close();
   while (link.subscribers > 0) await Bun.sleep(5);
 });

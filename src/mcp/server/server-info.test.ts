@@ -21,12 +21,12 @@ test("declares only capabilities of servers that the client may use", async () =
     met("two", { capabilities: { tools: {}, logging: {} } }),
     met("three", { capabilities: { resources: {}, completions: {} } }),
   ]);
-  const told = async (...lists: string[][]) =>
+  const reported = async (...lists: string[][]) =>
     Object.keys((await handler.introduction(requestFrom(principalFor({ tools: { lists } })), true)).capabilities);
-  expect(await told()).toEqual(["tools", "prompts", "resources", "completions", "logging"]);
-  expect(await told(["one", "two"])).toEqual(["tools", "prompts", "logging"]);
-  expect(await told(["one", "two"], ["two", "three"])).toEqual(["tools", "logging"]);
-  expect(await told([])).toEqual(["tools"]);
+  expect(await reported()).toEqual(["tools", "prompts", "resources", "completions", "logging"]);
+  expect(await reported(["one", "two"])).toEqual(["tools", "prompts", "logging"]);
+  expect(await reported(["one", "two"], ["two", "three"])).toEqual(["tools", "logging"]);
+  expect(await reported([])).toEqual(["tools"]);
 });
 
 test("declares all capabilities for a server that cannot be reached", async () => {
@@ -40,17 +40,17 @@ test("declares all capabilities for a server that cannot be reached", async () =
 test("declares tasks if a server of the client's own revision supports them", async () => {
   const extension = { extensions: { [tasksExtension]: {} } };
   const early = { tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } };
-  const told = async (isLegacy: boolean, ...all: NonNullable<Changes>[]) => {
+  const reported = async (isLegacy: boolean, ...all: NonNullable<Changes>[]) => {
     const { handler } = handlerFor(all.map((changes, at) => met(`s${at}`, changes)));
     const { tasks, extensions } = (await handler.introduction(requestFrom(), isLegacy)).capabilities;
     return { tasks, extensions };
   };
   const [modern, legacy] = [{ capabilities: extension }, { capabilities: early, isLegacy: true }];
-  expect(await told(false, modern, legacy)).toEqual({ tasks: undefined, ...extension });
+  expect(await reported(false, modern, legacy)).toEqual({ tasks: undefined, ...extension });
   const ours = { cancel: {}, requests: { tools: { call: {} } } };
-  expect(await told(true, modern, legacy)).toEqual({ tasks: ours, extensions: undefined });
-  expect(await told(true, modern)).toEqual({ tasks: undefined, extensions: undefined });
-  expect(await told(false, legacy)).toEqual({ tasks: undefined, extensions: undefined });
+  expect(await reported(true, modern, legacy)).toEqual({ tasks: ours, extensions: undefined });
+  expect(await reported(true, modern)).toEqual({ tasks: undefined, extensions: undefined });
+  expect(await reported(false, legacy)).toEqual({ tasks: undefined, extensions: undefined });
 });
 
 test("quotes bounded instructions under server names, and leaves them unquoted at the address of one server", async () => {

@@ -210,16 +210,16 @@ test("counts a call's parameters for its key until the server has answered, even
   const begun = await one.send(initialize);
   await begun.text();
   const memoryAccount = new BufferedBytes(1e9).memoryAccount(new AccountMemory());
-  const left = new Cancellation();
+  const clientGone = new Cancellation();
   const params = { name: "one_slow", arguments: { text: "x".repeat(100_000) } };
   const call = { jsonrpc: "2.0", id: 1, method: "tools/call", params };
   const answer = await one.send(call, undefined, begun.headers.get("mcp-session-id") ?? "", {
     memoryAccount,
-    clientGone: left,
+    clientGone: clientGone,
   });
   while (!link.asked.some(({ method }) => method === "tools/call")) await Bun.sleep(1);
   const before = memoryAccount.total;
-  left.cancel();
+  clientGone.cancel();
   await answer.body?.cancel();
   expect(memoryAccount.total - before).toBeWithin(100_000, 101_000);
   worked.resolve({ result: { content: [] } });

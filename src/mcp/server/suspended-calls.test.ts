@@ -37,7 +37,7 @@ test("answers repeated requests for a suspended call, and keeps it when one of t
   const resume = await begun(calls);
   // Both callers receive the server's request, and one timeout runs for the response.
   const both = await Promise.all([resume(callFrom()), resume(callFrom())]);
-  expect(both.map((told) => told?.["resultType"])).toEqual(["input_required", "input_required"]);
+  expect(both.map((reported) => reported?.["resultType"])).toEqual(["input_required", "input_required"]);
   jest.advanceTimersByTime(4 * 60_000);
   await resume(callFrom());
   jest.advanceTimersByTime(2 * 60_000);

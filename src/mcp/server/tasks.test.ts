@@ -168,8 +168,8 @@ test("creates a task for a call of a 2025-11-25 client, and returns the result o
 test("requests no task of one revision for a client of another, and refuses clients without tasks", async () => {
   const modern = tasking();
   await made(modern.handler, callOf({ isAskable: true })).catch(() => {});
-  const [, told] = modern.link.exchanges.map(({ clientCapabilities }) => clientCapabilities);
-  expect(told).toEqual({ sampling: {}, extensions: {} });
+  const [, reported] = modern.link.exchanges.map(({ clientCapabilities }) => clientCapabilities);
+  expect(reported).toEqual({ sampling: {}, extensions: {} });
   const legacy = tasking({}, true);
   await made(legacy.handler, callOf(), { task: {} }).catch(() => {});
   expect(legacy.link.asked.find(({ method }) => method === "tools/call")?.params).not.toHaveProperty("task");

@@ -11,12 +11,12 @@ afterEach(() => {
 });
 
 function answerOf(memoryAccount: MemoryAccount = bufferedBytes.visitors) {
-  const told: string[] = [];
+  const received: string[] = [];
   const owner = {
-    grant: (bytes: number) => void told.push(`grant ${bytes}`),
-    cancelled: () => void told.push("cancelled"),
+    grant: (bytes: number) => void received.push(`grant ${bytes}`),
+    cancelled: () => void received.push("cancelled"),
   };
-  return { answer: new IncomingAnswer(owner, 262_144, memoryAccount), told };
+  return { answer: new IncomingAnswer(owner, 262_144, memoryAccount), received };
 }
 
 test("counts undelivered bytes of an answer as held until they are delivered or cancelled", () => {
@@ -33,9 +33,9 @@ test("counts undelivered bytes of an answer as held until they are delivered or 
 
 test("stops the node if an answer exceeds its memory account, and reports the reason", () => {
   bufferedBytes.maxBytes = bufferedBytes.total + 20_000;
-  const { answer, told } = answerOf();
+  const { answer, received } = answerOf();
   answer.push(Buffer.alloc(60_000));
-  expect(told).toEqual(["cancelled"]);
+  expect(received).toEqual(["cancelled"]);
   const errors: unknown[] = [];
   answer.flow({ data() {}, end() {}, fail: (error) => void errors.push(error) });
   expect(errors).toEqual([expect.objectContaining({ code: expect.stringMatching(/rate_limit|service_un/) })]);
@@ -48,7 +48,7 @@ test("charges undelivered answers to their key alone, and lets another key's con
     Array.from({ length: count }, () => answerOf(memoryAccount));
   const fill = (all: readonly ReturnType<typeof answerOf>[]) => {
     for (const { answer } of all) answer.push(Buffer.alloc(262_144));
-    return all.filter(({ told }) => told.includes("cancelled")).length;
+    return all.filter(({ received }) => received.includes("cancelled")).length;
   };
   const stalled = answersOf(stalling, 60);
   expect(fill(stalled)).toBeGreaterThan(30);

@@ -10,13 +10,13 @@ const silent = { info() {}, warn() {}, error() {} };
 
 let clock: ManualClock;
 let rows: Map<string, Incident>;
-let told: Tidings[];
+let received: Tidings[];
 let live: string[];
 
 beforeEach(() => {
   clock = manualClock();
   rows = new Map();
-  told = [];
+  received = [];
   live = [];
 });
 
@@ -47,7 +47,7 @@ function start(replicaId: string) {
     ...{ store, replicaId, clock, log: silent, everyMs: 1e9, live: () => live.map((id) => ({ id })) },
     teller: {
       async notify(tidings) {
-        if (!told.some(({ once }) => once === tidings.once)) told.push(tidings);
+        if (!received.some(({ once }) => once === tidings.once)) received.push(tidings);
         return true;
       },
     },
@@ -68,7 +68,7 @@ function start(replicaId: string) {
   };
 }
 
-const types = () => told.map(({ type }) => type);
+const types = () => received.map(({ type }) => type);
 
 test("does not report an upstream that is down or up for only a moment", async () => {
   const one = start("rep_1");

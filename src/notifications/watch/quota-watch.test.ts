@@ -7,7 +7,7 @@ import { QuotaWatch } from "./quota-watch.ts";
 const silent = { info() {}, warn() {}, error() {} };
 
 function start() {
-  const told: Tidings[] = [];
+  const received: Tidings[] = [];
   const month = { start: 1_000, end: 2_000 };
   const state = { used: 0, isAway: false, isKept: true, asked: 0, start: undefined as number | undefined, month };
   const watch = new QuotaWatch({
@@ -24,7 +24,7 @@ function start() {
     },
     teller: {
       async notify(tidings) {
-        if (state.isKept) told.push(tidings);
+        if (state.isKept) received.push(tidings);
         return state.isKept;
       },
     },
@@ -36,7 +36,13 @@ function start() {
     watch.used({ limits, account: { id: "acct_1" } as never });
     return watch.check();
   };
-  return { told, state, watch, use, reached: () => told.map(({ data }) => (data as { threshold?: number }).threshold) };
+  return {
+    received,
+    state,
+    watch,
+    use,
+    reached: () => received.map(({ data }) => (data as { threshold?: number }).threshold),
+  };
 }
 
 const quota = (more: Partial<Quota> = {}): Quota => ({
@@ -45,7 +51,7 @@ const quota = (more: Partial<Quota> = {}): Quota => ({
 });
 
 test("reports a quota threshold exactly at its token, only the highest of several, and once", async () => {
-  const { use, reached, told } = start();
+  const { use, reached, received } = start();
   await use(499, quota());
   expect(reached()).toEqual([]);
   await use(500, quota());
@@ -56,15 +62,15 @@ test("reports a quota threshold exactly at its token, only the highest of severa
   expect(reached()).toEqual([50, 100]);
   await use(2_000, quota({ tokens: 2_222 }));
   expect(reached()).toEqual([50, 100, 90]);
-  expect(new Set(told.map(({ once }) => once)).size).toBe(3);
+  expect(new Set(received.map(({ once }) => once)).size).toBe(3);
 });
 
 test("reports tokens and USD of a quota separately, and none for missing or zero limits", async () => {
-  const { use, told, state } = start();
+  const { use, received, state } = start();
   await use(5, quota({ tokens: null }), quota({ tokens: 0, nanoUsd: 0 }));
-  expect(told).toEqual([]);
+  expect(received).toEqual([]);
   await use(5, quota({ tokens: 10, nanoUsd: 6e9 }));
-  expect(told.map(({ data }) => data)).toMatchObject([
+  expect(received.map(({ data }) => data)).toMatchObject([
     { unit: "tokens", limit: 10, used: 5, threshold: 50 },
     { unit: "USD", limit: 6, used: 5, threshold: 80 },
   ]);
@@ -72,29 +78,29 @@ test("reports tokens and USD of a quota separately, and none for missing or zero
 });
 
 test("reports a windowed quota once in each window with its span and models, and never between windows", async () => {
-  const { use, told, state } = start();
+  const { use, received, state } = start();
   const window = { per: 60, kind: "rolling", seconds: 60 } as const;
   const models = { filter: { models: ["m*"] } };
   const perMinute = quota({ tokens: null, requests: 10, called: "app", window, ...models });
   await use(9, perMinute);
-  expect(told).toEqual([]);
+  expect(received).toEqual([]);
   for (const begun of [100, 100, 160]) {
     state.start = begun;
     await use(9, perMinute);
   }
   const data = { owner: "app", unit: "requests", limit: 10, used: 9, threshold: 90, per: 60, models: ["m*"] };
-  expect(told.map((one) => one.data)).toMatchObject([
+  expect(received.map((one) => one.data)).toMatchObject([
     { ...data, window: { starts_at: 100, ends_at: 160 } },
     { ...data, window: { starts_at: 160, ends_at: 220 } },
   ]);
 });
 
 test("reports quota thresholds of two consecutive months, each with its own dates", async () => {
-  const { use, told, state } = start();
+  const { use, received, state } = start();
   await use(1_000, quota());
   state.month = { start: 2_000, end: 3_000 };
   await use(500, quota());
-  expect(told.map(({ data }) => data)).toMatchObject([
+  expect(received.map(({ data }) => data)).toMatchObject([
     { threshold: 100, window: { starts_at: 1_000, ends_at: 2_000 } },
     { threshold: 50, window: { starts_at: 2_000, ends_at: 3_000 } },
   ]);

@@ -60,9 +60,9 @@ test("polls once more when told of a change during a poll", async () => {
   const looking = made.ask();
   await Bun.sleep(2);
   world.revision = 2;
-  const told = made.hint();
+  const reported = made.hint();
   release();
-  await Promise.all([looking, told]);
+  await Promise.all([looking, reported]);
   expect([world.looks, world.changes]).toEqual([2, 1]);
 });
 
@@ -78,9 +78,9 @@ test("assumes a reported change without waiting if the store is known to be unav
   world.isAway = true;
   await made.ask();
   expect([made.isAway, world.changes]).toEqual([true, 0]);
-  const told = made.hint();
+  const reported = made.hint();
   expect(world.changes).toBe(1);
-  await told;
+  await reported;
 });
 
 test("retries the other reads after a change until they succeed", async () => {

@@ -15,9 +15,9 @@ function make(options: Partial<ReplicasOptions> = {}) {
     isAway: false,
     beats: 0,
     removed: [] as string[],
-    told: [] as [string, LogFields | undefined][],
+    received: [] as [string, LogFields | undefined][],
   };
-  const say = (event: string, fields?: LogFields) => void world.told.push([event, fields]);
+  const say = (event: string, fields?: LogFields) => void world.received.push([event, fields]);
   const made = new Replicas({
     store: {
       async beat({ id, advertiseUrl, version }) {
@@ -35,7 +35,7 @@ function make(options: Partial<ReplicasOptions> = {}) {
     ...options,
   });
   replicas = made;
-  return { ...{ world, made }, events: () => world.told.map(([event]) => event) };
+  return { ...{ world, made }, events: () => world.received.map(([event]) => event) };
 }
 
 const other = (seenAt: number): Replica => ({
@@ -98,7 +98,7 @@ test("warns once about several replicas without shared limits, but not about a r
   await made.refresh();
   await made.refresh();
   expect([made.isUncoordinated, events()]).toEqual([true, ["limits_are_not_shared"]]);
-  expect(String(world.told[0]?.[1]?.["detail"])).toContain("HEADRACE_REDIS_URL");
+  expect(String(world.received[0]?.[1]?.["detail"])).toContain("HEADRACE_REDIS_URL");
   world.others = [];
   await made.refresh();
   expect(made.isUncoordinated).toBe(false);

@@ -43,7 +43,7 @@ function amongOthers(body: string | Uint8Array): ByteSpan {
 }
 
 /** Returns all facts of the request, or the reason of its refusal. */
-function told(decode: Decode, operation: Operation, text: string | Uint8Array, within = limits) {
+function outcomeOf(decode: Decode, operation: Operation, text: string | Uint8Array, within = limits) {
   try {
     const { modelStart: _, modelEnd: __, maySeal: _______, ...all } = decode(operation, behindHead(text), within);
     const {
@@ -72,8 +72,8 @@ const opensAll = { seal: (text: string) => text, open: (text: string) => text };
 
 /** Reports whether the byte scan was enough. Fails if the scan and parsing disagree. */
 function isReadInOnePass(operation: Operation, text: string | Uint8Array, within = limits): boolean {
-  const parsed = told(parsedRequest, operation, text, within);
-  const outcome = told(decodeRequest, operation, text, within);
+  const parsed = outcomeOf(parsedRequest, operation, text, within);
+  const outcome = outcomeOf(decodeRequest, operation, text, within);
   if (!Bun.deepEquals(outcome, parsed, true)) {
     expect({ text: text.toString(), outcome }).toEqual({ text: text.toString(), outcome: parsed });
   }
@@ -213,7 +213,7 @@ describe.each([...operations])("requests for %s with nearly repeated names", (op
     for (let i = 0; i < 2_500; i++) {
       const value = maker.like(options);
       const text = new JsonWriter(maker).write(maker.chance(0.9) ? twisted(maker, value) : value);
-      const outcome = told(decodeRequest, operation, text);
+      const outcome = outcomeOf(decodeRequest, operation, text);
       const isMisreadBy = (leniency: Leniency, structure: Structure) =>
         !Bun.deepEquals(readLeniently(text, structure, leniency), readExactly(text, structure));
       const isMisread =
@@ -264,7 +264,7 @@ test("finds models that other gateways read beside `model`, by scan as by parsin
     for (const operation of operations) {
       const text = JSON.stringify({ model: "m", ...endpoints[operation], [name]: value });
       expect(isReadInOnePass(operation, text)).toBe(false);
-      expect(told(decodeRequest, operation, text)).toMatchObject({ code: "invalid_request" });
+      expect(outcomeOf(decodeRequest, operation, text)).toMatchObject({ code: "invalid_request" });
     }
   }
 });

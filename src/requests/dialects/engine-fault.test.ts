@@ -4,7 +4,7 @@ import { BlamelessError } from "../../base/errors.ts";
 import { hasFault, missingIn, reportedCode, reportedFault, unpaidReason } from "./engine-fault.ts";
 
 const engine = { redact: (text: string) => text.replace("KEY", "[key]") };
-const told = (error: unknown) => reportedFault(JSON.stringify({ error }), engine, "It failed.");
+const reported = (error: unknown) => reportedFault(JSON.stringify({ error }), engine, "It failed.");
 
 describe("an error that a model server reports", () => {
   test.each([
@@ -13,7 +13,7 @@ describe("an error that a model server reports", () => {
     ["in Anthropic's words", { type: "invalid_request_error", message: "prompt is too long: 9 tokens > 8 maximum" }],
     ["in Gemini's words", { message: "The input token count (9) exceeds the maximum number of tokens allowed (8)." }],
   ])("does not blame the server for the request error %s", (_, error) => {
-    const fault = told(error);
+    const fault = reported(error);
     expect(fault).toBeInstanceOf(BlamelessError);
     expect(fault).toMatchObject({ code: "invalid_request", message: error.message });
     expect(reportedCode(fault)).toBe(fault.engineCode ?? "none");
@@ -27,21 +27,21 @@ describe("an error that a model server reports", () => {
     [{ code: "rate_limit_exceeded", message: "Wait." }, "rate_limit_exceeded"],
     [{ code: 429, message: "Wait." }, "rate_limit_exceeded"],
   ])("reports overload as a temporary error: %j", (error, code) => {
-    const fault = told(error);
+    const fault = reported(error);
     expect(fault).toMatchObject({ code: "service_unavailable", message: "Wait." });
     expect(reportedCode(fault)).toBe(code);
   });
 
   test("blames the server for a used-up account, and reports no rate limit", () => {
-    const fault = told({ code: "insufficient_quota", type: "insufficient_quota", message: "Check your plan." });
+    const fault = reported({ code: "insufficient_quota", type: "insufficient_quota", message: "Check your plan." });
     expect(fault).toMatchObject({ code: "upstream_error", message: unpaidReason });
     expect(reportedCode(fault)).toBe("upstream_error");
   });
 
   test("blames the server for any other error, in its own words without secrets", () => {
-    expect(told({ message: "KEY is wrong" })).toMatchObject({ code: "upstream_error", message: "[key] is wrong" });
-    expect(told("KEY")).toMatchObject({ code: "upstream_error", message: "[key]" });
-    expect(told({})).toMatchObject({ code: "upstream_error", message: "It failed." });
+    expect(reported({ message: "KEY is wrong" })).toMatchObject({ code: "upstream_error", message: "[key] is wrong" });
+    expect(reported("KEY")).toMatchObject({ code: "upstream_error", message: "[key]" });
+    expect(reported({})).toMatchObject({ code: "upstream_error", message: "It failed." });
     const { code, message } = reportedFault('{"error":"KEY"}', undefined, "It failed.");
     expect({ code, message }).toEqual({ code: "upstream_error", message: "It failed." });
   });
@@ -107,12 +107,12 @@ describe("what a 404 reports as missing", () => {
 });
 
 describe("an object in place of an answer", () => {
-  const told = [
+  const reported = [
     ...[{ code: 200, message: "success" }, { status: "ok", message: "" }, { errors: [] }, { detail: "ok" }],
     ...[{ success: false }, { code: 500, message: "slow" }],
   ];
 
-  test.each(told)("finds an error beside a filled list, whatever else the object holds: %j", (more) => {
+  test.each(reported)("finds an error beside a filled list, whatever else the object holds: %j", (more) => {
     expect(hasFault({ object: "list", data: [{ embedding: [1] }], ...more }, "data")).toBe(false);
     expect(hasFault({ object: "response", output: [{ type: "message" }], ...more })).toBe(false);
     expect(hasFault({ content: [{ type: "text" }], ...more })).toBe(false);

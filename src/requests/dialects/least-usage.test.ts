@@ -189,25 +189,25 @@ describe("honest usage reports", () => {
 });
 
 describe("usage above what the request allows", () => {
-  const told = (max: number, more: object = {}) => chat("Hello", { max_tokens: max, ...more });
+  const limited = (max: number, more: object = {}) => chat("Hello", { max_tokens: max, ...more });
 
   test("books a report above the limit if the delivered text also exceeds the limit", () => {
-    expect(judged(reported(3, 100), told(20), "y".repeat(400))).toEqual({ ...reported(3, 100), pastLimit: true });
-    expect(judged(reported(3, 400), told(20), "y".repeat(400))).toMatchObject({ completionTokens: 400 });
+    expect(judged(reported(3, 100), limited(20), "y".repeat(400))).toEqual({ ...reported(3, 100), pastLimit: true });
+    expect(judged(reported(3, 400), limited(20), "y".repeat(400))).toMatchObject({ completionTokens: 400 });
   });
 
   test("replaces a report of more tokens than delivered bytes by an estimate", () => {
-    expect(judged(reported(3, 401), told(20), "y".repeat(400))).toMatchObject({
+    expect(judged(reported(3, 401), limited(20), "y".repeat(400))).toMatchObject({
       ...{ completionTokens: 100, estimated: true, overstated: true, pastLimit: true },
     });
   });
 
   test("leaves a report above the limit to the bounds of the request if the delivered text is within it", () => {
-    expect(judged(reported(3, 100), told(20), "y".repeat(80))).toEqual(reported(3, 100));
+    expect(judged(reported(3, 100), limited(20), "y".repeat(80))).toEqual(reported(3, 100));
   });
 
   test("counts the limit once for each generation", () => {
-    const request = told(20, { n: 5 });
+    const request = limited(20, { n: 5 });
     expect(judged(reported(3, 100), request, "y".repeat(440))).toEqual(reported(3, 100));
     expect(judged(reported(3, 101), request, "y".repeat(440))).toMatchObject({ pastLimit: true });
   });
@@ -219,8 +219,8 @@ describe("usage above what the request allows", () => {
   });
 
   test("compares a whole answer whose report is above the limit", () => {
-    expect(needsComparison(reported(2, 21), 600, told(20), undefined)).toBe(true);
-    expect(needsComparison(reported(2, 20), 600, told(20), undefined)).toBe(false);
+    expect(needsComparison(reported(2, 21), 600, limited(20), undefined)).toBe(true);
+    expect(needsComparison(reported(2, 20), 600, limited(20), undefined)).toBe(false);
     expect(needsComparison(reported(2, 20), 600, chat("Hello"), 10)).toBe(true);
   });
 });

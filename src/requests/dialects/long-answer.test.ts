@@ -133,17 +133,17 @@ test("forwards items unchanged if only the server knows their encoding", () => {
 });
 
 test("pauses, resumes and cancels the server with its client", () => {
-  const told: string[] = [];
+  const received: string[] = [];
   const source: BodySource = {
     flow: () => {},
-    pause: () => void told.push("pause"),
-    resume: () => void told.push("resume"),
-    cancel: () => void told.push("cancel"),
+    pause: () => void received.push("pause"),
+    resume: () => void received.push("resume"),
+    cancel: () => void received.push("cancel"),
   };
   const long = LongAnswer.begin(ByteSpan.of('{"data":['), source, format, asked(["a"]), model);
   long?.flow({ data: () => {}, end: () => {}, fail: () => {} });
   long?.pause();
   long?.resume();
   long?.cancel();
-  expect(told).toEqual(["resume", "pause", "resume", "cancel"]);
+  expect(received).toEqual(["resume", "pause", "resume", "cancel"]);
 });

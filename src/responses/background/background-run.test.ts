@@ -135,19 +135,19 @@ async function read(made: Made, reader: Reader, seed: number): Promise<{ after: 
   await Bun.sleep(reader.afterMs);
   const after = Math.min(reader.has, made.store.all.length) - 1;
   for (let isOver = false; !isOver; ) {
-    const left = new Cancellation();
+    const clientGone = new Cancellation();
     let isBehind = false;
     let leavesAfter = reader.leavesAfter;
     const client: ClientStream = {
       onDrain: undefined,
       write(bytes) {
-        if (left.cancelled) return true;
+        if (clientGone.cancelled) return true;
         for (const event of Buffer.from(bytes, "latin1").toString().split("\n\n")) {
           const data = /^data: (.*)$/m.exec(event)?.[1];
           if (data === undefined) continue;
           if (isLast(data)) expect(made.store.isRunning).toBe(false);
           got.push(data);
-          if (--leavesAfter === 0) left.cancel();
+          if (--leavesAfter === 0) clientGone.cancel();
         }
         if (isBehind) return false;
         if (draw() >= reader.slow) return true;
@@ -169,7 +169,7 @@ async function read(made: Made, reader: Reader, seed: number): Promise<{ after: 
         id: "resp_1",
         after: numberOf(got.at(-1)) ?? after,
         client,
-        clientGone: left,
+        clientGone: clientGone,
         background: made.store,
         polls: made.looks,
       },
@@ -229,8 +229,8 @@ test("gives each follower of a response every event once and in order, the same 
       if (answer.ends === "ended elsewhere") expect(store.status).toBe("failed");
       for (const [nth, { after, got }] of readings.entries()) {
         // A local follower may have received more events by then.
-        const isTold = answer.ends !== "ended elsewhere" || readers[nth]?.isElsewhere;
-        if (isTold) expect(got).toEqual(all.slice(after + 1));
+        const isNotified = answer.ends !== "ended elsewhere" || readers[nth]?.isElsewhere;
+        if (isNotified) expect(got).toEqual(all.slice(after + 1));
         // The reported end is the only end.
         expect(got.filter(isLast).filter((end) => end !== all.at(-1))).toEqual([]);
       }
@@ -296,12 +296,12 @@ test("retries to store a response's end for minutes while the store is away, and
 
 test("stops following when the client disconnects while it reads earlier events", async () => {
   const made = await begun(new UnsteadyRunStore(steady));
-  const left = new Cancellation();
+  const clientGone = new Cancellation();
   // The client disconnects during the first write.
   const client: ClientStream = {
     onDrain: undefined,
     write: () => {
-      left.cancel();
+      clientGone.cancel();
       return true;
     },
     ...{ writeAround: () => true, end() {}, abort() {} },
@@ -311,7 +311,7 @@ test("stops following when the client disconnects while it reads earlier events"
       id: "resp_1",
       after: -1,
       client,
-      clientGone: left,
+      clientGone: clientGone,
       background: made.store,
       polls: made.looks,
       running: () => made.run,
@@ -332,13 +332,13 @@ test("sends no more to a client that stops reading, without delaying the others"
       write: (bytes) => got.push(bytes) > 0 && name === "reading",
       ...{ writeAround: () => true, end() {}, abort() {} },
     };
-    const left = new Cancellation();
+    const clientGone = new Cancellation();
     const delivered = new EventSubscriber({
-      ...{ id: "resp_1", after: -1, client, clientGone: left, background: made.store, polls: made.looks },
+      ...{ id: "resp_1", after: -1, client, clientGone: clientGone, background: made.store, polls: made.looks },
       ...{ running: () => (made.message.finished > 0 ? undefined : made.run) },
       ...{ stopping: new Stopping(), heartbeatMs: 60_000 },
     }).run();
-    return { got, left, following: delivered };
+    return { got, left: clientGone, following: delivered };
   });
   for (let nth = 0; nth < 500; nth++) made.model.write(word);
   made.model.end(completed);

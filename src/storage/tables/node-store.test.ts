@@ -15,14 +15,14 @@ import { SqlUpstreamStore } from "./upstream-store.ts";
 let opened: TestDatabase;
 let db: Database;
 let store: SqlNodeStore;
-let told: ChangeTopic[];
+let received: ChangeTopic[];
 
 onEachDatabase((databases) => {
   beforeEach(async () => {
     opened = await databases.open();
     ({ db } = opened);
-    told = [];
-    store = new SqlNodeStore(db, { announce: (topic) => told.push(topic) });
+    received = [];
+    store = new SqlNodeStore(db, { announce: (topic) => received.push(topic) });
   });
 
   afterEach(async () => {
@@ -65,7 +65,7 @@ onEachDatabase((databases) => {
   async function joined(name: string): Promise<NodeRecord> {
     await addToken(token(name));
     expect(await enrol(node(name), name)).toBe("enrolled");
-    told = [];
+    received = [];
     return (await store.findNode(`node_${name}`)) as NodeRecord;
   }
 
@@ -86,7 +86,7 @@ onEachDatabase((databases) => {
     expect(await store.listTokens()).toEqual([token("digest", { usedAt: 150, nodeId: record?.id ?? "none" })]);
     expect(await actions()).toEqual(["node.joined", "node_token.created"]);
     expect(await revision()).toBe(before + 1);
-    expect(told).toEqual(["routing"]);
+    expect(received).toEqual(["routing"]);
   });
 
   test("stores no node for an unknown, late or deleted token or for a used name", async () => {
@@ -109,7 +109,7 @@ onEachDatabase((databases) => {
     expect(await store.deleteToken("njt_good", event("node_token.deleted"))).toBe(false);
     expect(await enrol(node("n"), "good")).toBe("unknown");
     expect((await store.listNodes()).map(({ name }) => name)).toEqual(["first"]);
-    expect(told).toEqual([]);
+    expect(received).toEqual([]);
   });
 
   test("keeps unnamed fields of a node in a change, and changes no missing node", async () => {
@@ -117,7 +117,7 @@ onEachDatabase((databases) => {
     const change = { approvedModels: ["*"], maxConcurrency: 7, local: true };
     expect(await store.changeNode("node_n", change, event("node.updated"))).toBe(true);
     expect(await store.findNode("node_n")).toEqual({ ...before, ...change });
-    expect(told).toEqual(["routing"]);
+    expect(received).toEqual(["routing"]);
     const revisionBefore = await revision();
     expect(await store.changeNode("node_other", change, event("node.updated"))).toBe(false);
     expect(await revision()).toBe(revisionBefore);
@@ -153,11 +153,11 @@ onEachDatabase((databases) => {
     expect(await store.listConnections()).toEqual(shown);
     await store.disconnected("node_n", "one", 170);
     expect(await store.listConnections()).toEqual(shown);
-    expect(told).toEqual(["connections", "connections"]);
+    expect(received).toEqual(["connections", "connections"]);
     await store.disconnected("node_n", "two", 170);
     expect(await store.listConnections()).toEqual([]);
     expect(await store.findNode("node_n")).toMatchObject({ lastSeenAt: 170, version: "1.0.0" });
-    expect(told).toEqual(["connections", "connections", "connections"]);
+    expect(received).toEqual(["connections", "connections", "connections"]);
   });
 
   test("ignores a node's connection at a replica that is gone", async () => {
@@ -188,12 +188,12 @@ onEachDatabase((databases) => {
       version: "1.0.0",
       lastSeenAt: 161,
     });
-    expect([told, await revision()]).toEqual([["routing"], before + 1]);
+    expect([received, await revision()]).toEqual([["routing"], before + 1]);
     await store.seen("node_gone", seen("2.0.0"));
     await store.touch(["node_n", "node_gone"], 300);
     await store.touch([], 301);
     expect((await store.findNode("node_n"))?.lastSeenAt).toBe(300);
-    expect([told, await revision()]).toEqual([["routing"], before + 1]);
+    expect([received, await revision()]).toEqual([["routing"], before + 1]);
   });
 
   test("lists tokens newest first, until a week after their end", async () => {

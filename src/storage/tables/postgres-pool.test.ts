@@ -151,11 +151,11 @@ describe("a PostgreSQL server that stops answering", () => {
       paused.resolve();
       await tx`SELECT 1`;
     });
-    const told = codeOf(work);
+    const reported = codeOf(work);
     await paused.promise;
     // The reads of others tell that nothing is answered.
     expect(await codeOf(db`SELECT 1`)).toBe("service_unavailable");
-    expect(await told).toBe("service_unavailable");
+    expect(await reported).toBe("service_unavailable");
     await server.resume();
     expect(await revision()).toBe(before);
   });
@@ -173,12 +173,12 @@ describe("other processes on the same database", () => {
       awake = true;
       await raise(tx);
     });
-    const told = codeOf(hanging);
+    const reported = codeOf(hanging);
     await entered.promise;
     const before = await revision();
     await writing(db, (tx) => raise(tx));
     expect(awake).toBe(false);
-    expect(await told).toBe("service_unavailable");
+    expect(await reported).toBe("service_unavailable");
     expect(await revision()).toBe(before + 1);
     await other.close();
   });

@@ -22,17 +22,18 @@ async function run(world: AgentWorld): Promise<string> {
   let input: AgentInputItem[] = [{ role: "user", content: thePrompt }];
   for (let round = 0; round < maxRounds; round++) {
     const result = await runner.run(agent, input, { stream: true });
-    let told = "";
+    let received = "";
     try {
       // The SDK says no more of a response that failed than that there was none.
-      for await (const event of result) if (event.type === "raw_model_stream_event") told += JSON.stringify(event.data);
+      for await (const event of result)
+        if (event.type === "raw_model_stream_event") received += JSON.stringify(event.data);
       await result.completed;
       if (result.error) throw result.error;
       if (result.finalOutput !== undefined) return String(result.finalOutput);
       input = result.history;
     } catch (error) {
       input = result.history;
-      if (!`${told}${String(error)}`.includes("context_length_exceeded")) continue;
+      if (!`${received}${String(error)}`.includes("context_length_exceeded")) continue;
       const question: AgentInputItem = { role: "user", content: "Summarize the conversation." };
       const short = await runner.run(agent, [...input, question]);
       input = [{ role: "user", content: String(short.finalOutput) }];

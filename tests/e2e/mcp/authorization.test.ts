@@ -33,7 +33,7 @@ test.each([undefined, "/mcp", "/mcp/notes"])(
     const { checks, failed, exitCode } = await runConformance(
       ["authorization", "--url", server.url, "--client-id", app.id, "--port", String(port), ...asked],
       {
-        told(text) {
+        onOutput(text) {
           const url = /^http\S+\/authorize\?\S+$/m.exec(text)?.[0];
           if (url !== undefined) visit ??= allow(url);
         },

@@ -42,9 +42,9 @@ describe.each(Object.entries(toolClients))("%s", (_, client) => {
       for (const server of ["new", "old", "program"]) {
         expect(await client.call(ann.place, `${server}_test_simple_text`)).toContain(said);
       }
-      const told = await client.call(ann.place, "notes_connect_account");
-      expect(told).toContain("connect your account there first");
-      const at = /at (http\S+)/.exec(told)?.[1];
+      const reported = await client.call(ann.place, "notes_connect_account");
+      expect(reported).toContain("connect your account there first");
+      const at = /at (http\S+)/.exec(reported)?.[1];
 
       await ann.connect(annThere, at);
       world.clock.shift(tokenSeconds + 1);

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { fileURLToPath } from "node:url";
 import { runConformance } from "../../support/mcp/conformance.ts";
-import { type DriverAsks, type DriverIsTold, driverVariable } from "../../support/mcp/conformance-driver.ts";
+import { type DriverAsks, type DriverTarget, driverVariable } from "../../support/mcp/conformance-driver.ts";
 import { type ServerEntry, startToolWorld, type ToolWorld, toolsYaml } from "../../support/mcp/tool-world.ts";
 import { openServerPeople, type ServerPeople, type SignedInMember } from "../../support/server-people.ts";
 
@@ -31,8 +31,8 @@ beforeAll(async () => {
       const yaml = toolsYaml([...servers.values()]);
       last = last.then(() => world.server.reconfigure(yaml));
       await last;
-      const told: DriverIsTold = { url: world.at(name), headers: { authorization: `Bearer ${key}` } };
-      return Response.json(told);
+      const reported: DriverTarget = { url: world.at(name), headers: { authorization: `Bearer ${key}` } };
+      return Response.json(reported);
     },
   });
 });

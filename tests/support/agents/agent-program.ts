@@ -116,7 +116,7 @@ async function toItsEnd(
   child: Pick<Bun.Subprocess, "exited">,
   stop: () => void,
   whole: Promise<unknown>,
-  told: () => { what: string; stdout: string; stderr: string },
+  reported: () => { what: string; stdout: string; stderr: string },
 ): Promise<Ended> {
   let isLate = false;
   const timer = setTimeout(() => {
@@ -127,7 +127,7 @@ async function toItsEnd(
     const code = await child.exited;
     stop();
     await whole;
-    const { what, ...said } = told();
+    const { what, ...said } = reported();
     if (isLate) throw new Error(`${what} ran for more than ${deadlineMs} ms:\n${said.stdout}\n${said.stderr}`);
     return { code, ...said };
   } finally {

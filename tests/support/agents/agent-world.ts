@@ -97,7 +97,7 @@ export async function expectCounted(
   await until(() => server.requests().open === 0, "every request has ended");
   await server.governance.ledger.flush();
   const booked = new Map(bookedUsage(server.dataDir).map((record) => [record.request_id, record]));
-  const told = whole.map(({ requestId, count }) => ({
+  const reported = whole.map(({ requestId, count }) => ({
     ...{
       requestId,
       prompt_tokens: count.prompt,
@@ -110,7 +110,7 @@ export async function expectCounted(
     const { prompt_tokens, completion_tokens, estimated, outcome } = booked.get(requestId) ?? {};
     return { requestId, prompt_tokens, completion_tokens, estimated, outcome };
   });
-  expect(found).toEqual(told);
+  expect(found).toEqual(reported);
 }
 
 function isCounted(served: Served): served is Served & { count: NonNullable<Served["count"]> } {

@@ -224,8 +224,8 @@ export const compactionFaults = (value: unknown) => faults(compaction, value);
 export const socketErrorFaults = (value: unknown) => faults(socketError, value);
 
 export function eventFaults(value: Readonly<Record<string, unknown>>): string[] {
-  const { type, item: told, response: held } = value;
-  if (isCustom(told) || String(type).startsWith("response.custom_tool_call_input.")) return [];
+  const { type, item: reported, response: held } = value;
+  if (isCustom(reported) || String(type).startsWith("response.custom_tool_call_input.")) return [];
   const name = otherNames.get(type) ?? String(type);
   const schema = eventsByType.get(name);
   if (!schema) return [`type: there is no event \`${name}\``];

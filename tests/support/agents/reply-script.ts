@@ -6,10 +6,10 @@ import { dialects } from "../../../src/requests/dialects/dialects.ts";
 import { noSeal } from "../no-seal.ts";
 import { json, type Script, usage } from "../scripted-upstream.ts";
 
-export type Told = (sink: ReplySink) => void;
+export type ReplyStep = (sink: ReplySink) => void;
 
 /** What an engine counts of each answer. */
-export const toldUsage = {
+export const reportedUsage = {
   promptTokens: usage.prompt_tokens,
   completionTokens: usage.completion_tokens,
   cachedTokens: 3,
@@ -17,7 +17,7 @@ export const toldUsage = {
 };
 
 /** `fault`: it says so in the stream, and ends; without a stream it answers 500. */
-export function toldScript(told: readonly Told[], fault?: ReplyFault): Script {
+export function replyScript(steps: readonly ReplyStep[], fault?: ReplyFault): Script {
   return ({ path, body }, res) => {
     const operation = operationAt(path);
     if (!operation) {
@@ -41,16 +41,16 @@ export function toldScript(told: readonly Told[], fault?: ReplyFault): Script {
       return;
     }
     if (!isStream) {
-      for (const tell of told) tell(writer);
-      json(res, 200, writer.whole(toldUsage));
+      for (const tell of steps) tell(writer);
+      json(res, 200, writer.whole(reportedUsage));
       return;
     }
     res.writeHead(200, { "content-type": "text/event-stream" });
-    for (const tell of told) {
+    for (const tell of steps) {
       tell(writer);
       res.write(writer.take());
     }
-    res.end(fault ? writer.failure(fault) : writer.ending(toldUsage));
+    res.end(fault ? writer.failure(fault) : writer.ending(reportedUsage));
   };
 }
 
@@ -62,27 +62,27 @@ function operationAt(path: string): Operation | undefined {
 
 export const say = {
   text:
-    (text: string, logprobs?: readonly unknown[]): Told =>
+    (text: string, logprobs?: readonly unknown[]): ReplyStep =>
     (sink) =>
       sink.text(text, logprobs),
   refusal:
-    (text: string): Told =>
+    (text: string): ReplyStep =>
     (sink) =>
       sink.refusal(text),
   thought:
-    (text: string, isSummary = false): Told =>
+    (text: string, isSummary = false): ReplyStep =>
     (sink) =>
       sink.reasoning(text, isSummary),
   call:
-    (index: number, name: string): Told =>
+    (index: number, name: string): ReplyStep =>
     (sink) =>
       sink.call(index, { callId: `call_${index}`, kind: "function", name }),
   arguments:
-    (index: number, piece: string): Told =>
+    (index: number, piece: string): ReplyStep =>
     (sink) =>
       sink.arguments(index, piece),
   end:
-    (reason: Parameters<ReplySink["end"]>[0]["reason"]): Told =>
+    (reason: Parameters<ReplySink["end"]>[0]["reason"]): ReplyStep =>
     (sink) =>
       sink.end({ reason }),
 };

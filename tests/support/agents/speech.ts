@@ -122,7 +122,7 @@ function responseItem({ tools, isToCompact }: Asked, turn: Turn): ResponseItem {
   }
   if (!call) return messageItem(turn);
   const isCustom = tools.get(call.tool) === "custom";
-  const [kind, member, told] = isCustom
+  const [kind, member, reported] = isCustom
     ? (["custom_tool_call", "input", "custom_tool_call_input"] as const)
     : (["function_call", "arguments", "function_call_arguments"] as const);
   const value = isCustom ? String(call.arguments["input"]) : JSON.stringify(call.arguments);
@@ -132,8 +132,8 @@ function responseItem({ tools, isToCompact }: Asked, turn: Turn): ResponseItem {
   return {
     begun: { ...head, [member]: "", status: "in_progress" },
     events: [
-      ...pieces.map((delta): [string, object] => [`response.${told}.delta`, { delta }]),
-      [`response.${told}.done`, { [member]: value }],
+      ...pieces.map((delta): [string, object] => [`response.${reported}.delta`, { delta }]),
+      [`response.${reported}.done`, { [member]: value }],
     ],
     whole: { ...head, [member]: value, status: "completed" },
   };

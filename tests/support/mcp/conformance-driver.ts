@@ -19,7 +19,7 @@ export interface DriverAsks {
   /** Its settings `oauth`, where it is asked as a person. */
   oauth?: { client_id?: string; client_secret?: string };
 }
-export interface DriverIsTold {
+export interface DriverTarget {
   url: string;
   headers: Record<string, string>;
 }
@@ -83,7 +83,7 @@ async function asPerson(server: string): Promise<void> {
       const answer = JSON.stringify(await ask());
       if (!answer.includes("connect your account there") && !answer.includes("connect_account")) return;
       if (connects++ === maxConnects) throw new Error(answer);
-      const page = await told({ url: server }, "PUT");
+      const page = await sendToDriver({ url: server }, "PUT");
       if (!page?.ok) throw new Error(`Not connected: ${await page?.text()}`);
     }
   };
@@ -96,7 +96,7 @@ async function asPerson(server: string): Promise<void> {
     await connected(() => call(client, "test-tool"));
   } finally {
     await client.close();
-    await told({ url: server }, "DELETE");
+    await sendToDriver({ url: server }, "DELETE");
   }
 }
 
@@ -122,15 +122,15 @@ async function drive(server: string): Promise<void> {
   await transport.terminateSession().catch(() => {});
   await client.close();
   // Else the gateway would stay connected to the suite's server, which waits for that before it ends.
-  await told({ url: server }, "DELETE");
+  await sendToDriver({ url: server }, "DELETE");
 }
 
-async function placeOf(asks: DriverAsks): Promise<DriverIsTold> {
-  const response = await told(asks, "POST");
-  return response === undefined ? { url: asks.url, headers: {} } : ((await response.json()) as DriverIsTold);
+async function placeOf(asks: DriverAsks): Promise<DriverTarget> {
+  const response = await sendToDriver(asks, "POST");
+  return response === undefined ? { url: asks.url, headers: {} } : ((await response.json()) as DriverTarget);
 }
 
-async function told(asks: DriverAsks, method: "POST" | "PUT" | "DELETE"): Promise<Response | undefined> {
+async function sendToDriver(asks: DriverAsks, method: "POST" | "PUT" | "DELETE"): Promise<Response | undefined> {
   const control = process.env[driverVariable];
   return control === undefined ? undefined : await fetch(control, { method, body: JSON.stringify(asks) });
 }

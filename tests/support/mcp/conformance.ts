@@ -29,13 +29,13 @@ export interface ConformanceOptions {
   /** The program's variables besides. */
   environment?: Readonly<Record<string, string>>;
   /** Is shown all that was printed so far, each time that there is more. */
-  told?(text: string): void;
+  onOutput?(text: string): void;
 }
 
 /** `args`: those of the program, but for where it puts what it found. */
 export async function runConformance(
   args: readonly string[],
-  { environment = {}, told }: ConformanceOptions = {},
+  { environment = {}, onOutput }: ConformanceOptions = {},
 ): Promise<Report> {
   const folder = mkdtempSync(join(tmpdir(), "headrace-conformance-"));
   try {
@@ -49,7 +49,7 @@ export async function runConformance(
     const read = async (stream: ReadableStream<Uint8Array<ArrayBuffer>>) => {
       for await (const piece of stream.pipeThrough(new TextDecoderStream())) {
         text += piece;
-        told?.(text);
+        onOutput?.(text);
       }
     };
     await Promise.all([read(child.stdout), read(child.stderr)]);

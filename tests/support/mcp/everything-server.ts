@@ -15,7 +15,7 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { elicitedDefaults, elicitedEnums, schemaOf2020 } from "./everything-schemas.ts";
-import type { Told } from "./mcp-server.ts";
+import type { Notifier } from "./mcp-server.ts";
 
 type Arguments = Record<string, unknown>;
 type Run = (args: Arguments, context: ServerContext) => Promise<CallToolResult | InputRequiredResult>;
@@ -25,7 +25,7 @@ const red = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwA
 const silence = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=";
 const states = createRequestStateCodec<Record<string, unknown>>({ key: crypto.getRandomValues(new Uint8Array(32)) });
 
-export function makeEverythingServer(told: Told): McpServer {
+export function makeEverythingServer(notifier: Notifier): McpServer {
   const server = new McpServer(
     { name: "everything", version: "1.0.0" },
     {
@@ -42,7 +42,7 @@ export function makeEverythingServer(told: Told): McpServer {
   addAnswers(server);
   addQuestions(server);
   addRounds(server);
-  addTriggers(server, told);
+  addTriggers(server, notifier);
   addResources(server);
   addPrompts(server);
   server.server.setRequestHandler("logging/setLevel", async () => ({}));
@@ -212,17 +212,17 @@ function addRounds(server: McpServer): void {
   });
 }
 
-function addTriggers(server: McpServer, told: Told): void {
+function addTriggers(server: McpServer, notifier: Notifier): void {
   add(server, "test_trigger_tool_change", async () => {
-    told.toolsChanged();
+    notifier.toolsChanged();
     return said("Told.");
   });
   add(server, "test_trigger_prompt_change", async () => {
-    told.promptsChanged();
+    notifier.promptsChanged();
     return said("Told.");
   });
   add(server, "test_trigger_resource_update", async () => {
-    told.resourceUpdated("test://watched-resource");
+    notifier.resourceUpdated("test://watched-resource");
     return said("Told.");
   });
 }

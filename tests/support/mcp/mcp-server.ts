@@ -15,7 +15,7 @@ import {
 } from "@modelcontextprotocol/server";
 
 /** What a server tells all who listen to it, in whatever revision. */
-export interface Told {
+export interface Notifier {
   toolsChanged(): void;
   promptsChanged(): void;
   resourceUpdated(uri: string): void;
@@ -36,7 +36,7 @@ export interface McpFixture {
   origin: string;
   /** Headers of each request to the endpoint, as they came. */
   requests: { method: string; headers: Headers; body: string }[];
-  told: Told;
+  notifier: Notifier;
   /** Ids of the sessions that are open. */
   sessions(): string[];
   [Symbol.asyncDispose](): Promise<void>;
@@ -50,14 +50,17 @@ interface Session {
 const path = "/mcp";
 
 /** `make`: one for each session, or for each request where there are none. */
-export function startMcpServer(make: (told: Told) => McpServer | Server, options: McpFixtureOptions = {}): McpFixture {
+export function startMcpServer(
+  make: (notifier: Notifier) => McpServer | Server,
+  options: McpFixtureOptions = {},
+): McpFixture {
   const sessions = new Map<string, Session>();
   const requests: McpFixture["requests"] = [];
-  const modern = createMcpHandler(() => make(told), {
+  const modern = createMcpHandler(() => make(notifier), {
     legacy: "reject",
     onerror: () => {},
   });
-  const told = toldBy(modern.notify, sessions);
+  const notifier = notifierOf(modern.notify, sessions);
   const server = Bun.serve({
     port: 0,
     hostname: "127.0.0.1",
@@ -77,12 +80,12 @@ export function startMcpServer(make: (told: Told) => McpServer | Server, options
       const auth = admitted === undefined ? {} : { authInfo: admitted };
       if (options.eras === "modern") return await modern.fetch(request, auth);
       if (options.eras !== "legacy" && !(await isLegacyRequest(request))) return await modern.fetch(request, auth);
-      return await ofSession(request, auth, sessions, () => make(told));
+      return await ofSession(request, auth, sessions, () => make(notifier));
     },
   });
   const origin = `http://127.0.0.1:${server.port}`;
   return {
-    ...{ url: origin + path, origin, requests, told },
+    ...{ url: origin + path, origin, requests, notifier },
     sessions: () => [...sessions.keys()],
     async [Symbol.asyncDispose]() {
       await modern.close();
@@ -121,7 +124,7 @@ function refusal(status: number, code: number, message: string): Response {
   return Response.json({ jsonrpc: "2.0", error: { code, message }, id: null }, { status });
 }
 
-function toldBy(bus: ServerNotifier, sessions: ReadonlyMap<string, Session>): Told {
+function notifierOf(bus: ServerNotifier, sessions: ReadonlyMap<string, Session>): Notifier {
   const toSessions = (method: string, params: Record<string, unknown> = {}) => {
     for (const { server } of sessions.values()) {
       const teller = server instanceof McpServer ? server.server : server;

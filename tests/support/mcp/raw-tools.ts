@@ -58,8 +58,8 @@ export async function sendRaw(url: string, body: unknown, { key, headers, signal
   const startedMs = performance.now();
   const response = await postRaw(url, body, { key, ...(headers && { headers }), ...(signal && { signal }) });
   const text = await response.text();
-  const { status, headers: told } = response;
-  return { status, headers: told, message: lastMessage(text), ms: performance.now() - startedMs };
+  const { status, headers: reported } = response;
+  return { status, headers: reported, message: lastMessage(text), ms: performance.now() - startedMs };
 }
 
 export function postRaw(url: string, body: unknown, { key, headers, signal }: RawAsk): Promise<Response> {

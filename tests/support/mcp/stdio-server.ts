@@ -16,8 +16,8 @@ const wrongs: Readonly<Record<string, () => unknown>> = {
 };
 
 function make(): McpServer {
-  const told = { toolsChanged: () => {}, promptsChanged: () => {}, resourceUpdated: () => {} };
-  const server = makeEverythingServer(told);
+  const notifier = { toolsChanged: () => {}, promptsChanged: () => {}, resourceUpdated: () => {} };
+  const server = makeEverythingServer(notifier);
   const inputSchema = fromJsonSchema<Record<string, unknown>>({ type: "object" });
   for (const [name, wrong] of Object.entries(wrongs)) {
     server.registerTool(name, { description: `Does ${name}.`, inputSchema }, async () => {

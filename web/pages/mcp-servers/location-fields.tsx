@@ -10,7 +10,7 @@ export interface PartProps {
   errorOf(field: Field): string | undefined;
 }
 
-export function PlaceFields({ draft, change, errorOf }: PartProps) {
+export function LocationFields({ draft, change, errorOf }: PartProps) {
   const nodes = useList<Node>("/v1/admin/nodes").items;
   const offered = nodes.find(({ id }) => id === draft.node)?.tool_servers ?? [];
   const move = (place: Parameters<typeof placedAt>[1]) => change(placedAt(draft, place));

@@ -79,14 +79,14 @@ export function draftOf(server: McpServer): ServerDraft {
   };
 }
 
-type Place = Pick<ServerDraft, "place" | "url" | "node" | "nodeServer">;
+type ServerLocation = Pick<ServerDraft, "place" | "url" | "node" | "nodeServer">;
 
 /** Moves the draft to another place and clears `local`, which was declared for the old server only. */
-export function placedAt(draft: ServerDraft, place: Partial<Place>): Partial<ServerDraft> {
+export function placedAt(draft: ServerDraft, place: Partial<ServerLocation>): Partial<ServerDraft> {
   return originOf({ ...draft, ...place }) === originOf(draft) ? place : { ...place, isLocal: false };
 }
 
-function originOf({ place, url, node }: Place): string {
+function originOf({ place, url, node }: ServerLocation): string {
   if (place === "node") return `node ${node}`;
   return URL.parse(url)?.origin ?? url;
 }
@@ -141,7 +141,7 @@ export function errorsOf(draft: ServerDraft): Partial<Record<Field, string>> {
 
 type Settings = Omit<CreateMcpServerRequest, "name" | "url" | "node" | "headers" | "oauth">;
 
-function placeOf({ place, url, node, nodeServer }: Place) {
+function locationFields({ place, url, node, nodeServer }: ServerLocation) {
   return place === "http" ? { url: url.trim() } : { node: { node, server: nodeServer.trim() } };
 }
 
@@ -180,7 +180,7 @@ export function settingsOf(draft: ServerDraft): Settings {
 }
 
 export function creationOf(draft: ServerDraft): CreateMcpServerRequest {
-  return { name: draft.name, ...placeOf(draft), ...identityOf(draft), ...settingsOf(draft) };
+  return { name: draft.name, ...locationFields(draft), ...identityOf(draft), ...settingsOf(draft) };
 }
 
 /** Returns the changes of the server's place and identity since `before`. */
@@ -188,7 +188,9 @@ export function movedOf(draft: ServerDraft, before: ServerDraft) {
   const isSame = (now: unknown, then: unknown) => JSON.stringify(now) === JSON.stringify(then);
   return {
     // A new place resets `local` unless the form sets it again.
-    ...(isSame(placeOf(draft), placeOf(before)) ? {} : { ...placeOf(draft), local: draft.isLocal }),
+    ...(isSame(locationFields(draft), locationFields(before))
+      ? {}
+      : { ...locationFields(draft), local: draft.isLocal }),
     ...(isSame(identityOf(draft), identityOf(before)) ? {} : identityOf(draft)),
   };
 }
@@ -200,7 +202,7 @@ export function testOf(draft: ServerDraft, before?: ServerDraft): McpServerTestR
   const isOther = revision !== (before?.protocolVersion || null);
   if (isStored) return { name: draft.name, ...(isOther && { protocol_version: revision }) };
   return {
-    ...placeOf(draft),
+    ...locationFields(draft),
     ...(revision && { protocol_version: revision }),
     ...(draft.credentials === "headers" ? { headers: headersOf(draft) } : {}),
   };

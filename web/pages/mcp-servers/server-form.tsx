@@ -10,7 +10,7 @@ import { useDraft } from "../../parts/editing/use-draft.ts";
 import { PlainButton } from "../../parts/page/buttons.tsx";
 import { Note } from "../../parts/words/note.tsx";
 import { IdentityFields, storedOf } from "./identity-fields.tsx";
-import { PlaceFields } from "./location-fields.tsx";
+import { LocationFields } from "./location-fields.tsx";
 import { testsPath } from "./mcp-server-paths.ts";
 import { AccessFields, BoundFields, NameFields, OfferFields } from "./rule-fields.tsx";
 import { draftOf, errorsOf, fields, newServer, type ServerDraft, suggestedName, testOf } from "./server-draft.ts";
@@ -54,7 +54,7 @@ export function ServerForm<Sent>({ server, taken = [], action, save, submit, can
   const tested = JSON.stringify(test.variables) === JSON.stringify(asked) ? test.data : undefined;
   return (
     <Form {...form} gap="lg" action={action} submit={made.submit(submit)} cancel={cancel}>
-      <PlaceFields {...part} />
+      <LocationFields {...part} />
       <IdentityFields {...part} {...(server ? storedOf(server) : {})} />
       <Stack gap="xs">
         <Group gap="xs">

@@ -132,9 +132,9 @@ async function reply(options: Options = {}): Promise<Outcome & { text: string }>
   const signal = options.signal ?? new AbortController().signal;
   let text = "";
   const outcome = await generate(runtime, generationOf(options), signal, (events) => {
-    const told = events.map((event) => ("text" in event ? event.text : "")).join("");
-    text += told;
-    return options.tell?.(told);
+    const reported = events.map((event) => ("text" in event ? event.text : "")).join("");
+    text += reported;
+    return options.tell?.(reported);
   });
   return { text, ...outcome };
 }
@@ -210,13 +210,13 @@ test("ends a reply at the token that completes the model's own end text, like a 
 test("pauses the model after one more token for a client that does not read, and loses nothing", async () => {
   const { text: whole } = await reply({ seed: 7 });
   const room = Promise.withResolvers<void>();
-  let told = "";
+  let received = "";
   let before = 0;
   const answered = reply({
     seed: 7,
     tell: (text) => {
-      told += text;
-      if (told.length < 10 || before > 0) return undefined;
+      received += text;
+      if (received.length < 10 || before > 0) return undefined;
       before = runtime.generatedTokens;
       return room.promise;
     },
@@ -226,19 +226,19 @@ test("pauses the model after one more token for a client that does not read, and
   expect(runtime.generatedTokens - before).toBeLessThanOrEqual(1);
   room.resolve();
   expect((await answered).text).toBe(whole);
-  expect(told).toBe(whole);
+  expect(received).toBe(whole);
 });
 
 test("reads texts during evaluation again after a client was waited for", async () => {
-  let told = 0;
+  let notified = 0;
   const ahead: number[] = [];
   batches = 0;
   await reply({
     maxTokens: 12,
     tell: (text) => {
       if (text !== "") ahead.push(batches - ahead.length - 1);
-      told += 1;
-      return told === 4 ? Promise.resolve() : undefined;
+      notified += 1;
+      return notified === 4 ? Promise.resolve() : undefined;
     },
   });
   expect(ahead).toEqual([0, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 0]);
@@ -266,18 +266,18 @@ test("reports `stop` if the last allowed token completes a stop text", async () 
 
 test("delivers all text before a failure of the model, and serves the next request", async () => {
   const whole = await reply();
-  const toldUntilFailure = async (options: Options, when: "at once" | "later") => {
+  const textUntilFailure = async (options: Options, when: "at once" | "later") => {
     batches = 0;
     if (when === "at once") failing = 6;
     beforeEnd = async () => {
       await Bun.sleep(2);
       if (batches === 6) throw new Error("no memory");
     };
-    let told = "";
+    let received = "";
     const failed = reply({
       ...options,
       tell: (text) => {
-        told += text;
+        received += text;
         return undefined;
       },
     });
@@ -285,24 +285,24 @@ test("delivers all text before a failure of the model, and serves the next reque
     beforeEnd = undefined;
     failing = 0;
     expect(await reply()).toEqual(whole);
-    return told;
+    return received;
   };
-  const readBefore = await toldUntilFailure({ stops: ["never"] }, "at once");
+  const readBefore = await textUntilFailure({ stops: ["never"] }, "at once");
   expect(readBefore).not.toBe("");
-  expect(await toldUntilFailure({}, "at once")).toBe(readBefore);
-  expect(await toldUntilFailure({}, "later")).toBe(readBefore);
+  expect(await textUntilFailure({}, "at once")).toBe(readBefore);
+  expect(await textUntilFailure({}, "later")).toBe(readBefore);
 });
 
 test("ends an aborted reply after at most one more token, and frees its sequence", async () => {
   const abort = new AbortController();
   let before = 0;
-  let told = 0;
+  let notified = 0;
   const answered = reply({
     signal: abort.signal,
     maxTokens: 200,
     tell: () => {
-      told += 1;
-      if (told === 5) {
+      notified += 1;
+      if (notified === 5) {
         before = runtime.generatedTokens;
         abort.abort();
       }
@@ -311,19 +311,19 @@ test("ends an aborted reply after at most one more token, and frees its sequence
   });
   expect(await answered.catch((error) => error)).toBe(abort.signal.reason);
   expect(runtime.generatedTokens - before).toBeLessThanOrEqual(1);
-  expect(told).toBe(5);
+  expect(notified).toBe(5);
   expect(runtime.pool.state).toMatchObject({ busy: 0, free: 4 });
 });
 
 test("fails only the reply whose delivery throws", async () => {
   const broken = reply({
     tell: (text) => {
-      if (text !== "") told += 1;
-      if (told === 5) throw new Error("told in vain");
+      if (text !== "") notified += 1;
+      if (notified === 5) throw new Error("told in vain");
       return undefined;
     },
   });
-  let told = 0;
+  let notified = 0;
   const other = reply({ seed: 3 });
   await expect(broken).rejects.toThrow("told in vain");
   expect(await other).toEqual(await reply({ seed: 3 }));
@@ -331,13 +331,13 @@ test("fails only the reply whose delivery throws", async () => {
 });
 
 test("ends each running reply with an error if no batch can be formed", async () => {
-  let told = 0;
+  let notified = 0;
   const failing = [1, 2].map((seed) =>
     reply({
       seed,
       tell: () => {
-        told += 1;
-        refusing = told >= 20;
+        notified += 1;
+        refusing = notified >= 20;
         return undefined;
       },
     }),

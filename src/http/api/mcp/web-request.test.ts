@@ -19,7 +19,7 @@ function clientThatIsBehind() {
   return { client, got };
 }
 
-function streamed(left: Cancellation) {
+function streamed(clientGone: Cancellation) {
   let to: ReadableStreamDefaultController<Uint8Array> | undefined;
   let isCancelled = false;
   const body = new ReadableStream<Uint8Array>({
@@ -30,7 +30,7 @@ function streamed(left: Cancellation) {
       isCancelled = true;
     },
   });
-  const answer = answerOf(new Response(body, { headers: { "content-type": "text/event-stream" } }), left);
+  const answer = answerOf(new Response(body, { headers: { "content-type": "text/event-stream" } }), clientGone);
   return {
     answer,
     push: (text: string) => to?.enqueue(Buffer.from(text)),
@@ -52,12 +52,12 @@ test("writes events at once to a slow client's connection, where their bytes are
 
 test("ends the client's stream when the gateway ends it, and reads no more", async () => {
   const { client, got } = clientThatIsBehind();
-  const left = new Cancellation();
-  const { answer, push, isCancelled } = streamed(left);
+  const clientGone = new Cancellation();
+  const { answer, push, isCancelled } = streamed(clientGone);
   if (!("begin" in answer)) throw new Error("not streamed");
   answer.begin(client);
   push("0");
-  left.cancel();
+  clientGone.cancel();
   await Bun.sleep(5);
   expect([got.at(-1), isCancelled()]).toEqual(["end", true]);
 });

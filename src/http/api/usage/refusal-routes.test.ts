@@ -52,6 +52,6 @@ test("lists refusals beyond the separate counts without key and model", async ()
   const start = now - 1_800;
   const known = { accountId: "acct_1", environment: "live", start, appId: null, requests: 9, lastAt: now } as const;
   const { body } = await ask(principalFor(), undefined, [{ ...known, keyId: null, model: null, reason: "capacity" }]);
-  const told = { key: null, app: null, model: null, reason: "capacity", requests: 9, last_at: now };
-  expect(body).toEqual({ object: "list", data: [{ object: "refusal", start, ...told }] });
+  const reported = { key: null, app: null, model: null, reason: "capacity", requests: 9, last_at: now };
+  expect(body).toEqual({ object: "list", data: [{ object: "refusal", start, ...reported }] });
 });

@@ -222,9 +222,9 @@ test("reads thinking options of OpenAI, OpenRouter, DeepSeek and templates", () 
   expect(read({ reasoning_effort: "high" }).thinking).toEqual({ effort: "high" });
   expect(read({ reasoning: { max_tokens: 99, exclude: true } }).thinking).toEqual({ budget: 99, shown: "omitted" });
   expect(read({ thinking: { type: "enabled", budget_tokens: 5 } }).thinking).toEqual({ enabled: true, budget: 5 });
-  const told = read({ chat_template_kwargs: { enable_thinking: false, tone: "dry" } });
-  expect(told.thinking).toEqual({ enabled: false });
-  expect(told.others).toEqual({ chat_template_kwargs: { tone: "dry" } });
+  const reported = read({ chat_template_kwargs: { enable_thinking: false, tone: "dry" } });
+  expect(reported.thinking).toEqual({ enabled: false });
+  expect(reported.others).toEqual({ chat_template_kwargs: { tone: "dry" } });
 });
 
 test("refuses by name each member that changes the answer and cannot be expressed", () => {

@@ -9,7 +9,7 @@ import { chatFormat } from "./format.ts";
 
 type Json = Record<string, unknown>;
 
-function told(events: readonly Json[], names: CallNames = new Map()): CollectedReply {
+function readEvents(events: readonly Json[], names: CallNames = new Map()): CollectedReply {
   const reply = new CollectedReply();
   const reader = chatFormat.reader(names);
   for (const event of events) reader.event(event, reply);
@@ -38,7 +38,7 @@ function sent(name: string): Json[] {
 describe("real streams", () => {
   test("reads texts, reasoning and usage of vLLM, llama-server, Ollama, DeepSeek, Azure, OpenRouter and OpenAI", () => {
     const seen = (name: string) => {
-      const { parts, ended, used } = told(sent(name));
+      const { parts, ended, used } = readEvents(sent(name));
       return {
         parts: parts.map((part) => [part.type, part.type === "call" ? part.name : part.text]),
         reason: ended?.reason,
@@ -72,7 +72,7 @@ describe("real streams", () => {
   });
 
   test("separates OpenAI's calls by their index", () => {
-    const { parts, ended } = told(sent("openai-tool-calls"));
+    const { parts, ended } = readEvents(sent("openai-tool-calls"));
     expect(ended).toEqual({ reason: "calls" });
     expect(parts).toEqual([
       { type: "call", callId: "call_4Vt0dJ7s", kind: "function", name: "get_weather", input: '{"location":"Zürich"}' },
@@ -83,7 +83,7 @@ describe("real streams", () => {
   test("throws errors of the stream, in the server's words if an engine redacts them", () => {
     const redact = (words: string) => words.replace("EngineCore", "***");
     for (const name of ["fault-error-event", "fault-openrouter-error", "fault-vllm-bare-error"]) {
-      expect(() => told(sent(name))).toThrow("The model server failed in the middle of the answer.");
+      expect(() => readEvents(sent(name))).toThrow("The model server failed in the middle of the answer.");
     }
     const reader = chatFormat.reader(new Map(), { redact });
     const read = () =>
@@ -95,7 +95,7 @@ describe("real streams", () => {
 
 describe("calls", () => {
   const inputs = (...all: Json[]) =>
-    told(deltas(...all)).parts.map((part) => (part.type === "call" ? [part.callId, part.name, part.input] : []));
+    readEvents(deltas(...all)).parts.map((part) => (part.type === "call" ? [part.callId, part.name, part.input] : []));
   const call = (name: string | undefined, given: string, more: Json = {}) => ({
     function: { name, arguments: given },
     ...more,
@@ -141,14 +141,16 @@ describe("calls", () => {
   });
 
   test("reads calls of custom tools and legacy function calls, and ends the answer as calls", () => {
-    const custom = told(
+    const custom = readEvents(
       deltas(
         { tool_calls: [{ index: 0, id: "a", type: "custom", custom: { name: "sql", input: "SELECT" } }] },
         { tool_calls: [{ index: 0, custom: { input: " 1" } }] },
       ),
     );
     expect(custom.parts).toEqual([{ type: "call", callId: "a", kind: "custom", name: "sql", input: "SELECT 1" }]);
-    const older = told(deltas({ function_call: { name: "f", arguments: "{" } }, { function_call: { arguments: "}" } }));
+    const older = readEvents(
+      deltas({ function_call: { name: "f", arguments: "{" } }, { function_call: { arguments: "}" } }),
+    );
     expect(older.parts).toMatchObject([{ kind: "function", name: "f", input: "{}" }]);
     expect([custom.ended, older.ended]).toEqual([{ reason: "calls" }, { reason: "calls" }]);
   });
@@ -166,7 +168,7 @@ describe("calls", () => {
       ["web__search", { kind: "function", name: "search", namespace: "web" }],
       ["patch", { kind: "custom", name: "patch", namespace: undefined }],
     ]);
-    const { parts } = told(
+    const { parts } = readEvents(
       deltas(
         {
           tool_calls: [
@@ -194,7 +196,7 @@ describe("thoughts", () => {
       reasoning_content: value,
       reasoning_details: [{ type: "reasoning.text", text: value, format }],
     });
-    const { parts } = told(
+    const { parts } = readEvents(
       deltas(
         both("H"),
         both("m."),
@@ -212,7 +214,7 @@ describe("thoughts", () => {
     const detail = (text: string) => ({
       reasoning_details: [{ type: "reasoning.text", text, signature: text, format }],
     });
-    const { parts } = told(deltas({ reasoning_content: "One." }, detail("One."), detail("Two.")));
+    const { parts } = readEvents(deltas({ reasoning_content: "One." }, detail("One."), detail("Two.")));
     expect(parts).toMatchObject([
       { text: "One.", proof: { data: "One." } },
       { text: "Two.", proof: { data: "Two." } },
@@ -238,7 +240,7 @@ describe("thoughts", () => {
       { type: "thinking", thinking: [{ type: "text", text: "Hm." }] },
       { type: "text", text: "<think>Yes" },
     ];
-    expect(told(deltas({ content })).parts).toEqual([
+    expect(readEvents(deltas({ content })).parts).toEqual([
       { type: "reasoning", text: "Hm.", isSummary: false },
       { type: "text", text: "<think>Yes" },
     ]);
@@ -253,12 +255,12 @@ test("reads the finish reasons of all servers", () => {
   expect(ended("model_length")).toEqual({ reason: "context" });
   expect(whole({ content: null, refusal: "No." }).ended).toEqual({ reason: "refusal" });
   expect(() => ended("insufficient_system_resource")).toThrow("The model server failed in the middle of the answer.");
-  expect(told(deltas({ content: "a" })).ended).toEqual({ reason: "stop" });
+  expect(readEvents(deltas({ content: "a" })).ended).toEqual({ reason: "stop" });
 });
 
 test("ignores text after the end and empty pieces of calls", () => {
   const end = { choices: [{ index: 0, delta: { tool_calls: [{ index: 0, function: {} }] }, finish_reason: "stop" }] };
-  const { parts, ended } = told([...deltas({ content: "a" }), end, ...deltas({ content: "b" })]);
+  const { parts, ended } = readEvents([...deltas({ content: "a" }), end, ...deltas({ content: "b" })]);
   expect(parts).toEqual([{ type: "text", text: "a" }]);
   expect(ended).toEqual({ reason: "stop" });
 });
@@ -280,7 +282,7 @@ test("reports the end once, even if the server repeats it", () => {
 });
 
 test("reads usage wherever servers put it", () => {
-  const used = (data: Json) => told([data]).used;
+  const used = (data: Json) => readEvents([data]).used;
   const counts = { prompt_tokens: 5, completion_tokens: 2 };
   expect(
     used({ choices: [], usage: { ...counts, prompt_tokens_details: { cached_tokens: 3, cache_write_tokens: 1 } } }),
@@ -299,7 +301,7 @@ test("reads usage wherever servers put it", () => {
 test("keeps log-probabilities with their text", () => {
   const entry = { token: "a", logprob: -0.1, bytes: null, top_logprobs: [] };
   const choice = { index: 0, delta: { content: "a" }, logprobs: { content: [entry], refusal: null } };
-  expect(told([{ choices: [choice] }, { choices: [choice] }]).logprobs).toEqual([entry, entry]);
+  expect(readEvents([{ choices: [choice] }, { choices: [choice] }]).logprobs).toEqual([entry, entry]);
 });
 
 test("refuses data that is no answer", () => {

@@ -185,9 +185,9 @@ describe("a whole call", () => {
     ["an empty text", "", "{}"],
     ["null", null, "{}"],
     ["a text", '{ "place": "Z" }', '{ "place": "Z" }'],
-  ])("converts arguments of a whole call that are %s to text", (_, told, text) => {
+  ])("converts arguments of a whole call that are %s to text", (_, reported, text) => {
     const { message } = whole(
-      { role: "assistant", tool_calls: [{ function: { name: "look", arguments: told } }] },
+      { role: "assistant", tool_calls: [{ function: { name: "look", arguments: reported } }] },
       "stop",
     );
     expect(message["tool_calls"]).toEqual([
@@ -239,9 +239,9 @@ test.each([
   ["tool_use", "tool_calls"],
   ["length", "length"],
   ["of_its_own", "of_its_own"],
-])("changes the finish reason %p to %p", (told, word) => {
-  expect(whole({ role: "assistant", content: "Hi" }, told).finish_reason).toBe(word);
-  expect(streamed([chunkOf({ content: "Hi" }, ""), chunkOf({}, told)]).ends).toEqual([word]);
+])("changes the finish reason %p to %p", (reported, word) => {
+  expect(whole({ role: "assistant", content: "Hi" }, reported).finish_reason).toBe(word);
+  expect(streamed([chunkOf({ content: "Hi" }, ""), chunkOf({}, reported)]).ends).toEqual([word]);
 });
 
 test("throws the error of a choice that its server gave up, in its words", () => {

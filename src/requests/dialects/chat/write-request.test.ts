@@ -213,17 +213,17 @@ test("leaves out tools that must not be called, and refuses a forced call withou
 });
 
 test("writes thinking options that most servers understand", () => {
-  const told = (thinking: Thinking, model?: string) => {
+  const reported = (thinking: Thinking, model?: string) => {
     const { reasoning_effort, chat_template_kwargs } = write({ thinking }, model).body;
     return chat_template_kwargs ? [reasoning_effort, chat_template_kwargs] : reasoning_effort;
   };
   const off = ["none", { enable_thinking: false }];
-  expect(told({ enabled: false })).toEqual(off);
-  expect(told({ effort: "none" })).toEqual(off);
-  expect(told({ enabled: false }, "gpt-5.4")).toBe("none");
-  expect(told({ enabled: false }, "openai/gpt-oss-120b")).toBe("low");
-  expect(told({ enabled: true })).toBeUndefined();
-  expect(["minimal", "low", "medium", "high", "xhigh", "max"].map((effort) => told({ effort }))).toEqual([
+  expect(reported({ enabled: false })).toEqual(off);
+  expect(reported({ effort: "none" })).toEqual(off);
+  expect(reported({ enabled: false }, "gpt-5.4")).toBe("none");
+  expect(reported({ enabled: false }, "openai/gpt-oss-120b")).toBe("low");
+  expect(reported({ enabled: true })).toBeUndefined();
+  expect(["minimal", "low", "medium", "high", "xhigh", "max"].map((effort) => reported({ effort }))).toEqual([
     "low",
     "low",
     "medium",
@@ -231,8 +231,12 @@ test("writes thinking options that most servers understand", () => {
     "high",
     "high",
   ]);
-  expect(told({ effort: "xhigh" }, "gpt-5.4")).toBe("xhigh");
-  expect([1_024, 10_000, 31_999].map((budget) => told({ enabled: true, budget }))).toEqual(["low", "medium", "high"]);
+  expect(reported({ effort: "xhigh" }, "gpt-5.4")).toBe("xhigh");
+  expect([1_024, 10_000, 31_999].map((budget) => reported({ enabled: true, budget }))).toEqual([
+    "low",
+    "medium",
+    "high",
+  ]);
 });
 
 test("sends no thinking options to OpenAI's models without reasoning, which refuse them", () => {
@@ -365,7 +369,7 @@ const exchange = fc.tuple(
   fc.option(words),
   fc.array(fc.tuple(fc.uuid(), words)),
 );
-const toldConversation = fc.record({
+const conversationFacts = fc.record({
   exchanges: fc.array(exchange, { minLength: 1, maxLength: 4 }),
   system: words,
   tools: fc.uniqueArray(fc.stringMatching(/^[a-z]{1,9}$/)),
@@ -403,7 +407,7 @@ const toldConversation = fc.record({
 
 test("reads every conversation that chat completions can express as it was written", () => {
   fc.assert(
-    fc.property(toldConversation, ({ exchanges, system, tools, more, sampling, stream }) => {
+    fc.property(conversationFacts, ({ exchanges, system, tools, more, sampling, stream }) => {
       const turns: ConversationMessage[] = [{ role: "system", parts: text(system), place }];
       for (const [parts, answer, thought, calls] of exchanges) {
         turns.push({ role: "user", parts, place });

@@ -71,8 +71,8 @@ test("gives any tools unique names that map back to them", () => {
         const key = JSON.stringify([one.kind, one.namespace ?? null, one.name]);
         expect(seen.get(name) ?? key).toBe(key);
         seen.set(name, key);
-        const told = tools.names.get(name) ?? { kind: "function", name, namespace: undefined };
-        expect(told).toEqual({ kind: one.kind, name: one.name, namespace: one.namespace });
+        const reported = tools.names.get(name) ?? { kind: "function", name, namespace: undefined };
+        expect(reported).toEqual({ kind: one.kind, name: one.name, namespace: one.namespace });
       }
     }),
   );

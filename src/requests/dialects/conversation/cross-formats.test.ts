@@ -198,13 +198,13 @@ function written(format: ConversationFormat, conversation: Conversation): Conver
 
 type Step = (sink: ReplySink) => void;
 
-interface Told {
+interface Reported {
   steps: Step[];
   usage: ReplyUsage;
 }
 
 /** Arguments of several calls come side by side, in pieces. */
-function answers(a: FormatName, b: FormatName): fc.Arbitrary<Told> {
+function answers(a: FormatName, b: FormatName): fc.Arbitrary<Reported> {
   const ends: ReplyEnd["reason"][] = ["stop", "length", ...(mayHave(a, b, "filter") ? (["filter"] as const) : [])];
   return fc
     .record({
@@ -222,7 +222,7 @@ function answers(a: FormatName, b: FormatName): fc.Arbitrary<Told> {
         reasoningTokens: fc.nat(100),
       }),
     })
-    .map(({ thought = [], said, refused, calls, cut, reason, usage }): Told => {
+    .map(({ thought = [], said, refused, calls, cut, reason, usage }): Reported => {
       const steps: Step[] = [
         ...thought.map(
           (piece): Step =>
@@ -328,9 +328,9 @@ describe.each(pairs)("translation from %s to %s", (a, b) => {
         const tell = (sink: ReplySink) => {
           for (const step of steps) step(sink);
         };
-        const told = collected(tell);
-        expect(collected(through(from, usage, tell))).toEqual(told);
-        expect(collected(through(to, usage, through(from, usage, tell)))).toEqual(told);
+        const reported = collected(tell);
+        expect(collected(through(from, usage, tell))).toEqual(reported);
+        expect(collected(through(to, usage, through(from, usage, tell)))).toEqual(reported);
       }),
       { numRuns: 100 },
     );

@@ -13,23 +13,23 @@ type Telling = readonly [name: string, ...values: unknown[]];
 
 /** Notes what it is told; pieces of the same thing become one, and usage is kept apart. */
 class Notes implements ReplySink {
-  readonly told: unknown[][] = [];
+  readonly received: unknown[][] = [];
   readonly usages: unknown[] = [];
 
   block = () => {};
   text = (text: string) => this.#grow("text", text);
   refusal = (text: string) => this.#grow("refusal", text);
   reasoning = (text: string, isSummary: boolean) => this.#grow(isSummary ? "summary" : "reasoning", text);
-  proof: ReplySink["proof"] = (proof) => void this.told.push(["proof", proof]);
-  call: ReplySink["call"] = (index, call) => void this.told.push(["call", index, call]);
+  proof: ReplySink["proof"] = (proof) => void this.received.push(["proof", proof]);
+  call: ReplySink["call"] = (index, call) => void this.received.push(["call", index, call]);
   arguments = (index: number, text: string) => this.#grow("arguments", text, index);
   usage: ReplySink["usage"] = (usage) => void this.usages.push(JSON.parse(JSON.stringify(usage)));
-  end: ReplySink["end"] = (end) => void this.told.push(["end", JSON.parse(JSON.stringify(end))]);
+  end: ReplySink["end"] = (end) => void this.received.push(["end", JSON.parse(JSON.stringify(end))]);
 
   #grow(name: string, text: string, index?: number): void {
-    const last = this.told.at(-1);
+    const last = this.received.at(-1);
     if (last?.[0] === name && last[2] === index) last[1] = `${last[1]}${text}`;
-    else this.told.push(index === undefined ? [name, text] : [name, text, index]);
+    else this.received.push(index === undefined ? [name, text] : [name, text, index]);
   }
 }
 
@@ -89,7 +89,7 @@ const sample = [
   end("tool_use", {}, { output_tokens: 89, output_tokens_details: { thinking_tokens: 30 } }),
   over,
 ];
-const told: Telling[] = [
+const reported: Telling[] = [
   ["summary", "Let me see."],
   ["proof", { kind: "signature", data: "EqQB" }],
   ["text", "I look it up."],
@@ -102,7 +102,7 @@ const told: Telling[] = [
 
 describe("a stream", () => {
   test("reads a stream block by block, without the server's own tools", () => {
-    expect(notesOf(sample).told).toEqual(told.map((one) => [...one]));
+    expect(notesOf(sample).received).toEqual(reported.map((one) => [...one]));
   });
 
   test("counts the whole prompt in the usage, and replaces first figures by final ones", () => {
@@ -125,9 +125,9 @@ describe("a stream", () => {
       ["text", "Hi"],
       ["end", { reason: "stop" }],
     ];
-    expect(notesOf([...text, end("end_turn")]).told).toEqual(once);
-    expect(notesOf([...text, end("end_turn"), end("end_turn"), over]).told).toEqual(once);
-    expect(notesOf([...text, over]).told).toEqual(once);
+    expect(notesOf([...text, end("end_turn")]).received).toEqual(once);
+    expect(notesOf([...text, end("end_turn"), end("end_turn"), over]).received).toEqual(once);
+    expect(notesOf([...text, over]).received).toEqual(once);
   });
 
   test("reads the input in the start event of a call", () => {
@@ -137,12 +137,12 @@ describe("a stream", () => {
       stop(0),
       end("tool_use"),
     ];
-    expect(notesOf(events).told[1]).toEqual(["arguments", '{"c":1}', 0]);
+    expect(notesOf(events).received[1]).toEqual(["arguments", '{"c":1}', 0]);
   });
 
   test("completes a stream whose last block did not end", () => {
     const events = [start(), begin(0, { type: "tool_use", id: "a", name: "b", input: {} }), end("tool_use")];
-    expect(notesOf(events).told.slice(1)).toEqual([
+    expect(notesOf(events).received.slice(1)).toEqual([
       ["arguments", "{}", 0],
       ["end", { reason: "calls" }],
     ]);
@@ -150,12 +150,12 @@ describe("a stream", () => {
 
   test("keeps redacted thinking as proof for its vendor", () => {
     const events = [start(), begin(0, { type: "redacted_thinking", data: "Em" }), stop(0), end("end_turn")];
-    expect(notesOf(events).told[0]).toEqual(["proof", { kind: "redacted", data: "Em" }]);
+    expect(notesOf(events).received[0]).toEqual(["proof", { kind: "redacted", data: "Em" }]);
   });
 
   test("shows the thinking of other models than Claude, without a signature", () => {
     const events = [start(), begin(0, { type: "thinking", thinking: "Hm" }), stop(0), over];
-    expect(notesOf(events).told).toEqual([
+    expect(notesOf(events).received).toEqual([
       ["reasoning", "Hm"],
       ["end", { reason: "stop" }],
     ]);
@@ -171,15 +171,15 @@ describe("a stream", () => {
     ["something_new", "stop"],
     ["constructor", "stop"],
   ])("reads a stream that ends by %s as ended by %s", (name, reason) => {
-    expect(notesOf([start(), end(name)]).told).toEqual([["end", { reason }]]);
+    expect(notesOf([start(), end(name)]).received).toEqual([["end", { reason }]]);
   });
 
   test("reads the stop text, and the reason of a refusal", () => {
-    expect(notesOf([end("stop_sequence", { stop_sequence: "END" })]).told).toEqual([
+    expect(notesOf([end("stop_sequence", { stop_sequence: "END" })]).received).toEqual([
       ["end", { reason: "sequence", sequence: "END" }],
     ]);
     const stop_details = { type: "refusal", category: "bio", explanation: "It is dangerous." };
-    expect(notesOf([end("refusal", { stop_details })]).told).toEqual([
+    expect(notesOf([end("refusal", { stop_details })]).received).toEqual([
       ["refusal", "It is dangerous."],
       ["end", { reason: "refusal" }],
     ]);
@@ -194,7 +194,7 @@ describe("a stream", () => {
       stop(0),
       end("tool_use"),
     ];
-    expect(notesOf(events, names).told).toEqual([
+    expect(notesOf(events, names).received).toEqual([
       ["call", 0, { callId: "x", kind: "custom", name: "run", namespace: "mcp__a" }],
       ["arguments", "line\n2", 0],
       ["end", { reason: "calls" }],
@@ -264,16 +264,16 @@ describe("answers of a lenient server", () => {
     ],
     ["input as JSON", [call("a", '{"a":1}')], [named(0, "a"), ["arguments", '{"a":1}', 0]]],
     ["input that is null", [call("a", null)], [named(0, "a"), ["arguments", "{}", 0]]],
-  ])("completes a lenient server's %s, whole and streamed, and ends by calls", (_, content, told) => {
-    const all = [...told, ["end", { reason: "calls" }]];
-    expect(wholeNotes({ type: "message", content, stop_reason: "end_turn" }).told).toEqual(all);
+  ])("completes a lenient server's %s, whole and streamed, and ends by calls", (_, content, reported) => {
+    const all = [...reported, ["end", { reason: "calls" }]];
+    expect(wholeNotes({ type: "message", content, stop_reason: "end_turn" }).received).toEqual(all);
     const blocks = content.flatMap((block, index) => [begin(index, block), stop(index)]);
-    expect(notesOf([start(), ...blocks, end("end_turn"), over]).told).toEqual(all);
+    expect(notesOf([start(), ...blocks, end("end_turn"), over]).received).toEqual(all);
   });
 
   test("reads an object as a piece of input as its JSON", () => {
     const events = [begin(0, call("a", {})), piece(0, { type: "input_json_delta", partial_json: { a: 1 } }), stop(0)];
-    expect(notesOf([start(), ...events, over]).told[1]).toEqual(["arguments", '{"a":1}', 0]);
+    expect(notesOf([start(), ...events, over]).received[1]).toEqual(["arguments", '{"a":1}', 0]);
   });
 
   test.each([
@@ -281,23 +281,23 @@ describe("answers of a lenient server", () => {
     ["length", "length"],
     ["content_filter", "filter"],
     ["", "stop"],
-  ])("reads a lenient server's stop reason %j as %s", (told, reason) => {
+  ])("reads a lenient server's stop reason %j as %s", (reported, reason) => {
     const content = [{ type: "text", text: "Hi" }];
-    expect(wholeNotes({ content, stop_reason: told }).told.at(-1)).toEqual(["end", { reason }]);
-    expect(notesOf([start(), begin(0, { type: "text", text: "Hi" }), end(told), over]).told.at(-1)).toEqual([
+    expect(wholeNotes({ content, stop_reason: reported }).received.at(-1)).toEqual(["end", { reason }]);
+    expect(notesOf([start(), begin(0, { type: "text", text: "Hi" }), end(reported), over]).received.at(-1)).toEqual([
       "end",
       { reason },
     ]);
   });
 
   test("reads content in the first event if no block follows, and whole content that is a text", () => {
-    const told = [
+    const reported = [
       ["text", "Hi"],
       ["end", { reason: "stop" }],
     ];
     const first = { type: "message_start", message: { content: [{ type: "text", text: "Hi" }] } };
-    expect(notesOf([first, end("end_turn"), over]).told).toEqual(told);
-    expect(wholeNotes({ content: "Hi", stop_reason: "end_turn" }).told).toEqual(told);
+    expect(notesOf([first, end("end_turn"), over]).received).toEqual(reported);
+    expect(wholeNotes({ content: "Hi", stop_reason: "end_turn" }).received).toEqual(reported);
   });
 });
 
@@ -312,7 +312,7 @@ describe("a whole message", () => {
     ];
     const usage = { input_tokens: 25, cache_read_input_tokens: 100, output_tokens: 89 };
     const notes = wholeNotes({ type: "message", model: "claude-opus-5", content, stop_reason: "tool_use", usage });
-    expect(notes.told).toEqual(told.map((one) => [...one]));
+    expect(notes.received).toEqual(reported.map((one) => [...one]));
     expect(notes.usages).toEqual([{ promptTokens: 125, cachedTokens: 100, completionTokens: 89 }]);
   });
 
@@ -349,7 +349,7 @@ describe("messages that the gateway's writer wrote", () => {
         const expected = new Notes();
         for (const sink of [writer, expected]) tellAll(answer, sink);
         const notes = isStream ? notesOf(eventsOf(writer.ending({}))) : wholeNotes(writer.whole({}));
-        expect(notes.told).toEqual(expected.told);
+        expect(notes.received).toEqual(expected.received);
       }),
     );
   });

@@ -7,7 +7,7 @@ import type { ReplyHead, ReplySink, ReplyUsage } from "../conversation/reply.ts"
 import { MessageWriter } from "./reply-writer.ts";
 
 type Json = Record<string, unknown>;
-type Told = (sink: ReplySink) => void;
+type ReplyStep = (sink: ReplySink) => void;
 
 const seal: Seal = {
   seal: (text) => `own.${Buffer.from(text).toString("base64url")}`,
@@ -20,18 +20,18 @@ function headOf(request: Json): ReplyHead {
 }
 
 /** The stream of an answer, taken after each thing that was told. */
-function streamed(told: readonly Told[], request: Json = {}, usage: ReplyUsage = counted): string {
+function streamed(steps: readonly ReplyStep[], request: Json = {}, usage: ReplyUsage = counted): string {
   const writer = new MessageWriter(headOf({ ...request, stream: true }));
-  const events = told.map((tell) => {
+  const events = steps.map((tell) => {
     tell(writer);
     return writer.take();
   });
   return events.join("") + writer.ending(usage);
 }
 
-function whole(told: readonly Told[], request: Json = {}, usage: ReplyUsage = counted): Json {
+function whole(steps: readonly ReplyStep[], request: Json = {}, usage: ReplyUsage = counted): Json {
   const writer = new MessageWriter(headOf(request));
-  for (const tell of told) tell(writer);
+  for (const tell of steps) tell(writer);
   return writer.whole(usage);
 }
 
@@ -82,27 +82,27 @@ async function understood(stream: string): Promise<Json> {
 }
 
 const call =
-  (index: number, name = `tool_${index}`): Told =>
+  (index: number, name = `tool_${index}`): ReplyStep =>
   (sink) =>
     sink.call(index, { callId: `call_${index}`, kind: "function", name });
 const args =
-  (index: number, text: string): Told =>
+  (index: number, text: string): ReplyStep =>
   (sink) =>
     sink.arguments(index, text);
 const text =
-  (piece: string): Told =>
+  (piece: string): ReplyStep =>
   (sink) =>
     sink.text(piece);
 const thinks =
-  (piece: string): Told =>
+  (piece: string): ReplyStep =>
   (sink) =>
     sink.reasoning(piece, false);
 const proves =
-  (kind: "signature" | "redacted" | "encrypted", data: string): Told =>
+  (kind: "signature" | "redacted" | "encrypted", data: string): ReplyStep =>
   (sink) =>
     sink.proof({ kind, data });
 const ends =
-  (reason: Parameters<ReplySink["end"]>[0]["reason"], sequence?: string): Told =>
+  (reason: Parameters<ReplySink["end"]>[0]["reason"], sequence?: string): ReplyStep =>
   (sink) =>
     sink.end({ reason, sequence });
 
@@ -140,8 +140,8 @@ describe("a stream", () => {
   });
 
   test("begins a stream with prompt figures that the server reported before its answer", () => {
-    const told = [(sink: ReplySink) => sink.usage({ promptTokens: 30, cachedTokens: 20 }), text("x"), ends("stop")];
-    const [start] = dataOf(streamed(told));
+    const steps = [(sink: ReplySink) => sink.usage({ promptTokens: 30, cachedTokens: 20 }), text("x"), ends("stop")];
+    const [start] = dataOf(streamed(steps));
     expect(start).toMatchObject({
       message: { usage: { input_tokens: 10, cache_read_input_tokens: 20, output_tokens: 0 } },
     });
@@ -162,9 +162,9 @@ describe("a stream", () => {
   });
 
   test("keeps the signature of the model's vendor", () => {
-    const told = [thinks("Hm"), proves("signature", "abc"), text("Yes"), ends("stop")];
-    expect(sequenceOf(streamed(told))).toContain("signature_delta 0 abc");
-    expect(streamed(told)).not.toContain(own);
+    const steps = [thinks("Hm"), proves("signature", "abc"), text("Yes"), ends("stop")];
+    expect(sequenceOf(streamed(steps))).toContain("signature_delta 0 abc");
+    expect(streamed(steps)).not.toContain(own);
   });
 
   test("seals thinking that the client wants omitted, and shows none of it", () => {
@@ -179,8 +179,8 @@ describe("a stream", () => {
   });
 
   test("writes redacted thinking as a block of its own, and thinking with only a signature", () => {
-    const told = [proves("redacted", "xyz"), proves("signature", "abc"), text("Yes"), ends("stop")];
-    const stream = streamed(told);
+    const steps = [proves("redacted", "xyz"), proves("signature", "abc"), text("Yes"), ends("stop")];
+    const stream = streamed(steps);
     expect(dataOf(stream)[2]).toMatchObject({ content_block: { type: "redacted_thinking", data: "xyz" } });
     expect(sequenceOf(stream).slice(2, 7)).toEqual([
       ...["start 0 redacted_thinking", "stop 0", "start 1 thinking", "signature_delta 1 abc", "stop 1"],
@@ -188,8 +188,8 @@ describe("a stream", () => {
   });
 
   test("begins another block of the same kind if the reply does", () => {
-    const told = [text("a"), (sink: ReplySink) => sink.block(), text("b"), ends("stop")];
-    expect(sequenceOf(streamed(told)).slice(2, -2)).toEqual([
+    const steps = [text("a"), (sink: ReplySink) => sink.block(), text("b"), ends("stop")];
+    expect(sequenceOf(streamed(steps)).slice(2, -2)).toEqual([
       ...["start 0 text", "text_delta 0 a", "stop 0", "start 1 text", "text_delta 1 b", "stop 1"],
     ]);
   });
@@ -217,7 +217,7 @@ describe("a stream", () => {
 
   test("gives calls with a repeated or missing id ids of their own", () => {
     const calls = ["a", "a", "", "b"].map(
-      (callId, index): Told =>
+      (callId, index): ReplyStep =>
         (sink) =>
           sink.call(index, { callId, kind: "function", name: "look" }),
     );
@@ -229,7 +229,7 @@ describe("a stream", () => {
   });
 
   test("holds back calls and texts until the arguments of the previous call are complete", () => {
-    const told = [
+    const steps = [
       call(0),
       call(1),
       args(1, '{"b":'),
@@ -239,15 +239,15 @@ describe("a stream", () => {
       args(1, "2}"),
       ends("calls"),
     ];
-    expect(sequenceOf(streamed(told)).slice(2, -2)).toEqual([
+    expect(sequenceOf(streamed(steps)).slice(2, -2)).toEqual([
       ...["start 0 tool_use", 'input_json_delta 0 {"a":', "input_json_delta 0 1}", "stop 0"],
       ...["start 1 tool_use", 'input_json_delta 1 {"b":2}', "stop 1", "start 2 text", "text_delta 2 \n", "stop 2"],
     ]);
   });
 
   test("does not treat an empty object as complete arguments, as some servers send it first", () => {
-    const told = [call(0), args(0, "{}"), call(1), args(1, "{}"), ends("calls")];
-    expect(sequenceOf(streamed(told)).filter((event) => event.startsWith("start"))).toHaveLength(2);
+    const steps = [call(0), args(0, "{}"), call(1), args(1, "{}"), ends("calls")];
+    expect(sequenceOf(streamed(steps)).filter((event) => event.startsWith("start"))).toHaveLength(2);
   });
 
   test("writes a refusal as text, with the reason `refusal`", () => {
@@ -376,8 +376,11 @@ describe("Anthropic's own client", () => {
   );
   const reasons = fc.constantFrom(...(["stop", "length", "refusal", "pause", "context"] as const));
 
-  const toldOf = (block: (typeof blocks extends fc.Arbitrary<infer B> ? B : never)[number], index: number): Told[] => {
-    const anew: Told = (sink) => sink.block();
+  const stepsOf = (
+    block: (typeof blocks extends fc.Arbitrary<infer B> ? B : never)[number],
+    index: number,
+  ): ReplyStep[] => {
+    const anew: ReplyStep = (sink) => sink.block();
     switch (block.kind) {
       case "text":
         return [anew, ...block.pieces.map(text)];
@@ -396,8 +399,8 @@ describe("Anthropic's own client", () => {
     await fc.assert(
       fc.asyncProperty(blocks, reasons, fc.boolean(), async (answer, reason, omits) => {
         const request = omits ? { thinking: { type: "adaptive", display: "omitted" } } : {};
-        const told = [...answer.flatMap(toldOf), ends(reason)];
-        expect(await understood(streamed(told, request))).toEqual(whole(told, request));
+        const steps = [...answer.flatMap(stepsOf), ends(reason)];
+        expect(await understood(streamed(steps, request))).toEqual(whole(steps, request));
       }),
       { numRuns: 60 },
     );

@@ -39,17 +39,17 @@ test("sends no foreign ids and no empty reasoning to a model server", () => {
   const said = { type: "message", id: "msg_2", role: "assistant", status: "completed", content: [] };
   const call = { type: "function_call", id: "fc_1", call_id: "c", name: "f", arguments: "{}" };
   const sealed = { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "x" };
-  const told = { type: "reasoning", id: "rs_2", summary: [], content: [{ type: "reasoning_text", text: "Hm" }] };
+  const reported = { type: "reasoning", id: "rs_2", summary: [], content: [{ type: "reasoning_text", text: "Hm" }] };
   const summed = { type: "reasoning", id: "rs_3", summary: [{ type: "summary_text", text: "Hm" }] };
   const empty = { type: "reasoning", id: "rs_4", summary: [] };
   const output = { type: "function_call_output", id: "fco_1", status: "completed", call_id: "c", output: "4" };
   const asked = { type: "message", id: "msg_1", status: "completed", role: "user", content: [] };
-  expect(itemsForEngine([asked, said, call, sealed, told, summed, empty, output])).toEqual([
+  expect(itemsForEngine([asked, said, call, sealed, reported, summed, empty, output])).toEqual([
     { type: "message", role: "user", content: [] },
     said,
     call,
     sealed,
-    told,
+    reported,
     { type: "reasoning", summary: summed.summary },
     { type: "function_call_output", call_id: "c", output: "4" },
   ]);

@@ -203,7 +203,7 @@ describe("a stream", () => {
     name: "f",
     arguments: text,
   });
-  const told = (id: string, text: string) =>
+  const reported = (id: string, text: string) =>
     expect.objectContaining({ type: "call", callId: id, name: "f", input: text });
   const text = { type: "text", text: "Hi" };
   const hi = message(said("Hi"));
@@ -216,17 +216,17 @@ describe("a stream", () => {
         { type: "response.function_call_arguments.done", output_index: 0, arguments: "[1]" },
         ended(),
       ],
-      [told("a", "[1]")],
+      [reported("a", "[1]")],
     ],
     [
       "arguments in the last event of the answer alone",
       [added(0, call("a", "")), ended({ output: [call("a", "[1]")] })],
-      [told("a", "[1]")],
+      [reported("a", "[1]")],
     ],
     [
       "arguments under another id there",
       [added(0, call("a", "")), ended({ output: [call("b", "[1]")] })],
-      [told("a", "[1]")],
+      [reported("a", "[1]")],
     ],
     [
       "a text in its last event alone",
@@ -241,7 +241,7 @@ describe("a stream", () => {
     [
       "an item in the last event of the answer alone",
       [added(0, message()), delta("output_text", 0, "Hi"), done(0, hi), ended({ output: [hi, call("a", "[1]")] })],
-      [text, told("a", "[1]")],
+      [text, reported("a", "[1]")],
     ],
     [
       "a text without its item, which the end repeats",
@@ -251,7 +251,7 @@ describe("a stream", () => {
     [
       "whole calls at one place",
       [done(0, call("a", "[1]")), done(0, call("b", "[2]")), ended({ output: [call("a", "[1]"), call("b", "[2]")] })],
-      [told("a", "[1]"), told("b", "[2]")],
+      [reported("a", "[1]"), reported("b", "[2]")],
     ],
     ["a message whose content is a string", [ended({ output: [{ ...hi, content: "Hi" }] })], [text]],
     ["an item twice", [done(0, hi), done(0, hi), ended({ output: [hi] })], [text]],

@@ -8,7 +8,7 @@ import type { ReplyCall, ReplyEnd, ReplyHead, ReplySink, ReplyUsage } from "../c
 import { ResponseWriter } from "./reply-writer.ts";
 
 type Json = Record<string, unknown>;
-type Told = (sink: ReplySink) => void;
+type ReplyStep = (sink: ReplySink) => void;
 
 const seal: Seal = { seal: (text) => `own.${text}`, open: () => undefined };
 const counted: ReplyUsage = { promptTokens: 12, cachedTokens: 4, completionTokens: 7, reasoningTokens: 2 };
@@ -19,18 +19,18 @@ function writerOf(request: Json): ResponseWriter {
 }
 
 /** The stream of an answer, taken after each thing that was told. */
-function streamed(told: readonly Told[], request: Json = {}): string {
+function streamed(steps: readonly ReplyStep[], request: Json = {}): string {
   const writer = writerOf({ ...request, stream: true });
-  const events = told.map((tell) => {
+  const events = steps.map((tell) => {
     tell(writer);
     return writer.take();
   });
   return events.join("") + writer.ending(counted);
 }
 
-function whole(told: readonly Told[], request: Json = {}): Json {
+function whole(steps: readonly ReplyStep[], request: Json = {}): Json {
   const writer = writerOf(request);
-  for (const tell of told) tell(writer);
+  for (const tell of steps) tell(writer);
   return writer.whole(counted);
 }
 
@@ -78,30 +78,30 @@ function unparsed({ parsed_arguments: _arguments, ...item }: Json): Json {
 }
 
 const text =
-  (said: string): Told =>
+  (said: string): ReplyStep =>
   (sink) =>
     sink.text(said);
 const refuse =
-  (said: string): Told =>
+  (said: string): ReplyStep =>
   (sink) =>
     sink.refusal(said);
 const think =
-  (thought: string, isSummary = false): Told =>
+  (thought: string, isSummary = false): ReplyStep =>
   (sink) =>
     sink.reasoning(thought, isSummary);
 const call =
-  (index: number, more: Partial<ReplyCall> = {}): Told =>
+  (index: number, more: Partial<ReplyCall> = {}): ReplyStep =>
   (sink) =>
     sink.call(index, { callId: `call_${index}`, kind: "function", name: "look", ...more });
 const give =
-  (index: number, piece: string): Told =>
+  (index: number, piece: string): ReplyStep =>
   (sink) =>
     sink.arguments(index, piece);
 const end =
-  (reason: ReplyEnd["reason"]): Told =>
+  (reason: ReplyEnd["reason"]): ReplyStep =>
   (sink) =>
     sink.end({ reason });
-const block: Told = (sink) => sink.block();
+const block: ReplyStep = (sink) => sink.block();
 
 function outputOf(response: Json): Json[] {
   return response["output"] as Json[];
@@ -131,7 +131,7 @@ describe("a stream", () => {
   });
 
   test("ends reasoning and text before the next item, and parallel calls at the end", () => {
-    const told = [
+    const steps = [
       think("Hm"),
       text("I look."),
       call(0),
@@ -140,7 +140,7 @@ describe("a stream", () => {
       give(0, '{"a":1}'),
       end("calls"),
     ];
-    expect(sequenceOf(streamed(told))).toEqual([
+    expect(sequenceOf(streamed(steps))).toEqual([
       "output_item.added 0 reasoning",
       "content_part.added 0",
       "reasoning_text.delta 0 Hm",
@@ -179,13 +179,13 @@ describe("a stream", () => {
   });
 
   test("keeps arguments that arrive after a text", async () => {
-    const told = [call(0), give(0, '{"a"'), text("Wait."), give(0, ":1}"), end("calls")];
-    const response = await understood(streamed(told));
+    const steps = [call(0), give(0, '{"a"'), text("Wait."), give(0, ":1}"), end("calls")];
+    const response = await understood(streamed(steps));
     expect(outputOf(response)).toMatchObject([
       { type: "function_call", arguments: '{"a":1}', status: "completed" },
       { type: "message", content: [{ text: "Wait." }] },
     ]);
-    expect(whole(told)["output"]).toEqual(response["output"]);
+    expect(whole(steps)["output"]).toEqual(response["output"]);
   });
 
   test("ends a call with complete arguments before a text, and adds no later text to it", () => {
@@ -221,14 +221,14 @@ describe("a stream", () => {
     ["unsupported_value", "invalid_prompt"],
     ["upstream_timeout", "server_error"],
     ["constructor", "server_error"],
-  ])("begins a stream that fails before any text; code %s becomes %s", async (code, told) => {
+  ])("begins a stream that fails before any text; code %s becomes %s", async (code, steps) => {
     const stream = writerOf({ stream: true }).failure({ status: 400, code, message: "No." });
     expect(dataOf(stream).map(({ type }) => type)).toEqual([
       "response.created",
       "response.in_progress",
       "response.failed",
     ]);
-    expect(await understood(stream)).toMatchObject({ status: "failed", error: { code: told, message: "No." } });
+    expect(await understood(stream)).toMatchObject({ status: "failed", error: { code: steps, message: "No." } });
   });
 
   test("writes a hundred thousand pieces in linear time", () => {
@@ -255,13 +255,13 @@ describe("an item", () => {
   });
 
   test("gives a call without a unique id an id of its own", () => {
-    const told = [call(0, { callId: "x" }), call(1, { callId: "x" }), call(2, { callId: "" }), end("calls")];
-    expect(outputOf(whole(told)).map((item) => item["call_id"])).toEqual(["x", "call_1_1", "call_1_2"]);
+    const steps = [call(0, { callId: "x" }), call(1, { callId: "x" }), call(2, { callId: "" }), end("calls")];
+    expect(outputOf(whole(steps)).map((item) => item["call_id"])).toEqual(["x", "call_1_1", "call_1_2"]);
   });
 
   test("writes the namespace of a call's tool", () => {
-    const told = [call(0, { namespace: "mcp__files" }), end("calls")];
-    expect(outputOf(whole(told))[0]).toMatchObject({ namespace: "mcp__files", name: "look" });
+    const steps = [call(0, { namespace: "mcp__files" }), end("calls")];
+    expect(outputOf(whole(steps))[0]).toMatchObject({ namespace: "mcp__files", name: "look" });
   });
 
   test("reports the tier that the server reports, or else the requested one", () => {
@@ -283,16 +283,16 @@ describe("an item", () => {
   test("writes a part for each block of a message, and keeps probabilities of half characters", () => {
     const half = { token: "\\xf0", logprob: -1, bytes: [240], top_logprobs: [] };
     const other = { token: "b", logprob: -2, bytes: [98], top_logprobs: [] };
-    const told: Told[] = [text("a"), block, (sink) => sink.text("", [half]), (sink) => sink.text("b", [other])];
-    expect(outputOf(whole([...told, end("stop")]))[0]?.["content"]).toEqual([
+    const steps: ReplyStep[] = [text("a"), block, (sink) => sink.text("", [half]), (sink) => sink.text("b", [other])];
+    expect(outputOf(whole([...steps, end("stop")]))[0]?.["content"]).toEqual([
       { type: "output_text", annotations: [], logprobs: [], text: "a" },
       { type: "output_text", annotations: [], logprobs: [half, other], text: "b" },
     ]);
   });
 
   test("ends reasoning when its kind changes", () => {
-    const told = [think("long"), think("short", true), end("stop")];
-    expect(outputOf(whole(told)).map(({ content }) => content)).toEqual([
+    const steps = [think("long"), think("short", true), end("stop")];
+    expect(outputOf(whole(steps)).map(({ content }) => content)).toEqual([
       [{ type: "reasoning_text", text: "long" }],
       [{ type: "reasoning_text", text: "short" }],
     ]);
@@ -302,9 +302,9 @@ describe("an item", () => {
     const include = ["reasoning.encrypted_content"];
     const sealed = outputOf(whole([think("a"), end("stop")], { include }))[0];
     expect(sealed?.["encrypted_content"]).toBe('own.{"text":"a"}');
-    const signed: Told = (sink) => sink.proof({ kind: "signature", data: "s" });
+    const signed: ReplyStep = (sink) => sink.proof({ kind: "signature", data: "s" });
     expect(outputOf(whole([think("a"), signed, end("stop")]))[0]?.["encrypted_content"]).toContain('"s"');
-    const encrypted: Told = (sink) => sink.proof({ kind: "encrypted", data: "gAAA" });
+    const encrypted: ReplyStep = (sink) => sink.proof({ kind: "encrypted", data: "gAAA" });
     expect(outputOf(whole([encrypted, end("stop")], { include }))[0]?.["encrypted_content"]).toBe("gAAA");
     expect(outputOf(whole([think("a"), end("stop")]))[0]).not.toHaveProperty("encrypted_content");
   });
@@ -348,7 +348,7 @@ describe("the response", () => {
 
   test("gives OpenAI's client the same response streamed and whole", async () => {
     const index = fc.nat(2);
-    const step: fc.Arbitrary<Told> = fc.oneof(
+    const step: fc.Arbitrary<ReplyStep> = fc.oneof(
       fc.string().map(text),
       fc.string().map(refuse),
       fc.tuple(fc.string(), fc.boolean()).map(([said, isSummary]) => think(said, isSummary)),
@@ -358,7 +358,7 @@ describe("the response", () => {
         .map(([at, kind]) => call(at, { kind })),
       fc.tuple(index, fc.constantFrom("", "{}", '{"a":1}', '{"a', "x")).map(([at, piece]) => give(at, piece)),
       fc.constantFrom("signature", "redacted", "encrypted").map(
-        (kind): Told =>
+        (kind): ReplyStep =>
           (sink) => {
             sink.proof({ kind: kind as "signature", data: "proof" });
           },
@@ -371,8 +371,8 @@ describe("the response", () => {
     const reasons = fc.constantFrom("stop", "calls", "length", "filter", "refusal") as fc.Arbitrary<ReplyEnd["reason"]>;
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 8 }), reasons, request, async (steps, reason, asked) => {
-        const told = [...steps, end(reason)];
-        expect(await understood(streamed(told, asked))).toEqual(JSON.parse(JSON.stringify(whole(told, asked))));
+        const allSteps = [...steps, end(reason)];
+        expect(await understood(streamed(allSteps, asked))).toEqual(JSON.parse(JSON.stringify(whole(allSteps, asked))));
       }),
       { numRuns: 200 },
     );
@@ -381,7 +381,7 @@ describe("the response", () => {
 
 describe("a compaction", () => {
   const request = { input: [{ role: "user", content: "Hi" }, { type: "compaction_trigger" }] };
-  const summed: Told[] = [
+  const summed: ReplyStep[] = [
     (sink) => sink.reasoning("What was it?", false),
     (sink) => sink.text("They met "),
     (sink) => sink.text("in Oslo."),
@@ -400,7 +400,7 @@ describe("a compaction", () => {
   });
 
   test("writes no compaction for a summary that is cut off or empty", () => {
-    const cut: Told[] = [...summed.slice(0, -1), (sink) => sink.end({ reason: "length" })];
+    const cut: ReplyStep[] = [...summed.slice(0, -1), (sink) => sink.end({ reason: "length" })];
     expect(whole(cut, request)).toMatchObject({ status: "incomplete", output: [] });
     expect(whole(summed.slice(-1), request)).toMatchObject({ output: [] });
   });

@@ -81,9 +81,9 @@ test.each([
 });
 
 test("adds no empty arguments to a call that had arguments before", () => {
-  const told = { type: "response.function_call_arguments.done", output_index: 0, item_id: "f", arguments: "[1]" };
+  const reported = { type: "response.function_call_arguments.done", output_index: 0, item_id: "f", arguments: "[1]" };
   const begun = { type: "response.output_item.added", output_index: 0, item: call({ arguments: "" }) };
-  const sent = sentFor([created, begun, told, done(0, call({ arguments: "" })), completed({ output: [] })]);
+  const sent = sentFor([created, begun, reported, done(0, call({ arguments: "" })), completed({ output: [] })]);
   const items = sent.flatMap(({ item, response: held }) => item ?? (held as Json | undefined)?.["output"] ?? []);
   expect(JSON.stringify(items)).not.toContain("{}");
 });
@@ -93,14 +93,14 @@ test.each([
   ["response.incomplete", "completed", "incomplete"],
   ["response.completed", "in_progress", "completed"],
   ["response.completed", undefined, "completed"],
-])("reads the event %s with the status %s as %s", (type, status, told) => {
+])("reads the event %s with the status %s as %s", (type, status, reported) => {
   expect(lastOf([created, { type, response: response({ status, output: [message()] }) }])).toMatchObject({
-    status: told,
+    status: reported,
   });
 });
 
-const whole = (told: Json, asked: Json = {}) => {
-  const bytes = ByteSpan.of(Buffer.from(JSON.stringify(told)));
+const whole = (reported: Json, asked: Json = {}) => {
+  const bytes = ByteSpan.of(Buffer.from(JSON.stringify(reported)));
   const answer = dialects.response.readAnswer(bytes, decodedRequest({ input: "Hi", ...asked }, "response"), serving, {
     ...names,
     members: { store: false, previous_response_id: null, conversation: null },
@@ -109,8 +109,8 @@ const whole = (told: Json, asked: Json = {}) => {
 };
 
 test("keeps the bytes of a complete response", () => {
-  const told = { ...completeResponse, model: "m" };
-  expect(whole(told).text).toBe(JSON.stringify(told));
+  const reported = { ...completeResponse, model: "m" };
+  expect(whole(reported).text).toBe(JSON.stringify(reported));
 });
 
 test.each(Object.keys(completeResponse).filter((name) => name !== "output"))(

@@ -3,14 +3,14 @@ import { expect, test } from "bun:test";
 import { CountedReply, usageOf } from "./counted-reply.ts";
 
 test("limits the reported parts of a prompt to the prompt", () => {
-  const told = {
+  const reported = {
     promptTokens: 9_000,
     completionTokens: 10,
     cachedTokens: 5_000,
     cacheWriteTokens: 4_000,
     reasoningTokens: 9,
   };
-  expect(usageOf({ promptTokens: 6_000, completionTokens: 5, estimated: true }, told)).toEqual({
+  expect(usageOf({ promptTokens: 6_000, completionTokens: 5, estimated: true }, reported)).toEqual({
     ...{ promptTokens: 6_000, completionTokens: 5 },
     ...{ cachedTokens: 5_000, cacheWriteTokens: 1_000, reasoningTokens: 5 },
   });

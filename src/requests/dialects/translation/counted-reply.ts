@@ -43,8 +43,8 @@ export class CountedReply implements ReplySink, StreamObservation {
   }
 
   get reportedPrompt(): StreamObservation["reportedPrompt"] {
-    const { promptTokens, completionTokens: _, reasoningTokens: __, ...told } = this.reportedUsage;
-    return promptTokens === undefined ? undefined : { promptTokens, parts: partsOf(told) };
+    const { promptTokens, completionTokens: _, reasoningTokens: __, ...reported } = this.reportedUsage;
+    return promptTokens === undefined ? undefined : { promptTokens, parts: partsOf(reported) };
   }
 
   block(): void {

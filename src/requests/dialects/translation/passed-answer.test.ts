@@ -11,10 +11,10 @@ const engine = { name: "e", redact: (text: string) => text, models: async () => 
 const serving: Serving = { model: { id: "m", context: undefined }, deployment: { engine } };
 const answer = { ...completeResponse, id: "resp_up", model: "m", output: [] };
 
-function read(told: object, names: Partial<AnswerNames>) {
+function read(reported: object, names: Partial<AnswerNames>) {
   const { response } = dialects;
   const request = decodedRequest({ input: "Hi" }, "response");
-  const bytes = ByteSpan.of(Buffer.from(JSON.stringify(told, null, 1)));
+  const bytes = ByteSpan.of(Buffer.from(JSON.stringify(reported, null, 1)));
   return response.readAnswer(bytes, request, serving, { id: "resp_own", created: 1, ownId: false, ...names });
 }
 
@@ -36,8 +36,8 @@ test("gives a stored answer the gateway's id, and names its storage and its pred
 });
 
 test("removes a server's own claims about storage and conversations", () => {
-  const told = { ...answer, store: true, previous_response_id: "resp_theirs", conversation: { id: "conv_theirs" } };
-  expect(JSON.parse(read(told, { members: membersOf(false) }).text)).toEqual({ ...answer, conversation: null });
+  const reported = { ...answer, store: true, previous_response_id: "resp_theirs", conversation: { id: "conv_theirs" } };
+  expect(JSON.parse(read(reported, { members: membersOf(false) }).text)).toEqual({ ...answer, conversation: null });
 });
 
 /** Escaped, so that one pass over the bytes does not vouch for the answer. */

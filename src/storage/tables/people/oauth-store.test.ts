@@ -152,9 +152,9 @@ onEachDatabase((databases) => {
       expect(others).toEqual([]);
       expect(await isRevoked(grant?.id ?? "")).toBeTrue();
       expect(await keys.credentialRevision()).toBe(before + 1);
-      const told = await new SqlAuditLog(db).list({}, { after: undefined, limit: 100 });
-      expect(told.filter(({ action }) => action === "grant.created")).toHaveLength(1);
-      const replays = told.filter(({ action }) => action === "grant.replayed");
+      const reported = await new SqlAuditLog(db).list({}, { after: undefined, limit: 100 });
+      expect(reported.filter(({ action }) => action === "grant.created")).toHaveLength(1);
+      const replays = reported.filter(({ action }) => action === "grant.replayed");
       expect(replays.map(({ targetId }) => targetId)).toEqual([grant?.id ?? ""]);
     });
 

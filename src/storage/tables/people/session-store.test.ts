@@ -188,9 +188,9 @@ onEachDatabase((databases) => {
       expect(await storedDeviceCode(all.db, `of ${commandLineAppId}`)).toBeUndefined();
       expect(await storedDeviceCode(all.db, `of ${thirdParty}`)).toBeDefined();
       expect(await all.keys.credentialRevision()).toBe(revision + 1);
-      const told = await all.audit.list({ action: "grant.revoked" }, { after: undefined, limit: 9 });
-      expect(told.map(({ targetId }) => targetId).toSorted()).toEqual(own);
-      for (const one of told) {
+      const reported = await all.audit.list({ action: "grant.revoked" }, { after: undefined, limit: 9 });
+      expect(reported.map(({ targetId }) => targetId).toSorted()).toEqual(own);
+      for (const one of reported) {
         expect(one).toMatchObject({
           accountId: all.accountId,
           actor: { id: ada.id },

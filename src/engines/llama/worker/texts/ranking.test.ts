@@ -34,11 +34,11 @@ const documents = ["one", "two!", "three", "four!"];
 
 test("sorts documents by the model's score, each with its index", async () => {
   const { results, model, usage } = await asked(ranker, "/rerank", { query: "which?", documents });
-  const told = results as { index: number; relevance_score: number }[];
+  const reported = results as { index: number; relevance_score: number }[];
   expect(model).toBe("ranker");
-  expect(told.map(({ index }) => index)).toEqual([1, 3, 0, 2]);
-  expect(told[0]?.relevance_score).toBeGreaterThan(0.99);
-  expect(told[2]?.relevance_score).toBeCloseTo(0.5, 3);
+  expect(reported.map(({ index }) => index)).toEqual([1, 3, 0, 2]);
+  expect(reported[0]?.relevance_score).toBeGreaterThan(0.99);
+  expect(reported[2]?.relevance_score).toBeCloseTo(0.5, 3);
   // The query, the sign between and the document, a token for each byte, once for each document.
   const tokens = documents.reduce((sum, { length }) => sum + "which?|".length + length, 0);
   expect(usage).toEqual({ prompt_tokens: tokens, total_tokens: tokens });
