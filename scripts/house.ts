@@ -14,7 +14,7 @@ import { checkLua } from "./house/lua.ts";
 import { checkMoney } from "./house/money.ts";
 import { crowded, cycles, headless, insideTests, readTime } from "./house/owed.ts";
 import { checkProse } from "./house/prose.ts";
-import { checkRefusedWords, readDocuments } from "./house/refused-words.ts";
+import { checkRefusedNames, checkRefusedWords, readDocuments } from "./house/refused-words.ts";
 import { housekeeping, layers, moneyRooms, timeRooms } from "./house/table.ts";
 import { checkTests } from "./house/tests.ts";
 import { checkTime } from "./house/time.ts";
@@ -46,6 +46,7 @@ const findings = [
   ...checkTests(files, insideTests),
   ...checkDocuments(root),
   ...checkRefusedWords(files, readDocuments(root)),
+  ...checkRefusedNames([...files, ...readSources(root, ["tests"])]),
 ];
 for (const finding of findings) console.error(finding);
 process.exit(findings.length === 0 ? 0 : 1);

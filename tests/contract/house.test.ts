@@ -13,7 +13,7 @@ import { checkLongLived } from "../../scripts/house/long-lived.ts";
 import { checkLua } from "../../scripts/house/lua.ts";
 import { checkMoney } from "../../scripts/house/money.ts";
 import { checkProse } from "../../scripts/house/prose.ts";
-import { checkRefusedWords } from "../../scripts/house/refused-words.ts";
+import { checkRefusedNames, checkRefusedWords } from "../../scripts/house/refused-words.ts";
 import { layers, moneyRooms, timeRooms } from "../../scripts/house/table.ts";
 import { checkTests } from "../../scripts/house/tests.ts";
 import { checkTime } from "../../scripts/house/time.ts";
@@ -230,11 +230,41 @@ describe("the rule of renamed words", () => {
 
   test("accepts old words in code names, tests and data", () => {
     const files = planted({
-      "src/policy/x.ts": 'log.warn("ledger_upkeep_failed"); const standIns = [];\n',
+      "src/policy/x.ts": 'log.warn("ledger_upkeep_failed"); const upkeepMs = [];\n',
       "src/policy/x.test.ts": "// A stand-in.\n",
       "src/domain/tools/server-rules.ts": "return `tool server of a seal`;\n",
     });
     expect(checkRefusedWords(files, [])).toEqual([]);
+  });
+
+  test.each([
+    ["const toldUsage = 1;", "toldUsage", "reported, received or notified"],
+    ["class A {\n  readonly #standing = 1;", "standing", "status, state or position"],
+    ["function f({ standIns }: B) {}", "standIns", "fallback"],
+    ["interface EventFollower {}", "EventFollower", "subscriber or observer"],
+    ["interface A {\n  onNews(method: string): void;", "onNews", "notifications"],
+    ["const f = (isUnderstated: boolean) => isUnderstated;", "isUnderstated", "underReported"],
+  ])("refuses the name that %p declares", (code, name, instead) => {
+    const line = code.split("\n").length;
+    const file = { "src/policy/x.ts": `// told, standing, news\n/* const told = 1; */ ${code}\n` };
+    expect(checkRefusedNames(planted(file))).toEqual([
+      `src/policy/x.ts:${line + 1}: names "${name}"; the word is "${instead}".`,
+    ]);
+  });
+
+  test("refuses names of files with renamed words", () => {
+    const files = planted({ "src/policy/told-usage.ts": "", "src/policy/stand-in.test.ts": "const told = 1;\n" });
+    expect(checkRefusedNames(files)).toEqual([
+      `src/policy/stand-in.test.ts: a file is not named so; the word is "fallback".`,
+      `src/policy/told-usage.ts: a file is not named so; the word is "reported, received or notified".`,
+    ]);
+  });
+
+  test("accepts renamed words in texts of code, and names that are data", () => {
+    const files = planted({
+      "src/policy/x.ts": 'const text = `It was told: news, longstanding`;\nconst a = { responseFollower: "told" };\n',
+    });
+    expect(checkRefusedNames(files)).toEqual([]);
   });
 });
 
