@@ -744,7 +744,7 @@ export class OpenRequest<Result>
     this.#continuation?.said.release();
     if (error !== undefined) deps.refusalCounts.count(call.principal, this.#model.id, error);
     const upstream = this.#replayed ? null : (this.#dispatched?.deployment.engine.name ?? null);
-    this.isUnderReported = reported.isUnderReported === true;
+    this.isUnderReported = reported.understated === true;
     if (this.isUnderReported)
       deps.usageDoubts.usageUnderReported(upstream ?? "", this.#dispatched?.model.id ?? this.#model.id);
     if (reported.pastLimit) this.#learnIgnored(reported);

@@ -245,7 +245,7 @@ describe("a meter", () => {
   });
 
   test.each([
-    ["understated", { isUnderReported: true }],
+    ["understated", { understated: true }],
     ["overstated", { overstated: true }],
   ])("flags a usage report that was %s", (_, doubt) => {
     const usage = { promptTokens: 5, completionTokens: 6, estimated: true };

@@ -169,7 +169,7 @@ export class Meter {
       outcome,
       errorCode,
       nanoUsd,
-      capped: usage !== reported || reported.isUnderReported === true || reported.overstated === true,
+      capped: usage !== reported || reported.understated === true || reported.overstated === true,
       upstream,
       durationMs: this.#clock.monotonicMs() - this.#startedMs,
       // A cached answer does not show how fast a model is.

@@ -467,7 +467,7 @@ describe.serial("stored client data", () => {
       end: {
         ...{ promptTokens: 1, completionTokens: 2, estimated: true, outcome: "completed", errorCode: null, nanoUsd: 3 },
         ...{ capped: true, upstream: "north", durationMs: 4, firstTokenMs: 5, queueMs: 6 },
-        ...{ isUnderReported: true, overstated: true, pastLimit: true },
+        ...{ understated: true, overstated: true, pastLimit: true },
         parts: { cachedTokens: 1, cacheWriteTokens: 2, reasoningTokens: 3, details: { searches: 1 } },
         trail: [
           {

@@ -109,7 +109,7 @@ const answer: KeptAnswer = {
       promptTokens: 1,
       completionTokens: 2,
       estimated: true,
-      isUnderReported: true,
+      understated: true,
       overstated: true,
       pastLimit: true,
     },

@@ -11,8 +11,8 @@ export interface TokenUsage {
   completionTokens: number;
   /** True if the figures are estimated from the text, because the engine's report is missing or was not accepted. */
   estimated: boolean;
-  /** True if the engine reported fewer tokens than it delivered or received. */
-  isUnderReported?: boolean;
+  /** True if the engine reported fewer tokens than it delivered or received. Cached answers and batches store this name. */
+  understated?: boolean;
   /** True if the engine reported more tokens than the delivered text can have. */
   overstated?: boolean;
   /** True if the delivered text proves more tokens than the request, or the model's context, allows. */

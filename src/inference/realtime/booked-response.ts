@@ -202,7 +202,7 @@ export class BookedResponse {
     const { observer, quotaWatch } = this.#deps;
     const errorCode = error?.code ?? null;
     const { end, kept } = this.#meter.settle({ outcome, usage, errorCode, upstream, queueMs: 0 });
-    observer?.inferenceEnded(this.#begin, end, courseOf(error, usage.isUnderReported));
+    observer?.inferenceEnded(this.#begin, end, courseOf(error, usage.understated));
     quotaWatch?.used(principal);
     logLine(this.#line.line, outcome, end);
     await kept;

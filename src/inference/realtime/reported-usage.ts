@@ -50,7 +50,7 @@ export function atLeastSaid(reported: TokenUsage, estimate: TokenUsage): TokenUs
     promptTokens: isUnheard ? estimate.promptTokens : promptTokens,
     completionTokens: isUndeclared ? estimate.completionTokens : completionTokens,
     estimated: true,
-    isUnderReported: true,
+    understated: true,
     parts: isUnheard ? estimate.parts : reported.parts,
   };
 }

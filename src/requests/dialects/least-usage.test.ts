@@ -24,13 +24,13 @@ const judged = (usage: TokenUsage, request = chat("Hello"), answer = "Hi.", cont
 describe("implausibly low usage", () => {
   test("replaces usage of 0 and 0 beside a prompt and an answer by a marked estimate of both", () => {
     expect(judged(reported(0, 0), chat("x".repeat(40)), "y".repeat(400))).toEqual({
-      ...{ promptTokens: 10, completionTokens: 100, estimated: true, isUnderReported: true },
+      ...{ promptTokens: 10, completionTokens: 100, estimated: true, understated: true },
     });
   });
 
   test("replaces only the wrong figure of usage that is too little", () => {
-    expect(judged(reported(3, 0))).toMatchObject({ promptTokens: 3, completionTokens: 1, isUnderReported: true });
-    expect(judged(reported(0, 3))).toMatchObject({ promptTokens: 2, completionTokens: 3, isUnderReported: true });
+    expect(judged(reported(3, 0))).toMatchObject({ promptTokens: 3, completionTokens: 1, understated: true });
+    expect(judged(reported(0, 3))).toMatchObject({ promptTokens: 2, completionTokens: 3, understated: true });
     expect(judged(reported(9, 3), chat("Hello"), "y".repeat(1_000))).toMatchObject({ completionTokens: 250 });
     expect(judged(reported(9, 8), chat("Hello"), "y".repeat(1_000))).toEqual(reported(9, 8));
     expect(judged(reported(7, 1), chat("x".repeat(1_000)))).toMatchObject({ promptTokens: 250, completionTokens: 1 });
@@ -47,18 +47,18 @@ describe("implausibly low usage", () => {
     const long = chat("x".repeat(100_000));
     expect(judged(reported(700, 1), long, "Hi.", 200_000)).toMatchObject({
       promptTokens: 25_000,
-      isUnderReported: true,
+      understated: true,
     });
     for (const context of [4_096, undefined]) {
       expect(judged(reported(5, 1), long, "Hi.", context)).toEqual(reported(5, 1));
-      expect(judged(reported(0, 1), long, "Hi.", context)).toMatchObject({ isUnderReported: true });
+      expect(judged(reported(0, 1), long, "Hi.", context)).toMatchObject({ understated: true });
     }
   });
 
   test("detects usage that is too little with and without an echo in a chat", () => {
     const request = chat("Hello", { echo: true });
     expect(judged(reported(2, 1), request, "y".repeat(400_000))).toEqual({
-      ...{ promptTokens: 2, completionTokens: 100_000, estimated: true, isUnderReported: true },
+      ...{ promptTokens: 2, completionTokens: 100_000, estimated: true, understated: true },
     });
   });
 
@@ -72,11 +72,11 @@ describe("implausibly low usage", () => {
     const several = echo({ prompt: [prompt, prompt], n: 3 });
     expect(judged(reported(500, 6), several, prompt.repeat(6) + "y".repeat(6 * 128))).toEqual(reported(500, 6));
     expect(judged(reported(500, 6), several, prompt.repeat(6) + "y".repeat(6 * 129))).toMatchObject({
-      isUnderReported: true,
+      understated: true,
     });
     const ids = echo({ prompt: [1, 2, 3, 4, 5, 6, 7, 8] });
     expect(judged(reported(8, 1), ids, "x".repeat(8 * 128 + 128))).toEqual(reported(8, 1));
-    expect(judged(reported(8, 1), ids, "x".repeat(8 * 128 + 129))).toMatchObject({ isUnderReported: true });
+    expect(judged(reported(8, 1), ids, "x".repeat(8 * 128 + 129))).toMatchObject({ understated: true });
   });
 
   test("accepts low usage if vLLM repeats an answer that the client began", () => {
@@ -87,13 +87,13 @@ describe("implausibly low usage", () => {
     ];
     const request = decodedRequest({ model: "m", messages, echo: true });
     expect(judged(reported(2_502, 1), request, `${begun}Hi.`)).toEqual(reported(2_502, 1));
-    expect(judged(reported(2_502, 1), request, begun.repeat(2))).toMatchObject({ isUnderReported: true });
+    expect(judged(reported(2_502, 1), request, begun.repeat(2))).toMatchObject({ understated: true });
   });
 
   test("accepts low usage of a prompt that fits the context only without the answer", () => {
     const text = "x".repeat(20_000);
     expect(judged(reported(64, 1), chat(text, { max_tokens: 100 }), "Hi.", 22_000)).toMatchObject({
-      isUnderReported: true,
+      understated: true,
     });
     expect(judged(reported(64, 1), chat(text, { max_tokens: 8_000 }), "Hi.", 22_000)).toEqual(reported(64, 1));
   });
@@ -110,11 +110,11 @@ describe("implausibly low usage", () => {
     const inputs = ["x".repeat(600), "y".repeat(600)];
     const embedding = decodedRequest({ model: "m", input: inputs }, "embedding");
     expect(comparedUsage(reported(0, 0), embedding, { bytes: 0, tokens: 0 }, 8_192)).toMatchObject({
-      ...{ promptTokens: 300, completionTokens: 0, isUnderReported: true },
+      ...{ promptTokens: 300, completionTokens: 0, understated: true },
     });
     expect(comparedUsage(reported(10, 0), embedding, { bytes: 0, tokens: 0 }, 8_192)).toEqual(reported(10, 0));
     const completion = decodedRequest({ model: "m", prompt: [[1, 2, 3]] }, "completion");
-    expect(judged(reported(0, 1), completion)).toMatchObject({ promptTokens: 3, isUnderReported: true });
+    expect(judged(reported(0, 1), completion)).toMatchObject({ promptTokens: 3, understated: true });
   });
 });
 

@@ -98,7 +98,7 @@ function atLeastDelivered(
     promptTokens: tooFewSent ? request.promptTokens : promptTokens,
     completionTokens: tooFewDelivered ? tokens : completionTokens,
     estimated: true,
-    isUnderReported: true,
+    understated: true,
     parts: tooFewSent ? undefined : usage.parts,
   };
 }

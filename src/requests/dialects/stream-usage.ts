@@ -88,8 +88,8 @@ function continuedUsage(
   }
   const completionTokens = written.reduce((sum, tokens) => sum + tokens, 0);
   const reportedParts = parts.flatMap(({ reported }) => (reported?.parts ? [reported.parts] : []));
-  const isUnderReported = last.isUnderReported === true;
-  const sum = { promptTokens, completionTokens, estimated, isUnderReported, parts: partsTogether(reportedParts) };
+  const understated = last.understated === true;
+  const sum = { promptTokens, completionTokens, estimated, understated, parts: partsTogether(reportedParts) };
   const tokens = parts.reduce((all, part) => all + estimateDelivered(part.deliveredBytes, part.deliveredPieces), 0);
   return provenUsage(sum, request, { bytes: observed.deliveredBytes, tokens }, observed.context);
 }

@@ -45,7 +45,7 @@ export function usageOfTask(
   if (isTooFew) {
     const ofPrompt = Math.max(promptTokens, ofSound * soundTokensPerSecond);
     const parts = partsOf({ details: detailsOf({ ...details, ...units }) });
-    return { promptTokens: ofPrompt, completionTokens, estimated: true, isUnderReported: true, parts };
+    return { promptTokens: ofPrompt, completionTokens, estimated: true, understated: true, parts };
   }
   return { promptTokens: tokens, completionTokens, estimated: !isAccepted, parts: partsOf({ ...reported, details }) };
 }
