@@ -31,10 +31,9 @@ const declaredName =
 /** Names that are data: a kind of connection, which metrics name, and a member of stored usage. */
 const allowedNames: ReadonlySet<string> = new Set(["responseFollower", "understated"]);
 
-/** Data that keeps its old name: the context of a seal, and the glossary, which explains the old word. */
+/** Data that keeps its old name: the context of a seal. */
 const allowed: readonly (readonly [path: string, text: string])[] = [
   ["src/domain/tools/server-rules.ts", "return `tool server "],
-  ["docs/glossary.md", "| stand-in"],
 ];
 
 /** One line for each refused word in product files and in documents, decisions of the past apart. */

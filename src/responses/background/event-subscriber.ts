@@ -155,7 +155,7 @@ export class EventSubscriber implements EventListener, CancelListener, Stoppable
     if (!this.#options.client.write(text)) this.#isBehind = true;
   }
 
-  /** Waits until `#goOn` is called, or for at most `maxMs`. Returns at once if the follower has ended. */
+  /** Waits until `#goOn` is called, or for at most `maxMs`. Returns at once if the subscriber has ended. */
   #wait(maxMs?: number): Promise<void> {
     if (this.#isOver) return Promise.resolve();
     return new Promise((resolve) => {

@@ -1,4 +1,4 @@
-// Polls the store for responses of other replicas. Followers of the same response at the same event share one poll.
+// Polls the store for responses of other replicas. Subscribers of the same response at the same event share one poll.
 import type { Clock } from "../../base/clock.ts";
 import type { BackgroundStore, EventBatch, RunState } from "../../domain/models/stored-response.ts";
 
@@ -9,7 +9,7 @@ const goodMs = 250;
 
 export interface Poll {
   readonly state: RunState;
-  /** Events after the given one. If the response had ended and the list is empty, the follower has all events. */
+  /** Events after the given one. If the response had ended and the list is empty, the subscriber has all events. */
   readonly batches: readonly EventBatch[];
 }
 
