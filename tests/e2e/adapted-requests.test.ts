@@ -304,6 +304,23 @@ describe("sends the refusal to the client after one request if", () => {
   });
 });
 
+test("makes a strict tool loose for a refused schema, each time for that request alone", async () => {
+  const { ask } = await start((body) =>
+    JSON.stringify(body).includes('"strict":true') && JSON.stringify(body).includes("propertyNames")
+      ? "Invalid schema for function 'look': In context=(), 'propertyNames' is not permitted."
+      : undefined,
+  );
+  const parameters = { ...tool.parameters, additionalProperties: false, propertyNames: { maxLength: 9 } };
+  const odd = { tools: [{ type: "function", strict: true, ...tool, parameters }] };
+  for (let i = 0; i < 2; i++) {
+    const { status, bodies, ignored } = await ask("/v1/responses", odd);
+    expect([status, bodies.length, ignored]).toEqual([200, 2, "strict"]);
+  }
+  const { bodies, ignored } = await ask("/v1/responses");
+  expect(bodies).toMatchObject([{ tools: [{ function: { strict: true } }] }]);
+  expect(ignored).toBeNull();
+});
+
 test("forgets a member that the server refuses for another reason", async () => {
   const words = "Forbidden words";
   const { ask } = await start((body) =>

@@ -13,7 +13,7 @@ import type { AccountSeal } from "../../domain/seal.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { PricedUsage } from "../../policy/price.ts";
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
-import { adaptationsFor } from "../../requests/dialects/conversation/adaptations.ts";
+import { adaptationsFor, lastingKeys } from "../../requests/dialects/conversation/adaptations.ts";
 import type { Translation } from "../../requests/dialects/translation/translation.ts";
 import { brokeOff, isEngineFault, refusalOf, requireUncompressed } from "../answer/engine-refusal.ts";
 import { type Asking, askingOf, chatAlone } from "../asking.ts";
@@ -110,7 +110,7 @@ export interface Sender {
   /** Called when the request has to wait: `position` returns its position while it waits. */
   waits(position: () => QueuePosition | undefined): void;
   waited(ms: number): void;
-  /** `sinceMs` is the monotonic time when the slot was taken. */
+  /** `sinceMs` is the monotonic time when the slot was taken, or when the engine is asked again in it. */
   sending(sinceMs: number): void;
   /** Called when an engine returned the head of an answer; with `error`, if it failed or refused. */
   attempted(deployment: Deployment, error: unknown): void;
@@ -133,8 +133,8 @@ export interface AttemptDispatch {
   /** Reports whether another deployment than `asked` could be asked now. */
   hasOther(asked: Deployment): boolean;
   following(attempt: Attempt, refused: Refused): MaybePromise<Dispatched>;
-  /** Takes a retry from the budget; returns false if none is left. */
-  mayRepeat(): boolean;
+  /** Takes a retry from the budget. Returns the monotonic time; undefined if none is left. */
+  repeats(): number | undefined;
 }
 
 /** Maximum repetitions of one request with adaptations: some servers name one refused member at a time. */
@@ -169,6 +169,8 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   #overdue: Cancellation | undefined;
   /** True if the time to the first byte is recorded, because another deployment could be asked. */
   #isTimed = false;
+  /** Monotonic time since which the engine is asked. */
+  #sinceMs: number;
   #adaptations: Asking["adaptations"];
   /** Keys of the adaptations after which the engine is asked again, because it refused the request without them. */
   #adapted: Set<string> | undefined;
@@ -190,6 +192,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     this.model = model;
     this.bill = bill;
     this.#slot = slot;
+    this.#sinceMs = slot.sinceMs;
     this.#router = router;
     this.#sender = sender;
     this.#assignment = router.begin(slot.deployment, model, sender.workload, slot.sinceMs);
@@ -223,7 +226,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     this.translation = translation;
     this.leftOut = leftOut;
     this.#asked = operation;
-    this.#sender.sending(this.#slot.sinceMs);
+    this.#sender.sending(this.#sinceMs);
     const sent: EngineRequest = { requestId, operation, model, body, stream, width, memoryAccount, priority };
     if (form) sent.form = form;
     if (request.answersBytes) sent.takesBytes = true;
@@ -321,7 +324,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   answers(): void {
     if (this.#isProven) return;
     this.#isProven = true;
-    if (this.#adapted) this.#assignment.adapts(this.#adapted);
+    if (this.#adapted) this.#assignment.adapts(lastingKeys(this.#adapted, this.#adaptations ?? []));
     if (this.#asked) this.#assignment.answers(this.#asked);
     if (!this.#assignment.isWell) this.#router.succeeded(this.deployment);
     this.#sender.attempted(this.deployment, undefined);
@@ -349,8 +352,10 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     const refusal = { result: "refused", status: response.status, said } as const;
     // The engine read the request and named its fault, so the engine works.
     if (final) this.#router.succeeded(this.deployment);
-    if (final && this.#isAdapted(response.status, text, request)) {
+    const againMs = final ? this.#adapt(response.status, text, request) : undefined;
+    if (againMs !== undefined) {
       this.#tried(refusal);
+      this.#sinceMs = againMs;
       this.#sender.attempted(this.deployment, error);
       this.lastRefusal = error;
       return undefined;
@@ -370,19 +375,22 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     return { failure: error, again: again ? this.#slot.gate : undefined };
   }
 
-  /** Reports whether the request can be sent again with adaptations for this refusal, within the retry budget. */
-  #isAdapted(status: number, text: string, request: DecodedRequest): boolean {
-    if ((status !== 400 && status !== 422) || this.#timesAdapted === maxTimesAdapted) return false;
-    if (this.#sender.cancellation.cancelled) return false;
+  /**
+   * Decides with which adaptations the request is sent again after this refusal. Returns the monotonic time; undefined
+   * if there is nothing to adapt, or no retry is left.
+   */
+  #adapt(status: number, text: string, request: DecodedRequest): number | undefined {
+    if ((status !== 400 && status !== 422) || this.#timesAdapted === maxTimesAdapted) return undefined;
     const adaptations = this.#adaptations;
-    if (!adaptations) return false;
+    if (!adaptations || this.#sender.cancellation.cancelled) return undefined;
     // The body is written again, because keeping it during the answer would need memory.
     const written = () => (this.translation ? String(this.#asking(request).body) : usageRequest);
     const keys = adaptationsFor(text, adaptations, written);
-    if (keys.length === 0 || !this.#dispatch.mayRepeat()) return false;
+    const sinceMs = keys.length === 0 ? undefined : this.#dispatch.repeats();
+    if (sinceMs === undefined) return undefined;
     this.#adapted = new Set([...(this.#adapted ?? []), ...keys]);
     this.#timesAdapted++;
-    return true;
+    return sinceMs;
   }
 
   /** Handles a failure. Returns undefined if the engine is not at fault. */
@@ -455,7 +463,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   }
 
   #tried(step: Outcome): void {
-    this.#sender.tried({ ...step, deployment: this.deployment, model: this.model.id, sinceMs: this.#slot.sinceMs });
+    this.#sender.tried({ ...step, deployment: this.deployment, model: this.model.id, sinceMs: this.#sinceMs });
   }
 
   #fail(scope: FailureScope): void {

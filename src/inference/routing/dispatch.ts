@@ -385,8 +385,8 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     else this.#failed(attempt, attempt.lastRefusal);
   }
 
-  mayRepeat(): boolean {
-    return this.#budget.take();
+  repeats(): number | undefined {
+    return this.#budget.take() ? this.#deps.clock.monotonicMs() : undefined;
   }
 
   #failed(attempt: Attempt, error: unknown): void {

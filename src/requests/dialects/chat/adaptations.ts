@@ -1,5 +1,5 @@
 // Lists what servers of chat completions may refuse in a translated request, and how it is written without that.
-import type { Adaptation, OptionalMember } from "../conversation/adaptations.ts";
+import { type Adaptation, looseSchemas, type OptionalMember, textValue } from "../conversation/adaptations.ts";
 import { isObject, listOf } from "./json-value.ts";
 
 type Body = Record<string, unknown>;
@@ -19,7 +19,7 @@ export const chatAdaptations: readonly Adaptation[] = [
   {
     path: "reasoning_effort",
     ignored: "reasoning",
-    refusedValue: (value) => (typeof value === "string" ? value : undefined),
+    refusedValue: textValue,
     words:
       /\b(?:does not|doesn't) support (?:thinking|reasoning)\b|\b(?:thinking|reasoning) (?:is mandatory|cannot be disabled|can't be disabled)|\bonly works in thinking mode\b|\binvalid reasoning value\b|\bthinking (?:level )?(?:\w+ )?is not (?:supported|enabled)\b/i,
   },
@@ -27,7 +27,6 @@ export const chatAdaptations: readonly Adaptation[] = [
   { path: "messages.*.reasoning_content", ignored: "reasoning", tidy: removeEmptyMessages },
   { path: "messages.*.reasoning", ignored: "reasoning", tidy: removeEmptyMessages },
   { path: "messages.*.reasoning_details", ignored: "reasoning", tidy: removeEmptyMessages },
-  { path: "messages.*.name", ignored: "name" },
   { path: "messages.*.tool_calls.*.extra_content" },
   { path: "tools.*.function.strict", ignored: "strict" },
   { path: "verbosity", ignored: "verbosity" },
@@ -37,7 +36,7 @@ export const chatAdaptations: readonly Adaptation[] = [
   { path: "top_p", only: 1 },
   {
     name: "max_completion_tokens",
-    words: /\bmax_tokens\b.*\bnot supported\b.*\bmax_completion_tokens\b/s,
+    words: /\bmax_tokens\b.{0,80}\bnot supported\b.{0,160}\bmax_completion_tokens\b/s,
     rewrite: (body) => rename(body, "max_tokens", "max_completion_tokens"),
   },
   {
@@ -45,7 +44,8 @@ export const chatAdaptations: readonly Adaptation[] = [
     words: /\bunexpected role ['"`]?user['"`]? after role ['"`]?tool\b/i,
     rewrite: addAfterResults,
   },
-  { name: "short call ids", words: /\btool call id\b.*\blength of 9\b/is, rewrite: shortenIds },
+  looseSchemas(/^invalid schema for function\b/i),
+  { name: "short call ids", words: /\btool call id\b.{0,400}\blength of 9\b/is, rewrite: shortenIds },
 ];
 
 function rename(body: Body, name: string, newName: string): boolean {

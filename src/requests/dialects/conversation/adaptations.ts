@@ -22,6 +22,10 @@ export interface OptionalMember {
 /** A change that keeps the meaning of the body, for servers with a rule of their own. */
 export interface Rewrite {
   readonly name: string;
+  /** The name for clients in `x-headrace-ignored`, if something is lost. */
+  readonly ignored?: string;
+  /** True if the server refused a value of this request alone, so that later requests are written as before. */
+  readonly isOnce?: true;
   /** Words of the error that asks for the change. */
   readonly words: RegExp;
   /** Returns whether the body was changed. */
@@ -34,6 +38,28 @@ export interface AdaptedBody {
   readonly body: string;
   /** Names of the client's members that were left out. */
   readonly leftOut: readonly string[];
+}
+
+/**
+ * Returns the adaptation for a strict tool whose schema the server refuses, with these words. Without `strict`, servers
+ * take any schema.
+ */
+export function looseSchemas(words: RegExp): Rewrite {
+  const loosen = (tools: unknown): boolean[] =>
+    (Array.isArray(tools) ? tools : []).filter(isObject).flatMap((tool) => {
+      const described = isObject(tool["function"]) ? tool["function"] : tool;
+      const isStrict = described["strict"] === true;
+      // OpenAI's Responses takes a tool without the member for a strict one.
+      if (isStrict) described["strict"] = false;
+      return [isStrict, ...loosen(tool["tools"])];
+    });
+  const rewrite = (body: Json) => loosen(body["tools"]).includes(true);
+  return { name: "tools with any schema", ignored: "strict", isOnce: true, words, rewrite };
+}
+
+/** Returns a value that is a text, such as an effort. */
+export function textValue(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
 }
 
 const names = new WeakMap<OptionalMember, MemberName>();
@@ -66,9 +92,7 @@ export function adaptationsFor(error: string, adaptations: readonly Adaptation[]
 /** Reports whether the error may be about the adaptation, whatever the body. */
 function isMeant(one: Adaptation, words: ErrorWords): boolean {
   if (words.message === undefined) return false;
-  return "rewrite" in one
-    ? one.words.test(words.message)
-    : words.about(nameOf(one), undefined, one.words) !== undefined;
+  return "rewrite" in one ? one.words.test(words.message) : words.about(nameOf(one), undefined, one) !== undefined;
 }
 
 function nameOf(one: OptionalMember): MemberName {
@@ -86,7 +110,7 @@ export function adapted(body: string, adaptations: readonly Adaptation[], keys: 
   const leftOut = new Set<string>();
   for (const one of adaptations) {
     if ("rewrite" in one) {
-      if (keys.has(one.name)) one.rewrite(parsed);
+      if (keys.has(one.name) && one.rewrite(parsed) && one.ignored !== undefined) leftOut.add(one.ignored);
       continue;
     }
     let isChanged = false;
@@ -106,9 +130,15 @@ export function adapted(body: string, adaptations: readonly Adaptation[], keys: 
   return { body: JSON.stringify(parsed), leftOut: [...leftOut] };
 }
 
+/** Returns the keys that later requests need as well. */
+export function lastingKeys(keys: ReadonlySet<string>, adaptations: readonly Adaptation[]): string[] {
+  const once = adaptations.filter((one) => "rewrite" in one && one.isOnce).map((one) => "name" in one && one.name);
+  return [...keys].filter((key) => !once.includes(key));
+}
+
 /** Some members are refused only beside tools: then other requests keep them. */
 function keysNamed(one: OptionalMember, values: readonly unknown[], words: ErrorWords, body: Json): string[] {
-  const clause = words.about(nameOf(one), body, one.words);
+  const clause = words.about(nameOf(one), body, one);
   if (clause === undefined) return [];
   const isBesideTools = hasTools(body) && !one.path.startsWith("tools.") && /\b(?:tool|function)s?\b/i.test(clause);
   return values.map((value) => keysOf(one, value)[isBesideTools ? 1 : 0]);

@@ -5,16 +5,18 @@ type Body = Readonly<Record<string, unknown>>;
 
 /** Maximum length of a message in characters; the rest of a longer one is not searched. */
 const maxMessageLength = 4_000;
-/** Words of a refusal, as opposed to those of a member that is missing. */
+/** Words of a refusal of a whole member, as opposed to those of a value or of a member that is missing. */
 const refusing =
-  /\bun(?:supported|known|recognized|recognised|expected)\b|\bforbidden\b|\binvalid\b|\bcannot find field\b|\bnot (?:currently |yet |be )?(?:supported|permitted|allowed|enabled|available|recognized|recognised|accepted|valid)\b|\bdo(?:es)?(?: not|n't) (?:support|accept|allow|take|exist)\b|\b(?:must|should) be (?:one of|either)\b/i;
+  /\bun(?:supported|known|recognized|recognised|expected)\b|\bforbidden\b|\bcannot find field\b|\binvalid (?:argument|parameter|field|property|key|member|option|input)s?\b(?! value)|\bnot (?:currently |yet |be )?(?:supported|permitted|allowed|enabled|available|recognized|recognised|accepted)\b|\bdo(?:es)?(?: not|n't) (?:support|accept|allow|take|exist)\b/i;
+const refusingValue = /\binvalid\b|\bnot valid\b|\b(?:must|should) be (?:one of|either)\b/i;
 const missing =
   /\bmissing\b|\brequired\b|\bmust (?:not be empty|have|include|contain|be (?:passed|provided|present|set|specified|included))\b/i;
 /** The rest of a clause lists names that the server does accept. */
 const alternatives =
   /,? expected\b|\b(?:supported|allowed|permitted|valid|available|known) (?:values?|parameters?|fields?|properties|options|arguments)\b|\bmust be (?:one of|either)\b|\bdid you mean\b/i;
 /** Part of a path in a schema or in arguments, which are the client's own and may have any names. */
-const clientPart = /\b(?:parameters|properties|input_schema|json_schema|schema|arguments)(?:[.[]|['"`],)/;
+const clientPart =
+  /\binvalid schema\b|\b(?:parameters|properties|input_schema|json_schema|schema|arguments)(?:[.[]|['"`],)/;
 /** Steps of places that are no members: roles, kinds of tools, names of a server's own types, and indices. */
 const noMember = /^(?:\d+|\*|body|system|developer|user|assistant|tool|function|custom|[A-Z]\w+|)$/;
 const quoted = /(?<![\w])(["'`])((?:(?!\1)[^\n]|(?<=\w)\1(?=\w))*)\1(?!\w)/g;
@@ -60,13 +62,20 @@ function camelCase(name: string): string {
   return name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 }
 
+export interface Refusal {
+  /** Words that mean the member without its name. */
+  readonly words?: RegExp;
+  /** Present if servers refuse single values of the member. */
+  readonly refusedValue?: unknown;
+}
+
 export interface ErrorWords {
   readonly message: string | undefined;
   /**
-   * Returns the part of the error that says that the member of `body` is refused; undefined if none does. `words` mean
-   * the member without its name. Without a body, a place in the error excludes no member.
+   * Returns the part of the error that says that the member of `body` is refused; undefined if none does. Without
+   * a body, a place in the error excludes no member.
    */
-  about(name: MemberName, body: Body | undefined, words: RegExp | undefined): string | undefined;
+  about(name: MemberName, body: Body | undefined, refusal: Refusal): string | undefined;
 }
 
 /** Reads an error of any shape. */
@@ -76,14 +85,18 @@ export function errorWords(error: string): ErrorWords {
   const clauses = message === undefined ? [] : clausesOf(message);
   return {
     message,
-    about(name, body, words) {
+    about(name, body, { words, refusedValue }) {
       if (message === undefined) return undefined;
+      const isRefusing = (text: string) =>
+        !missing.test(text) &&
+        !clientPart.test(text) &&
+        (refusing.test(text) || (refusedValue !== undefined && refusingValue.test(text)));
       if (words?.test(withoutProse(message))) return message;
       const relation = place === undefined ? "near" : relationOf(place, name, body);
       if (relation === "elsewhere") return undefined;
-      if (relation === "at") return missing.test(message) ? undefined : message;
+      if (relation === "at") return isRefusing(message) ? message : undefined;
       return clauses.find((clause) => {
-        if (!refusing.test(clause) || missing.test(clause) || clientPart.test(clause)) return false;
+        if (!isRefusing(clause)) return false;
         const end = clause.search(alternatives);
         return name.isIn(end < 0 ? clause : clause.slice(0, end));
       });

@@ -1,5 +1,5 @@
 // Lists what servers of Messages may refuse in a translated request.
-import type { Adaptation } from "../conversation/adaptations.ts";
+import { type Adaptation, looseSchemas, textValue } from "../conversation/adaptations.ts";
 import { isObject } from "./json.ts";
 
 export const messageAdaptations: readonly Adaptation[] = [
@@ -13,11 +13,12 @@ export const messageAdaptations: readonly Adaptation[] = [
   {
     path: "output_config.effort",
     ignored: "reasoning",
-    refusedValue: (value) => (typeof value === "string" ? value : undefined),
+    refusedValue: textValue,
     words: /\b(?:does not|doesn't) support the effort parameter\b/i,
   },
   { path: "tools.*.strict", ignored: "strict" },
+  looseSchemas(/\btools\.\d+\.custom\b.{0,400}\b(?:not supported|must be explicitly set)\b/s),
   { path: "metadata", ignored: "user" },
-  { path: "service_tier", ignored: "service_tier" },
+  { path: "service_tier", ignored: "service_tier", refusedValue: textValue },
   { path: "**.cache_control", ignored: "cache_control" },
 ];

@@ -1,5 +1,6 @@
 // Lists what servers of Responses may refuse in a translated request. `store: false` is never left out.
-import type { Adaptation } from "../conversation/adaptations.ts";
+import { type Adaptation, looseSchemas, textValue } from "../conversation/adaptations.ts";
+import { objectsOf } from "./json.ts";
 
 export const responseAdaptations: readonly Adaptation[] = [
   {
@@ -10,7 +11,7 @@ export const responseAdaptations: readonly Adaptation[] = [
   {
     path: "reasoning.effort",
     ignored: "reasoning",
-    refusedValue: (value) => (typeof value === "string" ? value : undefined),
+    refusedValue: textValue,
   },
   {
     path: "reasoning.summary",
@@ -19,10 +20,23 @@ export const responseAdaptations: readonly Adaptation[] = [
   },
   { path: "reasoning", ignored: "reasoning" },
   { path: "tools.*.strict", ignored: "strict" },
+  looseSchemas(/^invalid schema for function\b/i),
+  {
+    name: "input without reasoning",
+    ignored: "reasoning",
+    isOnce: true,
+    // Another organization of the vendor wrote the reasoning.
+    words: /\bencrypted content\b.{0,400}\bcould not be verified\b/is,
+    rewrite: (body) => {
+      const input = objectsOf(body["input"]);
+      body["input"] = input.filter(({ type }) => type !== "reasoning");
+      return input.some(({ type }) => type === "reasoning");
+    },
+  },
   { path: "text.verbosity", ignored: "verbosity" },
   { path: "safety_identifier", ignored: "user" },
   { path: "prompt_cache_key", ignored: "prompt_cache_key" },
-  { path: "service_tier", ignored: "service_tier" },
+  { path: "service_tier", ignored: "service_tier", refusedValue: textValue },
   { path: "metadata", ignored: "metadata" },
   // The defaults of these members have the same effect as none.
   { path: "parallel_tool_calls", only: true },
