@@ -1,4 +1,5 @@
-// Requests that mean the same: found by their vectors, bounded, and missed where no vector comes in time.
+// Tests how requests of the same meaning are found by their vectors, within limits, and missed if no vector comes in
+// time.
 import { afterEach, expect, jest, test } from "bun:test";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
 import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
@@ -41,10 +42,12 @@ function answering(text: string) {
 const never: OwnCalls["ask"] = ({ cancellation }) =>
   new Promise((_, reject) => cancellation.onCancel(() => reject(cancellation.reason)));
 
-test("requests a normalized embedding with the access policy and priority of the request", async () => {
+test("requests a normalized embedding with the access policy, priority and guardrails of the request", async () => {
   const { similar, calls } = answering(answer(3, 4));
-  expect(await similar.vectorOf("text", "embedder", asker())).toEqual(Float32Array.of(0.6, 0.8));
-  expect(calls).toMatchObject([{ purpose: "cache", operation: "embedding", neverLeaves: true, priority: "high" }]);
+  const guarded = { ...asker(), checkedBy: ["secrets"] };
+  expect(await similar.vectorOf("text", "embedder", guarded)).toEqual(Float32Array.of(0.6, 0.8));
+  const asked = { neverLeaves: true, priority: "high" as const, checkedBy: ["secrets"] };
+  expect(calls).toMatchObject([{ purpose: "cache", operation: "embedding", ...asked }]);
   expect(JSON.parse(calls[0]?.body ?? "")).toEqual({ model: "embedder", input: "text" });
 });
 

@@ -8,7 +8,9 @@ import type { OwnCalls } from "../own-calls.ts";
 
 /** Milliseconds to wait for a vector: no longer than most models take to read a message. */
 const deadlineMs = 1_000;
-/** Milliseconds for which a model that did not answer in time is not asked, so that requests do not all wait in vain. */
+/**
+ * Milliseconds for which a model that did not answer in time is not asked, so that requests do not all wait in vain.
+ */
 const restMs = 10_000;
 /** Maximum entries of a partition. They are compared one by one, which takes some hundredths of a millisecond. */
 const maxOfPartition = 256;
@@ -86,8 +88,16 @@ export class SimilarRequests {
     try {
       const body = JSON.stringify({ model, input: text });
       const { memoryAccount, neverLeaves, priority, checkedBy } = asker;
-      const whose = { memoryAccount, cancellation, neverLeaves, priority, lookedAtBy: checkedBy };
-      const answer = await this.#options.ownCalls.ask({ purpose: "cache", operation: "embedding", body, ...whose });
+      const answer = await this.#options.ownCalls.ask({
+        purpose: "cache",
+        operation: "embedding",
+        body,
+        memoryAccount,
+        cancellation,
+        neverLeaves,
+        priority,
+        checkedBy,
+      });
       this.#resting.delete(model);
       return readVector(answer);
     } catch {
@@ -152,7 +162,10 @@ export class SimilarRequests {
     this.forget();
   }
 
-  /** Reports whether the model is not to be asked. After the pause, one request tries the model while the others go without. */
+  /**
+   * Reports whether the model is not to be asked. After the pause, one request tries the model while the others go
+   * without.
+   */
   #isResting(model: string): boolean {
     const untilMs = this.#resting.get(model);
     if (untilMs === undefined) return false;
