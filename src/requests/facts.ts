@@ -1,4 +1,5 @@
-// Facts of a request for routing and limits: its maximum cost, as far as known before the request is sent, and its options.
+// Facts of a request for routing and limits: its maximum cost, as far as known before the request is sent, and its
+// options.
 
 import { fieldError } from "../base/errors.ts";
 import { type IsolatedMember, isolatedMembers } from "../domain/models/isolation.ts";
@@ -30,7 +31,16 @@ const newerLimitAlone: Corrections = { max_tokens: null };
 /** Model servers must not store answers that the gateway stores itself. */
 export const notKept: Corrections = { store: "false" };
 
-/** Facts of a body that the gateway reads, noted during the check of the body. Their meaning in a dialect is not included. */
+/** Byte offsets of a member in the body, from the quote before its name to the end of its value. */
+export interface MemberRange {
+  readonly start: number;
+  readonly end: number;
+}
+
+/**
+ * Facts of a body that the gateway reads, noted during the check of the body. Their meaning in a dialect is not
+ * included.
+ */
 export interface BodyFacts {
   readonly model: string;
   /** Offsets of the value of `model` in the bytes; both 0 for a body that was not scanned. */
@@ -52,6 +62,8 @@ export interface BodyFacts {
   readonly hasMedia: boolean;
   /** True if the request has unknown members that may limit the answer; see `neutralMembers`. */
   readonly hasOthers: boolean;
+  /** Body members whose names have no rule; undefined if they were not noted, or are too many. */
+  readonly unknownMembers: readonly MemberRange[] | undefined;
   /** Offsets of the end user's name and of `metadata`; both 0 if absent or not scanned. */
   readonly userStart: number;
   readonly userEnd: number;
@@ -91,6 +103,7 @@ export function factsOf(dialect: Dialect, body: Readonly<Record<string, unknown>
     olderLimit: older === undefined ? undefined : numberOf(body[older]),
     hasEmptyStop: body["stop"] === "",
     hasMedia: dialect.hasMedia(prompt),
+    unknownMembers: undefined,
     hasOthers: otherMembersOf(dialect, body).length > 0,
     isolating: isolatingOf(body),
     store: typeof store === "boolean" || store === null ? store : undefined,
@@ -157,7 +170,10 @@ export function requireContext(model: Model, { dialect, tokenLimit, tokenLimitNa
 
 /** Factor that covers the error of a token estimate for nearly all texts, and the tokens that a template adds. */
 const [estimateMargin, templateTokens] = [1.25, 128];
-/** The shortest useful answer in tokens. If the context has less space, the model server reports that the prompt is too long. */
+/**
+ * The shortest useful answer in tokens. If the context has less space, the model server reports that the prompt is too
+ * long.
+ */
 const shortestAnswer = 1_024;
 
 /**

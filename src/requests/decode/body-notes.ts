@@ -1,7 +1,7 @@
 // Notes the offsets of members that the gateway reads, and counts, during one byte scan of a request body.
 import { afterSpace, isSame, latin1, numberPassed, textAt } from "../../base/text/json-bytes.ts";
 import type { IsolatedMember } from "../../domain/models/isolation.ts";
-import { asksForUsage, type BodyFacts } from "../facts.ts";
+import { asksForUsage, type BodyFacts, type MemberRange } from "../facts.ts";
 import { kindAt } from "./kind-at.ts";
 import { arrayKind, falseKind, noKind, nullKind, numberKind, textKind, trueKind } from "./rule.ts";
 
@@ -22,6 +22,9 @@ const isolatingNotes = [
   ["metadata", notes.metadata],
 ] as const satisfies readonly (readonly [IsolatedMember["name"], number])[];
 const offset = Object.keys(notes).length;
+/** The maximum number of unknown members that are noted one by one. */
+const maxUnknown = 16;
+const noMembers: readonly MemberRange[] = [];
 const onlyUsage = Buffer.from('{"include_usage":true}');
 
 /**
@@ -30,8 +33,11 @@ const onlyUsage = Buffer.from('{"include_usage":true}');
 export class BodyNotes implements BodyFacts {
   promptTokens = 0;
   hasMedia = false;
-  /** True if the scan passed a member that has no rule. */
-  hasUnknown = false;
+  /** The number of body members without a rule that the scan passed. */
+  #unknown = 0;
+  /** Byte offsets of the first of these members, each from its name to the end of its value. */
+  readonly #unknownStarts = new Int32Array(maxUnknown);
+  readonly #unknownEnds = new Int32Array(maxUnknown);
   /** Byte offsets of the noted values; start and end are 0 for an absent member. */
   readonly #starts = new Int32Array(offset);
   readonly #ends = new Int32Array(offset);
@@ -42,7 +48,7 @@ export class BodyNotes implements BodyFacts {
   clear(): void {
     this.promptTokens = 0;
     this.hasMedia = false;
-    this.hasUnknown = false;
+    this.#unknown = 0;
     this.#starts.fill(0);
     this.#ends.fill(0);
   }
@@ -53,6 +59,15 @@ export class BodyNotes implements BodyFacts {
     this.#ends[note] = end;
     if (kindAt(start) === numberKind) this.#numbers[note] = numberPassed();
     this.#items[note] = items;
+  }
+
+  /** Notes a body member that has no rule. */
+  addUnknown(start: number, end: number): void {
+    if (this.#unknown < maxUnknown) {
+      this.#unknownStarts[this.#unknown] = start;
+      this.#unknownEnds[this.#unknown] = end;
+    }
+    this.#unknown++;
   }
 
   get model(): string {
@@ -95,7 +110,16 @@ export class BodyNotes implements BodyFacts {
   }
 
   get hasOthers(): boolean {
-    return this.hasUnknown || this.#kindOf(notes.otherLimit) !== noKind;
+    return this.#unknown > 0 || this.#kindOf(notes.otherLimit) !== noKind;
+  }
+
+  get unknownMembers(): readonly MemberRange[] | undefined {
+    if (this.#unknown === 0) return noMembers;
+    if (this.#unknown > maxUnknown) return undefined;
+    return Array.from({ length: this.#unknown }, (_, index) => ({
+      start: this.#unknownStarts[index] as number,
+      end: this.#unknownEnds[index] as number,
+    }));
   }
 
   get hasEmptyStop(): boolean {

@@ -46,7 +46,7 @@ function requireAllowed(request: DecodedRequest, { refusedMembers: names }: Requ
     refused = new RefusedMembers(names, new Set(decisiveNames));
     refusals.set(names, refused);
   }
-  refused.require(request, facts?.templateStart ?? 0, facts?.templateEnd ?? 0);
+  refused.require(request, facts);
 }
 
 /** Returns the same result as `decodeRequest`, without the byte scan. Throws a GatewayError. */
@@ -184,7 +184,10 @@ export function memberRuleOf(operation: Operation, name: string): ValueRule | un
   return ruleOf(dialects[operation]).object?.members.get(name)?.value;
 }
 
-/** Scans the body and returns its facts, or undefined if it requires a full parse. The facts are valid until the next scan. */
+/**
+ * Scans the body and returns its facts, or undefined if it requires a full parse. The facts are valid until the next
+ * scan.
+ */
 function marksIn(dialect: Dialect, bytes: ByteSpan, limits: RequestLimits): BodyFacts | undefined {
   if (!load(bytes) || !isText(bytes)) return undefined;
   const facts = scanBody(ruleOf(dialect), bytes.length, limits.depth, bodyMass);

@@ -4,6 +4,7 @@ import { rulingArguments, templateArguments } from "../../domain/models/ruling-m
 import { foldName } from "../../domain/names/field-names.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import { neutralMembers } from "../dialects/neutral-members.ts";
+import type { BodyFacts } from "../facts.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -30,7 +31,7 @@ const blockPath = /^messages\[\d+\]\.content\[\d+\]$/;
 
 export class RefusedMembers {
   readonly #names: ReadonlySet<string>;
-  /** Refused names that a body may contain although `hasOthers` is false. */
+  /** Refused names that a body may contain among the members that have a rule. */
   readonly #known: readonly string[];
   readonly #inner: ReadonlySet<string>;
   /** Finds an inner name in the bytes of a body, read as Latin-1. */
@@ -49,21 +50,27 @@ export class RefusedMembers {
   }
 
   /**
-   * Throws `invalid_request`. If all names of a body are known, the body is parsed only if it may contain a refused
-   * name. `templateStart` and `templateEnd` are offsets of the template arguments; both are 0 for a request without
-   * any.
+   * Throws `invalid_request`. A scanned body is parsed in full only if it may contain a refused name among its known
+   * members; of other bodies, only unknown members and the template arguments are parsed. `facts` is undefined for a
+   * body that was not scanned.
    */
-  require(request: DecodedRequest, templateStart: number, templateEnd: number): void {
-    if (this.#mayHave(request)) this.#requireBody(request.body);
-    else if (templateEnd > 0) {
-      const { buffer, start } = request.bytes;
-      const passed: unknown = JSON.parse(buffer.toString("utf8", start + templateStart, start + templateEnd));
-      this.#requireArguments(passed, templateArguments);
+  require(request: DecodedRequest, facts: BodyFacts | undefined): void {
+    const unknown = facts?.unknownMembers;
+    if (unknown === undefined || this.#mayHave(request)) {
+      this.#requireBody(request.body);
+      return;
+    }
+    const { templateStart, templateEnd } = facts as BodyFacts;
+    if (unknown.length > 0) {
+      const members = unknown.map(({ start, end }) => textAt(request, start, end));
+      this.#requireMembers(JSON.parse(`{${members.join(",")}}`) as Json);
+    }
+    if (templateEnd > 0) {
+      this.#requireArguments(JSON.parse(textAt(request, templateStart, templateEnd)), templateArguments);
     }
   }
 
-  #mayHave({ hasOthers, modelEnd, bytes }: DecodedRequest): boolean {
-    if (hasOthers || modelEnd === 0) return true;
+  #mayHave({ bytes }: DecodedRequest): boolean {
     const has = (name: string) => bytes.view.includes(name);
     if (this.#known.some((name) => has(`"${name}"`))) return true;
     // Names in the parts of a prompt may be escaped, or written with a U+017F that lenient servers read as an s.
@@ -71,13 +78,18 @@ export class RefusedMembers {
   }
 
   #requireBody(body: Json): void {
+    this.#requireMembers(body);
+    if (this.#inner.size > 0) this.#requireWithin(body, "");
+  }
+
+  /** Checks some or all members of the body. */
+  #requireMembers(body: Json): void {
     this.#requireIn(body, this.#names, "");
     for (const [name, value] of Object.entries(body)) {
       if (foldName(name) === templateArguments) this.#requireArguments(value, name);
       // Servers also read members inside the objects of unknown members.
       else if (!neutralMembers.has(name) && !this.#decisive.has(name)) this.#requireUnknown(value, name);
     }
-    if (this.#inner.size > 0) this.#requireWithin(body, "");
   }
 
   #requireArguments(value: unknown, path: string): void {
@@ -115,6 +127,11 @@ export class RefusedMembers {
   }
 }
 
+/** Returns the text of the body between these byte offsets. */
+function textAt({ bytes }: DecodedRequest, start: number, end: number): string {
+  return bytes.buffer.toString("utf8", bytes.start + start, bytes.start + end);
+}
+
 const none: never[] = [];
 
 /** Lists the members of an object, or the objects and arrays in an array, with their paths. */
@@ -127,7 +144,9 @@ function membersOf(value: object, path: string): (readonly [name: string, member
   return Object.entries(value).map(([name, member]) => [name, member, path === "" ? name : `${path}.${name}`] as const);
 }
 
-/** Returns the member that holds a model's output, or the output of code that the model ran, in a block of this type. */
+/**
+ * Returns the member that holds a model's output, or the output of code that the model ran, in a block of this type.
+ */
 function saidMember(type: unknown): string | undefined {
   if (typeof type !== "string") return undefined;
   if (type.endsWith("tool_use")) return "input";

@@ -173,6 +173,7 @@ function afterObject({ object, tag }: ValueRule, start: number, depth: number): 
   let at = afterSpace(start + 1);
   if (bytes[at] !== closeBrace) {
     for (; ; at = afterSpace(at + 1)) {
+      const nameStart = at;
       const nameEnd = afterName(at);
       if (nameEnd === fault || !isNewName(firstName, passed.hash)) return fault;
       const member = rule.find(passed.hash, at + 1, nameEnd - 1);
@@ -181,10 +182,10 @@ function afterObject({ object, tag }: ValueRule, start: number, depth: number): 
       if (value === fault) return fault;
       if (member === undefined) {
         if (rule.isNamed && !isClearName(rule, at + 1, nameEnd - 1)) return fault;
-        if (depth === 1) notes.hasUnknown = true;
         const { other } = rule;
         const isCounted = other.isJson || other.isShown;
         at = isCounted ? afterMember(other, value, depth + 1) : afterValue(other.value, value, depth + 1);
+        if (depth === 1) notes.addUnknown(nameStart, at);
       } else {
         if (member.identifies) isIdentified ||= kindAt(value) !== nullKind;
         at = afterMember(member, value, depth + 1);
