@@ -61,7 +61,7 @@ export const theme = createTheme({
   },
 });
 
-/** Mantine's dimmed colors have too little contrast for small text. */
+/** Replaces colors of Mantine, because its dimmed colors have too little contrast for small text. */
 export const colorsOf: CSSVariablesResolver = () => ({
   variables: {},
   light: {
@@ -72,7 +72,7 @@ export const colorsOf: CSSVariablesResolver = () => ({
     "--on-filled": "#ffffff",
     "--good": "#1f6b3d",
     "--mantine-color-anchor": "#0b5a75",
-    // The backgrounds of alerts are softer than Mantine's.
+    // Mantine's own backgrounds of alerts are too loud.
     "--mantine-color-red-light": "#fdeceb",
     "--mantine-color-yellow-light": "#fdf4d9",
     "--mantine-color-green-light": "#e7f6eb",
@@ -100,8 +100,8 @@ export const colorsOf: CSSVariablesResolver = () => ({
 });
 
 /**
- * The colors of chart series, in order: each has a contrast of three to its background, and neighbors are
- * distinguishable for people with color blindness.
+ * The colors of chart series, in order. Each has a contrast of at least 3:1 to its background, and people with color
+ * blindness can distinguish the colors, neighbors above all.
  */
 const chartColors = {
   light: ["#1d83a6", "#c97a0a", "#1d4d33", "#7a3fcf", "#cf4a6a", "#6b3a10", "#2f2a86"],
@@ -109,10 +109,10 @@ const chartColors = {
 } as const;
 const leftOver = { light: "#8793a0", dark: "#74808b" } as const;
 
-/** Returns a color of its own for each index from 0, and grey for -1, which stands for the rest. */
+/** Returns a distinct color for each index from 0, and grey for -1, which stands for the remaining groups. */
 export function chartColor(scheme: "light" | "dark", index: number): string {
   if (index < 0) return leftOver[scheme];
-  // Beyond the chosen colors, steps of the golden angle keep hues apart.
+  // Beyond the listed colors, steps of the golden angle keep the hues apart.
   return (
     chartColors[scheme][index] ?? `oklch(${scheme === "dark" ? 0.76 : 0.52} 0.12 ${Math.round(index * 137.5) % 360})`
   );

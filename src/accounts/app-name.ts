@@ -34,7 +34,7 @@ const letterOf = new Map(
 /** Two letters that are read as a `d`, after the other replacements. */
 const twoAsOne = /ci/g;
 
-/** Returns the name as stored. Throws `invalid_request` if it is invalid or resembles our own. */
+/** Returns the name as stored. Throws `invalid_request` if the name is invalid or resembles this server's own. */
 export function appName(text: string): string {
   const name = keyName(text);
   if (!looksLikeOurs(name)) return name;

@@ -143,7 +143,7 @@ export class BrowserSessions {
     return csrfToken(currentKey(this.#options.csrfKey), sessionId);
   }
 
-  /** Accepts a token of a page that was shown under the secret being replaced. */
+  /** Reports whether the token is of a page that was shown under the secret being replaced. */
   #isOlder(sessionId: string, given: string): boolean {
     const [, ...older] = keyRing(this.#options.csrfKey);
     return older.some((key) => sameSecret(csrfToken(key, sessionId), given));

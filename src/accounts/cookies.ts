@@ -6,8 +6,8 @@ export function hostCookieName(name: string, isSecure: boolean): string {
 }
 
 /**
- * Returns the value of the cookie in a `Cookie` header. Undefined if there is none, or there are two, one of which
- * another site set.
+ * Returns the value of the cookie in a `Cookie` header. Undefined if there is none, or there are two, as one of the two
+ * is not ours.
  */
 export function cookieIn(header: string | null, name: string): string | undefined {
   const start = `${name}=`;

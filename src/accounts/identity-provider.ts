@@ -14,7 +14,10 @@ export interface IdentityProviderSettings {
   scopes: readonly string[];
 }
 
-/** Values that tie the return of a sign-in to its start. All are random, and only `state` is sent unchanged. */
+/**
+ * Values that tie the return of a sign-in to its start. State, nonce and verifier are random. The browser carries
+ * `state` and `nonce`, but of `verifier` only a digest.
+ */
 export interface SignInSecrets {
   state: string;
   nonce: string;
@@ -245,7 +248,7 @@ function isLoopback(hostname: string): boolean {
 async function readAtMost(response: Response, most: number): Promise<Uint8Array<ArrayBuffer>> {
   const chunks: Uint8Array[] = [];
   let length = 0;
-  // Leaving the loop cancels the rest.
+  // Leaving the loop cancels the rest of the answer.
   for await (const chunk of response.body ?? []) {
     length += chunk.length;
     if (length > most) throw new Error("an answer that is too large");
@@ -254,7 +257,10 @@ async function readAtMost(response: Response, most: number): Promise<Uint8Array<
   return Buffer.concat(chunks);
 }
 
-/** Returns `access_denied` for such an error answer, else the library's or system's code, or the error's name. */
+/**
+ * Returns the `error` code of the provider's error answer, such as `access_denied`, else the library's or system's
+ * code, or the error's name.
+ */
 function reasonOf(error: unknown): string {
   for (let at: unknown = error, depth = 0; at instanceof Error && depth < 4; at = at.cause, depth++) {
     for (const name of ["error", "code"] as const) {

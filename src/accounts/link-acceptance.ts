@@ -43,8 +43,8 @@ export class LinkAcceptance {
 
   /**
    * Makes the person an operator and a member of the first account, since a person without an account can use nothing:
-   * its owner, or an admin if it has one. A known address gets this password: the person who made the link has the data
-   * directory, so nothing can be hidden from them.
+   * the account's owner, or an admin if the account has an owner already. A known address gets this password: the
+   * person who made the link has the data directory, so nothing can be hidden from them.
    */
   async setup(
     token: string,
@@ -83,8 +83,8 @@ export class LinkAcceptance {
   }
 
   /**
-   * For a new person, who gets a sign-in, or for the signed-in person, whose address must be the invited one; no
-   * session is started then. Throws `invalid_request` and `permission_denied`.
+   * Accepts an invitation for a new person, who is then signed in, or for the signed-in person, whose address must be
+   * the invited one. For a signed-in person, no session is started. Throws `invalid_request` and `permission_denied`.
    */
   async invitation(
     token: string,

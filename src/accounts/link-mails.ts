@@ -1,4 +1,4 @@
-// The mails that contain links.
+// Writes the mails that contain links.
 import type { MailMessage } from "../domain/people/mail.ts";
 
 export function invitationMail(to: string, accountName: string, url: string): MailMessage {

@@ -100,7 +100,8 @@ export class OneTimeLinks {
 
   /**
    * Returns the same link at every starting replica: a later one must not end a link that another has shown. Its token
-   * is derived from its id under one of the `keys`, 32 bytes each. Undefined if an operator created a link.
+   * is derived from its id under one of the `keys`, 32 bytes each. Undefined if there is a link that an operator
+   * created.
    */
   async sharedSetupLink(keys: Keys): Promise<MadeLink | undefined> {
     const nobody = { clientAddress: null, requestId: null };
@@ -148,7 +149,8 @@ export class OneTimeLinks {
       const mail = invitationMail(email, account.name, made.url);
       if (await this.#mail(mail, "invitation_not_mailed")) return { ...made, url: undefined };
     }
-    // A new link replaces that of the failed mail: the mail may have arrived all the same, and nobody may see its link.
+    // A new link replaces the one in the failed mail: that mail may have arrived all the same, so its link is shown to
+    // nobody else.
     return this.#make("invitation", "shown", about, asked);
   }
 

@@ -10,10 +10,10 @@ import { requireToolsWithin } from "../policy/manage/delegation.ts";
 import { auditEvent, type Origin } from "../policy/records/audit.ts";
 import { rulesOnWire } from "../wire/quotas.ts";
 
-/** A role, or that of an operator, who may do what any owner may, in every account. */
+/** A member's role, or `operator`: an operator may do in every account what its owner may do. */
 type ActorRole = Role | "operator";
 
-/** The facts of a member that another person acts on. */
+/** The facts of a member on whom another person acts. */
 export type TargetMember = Pick<Membership, "id" | "accountId" | "personId" | "role">;
 
 /** Throws `permission_denied`: only owners and admins may see who else is in the account. */

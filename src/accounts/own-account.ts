@@ -16,7 +16,7 @@ export interface OwnAccountOptions {
   clock: Clock;
 }
 
-/** The person. `session` is absent with `headrace login`. */
+/** The person who changes their own data. `session` is absent with `headrace login`. */
 interface Self {
   person: Person;
   session?: Pick<Session, "id">;

@@ -16,7 +16,7 @@ export interface PasskeysOptions {
   >;
   failures: Pick<FailedSignIns, "recordPasskey">;
   clock: Clock;
-  /** The store of ceremonies between their two halves. */
+  /** The store of begun ceremonies, which wait for the browser's answer. */
   pending: PendingOptions;
 }
 

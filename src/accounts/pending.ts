@@ -1,5 +1,5 @@
-// Operations that wait for their second half, which any process may handle. Each entry can be taken once, and the
-// number of entries is limited.
+// Operations that begin in one request and end in a later one, which any process may handle. Each entry can be taken
+// once, and the number of entries is limited.
 
 import { createHmac, randomBytes } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
@@ -11,8 +11,8 @@ import { seal, unseal } from "../policy/credentials/sealing.ts";
 export interface PendingOptions {
   store: PendingStore;
   /**
-   * The sealing key, 32 bytes. Each value is sealed under a separate key, derived from this one and the value's own
-   * key.
+   * The sealing keys, 32 bytes each. Each value is sealed under a separate key, derived from a sealing key and the key
+   * by which the value is requested.
    */
   sealingKey: Keys;
   clock: Pick<Clock, "nowSeconds">;

@@ -1,10 +1,14 @@
-// Lets each account begin one piece of work per tick of the event loop, so that the requests of one account never fill a tick.
+// Lets each account begin one piece of work per tick of the event loop, so that the requests of one account never fill
+// a tick.
 
 export class AccountTicks {
   /** Accounts that began work in this tick, each with its work that waits for later ticks. */
   readonly #waiting = new Map<string, Set<() => void>>();
 
-  /** Returns undefined if the account may begin now. Otherwise the promise resolves in the tick that the account may use. */
+  /**
+   * Returns undefined if the account may begin now. Otherwise the promise resolves in the tick that the account may
+   * use.
+   */
   next(accountId: string): Promise<void> | undefined {
     const waiting = this.#waiting.get(accountId);
     if (waiting) return new Promise((resolve) => waiting.add(resolve));

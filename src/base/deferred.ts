@@ -1,5 +1,5 @@
-// A value that arrives later and is delivered in the same call. Every request waits for such values; a promise for
-// each wait would cost more.
+// A value that arrives later and is delivered in the call that settles it. Every request waits for such values; a
+// promise for each wait would cost more.
 
 /** A value that is available now or later. `await` accepts both. */
 export type MaybePromise<Value> = Promise<Value> | Deferred<Value>;

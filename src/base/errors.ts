@@ -81,13 +81,19 @@ export interface GatewayErrorOptions {
   param?: string | undefined;
   /** The error code that the engine reported. */
   engineCode?: EngineErrorCode | undefined;
-  /** Details for the log only: may name upstreams, paths and reasons that a client must not see. Never contains a secret. */
+  /**
+   * Details for the log only: may name upstreams, paths and reasons that a client must not see. Never contains a
+   * secret.
+   */
   detail?: string;
   /** A retry may help after this many seconds. Sent as `Retry-After`, rounded up, and `retry-after-ms`. */
   retryAfterSeconds?: number;
   /** Whether a retry helps, if this error knows better than its code. Sent as `x-should-retry`. */
   shouldRetry?: boolean;
-  /** True if the engine's own rate limit refused the request. The `type` of the error reports this, whatever the code is. */
+  /**
+   * True if the engine's own rate limit refused the request. The `type` of the error reports this, whatever the code
+   * is.
+   */
   engineLimited?: boolean;
   /** The limit that refused the request, for the metrics of throttled requests. */
   refusal?: RefusalReason;
@@ -141,7 +147,10 @@ export function fieldError(param: string, reason: string): GatewayError {
   return new GatewayError("invalid_request", `${param}: ${reason}`, { param });
 }
 
-/** An error that prevents the start of the server. `message` tells the operator the reason and the remedy; no stack trace is printed. */
+/**
+ * An error that prevents the start of the server. `message` tells the operator the reason and the remedy; no stack
+ * trace is printed.
+ */
 export class StartError extends Error {
   override readonly name: string = "StartError";
 }

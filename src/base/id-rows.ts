@@ -8,7 +8,9 @@ const uuidLength = 36;
 const hyphenIndexes = [8, 13, 18, 23];
 const digitIndexes = Uint8Array.from([...Array(uuidLength).keys()].filter((index) => !hyphenIndexes.includes(index)));
 const hyphen = 0x2d;
-/** Values of lower-case hexadecimal digits by character code, or `noDigit`. An upper-case digit makes a different id. */
+/**
+ * Values of lower-case hexadecimal digits by character code, or `noDigit`. An upper-case digit makes a different id.
+ */
 const noDigit = 0xff;
 const digitValues = new Uint8Array(128).fill(noDigit);
 for (let value = 0; value < 16; value++) digitValues[value.toString(16).charCodeAt(0)] = value;
@@ -68,7 +70,10 @@ export class IdRows {
     this.#free.push(row);
   }
 
-  /** Reports whether the id has the prefix and a UUID, and if so, sets the sought words. No two such ids have the same words. */
+  /**
+   * Reports whether the id has the prefix and a UUID, and if so, sets the sought words. No two such ids have the same
+   * words.
+   */
   #seek(id: string): boolean {
     const from = id.length - uuidLength;
     if (from !== this.#prefix.length || !id.startsWith(this.#prefix)) return false;

@@ -9,7 +9,10 @@ export type LogLevel = (typeof logLevels)[number];
 export interface RequestLogSettings {
   /** Share of the successful requests that are logged, 0 to 1. */
   readonly sample: number;
-  /** A request that takes at least this long is slow: it is always logged, as a warning. Infinity if no request counts as slow. */
+  /**
+   * A request that takes at least this long is slow: it is always logged, as a warning. Infinity if no request counts
+   * as slow.
+   */
   readonly slowMs: number;
 }
 

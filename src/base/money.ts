@@ -4,8 +4,8 @@ const nanoUsdPerUsd = 1e9;
 const digits = 9;
 
 /**
- * Converts whole nano-USD to USD, for JSON and metrics. The nearest double of the quotient prints as the exact decimal
- * up to eight million USD.
+ * Converts whole nano-USD to USD, for JSON and metrics. Dividend and divisor are whole numbers, so the nearest double
+ * of the quotient prints as the exact decimal, up to eight million USD.
  */
 export function usdOf(nanoUsd: number): number {
   return nanoUsd / nanoUsdPerUsd;

@@ -1,4 +1,5 @@
-// Runs tasks at the end of a turn of the event loop, when all ready sockets have been read and the loop does not wait yet.
+// Runs tasks at the end of a turn of the event loop, when all ready sockets have been read and the loop does not wait
+// yet.
 
 type Task = () => void;
 

@@ -5,8 +5,8 @@ export const noRow = -1;
 
 /**
  * Stores words in typed arrays: a look-up touches two places in memory, however many rows there are, and a garbage
- * collection has nothing to visit. The caller decides which rows are free. The lower bits of the first word should
- * differ between rows; the last words should differ most.
+ * collection has nothing to visit. The caller decides which rows are free. The first words of rows should differ in
+ * their lower bits, and most of all in the lowest.
  */
 export class WordTable {
   /** The words to find or add. They must not be used by two look-ups at once. */
@@ -14,7 +14,10 @@ export class WordTable {
   readonly #width: number;
   /** Signed words, because a just-in-time compiler is slow with larger numbers. */
   #words: Int32Array<ArrayBuffer>;
-  /** Hash index by the first word of a row: the row plus one, or 0 if empty. At least half of the index stays empty. */
+  /**
+   * Hash index by the first word of a row: the row plus one, or 0 if empty. A row whose slot is taken is in one of the
+   * following slots. At least half of the index stays empty.
+   */
   #index: Uint32Array<ArrayBuffer>;
 
   /** `width` is the number of words of a row. `rows` is the initial number of rows, at least 1. */

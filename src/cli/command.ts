@@ -10,7 +10,7 @@ import { CliError, exitCodes, formatTable, type Terminal } from "./terminal/term
  */
 type Parse = (text: string, before: never) => unknown;
 
-/** The four members: flags, description, a parser or the allowed words, and the default. */
+/** An option: its flags, its description, a parser or the allowed words, and the default value. */
 type OptionTuple = readonly [
   flags: string,
   description: string,
@@ -20,7 +20,10 @@ type OptionTuple = readonly [
 /** Options by Commander's name of the value: `baseUrl` for `--base-url`. Commander's own Option covers rare cases. */
 export type OptionEntries = Readonly<Record<string, OptionTuple | Option>>;
 
-/** An argument's name, as `<one>`, `[optional]` or `[several...]`, and its description. */
+/**
+ * An argument: its name, as `<one>`, `[optional]` or `[several...]`, its description, and a parser or the allowed
+ * words.
+ */
 export type ArgumentEntry = readonly [name: string, description: string, values?: Parse | readonly string[]];
 
 type Parsed<Entry, Otherwise> = Entry extends readonly [string, string, readonly (infer Word)[], ...unknown[]]
@@ -37,7 +40,7 @@ type ArgumentValue<Entry extends ArgumentEntry> = Parsed<
   Entry[0] extends `${string}...${string}` ? string[] : Entry[0] extends `[${string}` ? string | undefined : string
 >;
 
-/** The values of options by name; undefined if an option was not given. */
+/** The values of options by name. A value is undefined if its option was not given. */
 export type OptionValues<Options> = {
   [Name in keyof Options as Options[Name] extends { length: 4 } ? Name : never]: OptionValue<Options[Name]>;
 } & {
@@ -64,9 +67,9 @@ export interface Call<Values> {
 export interface Outcome {
   json: unknown;
   show(): void | Promise<void>;
-  /** Runs after the result was printed in either form. */
+  /** Runs after the result was printed in either form, so that the result is shown first whatever comes after. */
   after?: (() => void) | undefined;
-  /** A partial failure although there is a result. Printed last, with exit code 1. */
+  /** The message of a partial failure, where there is a result all the same. Printed last, with exit code 1. */
   failure?: string | undefined;
 }
 
@@ -74,7 +77,7 @@ export interface Outcome {
 // biome-ignore lint/suspicious/noConfusingVoidType: a function without a return gives nothing, too.
 export type MaybeOutcome = Outcome | void;
 
-/** Everything that describes a command. */
+/** The description of a command as data. */
 export interface CommandFields<Options, Arguments extends readonly ArgumentEntry[]> {
   name: string;
   /** Shown in the list of commands instead of the description. */
@@ -88,18 +91,20 @@ export interface CommandFields<Options, Arguments extends readonly ArgumentEntry
   examples?: readonly string[];
   /** Paragraphs under the examples. Some depend on the machine. */
   help?: readonly (string | ((context: CliContext) => string))[];
-  /** Whether the command runs on when the reader of its output is gone, as a server does. */
+  /** True if the command runs on when the reader of its output is gone, as a server does. */
   keepsRunning?: boolean;
   /** The subcommands. */
   commands?: readonly CommandEntry[];
 }
 
-/** What `command` returns: an entry with any options and arguments. */
+/** An entry that `command` returns, with any options and arguments. */
 export interface CommandEntry extends CommandFields<OptionEntries, readonly ArgumentEntry[]> {
   run?(call: Call<never>, ...args: never[]): Promise<Outcome | undefined> | undefined;
 }
 
-/** The entry of a command. The types of `run`'s argument follow from its options and arguments. */
+/**
+ * Returns the entry of a command. The types of the arguments of `run` follow from the command's options and arguments.
+ */
 export function command<
   const Options extends OptionEntries = Record<never, never>,
   const Arguments extends readonly ArgumentEntry[] = [],

@@ -1,7 +1,7 @@
-// All commands by name. Each is loaded only when needed, so that a server keeps no other command in memory.
+// Lists the commands by name. Each is loaded only when needed, so that a server keeps no other command in memory.
 import type { CommandEntry } from "./command.ts";
 
-/** In the order of the help. */
+/** The commands in the order of the help, each with the function that loads its entry. */
 export const commands: ReadonlyMap<string, () => Promise<CommandEntry>> = new Map([
   ["serve", async () => (await import("./serve/serve.ts")).serveCommand],
   ["status", async () => (await import("./status/status.ts")).statusCommand],

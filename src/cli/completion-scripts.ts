@@ -6,7 +6,7 @@ export type Values = { words: readonly string[] } | "file" | "any";
 export interface Flag {
   names: readonly string[];
   description: string;
-  /** Undefined if the option takes no value. */
+  /** The possible values. Undefined if the option takes no value. */
   values: Values | undefined;
 }
 
@@ -22,7 +22,7 @@ export interface Entry {
 
 const madeBy = (shell: string) => `# Completion of headrace; made by: headrace completion ${shell}`;
 
-/** For bash 3.2, which macOS has, and later. */
+/** Returns the script for bash 3.2, which macOS has, and later. */
 export function bashScript(entries: readonly Entry[]): string {
   const values = entries.flatMap(({ path, flags }) =>
     flags.flatMap((flag) => {
@@ -66,7 +66,7 @@ function bashValues(values: Values): string {
   return `COMPREPLY=($(compgen -W "${values.words.join(" ")}" -- "$cur")); return`;
 }
 
-/** For a file named `_headrace` in a directory of `$fpath`, or to be sourced. */
+/** Returns the script for zsh, for a file named `_headrace` in a directory of `$fpath`, or to be sourced. */
 export function zshScript(entries: readonly Entry[]): string {
   const values = entries.flatMap(({ path, flags }) =>
     flags.flatMap((flag) => {
@@ -117,7 +117,7 @@ function zshValues({ values, description }: Flag): string {
   return `compadd -- ${values.words.join(" ")}`;
 }
 
-/** For fish 3 and later. */
+/** Returns the script for fish 3 and later. */
 export function fishScript(entries: readonly Entry[]): string {
   const lines = entries.flatMap(({ path, subcommands, flags, words }) => {
     const at = `complete -c headrace -n ${quoted(`__headrace_at ${quotedTwice(path.join(" "))}`)}`;

@@ -1,4 +1,4 @@
-// The completion scripts, in the shells that are installed.
+// Tests the completion scripts in the installed shells.
 import { describe, expect, test } from "bun:test";
 import { runCommand } from "../../tests/fixtures/command-line.ts";
 
@@ -40,7 +40,7 @@ describe("completion in bash", () => {
       ["completion", ""],
       ["bash", "zsh", "fish"],
     ],
-    // A value that is the name of a command is no command.
+    // The name of a command is no command where a value is expected.
     [["chat", "--model", "keys", "--no"], ["--no-stream"]],
     [["models", "list", "--base-url", ""], []],
     [["models", "list", "--data-dir", "/de"], ["/dev"]],

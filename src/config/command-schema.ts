@@ -1,4 +1,5 @@
-// The section `engine` of headrace.yaml: commands and files that serve models, and their shared memory.
+// The keys `commands`, `files` and `memory` of the section `engine` of headrace.yaml: programs that serve models,
+// started by a command or for a model file, and the memory that they share.
 import * as z from "zod";
 import { maxModelIdLength } from "../domain/models/model-entry.ts";
 import { upstreamDefaults, upstreamNamePattern } from "../domain/models/upstream.ts";

@@ -85,7 +85,9 @@ export interface Config extends ReloadableConfig {
   readonly metricsToken: string | undefined;
   /** An origin without a trailing slash, at which other replicas reach this one. */
   readonly advertiseUrl: string | undefined;
-  /** The number of processes that serve requests for models; 1 means this process alone. */
+  /**
+   * The number of processes that serve requests for models; 1 means this process alone, which also does all other work.
+   */
   readonly workers: number;
   /** The seconds for which a stopping server still answers although it reports not ready. */
   readonly lameDuckSeconds: number;

@@ -43,7 +43,10 @@ function filesProblems(file: YamlFile, { files }: FileData): Problem[] {
   return [problemAt(file, ["files", "directory"], "cannot be set together with s3", "Keep one of them.")];
 }
 
-/** Requires hourly usage to be kept as long as requests, because single requests are found through it. */
+/**
+ * Requires hourly usage to be kept at least as long as requests, because single requests are found through the hourly
+ * sums.
+ */
 function retentionProblems(file: YamlFile, { retention }: FileData): Problem[] {
   const { hourly_usage_days: hourly, requests_days: requests = retentionDefaults.requests } = retention;
   if (hourly == null || (requests !== null && requests <= hourly)) return [];
@@ -97,7 +100,10 @@ function reservedNames(file: YamlFile, data: FileData): Problem[] {
   });
 }
 
-/** Rejects a model that two entries name, and names that an upstream or command already has. */
+/**
+ * Rejects a model file that two entries name, a name that an upstream or command already has, and a draft model that is
+ * the model itself.
+ */
 function fileProblems(file: YamlFile, data: FileData): Problem[] {
   const seen = new Set<string>();
   const names = [...data.upstreams, ...(data.engine?.commands ?? [])].map(({ name }) => name);
@@ -195,7 +201,7 @@ function modelProblems(
   ].map(({ path, message, fix }) => problemAt(file, ["models", index, ...path], message, fix));
 }
 
-/** Returns faults of a model's policies, as far as this file shows them. */
+/** Returns faults of a model's policies, checked against the guardrails and models of this file only. */
 function policyFaultsOf(data: FileData, { policies, ...model }: FileData["models"][number]): EntryFault[] {
   const wanted = policies && policiesFromWire(policies);
   if (!wanted) return [];

@@ -131,7 +131,7 @@ export function reloadableConfig(data: FileData, warnings: readonly string[]): R
   };
 }
 
-/** Kept for a short time, because refused requests may come as a flood. */
+/** Refused requests are kept for a short time, because they may come as a flood, and each may be a row. */
 const refusedRequestsDays = 30;
 
 function retentionSettings(given: FileData["retention"]): RetentionSettings {

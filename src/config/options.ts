@@ -401,7 +401,9 @@ export const options = {
   }),
 } as const;
 
-/** Returns the attribute that commander uses: `discoverLocal` for `--no-discover-local`, `model` for `--model <path>`. */
+/**
+ * Returns the attribute that commander uses: `discoverLocal` for `--no-discover-local`, `model` for `--model <path>`.
+ */
 export function flagAttribute(flag: string): string {
   const name = flagName(flag).replace(/^--(no-)?/, "");
   return name.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());

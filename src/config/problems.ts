@@ -5,7 +5,9 @@ export interface SourceLocation {
   file: string | undefined;
   line: number | undefined;
   column: number | undefined;
-  /** The key in the file (`models[0].price.input`), or the name of the flag or variable; empty for a file as a whole. */
+  /**
+   * The key in the file (`models[0].price.input`), or the name of the flag or variable; empty for a file as a whole.
+   */
   path: string;
 }
 
@@ -32,7 +34,7 @@ export function throwIfAny(problems: readonly Problem[]): void {
   if (problems.length > 0) throw new ConfigError([...problems].sort((a, b) => (a.line ?? 0) - (b.line ?? 0)));
 }
 
-/** Renders `headrace.yaml:12:9 models[0].price.input: must be … Fix: …`. */
+/** Renders `headrace.yaml:12:9  models[0].price.input: must be … Fix: …`. */
 export function renderProblem(problem: Problem): string {
   return `${renderLocation(problem)}${problem.message}. Fix: ${problem.fix}`;
 }

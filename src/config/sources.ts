@@ -77,7 +77,7 @@ export class OptionReader {
   }
 }
 
-/** Text that does not parse stays text, which the option's schema then refuses. */
+/** Parses text by the option's kind. Text that does not parse stays text, which the option's schema then refuses. */
 function readText(option: Option<z.ZodType, unknown>, text: string): unknown {
   if (option.kind === "number") return readNumber(text) ?? text;
   if (option.kind === "switch") return readSwitch(text) ?? text;

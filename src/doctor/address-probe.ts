@@ -8,13 +8,13 @@ export type AddressProbe =
   | { at: "name" | "connection" | "tls"; reason: string };
 
 export interface Certificate {
-  /** Unix milliseconds. Undefined if unreadable. */
+  /** The end of the certificate's validity in Unix milliseconds. Undefined if unreadable. */
   endsMs: number | undefined;
-  /** Why clients will refuse it. */
+  /** Why clients will refuse the certificate. */
   fault: string | undefined;
 }
 
-/** Rejects only with the reason of `signal`. */
+/** Reports how far a connection to the address comes. Rejects only with the reason of `signal`. */
 export async function probeAddress(address: string, signal: AbortSignal): Promise<AddressProbe> {
   const url = new URL(address);
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
@@ -92,7 +92,7 @@ export function codeOf(error: unknown): string {
   return "code" in error && typeof error.code === "string" ? error.code : error.message;
 }
 
-/** The finding for a step that failed. */
+/** Returns the finding for a step that failed. */
 export function addressFault(probe: AddressProbe, host: string): { found: string; remedy: string } | undefined {
   if (probe.at === "there") {
     const fault = probe.certificate?.fault;

@@ -43,12 +43,12 @@ export function count(number: number, what: string): string {
   return `${number} ${what}${number === 1 ? "" : "s"}`;
 }
 
-/** These are for commands, not for the server. */
+/** Variables that only the client commands read, not the server. */
 const ofCommands = ["HEADRACE_BASE_URL", "HEADRACE_API_KEY"];
 
 /**
- * At night an operator uses another shell than the one that started the server. Only names are shown, since values may
- * be secret.
+ * Compares the variables of this shell with those of the running server: an operator in an emergency uses another shell
+ * than the one that started the server. Only names are shown, because values may be secret.
  */
 function variables({ env, server }: Subject): Finding | undefined {
   const own = namesOf(env);

@@ -115,7 +115,10 @@ export async function writeFault(directory: string, name: string): Promise<Findi
   }
 }
 
-/** Milliseconds. Runs in another thread, since it would delay the other measurements here. */
+/**
+ * Returns the milliseconds of a write and sync to disk, the median of three. The sync runs in another thread, because
+ * it would delay the other measurements in this one.
+ */
 async function timedSync(path: string): Promise<number> {
   const file = await open(path, "wx", 0o600);
   try {
@@ -164,7 +167,7 @@ function modeOf({ mode }: Stats): string {
   return (mode & 0o7777).toString(8).padStart(4, "0");
 }
 
-/** Bun's `userInfo` uses the environment, which tells nothing in a container. */
+/** Returns the name of a user. Bun's `userInfo` uses the environment, which tells nothing in a container. */
 function userName(uid: number): string {
   try {
     const name = readFileSync("/etc/passwd", "utf8")

@@ -1,8 +1,8 @@
 // Another machine's clock, as far as the `Date` header of an answer tells.
 
 /**
- * Milliseconds by which it is ahead. The header has whole seconds and was written between the two times: 0 if it fits.
- * Undefined without a header.
+ * Returns the milliseconds by which the other clock is ahead. The header has whole seconds and was written between the
+ * two times: 0 if it fits. Undefined without a header.
  */
 export function aheadByDate(date: string | null, sentMs: number, receivedMs: number): number | undefined {
   const theirs = date === null ? Number.NaN : Date.parse(date);

@@ -10,7 +10,10 @@ export interface SaidCapability {
   models: readonly string[];
 }
 
-/** One of these is enough. Other capabilities are covered by other checks, or cannot be checked free of charge. */
+/**
+ * The operations of a capability; a server needs one of them. Capabilities without an entry are covered by other
+ * checks, or cannot be checked free of charge.
+ */
 const endpoints: Partial<Record<CapabilityName, readonly Operation[]>> = {
   embeddings: ["embedding"],
   rerank: ["rerank", "score"],
@@ -18,12 +21,15 @@ const endpoints: Partial<Record<CapabilityName, readonly Operation[]>> = {
   decisions: ["decision"],
   tokenize: ["tokenize"],
 };
-/** No server runs anything for it, since every member has a type that no server accepts. */
+/** A request body that costs nothing: every member has a type that no server accepts. */
 const probeBody = '{"input":false,"query":false,"documents":false,"questions":false,"prompt":false,"content":false}';
 const nothingThere: ReadonlySet<number> = new Set([404, 405, 501]);
 const maxAnswerBytes = 64 * 1024;
 
-/** The missing paths. Empty if one of them exists, or if the server does not tell. */
+/**
+ * Returns the paths that a server lacks for a capability. Empty if one of its paths exists, or if the server does not
+ * tell.
+ */
 export async function missingFor(
   target: HttpTarget,
   { capability, models }: SaidCapability,

@@ -16,7 +16,7 @@ export interface ExamineOptions {
 
 export const defaultDeadlineMs = 6_000;
 
-/** Rejects only with the reason of `signal`. Groups without findings are left out. */
+/** Runs the checks of all groups and returns the groups with findings. Rejects only with the reason of `signal`. */
 export async function examine(groups: readonly Group[], options: ExamineOptions): Promise<GroupReport[]> {
   const { signal, onGroup, onWaiting, clean = (text) => text } = options;
   const waiting = new Set(groups.flatMap(({ checks }) => checks));
@@ -28,7 +28,7 @@ export async function examine(groups: readonly Group[], options: ExamineOptions)
     const found = await Promise.all(checks.map((check) => runCheck(check, options).finally(() => done(check))));
     return { title, findings: found.flat().map((finding) => cleaned(finding, clean)) };
   });
-  // Each is awaited in turn below. Until then its failure is not unhandled.
+  // Each is awaited in turn below. Until then, the failure of a group must not count as unhandled.
   for (const group of underWay) group.catch(() => {});
   const reports: GroupReport[] = [];
   for (const group of underWay) {
@@ -41,7 +41,7 @@ export async function examine(groups: readonly Group[], options: ExamineOptions)
   return reports;
 }
 
-/** Its findings, or that it did not end in time. Rejects only with the reason of `signal`. */
+/** Returns the findings of a check, or that the check did not end in time. Rejects only with the reason of `signal`. */
 export async function runCheck(
   check: Check,
   options: Pick<ExamineOptions, "signal" | "deadlineMs">,
@@ -58,7 +58,7 @@ export async function runCheck(
   }, ownMs);
   try {
     signal.throwIfAborted();
-    // A turn later, so that synchronous work in one check does not delay the start of others.
+    // The check runs in a later microtask, so that synchronous work in one check does not delay the start of others.
     await Promise.resolve();
     const found = await Promise.race([check.run(AbortSignal.any([signal, late.signal])), over]);
     return [found].flat().filter((finding) => finding !== undefined);
@@ -80,7 +80,7 @@ function notInTime(name: string, deadlineMs: number): Finding {
   );
 }
 
-/** Why something failed, in one line. */
+/** Returns in one line why something failed. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error instanceof StartError) return withoutStop(error.message);
@@ -104,7 +104,7 @@ export function cleaned(finding: Finding, clean: (text: string) => string): Find
   };
 }
 
-/** The same work for all callers, begun at the first call. */
+/** Returns a function that does the work once for all callers, beginning at the first call. */
 export function once<Result>(work: () => Promise<Result>): () => Promise<Result> {
   let begun: Promise<Result> | undefined;
   return () => {

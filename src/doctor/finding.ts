@@ -24,7 +24,7 @@ export interface Check {
   /** The name in words, shown if the check does not end in time. */
   name: string;
   run(signal: AbortSignal): Findings | Promise<Findings>;
-  /** Milliseconds. Left out for the usual deadline. */
+  /** The deadline of this check in milliseconds; the default if left out. */
   deadlineMs?: number;
 }
 

@@ -38,7 +38,7 @@ function bun(): Finding {
   );
 }
 
-/** Undefined if unknown. */
+/** Checks Bun's limit of outgoing requests. Undefined if the environment of the process cannot be read. */
 function requestLimit(environment: Readonly<Record<string, string | undefined>> | undefined): Finding | undefined {
   if (!environment) return undefined;
   const [problem] = requestLimitProblems(environment);
@@ -46,7 +46,7 @@ function requestLimit(environment: Readonly<Record<string, string | undefined>> 
   return ok("outgoing requests", `Bun's limit is lifted to ${environment["BUN_CONFIG_MAX_HTTP_REQUESTS"]}`);
 }
 
-/** Each open stream takes two: for its client and for the model server. */
+/** Checks the limit of file descriptors. Each open stream takes two: for its client and for the model server. */
 function fileDescriptors({ openFilesLimit, openFiles }: ProcessFacts, whose: string): Finding | undefined {
   const limit = openFilesLimit ?? ownLimit();
   if (limit === undefined) return undefined;
@@ -99,7 +99,7 @@ function memory({ memoryBytes, memoryLimitBytes, pid }: ProcessFacts): Finding {
   return ok(name, found);
 }
 
-/** proc_meminfo(5): cached memory is available to any process. */
+/** Returns the available bytes of memory. Cached memory is available to any process (proc_meminfo(5)). */
 function availableBytes(): number {
   try {
     const kilobytes = /^MemAvailable:\s+(\d+) kB/m.exec(readFileSync("/proc/meminfo", "utf8"))?.[1];

@@ -4,9 +4,9 @@ import { join } from "node:path";
 
 export interface ProcessFacts {
   pid: number;
-  /** Undefined if it may not be read, for example for another user's process. */
+  /** The environment variables. Undefined if they may not be read, for example for another user's process. */
   environment: Readonly<Record<string, string>> | undefined;
-  /** The command line and the directory of the start. Undefined for the same reason. */
+  /** The command line and the directory of the start. Undefined if they may not be read. */
   args: readonly string[] | undefined;
   directory: string | undefined;
   user: number | undefined;
@@ -19,7 +19,7 @@ export interface ProcessFacts {
   processors: number | undefined;
 }
 
-/** Never throws: unreadable facts are undefined. */
+/** Returns the facts of a process. Never throws: unreadable facts are undefined. */
 export function processFacts(pid: number): ProcessFacts {
   const directory = `/proc/${pid}`;
   const status = textOf(join(directory, "status")) ?? "";

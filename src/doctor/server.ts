@@ -138,7 +138,7 @@ function notListened(fault: string | undefined, address: string, isMissed: boole
   return failure("port", `nothing can listen at ${address} (${fault})`, remedies[fault] ?? "Correct --host or --port.");
 }
 
-/** Why a server could not listen there. Undefined if it could. */
+/** Returns why a server could not listen at this host and port. Undefined if it could. */
 function listenFault(host: string, number: number): Promise<string | undefined> {
   return new Promise((resolve) => {
     const probe = createServer();

@@ -36,25 +36,25 @@ export interface SubjectInputs {
 }
 
 export interface RunningProcess {
-  /** Undefined if the system does not tell. */
+  /** The id of the process; undefined if the system does not tell. */
   pid: number | undefined;
   facts: ProcessFacts | undefined;
 }
 
 export interface Subject {
   env: Env;
-  /** Undefined if it is invalid; `problems` then says how. */
+  /** Undefined if the configuration is invalid; `problems` then says how. */
   config: Config | undefined;
   problems: readonly Problem[];
-  /** Absolute. Undefined if the configuration is too invalid to tell. */
+  /** The absolute path of the data directory. Undefined if the configuration is too invalid to tell. */
   dataDir: string | undefined;
   databaseUrl: string | undefined;
   redisUrl: string | undefined;
-  /** Undefined if no server holds the data directory. */
+  /** The running server. Undefined if no server holds the data directory. */
   server: RunningProcess | undefined;
-  /** Why that is unknown. */
+  /** Why it is unknown whether a server holds the data directory. */
   lockFault: string | undefined;
-  /** Opened at the first call. Undefined if there is none yet. */
+  /** Opens the database at the first call. Undefined if there is no database yet. */
   database(): Promise<Database | undefined>;
   /**
    * The secrets of the installation, as the server would use them. Undefined if there are none yet. Throws if they
@@ -72,7 +72,7 @@ export interface Subject {
 
 export const databaseName = "headrace.db";
 
-/** Never rejects: faults are part of the result. */
+/** Finds the installation to examine. Never rejects: faults are part of the result. */
 export async function findSubject({ flags, env, cwd = process.cwd(), namedUrl }: SubjectInputs): Promise<Subject> {
   const given = { flags, env, cwd };
   const { server, lockFault } = findServer(await loadDataDir(given).catch(() => undefined));
@@ -118,7 +118,7 @@ interface Given {
   cwd: string;
 }
 
-/** Settings of the running server. Settings given here take precedence. */
+/** Returns the settings of the running server. Settings given here take precedence. */
 function asStarted({ flags, env, cwd }: Given, { args = [], environment = {}, directory = cwd }: ProcessFacts): Given {
   const path = (name: string) => {
     const value = flags[name];
@@ -175,8 +175,8 @@ function secretsIn(dataDir: string | undefined): KeyRing | undefined {
 }
 
 /**
- * The address from this machine: a server that listens on all addresses is asked on loopback. A port of 0 is known only
- * from credentials.json, unless the server has a public address.
+ * Returns the server's address from this machine: a server that listens on all addresses is asked on loopback. A port
+ * of 0 is known only from credentials.json, unless the server has a public address.
  */
 function localUrlOf(config: Config | undefined, baseUrl: string | undefined): string | undefined {
   const stored = baseUrl?.replace(/\/v1$/, "");
@@ -197,10 +197,10 @@ interface SecretLocations {
   apiKey: string | undefined;
 }
 
-/** Shorter ones are ordinary words. */
+/** Minimum length of a secret that is removed from texts; shorter ones are ordinary words. */
 const minSecretLength = 6;
 
-/** All secrets that servers and libraries might repeat in their messages. */
+/** Returns all secrets that servers and libraries might repeat in their messages. */
 function secretsOf({ env, config, databaseUrl, redisUrl, secretsHex, dataDir, apiKey }: SecretLocations): string[] {
   const urls = [databaseUrl, redisUrl, config?.mail?.url].flatMap((url) => url ?? []);
   const own = attempt(() => secretsIn(dataDir)) ?? [];

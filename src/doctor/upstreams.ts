@@ -34,7 +34,7 @@ export interface KnownServer {
   /** The capabilities that the configuration states for its models. */
   said: readonly SaidCapability[];
   isStored: boolean;
-  /** Its key cannot be decrypted. */
+  /** Whether the server has a key that cannot be decrypted. */
   isSealed: boolean;
 }
 
@@ -42,15 +42,15 @@ export interface UpstreamProbe {
   server: KnownServer;
   addressProbe: AddressProbe;
   answer: Answer | { error: unknown } | undefined;
-  /** Milliseconds by which its clock is ahead of this machine's. Undefined if it does not tell. */
+  /** Milliseconds by which the server's clock is ahead of this machine's. Undefined if the server does not tell. */
   aheadMs: number | undefined;
 }
 
 interface Answer {
   status: number;
-  /** Undefined if the answer is not a model list. */
+  /** The ids in the answer. Undefined if the answer is not a model list. */
   models: readonly string[] | undefined;
-  /** Undefined if it was not asked, or did not tell. */
+  /** The formats of the server. Undefined if it was not asked for them, or did not tell. */
   formats: EngineFormats | undefined;
   /** Stated capabilities whose paths are missing on the server. */
   missing: readonly { said: SaidCapability; paths: readonly string[] }[];
@@ -78,7 +78,7 @@ export function upstreamProbes({ config }: Pick<Subject, "config">): UpstreamPro
   return servers.map((server) => ({ server, probe: sharedProbe(server) }));
 }
 
-/** Servers that operators added, unless the file has their name. */
+/** Returns probes of the servers that operators added, except those whose name is in the file. */
 export async function storedProbes(subject: Subject): Promise<UpstreamProbes> {
   const db = await subject.database().catch(() => undefined);
   if (!db) return [];
@@ -148,7 +148,7 @@ async function probeServer(server: KnownServer, signal: AbortSignal): Promise<Up
   }
 }
 
-/** Ids of this upstream's models that are stated to have the capability. */
+/** Returns the ids of this upstream's models that the configuration states to have the capability. */
 function ableAt(name: string, capability: CapabilityName, config: Subject["config"]): string[] {
   const able = config?.models.filter(({ capabilities }) => capabilities?.[capability] === true) ?? [];
   const served = able.flatMap(({ deployments }) => deployments.filter(({ upstream }) => upstream === name));
@@ -214,7 +214,7 @@ export function judge({ server, addressProbe, answer }: UpstreamProbe): Finding[
   return [judgeAnswer(server, answer), ...own, ...certificate];
 }
 
-/** The reason that a library gives for a failed connection, without text of the server. */
+/** Returns the reason that a library gives for a failed connection, without text of the server. */
 function wireReason(error: unknown): string {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   return reasonOf(cause) || codeOf(error);

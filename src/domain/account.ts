@@ -9,11 +9,11 @@ import type { Priority } from "./models/policies/priority.ts";
 /** A tier's amounts are per account and environment; null: no limit. */
 export interface Tier extends ByName<Amount, number | null> {
   name: string;
-  /** Environments in which the limits hold; in the others there are none. */
+  /** Environments in which the limits apply. Other environments have no limits. */
   environments: readonly Environment[];
   /** Quotas per window, besides those of a calendar month. */
   quotas?: readonly QuotaRule[];
-  /** The highest priority of requests of its accounts, and their default, in all environments. */
+  /** The highest priority that requests of the tier's accounts may have, and their default, in all environments. */
   priority: Priority;
 }
 
@@ -34,18 +34,18 @@ export interface Account {
   /** Name of a tier. */
   tier: string;
   status: "active" | "suspended";
-  /** Amounts that replace the tier's. undefined: the tier's; null: no limit. */
+  /** Amounts that replace those of the tier. undefined: the tier's amount; null: no limit. */
   overrides: AccountOverrides;
-  /** True if chat completions are stored when a request does not say. */
+  /** True if chat completions are stored when a request does not set `store`. */
   storeChats: boolean;
-  /** Tools that it may use, as in `ToolAccess`; null: all that are offered to it. */
+  /** Tools that the account may use, as in `ToolAccess`; null: all that are offered to it. */
   tools: readonly string[] | null;
   /** Unix seconds. */
   createdAt: number;
 }
 
 export type AccountChanges = Partial<Pick<Account, "name" | "tier" | "status" | "storeChats" | "tools">> & {
-  /** Changes only these amounts; undefined: the tier's from now on. */
+  /** Changes only the amounts that are members here; undefined: the tier's amount from now on. */
   overrides?: { [Name in keyof AccountOverrides]?: AccountOverrides[Name] | undefined };
 };
 
@@ -53,7 +53,7 @@ export interface AccountStore {
   findAccount(id: string): Promise<Account | undefined>;
   /** Returns accounts by creation, oldest first, after `after`. */
   listAccounts(page: { after: string | undefined; limit: number }): Promise<Account[]>;
-  /** Both write the event in the same transaction. */
+  /** `insertAccount` and `updateAccount` write the event in the same transaction. */
   insertAccount(account: Account, event: AuditEvent): Promise<void>;
   updateAccount(id: string, changes: AccountChanges, event: AuditEvent): Promise<Account | undefined>;
   /** Returns tiers that were added at run time. */

@@ -1,4 +1,4 @@
-// API keys: their form, the checksum that catches every mistyped character, even randomness.
+// API keys: the format, the checksum that catches every mistyped character, and evenly distributed random characters.
 import { describe, expect, test } from "bun:test";
 import { displayParts, environments, generateApiKey, parseApiKey } from "./api-key.ts";
 
@@ -70,7 +70,8 @@ test("makes 10,000 distinct keys with evenly distributed characters", () => {
   }
   expect(counts.size).toBe(62);
   const expected = (keys.length * 30) / 62;
-  // Chi-square with 61 degrees of freedom: above 130 in one of a million even samples. A byte modulo 62 gives 20,000.
+  // Chi-square with 61 degrees of freedom exceeds 130 in one of a million even samples. Taking a byte modulo 62 would
+  // give 20,000.
   const chiSquare = [...counts.values()].reduce((sum, count) => sum + (count - expected) ** 2 / expected, 0);
   expect(chiSquare).toBeLessThan(130);
 });

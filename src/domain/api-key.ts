@@ -38,8 +38,8 @@ export function randomBase62(length: number): string {
 }
 
 /**
- * Returns the environment of a well-formed key, or undefined. The checksum rejects typos without a lookup; it proves
- * nothing.
+ * Returns the environment of a well-formed key, or undefined. The checksum rejects mistyped keys without a lookup; it
+ * does not prove that the key exists.
  */
 export function parseApiKey(key: string): Environment | undefined {
   const match = keyPattern.exec(key);
@@ -64,7 +64,7 @@ export function displayParts(key: string): { prefix: string; last4: string } {
 
 const ofOurs = /_hr_|hr[nrs]_/;
 
-/** Masks keys, tokens and secrets of the gateway in a text, such as a key that was entered as a name. */
+/** Masks API keys, tokens and secrets of the gateway in a text, for instance a key that a person entered as a name. */
 export function maskKeys(text: string): string {
   if (!ofOurs.test(text)) return text;
   // Join tokens, refresh tokens and secrets of apps begin with hrn_, hrr_ and hrs_.

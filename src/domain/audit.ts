@@ -2,8 +2,8 @@
 import type { Role } from "./people/role.ts";
 
 /**
- * `key`: an API key or a token made from it; `person`: a signed-in person; `app`: an OAuth client; `operator`: a user
- * of the data directory; `system`: the server itself; `anonymous`: unknown, as at a failed sign-in.
+ * `key`: an API key or a token made from it; `person`: a signed-in person; `app`: an OAuth client; `operator`: a person
+ * with access to the data directory; `system`: the server itself; `anonymous`: unknown, as at a failed sign-in.
  */
 export type AuditActor = { type: "key" | "person" | "app"; id: string } | { type: "operator" | "system" | "anonymous" };
 
@@ -98,13 +98,16 @@ export interface AuditEvent {
   at: number;
   action: AuditAction;
   actor: AuditActor;
-  /** Checked again when the change is written, because a right may end while the body arrives. Not stored. */
+  /**
+   * The acting person's credential, checked again when the change is written, because a right may end while the request
+   * body arrives. Not stored.
+   */
   actorStatus?: ActorStatus;
-  /** The affected account; null if it is unknown or there is not one. */
+  /** The affected account; null if it is unknown, or the event does not concern exactly one account. */
   accountId: string | null;
   /** Id of the key, account, signing key or model, or name of the tier or upstream; null if unknown. */
   targetId: string | null;
-  /** The address of the client; null without one. */
+  /** The address of the client that requested the change; null if no client did. */
   clientAddress: string | null;
   requestId: string | null;
   /** The change, or the reason of a refusal: names and plain values, never a secret. */
@@ -130,6 +133,9 @@ export interface AuditLog {
     filter: AuditFilter,
     page: { after: string | undefined; downTo?: string | undefined; limit: number },
   ): Promise<AuditEvent[]>;
-  /** Returns the id of the last event that one request scans before `after`. Undefined: the scan reaches the end. */
+  /**
+   * Returns the id of the last event that one request scans, beginning before `after`. Undefined: the scan reaches the
+   * end of the log.
+   */
   lastScannedId(filter: AuditFilter, after: string | undefined): Promise<string | undefined>;
 }

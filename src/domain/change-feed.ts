@@ -11,7 +11,7 @@ export type ChangeTopic = "credentials" | "routing" | "connections" | "answers";
 export interface ChangeFeed {
   /**
    * Announces a committed change. Never throws; the next poll finds what could not be announced. `ids` has all affected
-   * ids, for subscribers that cannot poll; missing if it may be anything.
+   * ids, for subscribers that cannot poll; missing if any id may be affected.
    */
   announce(topic: ChangeTopic, ids?: readonly string[]): void;
   /**

@@ -17,7 +17,7 @@ export interface Principal {
   /** The presented key, or the key of the token, then the key that made it, and so on. */
   keys: readonly [ChainKey, ...ChainKey[]];
   environment: Environment;
-  /** The scopes that all of `keys` have, and the token if there is one. */
+  /** The scopes that all of `keys` have, and also the access token if there is one. */
   scopes: ReadonlySet<Scope>;
   /** Unix seconds, only for an access token. Objects that the token makes must not outlive it. */
   tokenExpiresAt?: number;
@@ -27,11 +27,11 @@ export interface Principal {
   appId: string | null;
   /** The signed-in person, in a browser or with `headrace login`. Undefined for keys and third-party apps. */
   person?: SignedInPerson | undefined;
-  /** All limits and quotas that requests of this principal count against. */
+  /** The limits and quotas that requests of this principal count against. */
   limits: LimitSet;
-  /** Restrictions on models besides the environment. Undefined: none. */
+  /** Restrictions on the models that the principal may use, besides the environment. Undefined: none. */
   modelAccess?: ModelAccess | undefined;
-  /** Restrictions on tools. Undefined: none. */
+  /** Restrictions on the tools that the principal may use. Undefined: none. */
   tools?: ToolAccess | undefined;
   /** The highest priority of its requests, bounded by all of `keys` and the account's tier. Default: normal. */
   priority?: Priority | undefined;
@@ -85,15 +85,23 @@ export interface ApiKeyRecord extends ByName<KeyAmount, number | null> {
   prefix: string;
   last4: string;
   scopes: readonly Scope[];
-  /** Id of the key or person that made it, also an operator's. null for the first key and keys made on the console. */
+  /**
+   * Id of the key or person (or operator) that made the key. null for the first key and for keys made on the console.
+   */
   createdBy: string | null;
-  /** The key that bounds this one and ends it with itself; null for none. Same account and environment. */
+  /**
+   * Id of the parent key, which bounds this key: when the parent ends, this key ends too. The parent has the same
+   * account and environment. null: no parent.
+   */
   parentId: string | null;
-  /** The id under which its own limit counts. A rotation keeps it, so that both keys share one budget. */
+  /**
+   * The id under which the key's own limit is counted. A rotation keeps the id, so that the old and the new key share
+   * one budget.
+   */
   limitId: string;
   createdAt: number;
   expiresAt: number | null;
-  /** The time of its revocation. A time in the future is scheduled, as after a rotation. */
+  /** The time of the key's revocation. A time in the future means a scheduled revocation, as after a rotation. */
   revokedAt: number | null;
   /** True if the key is revoked permanently, regardless of the clock. False while a revocation is only scheduled. */
   revoked: boolean;
@@ -102,21 +110,21 @@ export interface ApiKeyRecord extends ByName<KeyAmount, number | null> {
   allowedIps: readonly string[];
   /** Requests per `rateLimitWindow`; null: no own limit. */
   rateLimit: number | null;
-  /** Seconds; null with `rateLimit`. */
+  /** Seconds; null if `rateLimit` is null. */
   rateLimitWindow: number | null;
   /** The key's own quotas per window. */
   quotas: readonly QuotaRule[];
-  /** Model ids or prefixes ending in `*` that it may use; null: all of its environment. */
+  /** Model ids or prefixes ending in `*` that the key may use; null: all models of its environment. */
   models: readonly string[] | null;
-  /** Tools that it may use, as in `ToolAccess`; null: all, and an empty list: none. */
+  /** Tools that the key may use, as in `ToolAccess`; null: all, and an empty list: none. */
   tools: readonly string[] | null;
-  /** True if its requests go only to deployments that an operator marked as local. */
+  /** True if the key's requests go only to deployments that an operator marked as local. */
   neverLeaves: boolean;
-  /** The highest priority that its requests may have; null: that of its account's tier. */
+  /** The highest priority that the key's requests may have; null: that of the account's tier. */
   priority: Priority | null;
   /** The response cache setting; null: as each model is configured. */
   responseCache: ResponseCache | null;
-  /** Tags for usage; see `key-tags.ts`. */
+  /** Tags under which the key's usage is counted; see `key-tags.ts`. */
   tags: readonly string[];
   /** A note for people. */
   note: string | null;
@@ -185,7 +193,8 @@ export interface KeyStore {
   findChainByDigest(digest: string, ...older: string[]): Promise<KeyChain | undefined>;
   findChainById(id: string): Promise<KeyChain | undefined>;
   /**
-   * Returns the oldest key of an environment that neither a key nor an operator made, or its successor after rotations.
+   * Returns the oldest API key of an environment that no key or person created and that is not an operator's, or its
+   * successor after rotations.
    */
   firstKey(environment: Environment): Promise<ApiKeyRecord | undefined>;
   /** Lists API keys of one account and environment, optionally of one member, newest first, after the key `after`. */
@@ -211,7 +220,7 @@ export interface KeyStore {
   ): Promise<ApiKeyRecord | undefined>;
   /** Makes due revocations final, so that they no longer depend on a clock. */
   endDue(nowSeconds: number): Promise<void>;
-  /** Unix seconds by key id; never moves a time back. */
+  /** Sets the last use of keys, in Unix seconds by key id. Never moves a time back. */
   touchKeys(lastUsed: ReadonlyMap<string, number>): Promise<void>;
   /** Returns a number that every process raises with each change of a key, account or tier. */
   credentialRevision(): Promise<number>;
@@ -222,7 +231,10 @@ export function keyOf(principal: Principal): ChainKey {
   return principal.keys[0];
 }
 
-/** Returns the person or key that shares slots within the account. All keys of a person count as that person. */
+/**
+ * Returns the party that takes turns with others of its account: the person whose key it is, or else the key. All keys
+ * of a person count as that person.
+ */
 export function partyOf({ keys }: Pick<Principal, "keys">): string {
   const [own] = keys;
   if (own.personId === null) return own.limitId;

@@ -1,4 +1,4 @@
-// What looks like a credential is in no text that was redacted; what does not is left as it is.
+// Redaction removes everything that looks like a credential, and leaves other text unchanged.
 import { expect, test } from "bun:test";
 import { generateApiKey } from "./api-key.ts";
 import { mayHoldCredentials, redactCredentials, redactSecrets } from "./redaction.ts";
@@ -83,11 +83,12 @@ test("redacts a long, nearly matching text in linear time", () => {
   time(1_000);
   let short = Number.POSITIVE_INFINITY;
   let long = Number.POSITIVE_INFINITY;
-  // Both are measured in turn, and the least of each counts: what else the machine does falls on both.
+  // Both lengths are measured alternately, and the shortest time of each counts, because other work of the machine
+  // affects both.
   for (let round = 0; round < 6; round++) {
     short = Math.min(short, time(20_000));
     long = Math.min(long, time(80_000));
   }
-  // Four times as long; the square of it would be sixteen times.
+  // A text four times as long must take about four times the time. Quadratic time would be sixteen times.
   expect(long / Math.max(short, 1)).toBeLessThan(12);
 });

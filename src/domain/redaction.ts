@@ -36,7 +36,7 @@ export function redactCredentials(text: string): string {
 /** A shorter text is a common word, such as `ollama`, rather than a secret. */
 export const minSecretLength = 8;
 
-/** Removes these values, except those too short to be secrets. */
+/** Removes these values from a text, except values that are too short to be secrets. */
 export function redactSecrets(text: string, secrets: readonly string[]): string {
   let safe = text;
   for (const secret of secrets) {

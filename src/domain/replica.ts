@@ -1,9 +1,9 @@
-// The processes that share one database.
+// Replicas: the server processes that share a database.
 
 export interface Replica {
   /** `rep_` and a UUIDv7; another at each start. */
   id: string;
-  /** The origin at which other replicas reach this one; null if it has none. */
+  /** The origin at which other replicas reach this replica; null if it has none. */
   advertiseUrl: string | null;
   version: string;
   /** Unix seconds, by the database's clock. */
@@ -11,7 +11,7 @@ export interface Replica {
   seenAt: number;
 }
 
-/** The interval of the heartbeat, and the time without one after which a replica counts as dead. */
+/** The interval of a replica's heartbeat, and the time without a heartbeat after which it counts as dead. */
 export const replicaBeatSeconds = 5;
 export const replicaGoneSeconds = 20;
 

@@ -10,7 +10,7 @@ export const accountScopes = [
   "keys:manage",
 ] as const;
 
-/** All scopes, including the operator's, which no app can be granted. */
+/** The scopes, including the operator's, which no app can be granted. */
 export const scopes = [...accountScopes, "admin:manage"] as const;
 export type Scope = (typeof scopes)[number];
 

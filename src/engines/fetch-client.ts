@@ -14,7 +14,7 @@ import {
 } from "../http1/client/client-contract.ts";
 
 export interface FetchClientOptions {
-  /** Path of a Unix domain socket that replaces the origin's host. */
+  /** The path of a Unix domain socket to connect to instead of the origin's host. */
   unix?: string | undefined;
   errors: ClientErrorMap;
 }
@@ -47,7 +47,7 @@ export class FetchClient implements HttpClient {
     cancellation.onCancel(cancel);
     const underWay = { setIndex: noIndex, controller };
     this.#underWay.add(underWay);
-    // Cleared at the status line, since AbortSignal.timeout would also cut the body.
+    // This timer is cleared at the status line. AbortSignal.timeout would also cut the body.
     const timer = setTimeout(
       () => controller.abort(new ClientError("first_byte_timeout", "no answer began in time")),
       firstByteTimeoutMs,
@@ -91,7 +91,7 @@ function bodyOf({ body, content }: Pick<ClientRequest, "body" | "content">): { b
   return { body: typeof body === "string" ? body : (body.solid.view as Uint8Array<ArrayBuffer>) };
 }
 
-/** Each piece is requested once the one before it was taken. */
+/** Returns the source as a stream. Each piece is requested once the piece before it was taken. */
 function streamOf(source: BodySource): ReadableStream<Uint8Array> {
   let flows = false;
   return new ReadableStream<Uint8Array>(
@@ -104,7 +104,7 @@ function streamOf(source: BodySource): ReadableStream<Uint8Array> {
         flows = true;
         source.flow({
           data(bytes) {
-            // Copied, since the bytes are only lent.
+            // The bytes are copied, because they are only lent for the duration of this call.
             controller.enqueue(new Uint8Array(bytes.view));
             source.pause();
           },
@@ -125,7 +125,7 @@ class FetchedBody implements BodySource {
   readonly #errors: ClientErrorMap;
   readonly #over: () => void;
   #cancelled = false;
-  /** Set while it is paused. */
+  /** A promise, set while the body is paused, which resolves when the body is resumed. */
   #resumed: Promise<void> | undefined;
   #resume: (() => void) | undefined;
 
@@ -188,7 +188,7 @@ class FetchedBody implements BodySource {
     sink.end();
   }
 
-  /** Undefined at the end. */
+  /** Reads the next piece of the body. Undefined at the end. */
   async #read(): Promise<Uint8Array | undefined> {
     if (!this.#reader) return undefined;
     const silence = new ClientError("idle_timeout", "the answer fell silent", { answerBegan: true });

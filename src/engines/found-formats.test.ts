@@ -1,4 +1,4 @@
-// Which formats a server turns out to speak, by every answer that the common ones give to a request that nobody can fulfil.
+// Tests the detection of a server's formats, with the answers of common servers to a request that cannot succeed.
 import { afterEach, describe, expect, test } from "bun:test";
 import { withinMs } from "../../tests/support/long.ts";
 import { type UpstreamSpeech, usualSpeech } from "../domain/models/upstream-speech.ts";
@@ -21,7 +21,10 @@ afterEach(async () => {
 
 const listed = () => Response.json({ object: "list", data: [{ id: "m" }] });
 
-/** `posts` answers what is no GET; `state.isAway`: it answers 503 to all. */
+/**
+ * Starts a server. `posts` answers all requests except GET. While `state.isAway`, the server answers 503 to every
+ * request.
+ */
 function serve(posts: Answer, lists: Answer = listed, speech: Partial<UpstreamSpeech> = {}) {
   const asked: Asked[] = [];
   const state = { isAway: false };

@@ -8,8 +8,9 @@ const probedFormats = ["response", "message"] as const satisfies readonly Conver
 type ProbedFormat = (typeof probedFormats)[number];
 
 /**
- * Any server with the path refuses these for a wrong type and missing members, before it looks for or loads a model.
- * Most would refuse an empty object too, but LocalAI takes its first model if none is named.
+ * The bodies of requests that any server with the path refuses, for a wrong type and missing members, before it looks
+ * for or loads a model. Most servers would refuse an empty object too, but LocalAI takes its first model if none is
+ * named.
  */
 const senseless: Readonly<Record<ProbedFormat, string>> = {
   response: '{"input":false}',
@@ -18,10 +19,13 @@ const senseless: Readonly<Record<ProbedFormat, string>> = {
 
 const maxBytes = 64 * 1024;
 const maxMs = 2_000;
-/** With a model list every 30 s, there are ten minutes between two checks. */
+/**
+ * The number of model lists per probe of the formats. With a model list every 30 s, a server is probed every ten
+ * minutes.
+ */
 const listsPerProbe = 20;
 
-/** The formats that are known without asking. Undefined if only the server can tell. */
+/** Returns the formats that are known without a probe. Undefined if only the server can tell. */
 export function knownFormats(url: string, { api, apis }: UpstreamSpeech): EngineFormats | undefined {
   if (apis) return formatsOf(apis);
   if (api === "messages") return formatsOf(["messages"]);
@@ -31,13 +35,13 @@ export function knownFormats(url: string, { api, apis }: UpstreamSpeech): Engine
   return hostname === "api.anthropic.com" ? formatsOf(["chat"]) : undefined;
 }
 
-/** What is known of one server, from its settings or its answers. It is kept while the server is unreachable. */
+/** The formats of one server, from its settings or its answers. They are kept while the server is unreachable. */
 export class FoundFormats {
   readonly #target: HttpTarget;
   readonly #known: EngineFormats | undefined;
-  /** From the last conclusive answer. */
+  /** The formats that the server was asked for, with true for those that it has, by its last conclusive answer. */
   readonly #has = new Map<ProbedFormat, boolean>();
-  /** Model lists until the server is asked again. */
+  /** The number of model lists until the server is probed again. */
   #remaining = 0;
   #probing: Promise<void> | undefined;
 
@@ -46,7 +50,7 @@ export class FoundFormats {
     this.#known = known;
   }
 
-  /** Undefined before the first answer. */
+  /** The formats of the server. Undefined before its first answer. */
   get formats(): EngineFormats | undefined {
     if (this.#known) return this.#known;
     if (this.#has.size === 0) return undefined;
@@ -54,12 +58,12 @@ export class FoundFormats {
     return { chat: "whole", ...Object.fromEntries(found.map((operation) => [operation, "functions"])) };
   }
 
-  /** After an outage the server may have another version. */
+  /** Makes the next model list probe the server again: after an outage it may be another server or version. */
   wasAway(): void {
     this.#remaining = 0;
   }
 
-  /** Called after each model list. Asks the server if that is due. Never rejects, and takes 2 s at most. */
+  /** Called after each model list. Probes the server if that is due. Never rejects, and takes 2 s at most. */
   async listed(signal: AbortSignal): Promise<void> {
     if (this.#known) return;
     if (this.#remaining > 0) this.#remaining--;
@@ -76,7 +80,8 @@ export class FoundFormats {
 }
 
 /**
- * The formats besides chat completions, by the server's answers. Left out if an answer is inconclusive. Never rejects.
+ * Asks the server for the formats besides chat completions. A format is left out if the answer is inconclusive. Never
+ * rejects.
  */
 export async function probeFormats(
   target: HttpTarget,
@@ -90,13 +95,16 @@ export async function probeFormats(
       const has = verdictOf(status, text ?? "");
       if (has !== undefined) answers.set(operation, has);
     } catch {
-      // The reason does not matter, since the server is asked again after the next model list.
+      // The failure is ignored, because the server is probed again after the next model list.
     }
   }
   return answers;
 }
 
-/** Whether the path exists, by the answer to a request that cannot succeed. Undefined if inconclusive. */
+/**
+ * Returns whether the path exists, by the answer to a request that cannot succeed. Undefined if the answer is
+ * inconclusive.
+ */
 function verdictOf(status: number, text: string): boolean | undefined {
   if (status === 400 || status === 415 || status === 422) return true;
   if (status === 404) return isAboutModel(text);
@@ -107,7 +115,10 @@ function verdictOf(status: number, text: string): boolean | undefined {
   return undefined;
 }
 
-/** A 404 from an existing path: no such model, in the words of vLLM, Anthropic and OpenAI. */
+/**
+ * Reports whether a 404 comes from an existing path, because it says "no such model" in the words of vLLM, Anthropic or
+ * OpenAI.
+ */
 function isAboutModel(text: string): boolean {
   const { code, param, message } = errorIn(text);
   if (code === "model_not_found" || param === "model") return true;
@@ -119,7 +130,7 @@ function isAboutMember(text: string): boolean {
   return typeof message === "string" && /\b(?:input|messages|max_tokens|model)\b/.test(message);
 }
 
-/** The members of `error` in JSON text; some servers send a plain text there. Empty for anything else. */
+/** Returns the members of `error` in JSON text, where some servers send a plain text. Empty for anything else. */
 function errorIn(text: string): { code?: unknown; param?: unknown; message?: unknown } {
   try {
     const error = (JSON.parse(text) as { error?: unknown } | null)?.error;

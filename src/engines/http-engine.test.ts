@@ -1,4 +1,4 @@
-// Model lists as the common servers write them, lists that are none, and what requests and their failures look like, by either client.
+// Tests model lists of common servers, invalid model lists, and requests and their failures, with both clients.
 import { describe, expect, test } from "bun:test";
 import { withinMs } from "../../tests/support/long.ts";
 import { readAll } from "../base/bytes/body-source.ts";
@@ -143,7 +143,7 @@ describe.each(["own", "fetch"] as const)("a request by the client %s", (httpClie
     return httpTarget({ name: "up", url, apiKey: "k-123", httpClient, ...timing });
   }
 
-  /** Answers every request with these bytes and ends the connection where asked to. */
+  /** Starts a server that answers every request with these bytes and closes the connection if `end` is true. */
   function bytesServer(bytes: string, end: boolean) {
     return Bun.listen({
       hostname: "127.0.0.1",
@@ -215,7 +215,7 @@ describe.each(["own", "fetch"] as const)("a request by the client %s", (httpClie
       },
     });
     const timing = { firstByteTimeoutMs: 2_000, idleTimeoutMs: 2_000 };
-    // Without its /v1, which may be left out of an address of Anthropic's API.
+    // The address has no /v1, which may be left out of an address of Anthropic's API.
     const url = `http://127.0.0.1:${server.port}${"api" in speech ? "" : "/v1"}`;
     const how = { ...usualSpeech, ...speech };
     const target = httpTarget({ name: "up", url, apiKey: "k-123", speech: how, httpClient, ...timing });

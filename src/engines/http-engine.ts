@@ -23,18 +23,18 @@ import {
 import type { HeaderFields } from "../http1/message.ts";
 import { FetchClient } from "./fetch-client.ts";
 
-/** `own` is Http1Client; `fetch` is the client of the runtime. */
+/** The HTTP client for a model server: `own` is Http1Client, `fetch` is the client of the runtime. */
 export type HttpClientKind = "own" | "fetch";
 
 export interface HttpTargetOptions {
-  /** The name in error details. */
+  /** The name of the server in error details. */
   name: string;
-  /** Base URL to which `/chat/completions` and other paths are appended, without a slash at its end. */
+  /** The base URL to which `/chat/completions` and other paths are appended, without a slash at its end. */
   url: string;
   apiKey?: string | undefined;
-  /** Left out for the usual way of speaking to a server. */
+  /** The form of requests to the server. Left out for the usual form. */
   speech?: UpstreamSpeech | undefined;
-  /** Path of a Unix domain socket that replaces the URL's host. */
+  /** The path of a Unix domain socket to connect to instead of the URL's host. */
   unix?: string | undefined;
   /** The longest wait for the status line. */
   firstByteTimeoutMs: number;
@@ -45,34 +45,36 @@ export interface HttpTargetOptions {
 }
 
 /**
- * A server and its connections, which are kept between requests. There is one target as long as the server is known.
+ * A model server and its connections, which are kept between requests. There is one target for as long as the server is
+ * known.
  */
 export interface HttpTarget extends HttpTargetOptions {
   readonly client: HttpClient;
   readonly api: UpstreamApi;
-  /** Path of the base URL, without a slash at its end. */
+  /** The path of the base URL, without a slash at its end. */
   readonly basePath: string;
-  /** The same without the API version at its end. Paths outside that API are below it. */
+  /** The base path without the API version at its end. Paths that do not belong to that API are below the root path. */
   readonly rootPath: string;
-  /** With their queries. */
+  /** The path of each operation, with its query. */
   readonly paths: Readonly<Record<Operation, string>>;
   readonly headers: Readonly<Record<Operation, RequestHeaders>>;
-  /** Headers of Messages requests, by the version of their body. */
+  /** The headers of Messages requests, by the version of the API that their body follows. */
   readonly messageHeaders: Readonly<Record<MessageVersion, RequestHeaders>>;
 }
 
 /**
- * Headers of every request for JSON and for a stream. Each is one object, since the client renders a head from it once.
+ * The headers of every request for JSON and for a stream. Each is one object, because the client renders its head only
+ * once.
  */
 interface RequestHeaders {
   readonly json: HeaderFields;
   readonly stream: HeaderFields;
   readonly bytes: HeaderFields;
-  /** Headers of a form, whose content type is added for each request. */
+  /** The headers of a form. Its content type is added for each request. */
   readonly form: Omit<RequestHeaders, "form">;
 }
 
-/** Throws a TypeError for an invalid URL. */
+/** Creates the target for a server. Throws a TypeError for an invalid URL. */
 export function httpTarget(options: HttpTargetOptions): HttpTarget {
   const url = new URL(options.url);
   const { unix } = options;
@@ -115,20 +117,20 @@ function byAnswer(headers: HeaderFields): RequestHeaders["form"] {
 }
 
 /**
- * Base URLs for Anthropic's API usually lack the `/v1` that the paths begin with (ANTHROPIC_BASE_URL of Claude Code and
- * the SDKs), so it is optional.
+ * Returns the path of the base URL. Base URLs for Anthropic's API usually lack the `/v1` that the paths begin with
+ * (ANTHROPIC_BASE_URL of Claude Code and the SDKs), so `/v1` is added if it is missing.
  */
 function basePathOf({ pathname }: URL, api: UpstreamApi): string {
   const path = trimSlashes(pathname);
   return api !== "messages" || /\/v\d[^/]*$/.test(path) ? path : `${path}/v1`;
 }
 
-/** The path of a server's model list, without the query of each request, which `getText` adds. */
+/** Returns the path of a server's model list, without the query of each request, which `getText` adds. */
 export function modelsPath({ basePath }: HttpTarget): string {
   return `${basePath}/models`;
 }
 
-/** Headers of a request for JSON or for a stream. */
+/** Returns the headers of a request for JSON or for a stream. */
 export function headersOf(
   target: HttpTarget,
   { operation, messageHeaders }: Pick<EngineRequest, "operation" | "messageHeaders">,
@@ -137,7 +139,7 @@ export function headersOf(
   return isOfClient ? target.messageHeaders[messageHeaders.version] : target.headers[operation];
 }
 
-/** Headers of this request only. */
+/** Returns the headers that belong to this request only, such as a client's Messages headers. */
 export function ownHeadersOf({
   operation,
   messageHeaders,
@@ -151,9 +153,9 @@ export function ownHeadersOf({
 }
 
 /**
- * POSTs the body. Of the client's headers only those of Messages are passed on, and only for Messages. Redirects are
- * not followed, since the credential would follow them. Compression is not requested, since an event stream must not
- * wait in a decoder.
+ * POSTs the body. Of the client's headers only those of Messages are passed on, and only to a Messages API. Redirects
+ * are not followed, because the credential would follow them. Compression is not requested, because an event stream
+ * must not wait in a decoder.
  */
 export function postJson(
   target: HttpTarget,
@@ -175,9 +177,9 @@ export function postJson(
 
 interface TextAnswer {
   status: number;
-  /** The `Date` header, by the server's clock. */
+  /** The server's `Date` header, as it was sent. */
   date: string | null;
-  /** Undefined if it is too long or not wanted. */
+  /** The body as text. Undefined if it is too long or not wanted. */
   text: string | undefined;
 }
 
@@ -242,7 +244,7 @@ function versionHeader(version: MessageHeaders["version"]) {
   return { "anthropic-version": version };
 }
 
-/** The headers of every request that name the gateway and carry its credential. */
+/** Returns the headers of every request that name the gateway and carry its credential for the server. */
 export function requestHeaders({ apiKey, speech = usualSpeech }: HttpTargetOptions): Record<string, string> {
   const headers: Record<string, string> = { "user-agent": "headrace", "accept-encoding": "identity" };
   if (!apiKey) return headers;
@@ -251,7 +253,7 @@ export function requestHeaders({ apiKey, speech = usualSpeech }: HttpTargetOptio
   return headers;
 }
 
-/** A path with the query parameters of every request to the server. */
+/** Returns a path with the query parameters of every request to the server. */
 export function withQuery(path: string, { speech = usualSpeech }: HttpTargetOptions): string {
   const query = new URLSearchParams(speech.query).toString();
   return query === "" ? path : `${path}${path.includes("?") ? "&" : "?"}${query}`;
@@ -268,7 +270,10 @@ export function isClosedEarly(error: unknown): boolean {
   return fault === "connect" || (fault === "broken" && !answerBegan);
 }
 
-/** An answer that breaks off has a separate error for the log, which the relay rewords for clients. */
+/**
+ * Turns a client fault into an error for clients. An answer that breaks off keeps its own error, which is for the log
+ * only; the relay words it for clients.
+ */
 function gatewayErrorOf(target: HttpTargetOptions, fault: unknown): unknown {
   if (!(fault instanceof ClientError)) return fault;
   const detail = `${target.name}: ${fault.message}`;

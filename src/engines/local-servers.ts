@@ -4,7 +4,7 @@ import { httpTarget } from "./http-engine.ts";
 import { getModels } from "./model-list.ts";
 
 export interface LocalServer {
-  /** Name of the upstream it becomes. */
+  /** The name of the upstream that the server becomes. */
   name: string;
   /** The name that people use. */
   title: string;
@@ -20,14 +20,15 @@ export const knownLocalServers: readonly LocalServer[] = [
 
 export interface FoundServer extends LocalServer {
   url: string;
-  /** Undefined if it requires a credential first. */
+  /** The ids of the server's models. Undefined if the server requires a credential first. */
   models: readonly string[] | undefined;
 }
 
 const probeTimeoutMs = 700;
 
 /**
- * Asks all of them at once for their model lists. One that does not answer as an OpenAI-compatible server is not found.
+ * Asks all servers at once for their model lists. A port that does not answer as an OpenAI-compatible server is left
+ * out.
  */
 export async function findLocalServers(servers: readonly LocalServer[], ownPort: number): Promise<FoundServer[]> {
   const probes = servers

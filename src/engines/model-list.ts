@@ -11,7 +11,7 @@ export const maxListBytes = 8 * 1024 * 1024;
 /** The most pages that are read of a paged list: Anthropic's, with up to 1000 models each. */
 const maxPages = 10;
 
-/** GET /models. Rejects if the answer is not a model list. */
+/** Requests the model list with GET /models. Rejects if the answer is not a model list. */
 export async function getModels(target: HttpTarget, signal: AbortSignal): Promise<EngineModel[]> {
   if (target.api === "openai") return parseModels(await getList(target, modelsPath(target), signal));
   const models: EngineModel[] = [];
@@ -42,15 +42,15 @@ async function getList(target: HttpTarget, path: string, signal: AbortSignal): P
   return text;
 }
 
-/** The id after which the next page begins. Undefined on the last page. */
+/** Returns the id after which the next page begins. Undefined on the last page. */
 function nextOf(text: string): string | undefined {
   const { has_more: hasMore, last_id: last } = JSON.parse(text) as Record<string, unknown>;
   return hasMore === true && typeof last === "string" && last !== "" && last.length <= 256 ? last : undefined;
 }
 
 /**
- * No control characters, as for models of nodes: PostgreSQL cannot store U+0000, and records with such a name would
- * wait for ever.
+ * Allowed names have no control characters, as for models of nodes: PostgreSQL cannot store U+0000, and records with
+ * such a name would wait for ever.
  */
 const namePattern = /^[^\p{Cc}\p{Cs}]+$/u;
 
@@ -90,7 +90,10 @@ function unixSeconds(value: unknown): number | undefined {
   return Number.isNaN(ms) ? undefined : Math.floor(ms / 1000);
 }
 
-/** Only booleans under our names count, since some servers list capability names of their own. */
+/**
+ * Reads the capabilities of a model. Only booleans under our names count, because some servers list capability names of
+ * their own.
+ */
 function readCapabilities(value: unknown): Pick<EngineModel, "capabilities"> {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return {};
   const said = value as Record<string, unknown>;

@@ -5,10 +5,13 @@ import type { RealtimeRequest } from "../domain/models/engine.ts";
 import { ConnectError, connectWebSocket } from "../websocket/connect.ts";
 import { type HttpTarget, requestHeaders, withQuery } from "./http-engine.ts";
 
-/** The connection, TLS and the server's answer together. */
+/** The time for the connection, TLS and the server's answer together. */
 const connectMs = 10_000;
 
-/** Rejects with an `upstream_error` that says only that the server cannot or may not be reached. */
+/**
+ * Connects to a server's realtime API. Rejects with an `upstream_error` that says only that the server cannot or may
+ * not be reached.
+ */
 export async function connectRealtime(
   target: HttpTarget,
   { requestId, model, maxMessageBytes, trace }: RealtimeRequest,
@@ -27,7 +30,7 @@ export async function connectRealtime(
   }
 }
 
-/** Whether a server has the path, as far as it tells. A session without speech costs nothing. */
+/** Reports whether a server has the path, as far as it tells. A session without speech costs nothing. */
 export async function hasRealtime(target: HttpTarget, model: string): Promise<boolean> {
   const silent = { message() {}, drained() {}, closed() {} };
   try {
@@ -41,8 +44,8 @@ export async function hasRealtime(target: HttpTarget, model: string): Promise<bo
 }
 
 /**
- * FastAPI's servers answer 403 to a WebSocket on an unknown path, and other servers to a wrong key, so 403 does not
- * count as missing.
+ * Reports whether an error says that the path is missing. FastAPI's servers answer 403 to a WebSocket on an unknown
+ * path, but other servers do so for a wrong key, so 403 does not count.
  */
 function isMissing({ status }: ConnectError): boolean {
   return status === 404 || status === 405 || status === 501;

@@ -1,4 +1,4 @@
-// What model servers say of their load, in the forms that they say it in.
+// Tests the load in the metrics of model servers, in the format of each.
 import { expect, test } from "bun:test";
 import { readServerLoad } from "./server-load.ts";
 

@@ -26,12 +26,12 @@ const figures: ReadonlyMap<string, Figure> = new Map([
 ]);
 
 const maxBytes = 2 * 1024 * 1024;
-/** Statuses of a server without metrics, or without metrics for us. That will not change. */
+/** The statuses of a server without metrics, or without metrics for us. That will not change. */
 const never = new Set([400, 401, 403, 404, 405, 410, 501]);
 
-/** Undefined if the server never reports it. Rejects if it could not be asked now. */
+/** Reads a server's load. Undefined if the server never reports it. Rejects if the server could not be asked now. */
 export async function getServerLoad(target: HttpTarget, signal: AbortSignal): Promise<EngineLoad | undefined> {
-  // Beside the API, not below it. A path before the API leads to the same server.
+  // The metrics are beside the API, not below it. A path before the API leads to the same server.
   const path = `${target.rootPath}/metrics`;
   const { status, text } = await getText(target, path, maxBytes, signal);
   if (status === 200) return text === undefined ? undefined : readServerLoad(text);
@@ -39,7 +39,10 @@ export async function getServerLoad(target: HttpTarget, signal: AbortSignal): Pr
   throw new Error(`GET ${path} answered ${status}`);
 }
 
-/** Undefined if it does not report its running requests. Several models or engines of one server are added up. */
+/**
+ * Returns the load in the text of metrics. Undefined if the text does not report the running requests. Several models
+ * or engines of one server are added up.
+ */
 export function readServerLoad(text: string): EngineLoad | undefined {
   const found = new Map<Figure, { sum: number; most: number }>();
   for (let start = 0; start < text.length; ) {
@@ -69,7 +72,7 @@ export function readServerLoad(text: string): EngineLoad | undefined {
   };
 }
 
-/** One line: a name, labels with any text in quotes, and a value. */
+/** Reads one line: a name, labels with any text in quotes, and a value. */
 function readSample(text: string, start: number, end: number): { figure: Figure; value: number } | undefined {
   let nameEnd = start;
   for (; nameEnd < end; nameEnd++) {

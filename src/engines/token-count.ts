@@ -14,8 +14,9 @@ const paths: Readonly<Record<ConversationOperation, string>> = {
   message: "/messages/count_tokens",
 };
 /**
- * For Responses a count may have only these members of the request, for Messages all except these: OpenAI's and
- * Anthropic's servers refuse unknown members there (the SDKs' types of both, and Wei-Shaw/sub2api#4913).
+ * The members that a Responses request may have when its tokens are counted. OpenAI's and Anthropic's servers refuse
+ * unknown members there (the SDKs' types of both, and Wei-Shaw/sub2api#4913); a Messages request may have all members
+ * except `uncountedOfMessage`.
  */
 const countedOfResponse: ReadonlySet<string> = new Set([
   ...["model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "text", "reasoning"],
@@ -24,10 +25,10 @@ const countedOfResponse: ReadonlySet<string> = new Set([
 const uncountedOfMessage: ReadonlySet<string> = new Set([
   ...["max_tokens", "stream", "temperature", "top_p", "top_k", "stop_sequences", "metadata", "service_tier"],
 ]);
-/** Statuses of a server without this path, or without it for us. */
+/** The statuses of a server without this path, or without it for us. */
 const never: ReadonlySet<number> = new Set([401, 403, 404, 405, 410, 501]);
 const maxAnswerBytes = 64 * 1024;
-/** By then a server that cannot count may have been updated. */
+/** The time until a server that cannot count is asked again, because it may have been updated by then. */
 const askAgainMs = 5 * 60_000;
 
 /** Counts at one server, and remembers what the server cannot count. */
@@ -40,7 +41,10 @@ export class TokenCounter {
     this.#target = target;
   }
 
-  /** Undefined if the server cannot tell, or refuses. Rejects if it cannot be reached. */
+  /**
+   * Returns the number of tokens. Undefined if the server cannot tell, or refuses. Rejects if the server cannot be
+   * reached.
+   */
   async count(request: CountRequest, cancellation: Cancellation): Promise<number | undefined> {
     const { basePath, rootPath } = this.#target;
     const counted = await this.#ask(basePath + paths[request.operation], request, cancellation);
@@ -73,7 +77,7 @@ export class TokenCounter {
   }
 }
 
-/** The body itself if no member must be removed. */
+/** Returns the body without the members that a count may not have, or the body itself if there are none. */
 function countedBody({ operation, body }: CountRequest): CountRequest["body"] {
   if (operation === "chat") return body;
   const text = typeof body === "string" ? body : body.solid.text;
@@ -89,7 +93,7 @@ async function textOf(body: Parameters<typeof readAll>[0], cancellation: Cancell
   try {
     return (await readAll(body, maxAnswerBytes, cancellation, () => {})).text;
   } catch (error) {
-    // vLLM lists the tokens after their count.
+    // vLLM lists the tokens after their count, so an answer may be too long.
     if (error instanceof BodyTooLongError) return "";
     throw error;
   }

@@ -24,7 +24,7 @@ import { connectRealtime } from "./realtime.ts";
 import { getServerLoad } from "./server-load.ts";
 import { TokenCounter } from "./token-count.ts";
 
-/** How servers that can continue the beginning of an answer identify themselves in their model lists. */
+/** The names by which servers that can continue the beginning of an answer identify themselves in their model lists. */
 const continuations: ReadonlyMap<string, ChatContinuation> = new Map([
   ["llamacpp", "last_message"],
   ["vllm", "flag"],
@@ -37,11 +37,11 @@ export interface UpstreamOptions {
   url: string;
   apiKey?: string | undefined;
   speech: UpstreamSpeech;
-  /** Whether an operator marked it as local. Not by default. */
+  /** True if an operator marked the server as local. False if left out. */
   local?: boolean;
   firstByteTimeoutMs: number;
   idleTimeoutMs: number;
-  /** Most parallel requests; measured if undefined. */
+  /** The maximum number of parallel requests. If undefined, it is measured. */
   maxConcurrency: number | undefined;
   httpClient: HttpClientKind;
 }
@@ -54,7 +54,7 @@ export class UpstreamEngine implements Engine {
   readonly #target: HttpTarget;
   readonly #counter: TokenCounter;
   readonly #found: FoundFormats;
-  /** From the last model list. */
+  /** The way in which each model continues the beginning of an answer, from the last model list. */
   #continued: ReadonlyMap<string, ChatContinuation> = new Map();
 
   constructor(options: UpstreamOptions) {
@@ -87,8 +87,8 @@ export class UpstreamEngine implements Engine {
   }
 
   /**
-   * Leaves out a model whose name contains the credential: it could neither be shown nor, once masked, be requested.
-   * Also checks the server's formats if that is due.
+   * Lists the server's models. Leaves out a model whose name contains the credential: it could neither be shown nor,
+   * once masked, be requested. Also probes the server's formats if that is due.
    */
   async models(signal: AbortSignal): Promise<EngineModel[]> {
     const models = await this.#list(signal);

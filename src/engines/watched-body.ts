@@ -1,4 +1,4 @@
-// The body of an answer, unchanged, whose course its engine follows.
+// The body of an answer, passed on unchanged, while its engine learns of each step.
 import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
 
 export interface BodyWatcher {

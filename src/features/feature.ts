@@ -1,5 +1,6 @@
-// The declaration of a feature: the names by which composition opens it. The other parts of a feature are files with fixed
-// names, and each is read by one layer: `config.ts` by src/config, `routes.ts` by src/http/routes.ts, `command.ts` by src/cli.
+// The declaration of a feature: the names by which composition opens it. The other parts of a feature are files with
+// fixed names, and each is read by one layer: `config.ts` by src/config, `routes.ts` by src/http/routes.ts,
+// `command.ts` by src/cli.
 import type { ReloadableConfig } from "../config/config.ts";
 import type { InferenceDeps } from "../inference/call.ts";
 import type { OwnCalls } from "../inference/own-calls.ts";

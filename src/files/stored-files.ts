@@ -33,7 +33,7 @@ export interface FileBegin {
 export interface FileEnd {
   filename: string;
   purpose: FilePurpose;
-  /** Seconds; null for the default. */
+  /** The seconds for which the file is kept; null for the default. */
   keepSeconds: number | null;
 }
 
@@ -76,7 +76,10 @@ export class StoredFiles {
     }
   }
 
-  /** Rejects with `not_found` if the content is missing, and with the store's error if it has fewer than `bytes`. */
+  /**
+   * Reads the file. Rejects with `not_found` if the content is missing, and with the store's error if the store has
+   * fewer than `bytes`.
+   */
   read({ id, bytes }: Pick<StoredFile, "id" | "bytes">): AsyncIterable<Uint8Array> {
     return this.#options.objects.read(id, { start: 0, end: bytes });
   }

@@ -1,4 +1,4 @@
-// A chunked body is the same however its bytes are cut, and ends where it ends; anything else is refused.
+// A chunked body decodes alike for every split of its bytes, and ends exactly at its end. Malformed ones are refused.
 import { describe, expect, test } from "bun:test";
 import { ChunkedDecoder } from "./chunked.ts";
 import { HeadError } from "./head.ts";
@@ -6,7 +6,7 @@ import { HeadError } from "./head.ts";
 interface Decoded {
   body: string;
   done: boolean;
-  /** Offset behind what was taken. */
+  /** Offset behind the last byte that the decoder consumed. */
   taken: number;
 }
 

@@ -6,7 +6,7 @@ import { type FieldLines, HeadError, isTokenByte, parseFieldLines } from "./head
 const maxSizeDigits = 12;
 /** The most digits of a size on the fast path, so that it is below 2^31. */
 const maxQuickDigits = 7;
-/** The most bytes of a chunk's line after its size; the next is that of all trailers. */
+/** The most bytes of a chunk's line after its size, and below the most bytes of all trailers. */
 const maxExtensionBytes = 256;
 const maxTrailerBytes = 8 * 1024;
 

@@ -1,4 +1,4 @@
-// Where a body ends is certain, or the message is refused.
+// A message is refused unless the end of its body is certain.
 import { describe, expect, test } from "bun:test";
 import { keepsAlive, requestFraming, responseFraming } from "./framing.ts";
 import { HeadError, parseRequestHead, parseResponseHead } from "./head.ts";

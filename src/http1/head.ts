@@ -276,7 +276,7 @@ function isLineEnd(text: string, position: number): boolean {
   return text.charCodeAt(position) === carriageReturn && text.charCodeAt(position + 1) === lineFeed;
 }
 
-/** Returns NaN if there is no digit, so that every comparison with the sum fails. */
+/** Returns the digit, or NaN if there is none, so that every comparison with a sum of digits fails. */
 function digitAt(text: string, position: number): number {
   const digit = text.charCodeAt(position) - 0x30;
   return digit >= 0 && digit <= 9 ? digit : Number.NaN;

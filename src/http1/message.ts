@@ -9,7 +9,7 @@ import type { PausableChannel } from "./byte-channel.ts";
 
 /** The fields of a head in order. Names are in lower case, also in calls. */
 export interface HeaderLines {
-  /** Returns the value; repeated fields are joined by `, ` (RFC 9110, 5.3). */
+  /** Returns the value, or null if there is no such field. Repeated fields are joined by `, ` (RFC 9110, 5.3). */
   get(name: string): string | null;
   has(name: string): boolean;
   keys(): Iterable<string>;

@@ -1,4 +1,4 @@
-// In which format an engine is asked, and what it gets of what the gateway sealed for the client.
+// Tests in which format an engine is asked, and what it gets of data that the gateway sealed for the client.
 import { describe, expect, test } from "bun:test";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
 import type { EngineFormats } from "../domain/models/engine.ts";
@@ -324,7 +324,8 @@ describe("the limit that a hard-stop quota leaves", () => {
     expect(() => reported("chat", { ...chat, max_tokens: 3 }, 15, "response")).toThrow(
       "no limit below 16 beside the rest",
     );
-    // Whose limit is what the client said itself is passed on: that server says what it thinks of it.
+    // The client's own limit is forwarded even below the server's minimum, because that server then answers with its
+    // own error.
     expect(reported("response", { ...response, max_output_tokens: 3 }, 15)).toEqual([undefined, 3]);
   });
 });

@@ -1,4 +1,5 @@
-// Decides how an engine is asked: in the client's format if the engine speaks it, and otherwise translated into another format.
+// Decides how an engine is asked: in the client's format if the engine speaks it, and otherwise translated into another
+// format.
 import type { Bytes } from "../base/bytes/byte-span.ts";
 import { fieldError, GatewayError } from "../base/errors.ts";
 import type { Engine, EngineFormats } from "../domain/models/engine.ts";
@@ -125,7 +126,10 @@ export function askingOf(request: DecodedRequest, options: AskingOptions): Askin
 /** The highest minimum limit of all formats: no server needs a higher one. */
 const highestLeastLimit = Math.max(...conversationOperations.map((operation) => dialects[operation].minLimit({})));
 
-/** Stores in the request the lowest limit that the model's servers accept, so that limits and usage allow as many tokens. */
+/**
+ * Notes in the request the highest minimum limit of the model's servers, because quotas and usage must allow that many
+ * tokens.
+ */
 export function noteLeastLimit(request: DecodedRequest, { deployments }: Pick<Model, "deployments">): void {
   if (request.tokenLimit === undefined || request.tokenLimit >= highestLeastLimit) return;
   for (const { engine, model } of deployments) {
@@ -133,15 +137,18 @@ export function noteLeastLimit(request: DecodedRequest, { deployments }: Pick<Mo
   }
 }
 
-/** Returns the lowest limit. 0 for a server that is asked in the client's format, because it checks the limit itself. */
+/**
+ * Returns the lowest token limit that the server accepts; 0 for a server that is asked in the client's format, because
+ * it checks the limit itself.
+ */
 function leastLimitOf(from: Dialect, { dialect }: DecodedRequest): number {
   return from === dialect ? 0 : from.minLimit({});
 }
 
 /**
- * Returns the limit that replaces a longer one, or none. A stream gets at least the minimum of its server, because
- * the gateway ends the stream in time. A stream without a limit gets none if the model's context is unknown: a server
- * that cannot generate as many tokens would refuse the limit.
+ * Returns the limit that is sent in place of a longer or missing one; undefined if the request stays as it is. A stream
+ * gets at least the minimum of its server, because the gateway ends the stream in time. A stream without a limit gets
+ * none if the model's context is unknown: a server that cannot generate as many tokens would refuse the limit.
  */
 function capOf(
   most: number | undefined,
@@ -193,7 +200,7 @@ function knownLimitName(dialect: Dialect, { model, ignoredLimits }: AskingOption
     : other;
 }
 
-/** Removes limits under other names, which a server might read first. */
+/** Sets the limit under `name` and removes it under other names, which a server might read first. */
 function limitEdits({ limitMembers }: Dialect, name: string | undefined, limit: number): Edits {
   const edits: Record<string, string | null> = {};
   for (const one of limitMembers) if (one !== undefined) edits[one] = one === name ? String(limit) : null;
@@ -212,7 +219,9 @@ function without(names: readonly string[]): Edits {
   return names.length === 0 ? undefined : Object.fromEntries(names.map((name) => [name, null]));
 }
 
-/** Returns the limit if the client must name one, or if the engine's format requires one that the client did not name. */
+/**
+ * Returns the limit if the client must name one, or if the engine's format requires one that the client did not name.
+ */
 function limitFor(request: DecodedRequest, from: Dialect, context: number | undefined): number | undefined {
   const { dialect, tokenLimit } = request;
   if (dialect.isLimitRequired) return tokenLimit === undefined ? undefined : fittingLimit(tokenLimit, request, context);
@@ -249,7 +258,7 @@ export function formatFor(
   return other ? dialects[other] : own ? dialect : dialects.chat;
 }
 
-/** Adds members to a translated body. The client's own such members are not in it. */
+/** Adds `cache_salt` and `priority` to a translated body, which does not contain the client's own ones. */
 function withEdits(body: string, edits: IsolatedEdits | undefined): string {
   let added = "";
   for (const name of ["cache_salt", "priority"]) {

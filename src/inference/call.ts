@@ -31,7 +31,9 @@ import type { Capacity, QueuePosition } from "./routing/capacity.ts";
 import type { Router } from "./routing/route.ts";
 import type { Stopping } from "./stopping.ts";
 
-/** The request, its sender, and callbacks for facts about the answer or for the log, in addition to the result of `run`. */
+/**
+ * The request, its sender, and callbacks for facts about the answer or for the log, in addition to the result of `run`.
+ */
 export interface InferenceCall<Result> extends LimitListener {
   request: DecodedRequest;
   principal: Principal;
@@ -48,7 +50,10 @@ export interface InferenceCall<Result> extends LimitListener {
   memoryAccount: MemoryAccount;
   /** The trace of the request. */
   trace?: RequestTrace | undefined;
-  /** For requests of the idle lane: called when another request wants the slot. The slot is released by cancelling the request. */
+  /**
+   * For requests of the idle lane: called when another request wants the slot. The slot is released by cancelling the
+   * request.
+   */
   onWanted?: (() => void) | undefined;
   /** Set if guardrails check the request. */
   guarding?: Guarding | undefined;
@@ -87,7 +92,10 @@ export interface InferenceCall<Result> extends LimitListener {
   answer(answer: InferenceAnswer): Result;
 }
 
-/** Returns the urgency of a call. The idle lane comes after all others, even where slots do not matter: at servers, nodes and judges. */
+/**
+ * Returns the urgency of a call. The idle lane comes after all others, even where slots do not matter: at servers,
+ * nodes and judges.
+ */
 export function urgencyOf({
   onWanted,
   priority,

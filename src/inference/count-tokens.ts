@@ -15,7 +15,10 @@ export interface TokenCount {
   estimated: boolean;
 }
 
-/** Milliseconds to wait for a count: a client that counts is about to send the prompt, so an early estimate is better than a late count. */
+/**
+ * Milliseconds to wait for a count: a client that counts is about to send the prompt, so an early estimate is better
+ * than a late count.
+ */
 const maxMs = 10_000;
 
 /**

@@ -1,4 +1,4 @@
-// Calls of the gateway's own are bounded in number and in bytes, and whatever is refused takes nothing.
+// Tests that the gateway's own calls are limited in number and in bytes, and that a refused call holds nothing.
 import { expect, test } from "bun:test";
 import { AccountMemory, BufferedBytes } from "../base/bytes/buffered-bytes.ts";
 import { Cancellation } from "../base/cancellation.ts";
@@ -6,7 +6,7 @@ import type { InferenceDeps } from "./call.ts";
 import { GatewayCalls, type Operator } from "./gateway-calls.ts";
 import type { OwnPurpose } from "./own-calls.ts";
 
-/** Its calls wait for whose account it is, until they are told that there is none. */
+/** Returns calls that wait for the operator until the test reports that there is none. */
 function waiting() {
   const none: ((operator: Operator | undefined) => void)[] = [];
   const ledger = new BufferedBytes(1_000_000);

@@ -1,4 +1,5 @@
-// Makes the gateway's own calls of models: processed like every request, charged to the operator's account, and limited in number.
+// Makes the gateway's own calls of models: processed like every request, charged to the operator's account, and limited
+// in number.
 import { ByteSpan } from "../base/bytes/byte-span.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import { GatewayError } from "../base/errors.ts";
@@ -29,7 +30,10 @@ export interface GatewayCallsOptions {
   renderError(error: GatewayError): string;
 }
 
-/** Maximum concurrent calls for one purpose and for all. Calls do not wait here, because each caller has a deadline and an alternative. */
+/**
+ * Maximum concurrent calls for one purpose and for all. Calls do not wait here, because each caller has a deadline and
+ * an alternative.
+ */
 const [maxOfPurpose, maxOfAll] = [512, 1_024];
 
 /** The gateway's own calls have no limits. */
@@ -84,7 +88,10 @@ export class GatewayCalls implements OwnCalls {
     return await run(whole, { ...inference, ...without, catalog: this.#catalogFor(call) });
   }
 
-  /** The answers of a judge must not be judged. Other calls use only models whose guardrails have already checked the request. */
+  /**
+   * The answers of a judge must not be judged. Other calls use only models whose guardrails have already checked the
+   * request.
+   */
   #catalogFor({ purpose, checkedBy }: OwnCall): InferenceDeps["catalog"] {
     if (purpose === "guardrail") return this.#judges;
     return catalogForOwn(this.#options.inference.catalog, (model) => isCovered(model, checkedBy));
@@ -136,7 +143,10 @@ function plainOf(model: Model, policies: Model["policies"]): Model {
   return made;
 }
 
-/** Returns the catalog without policies for client requests. `isFree` reports whether a model needs no guardrails either. */
+/**
+ * Returns the catalog without policies for client requests. `isFree` reports whether a model needs no guardrails
+ * either.
+ */
 function catalogForOwn(catalog: InferenceDeps["catalog"], isFree: (model: Model) => boolean): InferenceDeps["catalog"] {
   const own = (model: Model | undefined): Model | undefined => {
     if (!model?.policies) return model;

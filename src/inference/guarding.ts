@@ -50,7 +50,10 @@ export interface Guardrails {
   begin(names: readonly string[], call: GuardedCall): Guarding;
 }
 
-/** Returns the guardrails of the requested model and of the model that answers in its place; undefined if neither has any. */
+/**
+ * Returns the guardrails of the requested model and of the model that answers in its place; undefined if neither has
+ * any.
+ */
 export function guardrailsOf(asked: Model, model: Model): readonly string[] | undefined {
   const own = model.policies?.guardrails;
   if (asked === model) return own;
@@ -58,7 +61,9 @@ export function guardrailsOf(asked: Model, model: Model): readonly string[] | un
   return own && first ? [...new Set([...first, ...own])] : (own ?? first);
 }
 
-/** Reports whether all guardrails of a model have checked a request. Otherwise the request is not sent to that model. */
+/**
+ * Reports whether all guardrails of a model have checked a request. Otherwise the request is not sent to that model.
+ */
 export function isCovered({ policies }: Model, names: readonly string[] | undefined): boolean {
   const own = policies?.guardrails;
   return own === undefined || own.every((name) => names?.includes(name));

@@ -17,7 +17,10 @@ export interface MessageRequest {
   /** The trace, once the principal is known. */
   readonly trace: RequestTrace | undefined;
   isOnLedger: boolean;
-  /** Names the principal and returns the account of its bytes. Throws `rate_limit_exceeded` if the key has too many requests open. */
+  /**
+   * Names the principal and returns the account of its bytes. Throws `rate_limit_exceeded` if the key has too many
+   * requests open.
+   */
   by(principal: Principal): MemoryAccount;
   /** Counts buffered bytes until the request ends, or returns the refusal. */
   hold(bytes: number): GatewayError | undefined;

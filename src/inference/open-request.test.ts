@@ -1,4 +1,4 @@
-// An admitted request: however it goes, it is told its end, settles once, and gives its place back.
+// Tests that an admitted request reports its end once, settles once, and releases its slot, however it ends.
 
 import { beforeEach, describe, expect, test } from "bun:test";
 import { decodedRequest } from "../../tests/support/decoded-request.ts";
@@ -25,10 +25,10 @@ import { Stopping } from "./stopping.ts";
 
 let capacity: Capacity;
 let deps: InferenceDeps;
-/** How requests were settled with their ledger, and with their limits. */
+/** The ends that were recorded in the ledger, and the number of settled leases. */
 let ends: UsageEnd[];
 let settledLeases: number;
-/** Answers of engines that nobody wanted any more. */
+/** Number of engine bodies that were cancelled because nothing wanted them any more. */
 let cancelledBodies: number;
 
 const answer = JSON.stringify({
@@ -40,7 +40,7 @@ function respond(status: number, body: BodySource): EngineResponse {
   return { status, headers: new Headers(), body };
 }
 
-/** A body that comes later than its head, in two pieces. */
+/** A body that arrives after its head, in two pieces. */
 function inPieces(bytes: Uint8Array): BodySource {
   let isCancelled = false;
   const give = async (sink: BodySink) => {
@@ -80,7 +80,7 @@ function modelOn(id: string, engine: Engine, fallbacks?: string[]): Model {
   };
 }
 
-/** Comes after so many microtasks. */
+/** Returns a promise that resolves after `steps` microtasks. */
 function inSteps<Value>(steps: number, value: Value): Deferred<Value> {
   const later = new Deferred<Value>();
   void afterSteps(steps).then(() => later.resolve(value));
@@ -145,7 +145,7 @@ function reset(): void {
 
 beforeEach(reset);
 
-/** Counts how often it was told the end. */
+/** A client that counts how often its stream was ended. */
 class TakingClient implements ClientStream {
   ended = 0;
   onDrain: (() => void) | undefined;
@@ -225,7 +225,7 @@ test.each([
     await expect(Promise.race([answered, Bun.sleep(500)])).rejects.toBe(fault);
     expect(ends).toHaveLength(1);
     expect(settledLeases).toBeGreaterThan(0);
-    // Else its connection would be held for ever.
+    // Otherwise the unread body would block its connection forever.
     expect(cancelledBodies).toBe(unread);
     expect(inFlight()).toEqual([0, 0]);
   },
@@ -267,7 +267,7 @@ describe.each([false, true])("stream: %p", (stream) => {
         if (how === "the server ends") expect([step, client.ended]).toEqual([step, 1]);
         outcomes.add(ends[0]?.outcome ?? "none");
       }
-      // Not each of the steps comes before the end.
+      // At some steps the request has already completed.
       expect([...outcomes].toSorted()).toEqual(
         ["completed", how === "its client leaves" ? "cancelled" : "failed"].toSorted(),
       );

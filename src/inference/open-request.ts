@@ -58,13 +58,16 @@ export interface Keeps {
   readonly cached: CachedRequest | undefined;
 }
 
-/** Phase of a request; it may end in each of them. */
+/** Phase of a request. The request may end in any phase. */
 type Phase =
   /** The request is being written to the ledger, so no engine may be asked yet. */
   | "beginning"
-  /** A deployment is being searched and asked. */
+  /** The gateway looks for a deployment and asks it. */
   | "asking"
-  /** After long silence, the client's stream has begun. The relay handles the stream from here on and waits for the engine's answer. */
+  /**
+   * After long silence, the client's stream has begun. The relay handles the stream from here on and waits for the
+   * engine's answer.
+   */
   | "silent"
   /** An engine's answer is read, or passed on. */
   | "answering";
@@ -246,7 +249,7 @@ export class OpenRequest<Result>
     return this.#continuation;
   }
 
-  /** Set only while another deployment is searched in the middle of the answer. */
+  /** Set only while the gateway looks for another deployment in the middle of the answer. */
   get continuing(): Continuation | undefined {
     return this.#continuation?.isUnderWay ? this.#continuation : undefined;
   }
@@ -293,7 +296,7 @@ export class OpenRequest<Result>
 
   modelNow(id: string): Model | undefined {
     const model = this.deps.catalog.get(id);
-    // Whether the key may use the model was decided earlier.
+    // Whether the key may use the model was decided when the request was admitted.
     return model && accessibleModel(this.call.principal, model);
   }
 
@@ -454,7 +457,9 @@ export class OpenRequest<Result>
     return this.request.answersText && isJson(response);
   }
 
-  /** Called when the engine's output is an answer. Facts about the serving model are reported before any of it is sent. */
+  /**
+   * Called when the engine's output is an answer. Facts about the serving model are reported before any of it is sent.
+   */
   answers(dispatched: Dispatched): void {
     dispatched.answers();
     const { model, leftOut = nothing, response, capped } = dispatched;
@@ -777,7 +782,10 @@ export class OpenRequest<Result>
     return stored ? Promise.all([kept, stored]).then(nothingMore) : kept;
   }
 
-  /** Learns ignored limits. An answer may also be longer because of another member of the body, or because a server continued it. */
+  /**
+   * Learns ignored limits. An answer may also be longer because of another member of the body, or because a server
+   * continued it.
+   */
   #learnIgnored({ estimated, completionTokens }: TokenUsage): void {
     const { deployment, limitName } = this.#dispatched ?? {};
     if (!deployment || !limitName || !this.request.limitHolds || this.#continuation?.times || this.#replayed) return;
@@ -795,7 +803,10 @@ export class OpenRequest<Result>
     return { promptTokens, completionTokens, parts: last.parts };
   }
 
-  /** An answer of a fallback is not cached, because it is used only while the model is away. Nor is an answer that two servers wrote. */
+  /**
+   * An answer of a fallback is not cached, because it is used only while the model is away. Nor is an answer that two
+   * servers wrote.
+   */
   #cache(cached: CachedRequest, isWhole: boolean, usage: TokenUsage): void {
     const isOwn = this.#replayed === undefined && this.fallbackModel === undefined && !this.#continuation?.times;
     if (isWhole && isOwn) cached.keep(usage, this.#dispatched?.leftOut ?? nothing);

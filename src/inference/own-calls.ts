@@ -1,4 +1,5 @@
-// Model calls that the gateway makes for itself: judges, embeddings of its cache, shadows. They are charged to the operator.
+// Model calls that the gateway makes for itself: judges, embeddings of its cache, shadows. They are charged to the
+// operator.
 import type { MemoryAccount } from "../base/bytes/buffered-bytes.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import type { Operation } from "../domain/models/operation.ts";

@@ -1,4 +1,5 @@
-// What an engine gets of a request: the client's bytes with nothing changed but what must be, however the request was decoded.
+// Tests the body that an engine gets: the client's bytes with only the necessary changes, however the request was
+// decoded.
 
 import { describe, expect, test } from "bun:test";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
@@ -10,13 +11,13 @@ import { rewriteRequest } from "./request-body.ts";
 const text = (more: string) => `{ "messages":[{"role":"user","content":"Grüße"}], "model" : "m"${more}, "x":1.50 }`;
 const usage = { include_usage: true };
 
-/** With something before and behind it in its buffer. */
+/** Returns the body in a buffer that has other bytes before and after it. */
 function among(body: string): ByteSpan {
   const buffer = Buffer.from(`{"m"${body}"m"}`);
   return new ByteSpan(buffer, 4, buffer.length - 4);
 }
 
-/** Once as if it was known where the model stands, and once not. */
+/** Decodes the request twice: once with the known offsets of the model's value, and once without them. */
 function decoded(sent: ByteSpan): DecodedRequest[] {
   const bytes = sent.view;
   const facts = factsOf(dialects.chat, JSON.parse(bytes.toString()));
@@ -61,7 +62,7 @@ describe.each<[string, string, Record<string, unknown>]>([
       const body = rewriteRequest(request, model, recording);
       const result = typeof body === "string" ? body : body.solid.text;
       expect(JSON.parse(result)).toEqual(JSON.parse(JSON.stringify(expected)));
-      // What is not changed keeps its form.
+      // Unchanged members keep their form.
       expect(result).toContain('"messages":[{"role":"user","content":"Grüße"}]');
       expect(result).toContain(', "x":1.50 }');
     }

@@ -1,4 +1,5 @@
-// A request on its way: each step in the call that makes it possible, the end shown once it is on the ledger, settled once.
+// Tests the steps of a request: each runs in the call that makes it possible, and the end is sent and settled once,
+// after the ledger write.
 
 import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
 import { decodedRequest } from "../../tests/support/decoded-request.ts";
@@ -35,7 +36,7 @@ function response(body: string, type = "application/json", status = 200): Engine
   return { status, headers: new Headers({ "content-type": type }), body: bodyOf(Buffer.from(body)) };
 }
 
-/** Who listens is counted: what has ended must not be held by what goes on. */
+/** Tracks the objects that listen for the stop: an ended request must not remain among them. */
 class CountedStopping extends Stopping {
   readonly held = new Set<Stoppable>();
   override add(one: Stoppable): void {
@@ -60,7 +61,7 @@ class CountedCancellation extends Cancellation {
   }
 }
 
-/** One request, each of whose waits the test ends. */
+/** Starts a request whose waits the test resolves one by one. */
 function start({ stream = false, left: clientGone = new CountedCancellation(), onAnswer = () => {} } = {}) {
   const begun = new Deferred<void>();
   const kept = new Deferred<void>();
@@ -120,7 +121,7 @@ function start({ stream = false, left: clientGone = new CountedCancellation(), o
     usageDoubts: noDoubts,
     chatWriter: { retentionDays: 0, add() {}, notStored() {}, flush: async () => {} },
     responseKeeper: { retentionDays: 0, requireRoom: async () => {}, keep: async () => true, notStored() {} },
-    // The timers of a test go on within one event.
+    // The clock is exact, because the timers of a test advance within one tick.
     clock: { ...systemClock, monotonicMs: exactMs },
     stopping,
     heartbeatMs: 1_000,
@@ -156,7 +157,7 @@ function start({ stream = false, left: clientGone = new CountedCancellation(), o
 
 type Started = ReturnType<typeof start>;
 
-/** A request that went as far as the engine, which was asked. */
+/** Starts a request and advances it until the engine was asked. */
 function asked(options?: Parameters<typeof start>[0]): Started & { engine: Deferred<EngineResponse> } {
   const started = start(options);
   started.begun.resolve();
@@ -165,7 +166,7 @@ function asked(options?: Parameters<typeof start>[0]): Started & { engine: Defer
   return { ...started, engine };
 }
 
-/** Reads an answer that is a stream. */
+/** Returns a client that reads a streamed answer. */
 function clientOf(answer: InferenceAnswer | undefined): Client {
   if (typeof answer !== "function") throw new Error("No stream was begun.");
   const client = new Client();
@@ -260,7 +261,7 @@ describe("requests without an answer settle once and report their error after th
     test.each(cases)(`%s (stream: ${stream})`, async (_name, end, outcome, error) => {
       const started = asked({ stream });
       end(started);
-      // The text of a refusal is read first.
+      // The body of a refusal is read before the request ends.
       await Bun.sleep(0);
       const { settled, given, kept, ends, held } = started;
       expect([settled.length, settled[0]?.outcome, ends.length, given.length]).toEqual([1, outcome, 1, 0]);

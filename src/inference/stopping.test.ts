@@ -27,7 +27,7 @@ test("stops each open entry once at shutdown, and no ended one, in any order", (
       const one = [...open][(random >>> 4) % open.size] as Open;
       open.delete(one);
       stopping.remove(one);
-      // What ends twice is removed twice.
+      // An object that ends twice is also removed twice.
       if (random % 3 === 0) stopping.remove(one);
     }
   }

@@ -9,7 +9,10 @@ export interface Stoppable extends IndexedItem {
   stop(): void;
 }
 
-/** Replaces an AbortSignal, which visits all of its listeners for each new one; with thousands of open streams that is slow. */
+/**
+ * Replaces an AbortSignal, which visits all of its listeners for each new one; with thousands of open streams that is
+ * slow.
+ */
 export class Stopping {
   readonly #open = new IndexedSet<Stoppable>();
   #begun = false;

@@ -1,4 +1,4 @@
-// What is written down of the steps of a request: bounded, cleaned, and in the times of the request.
+// Tests the recorded steps of a request: limited in number, without secrets, and in times relative to the request.
 import { expect, test } from "bun:test";
 import { decodedRequest } from "../../tests/support/decoded-request.ts";
 import { redactSecrets } from "../domain/redaction.ts";
@@ -59,7 +59,7 @@ test("keeps the first steps and the last of a very long trail, and counts the om
     499,
   ]);
   expect(writer.trail.map(({ leftOut }) => leftOut ?? 0)).toEqual([...Array(maxSteps - 1).fill(0), 100 - maxSteps]);
-  // Only steps in which a server was asked count.
+  // Only dropped steps in which a server was asked are counted.
   writer.add({ deployment, model: "m", result: "not_retried" }, 100);
   writer.add({ deployment, model: "m", result: "not_retried" }, 101);
   writer.add(step(500), 102);

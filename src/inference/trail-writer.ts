@@ -19,7 +19,7 @@ import type { Finding } from "./guarding.ts";
 
 /** A step that has just ended. */
 export interface Tried {
-  /** The deployment of the step; undefined if the step concerns none. */
+  /** The deployment of the step; absent if the step concerns none. */
   deployment?: Deployment;
   /** Public id of the model that is tried. */
   model: string;

@@ -6,8 +6,9 @@ const setParentDeathSignal = 1;
 const sigkill = 9;
 
 /**
- * A worker notices the end of its link only when it reads it: a busy or stopped worker would keep the port and write
- * to a spool that the next start has taken over. Does nothing if the C library is another one.
+ * Makes this process end with its parent. A worker notices the end of its link only when it reads the link: a busy or
+ * stopped worker would keep the port and write to a spool that the next start has taken over. Does nothing if the C
+ * library is another one.
  */
 export function endWithParent(): void {
   try {
@@ -16,6 +17,6 @@ export function endWithParent(): void {
     });
     symbols.prctl(setParentDeathSignal, sigkill, 0, 0, 0);
   } catch {
-    // The link is left.
+    // Then only the end of the link tells the worker that its parent has ended.
   }
 }

@@ -20,12 +20,15 @@ import archive from "./package.tar.zst" with { type: "file" };
 
 /** Set by `scripts/release/executables.ts`: the SHA-256 of the package, which names its folder. */
 declare const HEADRACE_DIGEST: string;
-/** Also set there: the number of files and folders in the package. */
+/** Set by the same script: the number of files and folders in the package. */
 declare const HEADRACE_ENTRIES: number;
 
 const cache = join(userCache(), "headrace");
 const draftPrefix = ".unpacking-";
-/** Milliseconds after which a draft folder is removed. Unpacking takes seconds; a killed start leaves its draft. */
+/**
+ * Milliseconds after which a draft folder counts as abandoned. Unpacking takes seconds; a killed start leaves its
+ * draft.
+ */
 const draftLifetimeMs = 3_600_000;
 const directory = join(cache, HEADRACE_DIGEST);
 
@@ -42,14 +45,14 @@ become([join(directory, "app", "main.js"), ...process.argv.slice(2)]);
 
 function userCache(): string {
   const named = Bun.env["XDG_CACHE_HOME"];
-  // Relative values are to be ignored.
+  // The XDG Base Directory specification says to ignore relative values.
   if (named && isAbsolute(named)) return named;
   const home = homeDirectory(Bun.env);
   if (process.platform === "win32") return Bun.env["LOCALAPPDATA"] ?? join(home, "AppData", "Local");
   return process.platform === "darwin" ? join(home, "Library", "Caches") : join(home, ".cache");
 }
 
-/** The unpacker reports a full disk only as a failure. */
+/** Returns the free space as text, because the unpacker does not say that a disk is full, only that it failed. */
 function freeThere(): string {
   try {
     const { bavail, bsize } = statfsSync(cache);
@@ -65,7 +68,8 @@ async function unpack(): Promise<void> {
   requireSafe(cache);
   if (existsSync(directory)) requireSafe(directory);
   if (isWhole()) {
-    // The last used folder is kept. A folder of root may also be used by other users.
+    // Marks the folder as used, because the folder that was used last is kept. A folder of root may also be used by
+    // other users, who cannot mark it.
     if (process.getuid?.() === statSync(directory).uid) utimesSync(directory, now, now);
     return;
   }
@@ -97,7 +101,7 @@ function moveIntoPlace(draft: string): void {
   }
 }
 
-/** Programs that clean caches may remove files that were not used for long. */
+/** Reports whether the folder is complete: programs that clean caches may remove files that were not used for long. */
 function isWhole(): boolean {
   return existsSync(directory) && readdirSync(directory, { recursive: true }).length >= HEADRACE_ENTRIES;
 }
@@ -111,7 +115,7 @@ function requireSafe(folder: string): void {
   if ((mode & 0o022) !== 0) throw new Error(`others may write into ${folder} (chmod go-w)`);
 }
 
-/** Written through to the disk: a folder with the final name is complete, also after a power cut. */
+/** Writes the folder through to the disk, so that a folder with the final name is complete, also after a power cut. */
 function writeThrough(folder: string): void {
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
     if (!entry.isFile()) continue;
@@ -132,7 +136,10 @@ function removeOlder(): void {
   for (const name of [...older, ...abandoned]) rmSync(join(cache, name), { recursive: true, force: true });
 }
 
-/** Bun reads its settings at its start, so it is started again, in this process if the system allows that. */
+/**
+ * Starts Bun again, because Bun reads its settings only at its start. The new Bun replaces this process if the system
+ * allows that.
+ */
 function become(args: readonly string[]): void {
   const env = bunEnvironment({ BUN_BE_BUN: "1" });
   if (process.platform !== "win32" && process.execve) {

@@ -2,8 +2,8 @@
 import { homedir } from "node:os";
 
 /**
- * Returns HOME, or the directory in the system's user list. A user id without an entry, as in a container, has none;
- * the result is then the root, as in container runtimes.
+ * Returns HOME, or the directory in the system's user list. For a user id without an entry, as in a container, the
+ * result is the root directory, as container runtimes have it.
  */
 export function homeDirectory(env: Readonly<Record<string, string | undefined>>): string {
   if (env["HOME"]) return env["HOME"];

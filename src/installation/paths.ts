@@ -31,7 +31,7 @@ export const lockFile = join(root, isBundled ? join("llama", "lock.json") : "pac
 
 export const vendorPricesFile = join(root, isBundled ? "assets" : join("src", "prices"), "vendor-prices.json");
 
-/** A file that plain pages load. */
+/** Returns the path of a file that plain pages load. */
 export function pageAsset(name: string): string {
   return join(root, isBundled ? "assets" : join("src", "http", "pages", "assets"), name);
 }
@@ -43,7 +43,10 @@ export function webauthnScript(): string {
   return fileURLToPath(new URL("../dist/bundle/index.umd.min.js", entry));
 }
 
-/** Returns the directory of a package that is installed beside or above this one, as Node would find it; undefined if there is none. */
+/**
+ * Returns the directory of a package that is installed beside or above this one, as Node would find it; undefined if
+ * there is none.
+ */
 export function packageDirectory(name: string): string | undefined {
   for (let directory = root; ; directory = dirname(directory)) {
     const found = join(directory, "node_modules", name);

@@ -18,7 +18,7 @@ export function releaseProgramPages(): void {
   libc?.close();
 }
 
-/** Empty if the system hides the mappings, as some sandboxes do. */
+/** Returns the memory mappings of this process. Empty if the system hides them, as some sandboxes do. */
 function ownMappings(): string {
   try {
     return readFileSync("/proc/self/smaps", "utf8");
@@ -44,7 +44,7 @@ export function unchangedFileMappings(smaps: string): { start: bigint; end: bigi
   return found;
 }
 
-/** Returns undefined if the C library is another one. */
+/** Returns the system's C library; undefined if it has another name. */
 function openLibc() {
   try {
     return dlopen("libc.so.6", { madvise: { args: ["u64", "u64", "i32"], returns: "i32" } });

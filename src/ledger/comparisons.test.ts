@@ -1,4 +1,5 @@
-// Comparisons of models: the pairs of a shadow and the sides of a split, whatever else is on the ledger, in bounded reading.
+// Comparisons of models: pairs of requests and shadows, and the sides of a split, with bounded reads and whatever else
+// the ledger contains.
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { onEachDatabase, type TestDatabase } from "../../tests/support/databases.ts";
 import { type ComparisonQuery, shadowIdOf } from "../domain/usage/comparison.ts";
@@ -34,7 +35,7 @@ onEachDatabase((databases) => {
     };
   }
 
-  /** A request that both models had. */
+  /** Makes the records of a request and of its shadow. */
   function pair(own: Partial<UsageRecord> = {}, other: Partial<UsageRecord> = {}): UsageRecord[] {
     const first = record({ tags: undefined, ...own });
     const requestId = shadowIdOf(first.requestId);
@@ -61,7 +62,8 @@ onEachDatabase((databases) => {
       record(),
       record({ tags: ["team", "asked:old"], outcome: "failed", completionTokens: 0 }),
       record({ model: "new" }),
-      // These are of another model that begins alike, of none, left by their client, and too late.
+      // These records do not count: another model with the same prefix, no tag, cancelled by the client, another model,
+      // and too late.
       record({ model: "new", tags: ["asked:older"] }),
       record({ model: "new", tags: undefined }),
       record({ model: "new", outcome: "cancelled" }),
@@ -82,7 +84,7 @@ onEachDatabase((databases) => {
       ...pair({ outcome: "cancelled" }),
       record(),
       record({ model: "new", tags: ["gateway:shadow"] }),
-      // These ids are shorter than the end of a shadow's.
+      // These request ids are shorter than the suffix of a shadow's id.
       record({ requestId: "a", model: "new", tags: ["gateway:shadow"] }),
       record({ requestId: "b", tags: undefined }),
     ]);
@@ -108,7 +110,7 @@ onEachDatabase((databases) => {
     await add(records);
     expect(await both()).toEqual([6_000, 3_000, false]);
     const { other } = await comparisons.compare(query);
-    // The 1,500th and the 2,850th of 0, 3, 6 and so on.
+    // The 1,500th and the 2,850th value of the series 0, 3, 6 and so on.
     expect(other.durationMs).toEqual({ p50: 3 * 1_499, p95: 3 * 2_849 });
     expect(other.firstTokenMs).toEqual(other.durationMs);
   });

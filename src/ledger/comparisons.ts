@@ -37,7 +37,7 @@ export class SqlComparisons implements Comparisons {
   readonly #db: Database;
   readonly #catchUp: () => Promise<void>;
 
-  /** `catchUp` is that of `SpoolLedger`. */
+  /** `catchUp` is `SpoolLedger.catchUp`. */
   constructor(db: Database, catchUp: () => Promise<void>) {
     this.#db = db;
     this.#catchUp = catchUp;
@@ -88,7 +88,8 @@ export class SqlComparisons implements Comparisons {
         WHERE r.at >= ${from} AND r.at < ${until} AND r.model IN (${model}, ${other})
           AND replace(r.tags, ${tagInText(askedTag(model))}, '') <> r.tags AND r.outcome IN ('completed', 'failed')`;
     }
-    // A dropped copy, or a client that left, leaves nothing to compare.
+    // A pair is left out if the shadow was dropped for lack of capacity, or a client disconnected: then there is
+    // nothing to compare.
     const pairs = db`
       usage_records s JOIN usage_records r ON r.request_id = replace(s.request_id, ${shadowSuffix}, '')
       WHERE s.at >= ${from} AND s.at < ${until} AND s.model = ${other} AND r.model = ${model}
@@ -143,7 +144,7 @@ class Side {
   }
 }
 
-/** Returns percentiles by the nearest-rank method. */
+/** Returns the median and the 95th percentile by the nearest-rank method. */
 function timesOf(all: number[]): ComparedTimes {
   all.sort((a, b) => a - b);
   const at = (part: number) => all[Math.max(0, Math.ceil(part * all.length) - 1)] ?? null;

@@ -94,7 +94,7 @@ test("keeps a record that the full disk refused above the memory bound until the
   expect(drain.waiting).toBe(0);
 });
 
-/** Settles a request, and brings it into the database. */
+/** Settles a request and writes it into the database. */
 async function book(requestId: string, at = usageBegin.at): Promise<void> {
   const entry = journal.begin({ ...usageBegin, requestId, at }, 0);
   await entry.begun;

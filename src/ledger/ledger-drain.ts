@@ -12,9 +12,9 @@ import { add, noTotals, type OwnerTotals, readOwnerTotals } from "./usage/owner-
 import { at, completionTokens, nanoUsd, promptTokens, type UsageColumns } from "./usage/usage-columns.ts";
 import type { UsageWriter } from "./usage/usage-writer.ts";
 
-/** The roll-up steps in one round, so that records do not wait long. */
+/** The number of records in one write to the spool, for records that the spool could not store before. */
 const respoolBatch = 64;
-/** The roll-up steps in one round, so that records do not wait for long. */
+/** The number of roll-up steps in one round. The bound keeps waiting records from being delayed. */
 const rollupSteps = 8;
 /** The number of totals that are read concurrently, fewer than the database's connections. */
 const readsAtOnce = 4;
@@ -46,14 +46,14 @@ export class LedgerDrain {
   /** The number of settled records that are only in the spool. */
   #unread = 0;
   /**
-   * Whether some of `#pending` may already be in the database: the spool was read back, or a commit's outcome is
+   * True if some of `#pending` may already be in the database, because the spool was read back or a commit's outcome is
    * unknown.
    */
   #mayRepeat = false;
   readonly #readers: TotalsReader[] = [];
   /** The newest record that the database confirmed. */
   #taken: { requestId: string; at: number } | undefined;
-  /** Whether the last write failed: the next one may reach another server, as after a failover. */
+  /** True if the last write failed. The next write may reach another server, as after a failover. */
   #wasAway = false;
   /** The queue of serialized work on the database. */
   #queue: Promise<unknown> = Promise.resolve();
@@ -76,21 +76,21 @@ export class LedgerDrain {
   }
 
   /**
-   * Adds a settled record. `segment` is that of `PendingBatch`; `isSpooled` tells whether the segment contains the
-   * record.
+   * Adds a settled record. `segment`: as in `PendingBatch.segments`. `isSpooled`: the segment contains the record
+   * itself.
    */
   add(usage: UsageColumns, row: number, segment: Segment, isSpooled: boolean): void {
     if (isSpooled && this.#pending.length >= this.#options.maxPending) this.leaveOnSpool(segment);
     else this.#pending.add(usage, row, segment, isSpooled);
   }
 
-  /** Counts a record that was written to this segment and is not in memory. */
+  /** Counts a record that was written to this segment and is not held in memory. */
   leaveOnSpool(segment: Segment): void {
     segment.unread++;
     this.#unread++;
   }
 
-  /** Retries records that the spool could not store. */
+  /** Writes records to the spool that it could not store before. */
   respool(): void {
     if (this.#pending.unspooled === 0) return;
     for (const batch of this.#pending.batches) {
@@ -121,7 +121,7 @@ export class LedgerDrain {
     return this.#inTurn(() => this.#drain());
   }
 
-  /** Resolves when the roll-ups are complete too. */
+  /** Does the same as `drain`, but resolves when the roll-ups are complete too. */
   drainAll(): Promise<void> {
     return this.#inTurn(async () => {
       await this.#drain();
@@ -142,14 +142,14 @@ export class LedgerDrain {
   readTotals(owner: TotalsOwner, use: (totals: SpanTotals) => void): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#readers.push({ owner, use, resolve, reject });
-      // Several readers may be waiting, and an earlier read may have served them by the time of their turn.
+      // A turn reads the totals of several waiting readers. So by its turn, this reader may have been served already.
       void this.#inTurn(() => this.#readNext());
     });
   }
 
   /**
-   * Passes an owner's settled usage that is not in the database to `use`, without a settlement in between. Nothing is
-   * written to the database until `until` settles.
+   * Passes an owner's settled usage that is not in the database to `use`, at a moment without a settlement between that
+   * usage and later changes. Nothing is written to the database until `until` settles.
    */
   hold(owner: TotalsOwner, use: (waiting: SpanTotals) => void, until: Promise<void>): Promise<void> {
     return this.#inTurn(async () => {
@@ -171,8 +171,8 @@ export class LedgerDrain {
       for (;;) {
         while (this.#unread > 0 || this.#mayRepeat) await this.#drain();
         const found = await Promise.allSettled(readers.map(({ owner }) => readOwnerTotals(this.#options.db, owner)));
-        // The journal is committed first, so that records settled in this tick of the event loop are in memory or in the
-        // spool.
+        // The journal is committed first, so that records settled in this tick of the event loop are in memory or in
+        // the spool.
         this.#options.journal.commit();
         if (this.#unread > 0) continue;
         for (const [i, { use, resolve, reject }] of readers.entries()) {
@@ -190,7 +190,7 @@ export class LedgerDrain {
     }
   }
 
-  /** Adds records that are not in the database or its roll-ups yet. */
+  /** Adds the usage that is not in the database or its roll-ups yet to the totals. */
   #withWaiting({ totals, totalOf, owns }: OwnerTotals): SpanTotals {
     add(totals, this.#options.writer.rollups.totalOf(totalOf));
     for (const batch of this.#pending.batches) {
@@ -278,7 +278,7 @@ export class LedgerDrain {
     }
   }
 
-  /** Reads a segment back. A segment in use is closed first, so that it does not grow during the reading. */
+  /** Reads a segment back. A segment in use is closed first, so that a growing file is not read repeatedly. */
   async #readBack(segment: Segment): Promise<void> {
     const { log, spool, journal } = this.#options;
     if (segment === spool.current) journal.rotate();

@@ -1,4 +1,4 @@
-// What is said by those who are told, while they are told: it belongs to the same write of the journal, or to one of its own.
+// Lines that callers add while the journal resolves their promises: they are in the same write, or in one of their own.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -24,7 +24,7 @@ import { UsageColumns } from "./usage/usage-columns.ts";
 let directory: string;
 let spool: Spool;
 let journal: LedgerJournal;
-/** The segment in which each record stands, as the journal says. */
+/** The segment of each settled record, as the journal reports it. */
 let settled: Map<string, Segment>;
 
 const nobody = () => {};
@@ -83,14 +83,17 @@ const end: UsageEnd = {
   queueMs: 0,
 };
 
-/** One that ends as soon as it may begin, as that of a client that left meanwhile. */
+/**
+ * Begins a request that settles as soon as its begin is written, such as that of a client that has disconnected
+ * meanwhile.
+ */
 function beginAndEnd(requestId: string): LedgerEntry {
   const entry = begin(requestId);
   whenSettled(entry.begun, () => void entry.settle(end), nobody);
   return entry;
 }
 
-/** Ids of the requests whose end stands there. */
+/** Returns the ids of the requests whose last line is in the segment. */
 const endedIn = (segment: Segment) => settledIn(segment).map(({ requestId }) => requestId);
 
 function settledIn({ path }: Segment): UsageRecord[] {
@@ -113,7 +116,7 @@ test("leaves nothing unwritten of what listeners reported during a commit", () =
   begin("open");
   beginAndEnd("brief");
   journal.commit();
-  // Whoever adds up what was settled so far relies on this.
+  // The drain relies on this: after a commit, it has all records that are settled so far.
   expect([...settled.keys()]).toEqual(["brief"]);
 });
 
@@ -135,7 +138,7 @@ test("does not use reserved room of an open request for a repeated record", () =
   const open = begin("open");
   const again = UsageColumns.of([{ ...beginOf("again"), ...end }]);
   const reserve = spool.reserve.bind(spool);
-  // One request's last line is what there is room for.
+  // The disk has space for the last line of one request only.
   spool.reserve = (bytes) => {
     if (bytes > 500) throw new Error("ENOSPC");
     reserve(bytes);
@@ -181,7 +184,7 @@ const ends = fc.record({
   trail: fc.option(fc.array(step, { minLength: 1, maxLength: maxSteps }), { nil: undefined }),
 });
 
-/** A spool on a disk that gives, once it is full, what was asked of it ahead, and not a byte more. */
+/** A spool whose disk, once it is full, provides the bytes that were reserved and not one more. */
 class NarrowSpool extends Spool {
   isFull = false;
   #until = 0;

@@ -25,7 +25,7 @@ export interface LedgerJournalOptions {
    * contains the record or, if the spool could not store it, its begin.
    */
   onSettled(usage: UsageColumns, row: number, segment: Segment, isSpooled: boolean): void;
-  /** Called after the lines of a tick were written, or failed. */
+  /** Called after the lines of a tick were written, or could not be written. */
   onTurn(): void;
 }
 
@@ -35,8 +35,8 @@ const maxCodeLength = Math.max(...errorCodes.map((code) => code.length));
 /** The longest name of an upstream (`upstreamNamePattern`). */
 const maxNameLength = 63;
 /**
- * The additional bytes of a last line: outcome, error code, two flags, upstream, and six numbers; the trail's position,
- * three numbers of token parts, and the position of details.
+ * The most bytes that a last line has in addition to a first line: outcome, error code, two flags, upstream and six
+ * numbers; then an empty attempt log, three numbers of token parts, and empty details.
  */
 const maxEndBytes =
   ',"interrupted"'.length +
@@ -67,7 +67,7 @@ export class LedgerJournal {
   /** The disk space reserved for the last lines of all open requests, so that they can settle on a full disk. */
   #aheadBytes = 0;
   #failing = false;
-  /** Whether the last `#reserve` found space in addition to the reserved last lines. */
+  /** True if the last `#reserve` found space in addition to the reserved last lines. */
   #hasRoom = true;
   #failures = 0;
 
@@ -80,7 +80,7 @@ export class LedgerJournal {
     return this.#failures;
   }
 
-  /** Set while a write or a reservation of space has failed, with no recovery since. */
+  /** True after a write or a reservation of space has failed, until the next recovery. */
   get failing(): boolean {
     return this.#failing;
   }
@@ -110,9 +110,8 @@ export class LedgerJournal {
   }
 
   /**
-   * Records a request that has already ended elsewhere, such as one of a batch. Begin and end are one frame, so a crash
-   * in between leaves neither.
-   * Resolves as `settle` does; rejects if it cannot be written.
+   * Records a request that has already ended elsewhere, such as one of a batch. Its begin and its end are one frame, so
+   * a crash between them leaves neither. Resolves as `settle` does; rejects if the frame cannot be written.
    */
   async record(begin: UsageBegin, end: UsageEnd): Promise<void> {
     this.#gather();
@@ -219,12 +218,12 @@ export class LedgerJournal {
     this.commit();
   }
 
-  /** Reports whether no other open request can add a line in this tick, so that a line is written immediately. */
+  /** True if no other request is open that could add a line in this tick. A line is then written immediately. */
   get #isAlone(): boolean {
     return this.#turn === undefined && this.#open.size === 0;
   }
 
-  /** `isCommitted` tells that the caller commits within this call. */
+  /** `isCommitted`: the caller commits the lines itself, before it returns. */
   #gather(isCommitted = false): Tick {
     if (this.#turn === undefined) {
       this.#turn = new Tick(this.#options.spool.ready(this.#aheadBytes));
@@ -254,8 +253,8 @@ export class LedgerJournal {
   }
 
   /**
-   * Handles a failed write. New requests are refused, because they were not sent yet. Settled ones go to the database
-   * from memory.
+   * Handles a failed write. Requests that began in this tick are refused, because none was sent to an engine yet.
+   * Requests that settled in it go to the database from memory.
    */
   #refused(turn: Tick, cause: unknown): void {
     for (;;) {
@@ -283,8 +282,8 @@ export class LedgerJournal {
   }
 
   /**
-   * Settles with a trail or details. If they exceed the reservation and there is no other space, omits the details and
-   * shortens the trail to fit the reservation.
+   * Settles with an attempt log or details. If they exceed the reserved bytes and the disk has no other space, omits
+   * the details and, if needed, shortens the attempt log to fit.
    */
   #settleWithTexts(row: number, trail: Trail | undefined, lastLineBytes: number): void {
     const before = this.#lines.length;
@@ -319,8 +318,8 @@ export class LedgerJournal {
   }
 
   /**
-   * Reserves this many bytes in addition to gathered lines and last lines of open requests. Returns the cause of a
-   * failure. Usually costs one comparison.
+   * Reserves this many bytes in addition to the gathered lines and the last lines of open requests. Returns the cause
+   * if that fails. Usually costs one comparison.
    */
   #reserve(bytes: number): { cause: unknown } | undefined {
     const { spool } = this.#options;
@@ -367,15 +366,18 @@ export class LedgerJournal {
   }
 }
 
-/** A request as its journal sees it. */
+/** A request that is open in the journal. */
 class JournalEntry implements LedgerEntry {
   readonly begin: UsageBegin;
   readonly kind: RequestKind;
   readonly begun: MaybePromise<void>;
   readonly startedMs: number;
-  /** The most bytes of the last line, except for a trail that fits at that moment. */
+  /**
+   * The most bytes of the request's last line. A line with a longer attempt log is written only if there is space for
+   * it at that moment.
+   */
   readonly lastLineBytes: number;
-  /** The segment that contains the request's begin and its last checkpoint. */
+  /** The segment that contains the request's begin and last checkpoint. */
   segment: Segment;
   lastProgress: UsageProgress | undefined = undefined;
   kept: MaybePromise<void> = nothingToWaitFor;
@@ -411,7 +413,7 @@ class JournalEntry implements LedgerEntry {
   }
 }
 
-/** The lines of one tick of the event loop, with shared promises. */
+/** The lines of one tick of the event loop. All requests that wait for them share its promises. */
 class Tick {
   /** The segment of all lines; before a new segment begins, the tick is committed. */
   readonly segment: Segment;

@@ -1,4 +1,4 @@
-// The ledger after the death of its process: nothing that was settled is lost, nothing is counted twice.
+// The ledger after the death of its process: no settled request is lost, and none is counted twice.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ import { recoverSpool } from "./ledger-recovery.ts";
 import { frameHeader } from "./spool-format.ts";
 import { openUsageWriter, type UsageWriter } from "./usage/usage-writer.ts";
 
-/** Deaths of each of two processes at once. */
+/** The number of times that each of two concurrent processes is killed. */
 const deaths = long ? 10 : 5;
 
 let opened: TestDatabase;
@@ -77,7 +77,7 @@ onEachDatabase((databases) => {
     durationMs: number;
   }
 
-  /** The outcome of each request in the database, after a look at whether records and roll-ups agree. */
+  /** Returns the outcome of each request in the database, after it has checked that records and roll-ups agree. */
   async function found(): Promise<Map<string, Outcome>> {
     const [sums] = await db`
     SELECT count(*) AS requests, coalesce(sum(completion_tokens), 0) AS tokens, coalesce(sum(nano_usd), 0) AS nano_usd
@@ -104,7 +104,7 @@ onEachDatabase((databases) => {
     );
   }
 
-  /** A sequence that is the same at each run. */
+  /** Returns a generator of the same random sequence in each run. */
   function randomFrom(seed: number): (below: number) => number {
     let state = seed;
     return (below) => {
@@ -113,20 +113,22 @@ onEachDatabase((databases) => {
     };
   }
 
-  /** The content without the room that is allocated ahead. */
+  /** Returns the content of a segment without the allocated space after it. */
   function contentOf(path: string): Buffer {
     const bytes = readFileSync(path);
     return bytes.subarray(0, bytes.findLastIndex((byte) => byte !== 0) + 1);
   }
 
   interface Step {
-    /** Bytes on the spool when it was written, together with all that its turn of the event loop said. */
+    /** The spool's length in bytes after the step was written, with all lines of its tick of the event loop. */
     bytes: number;
     requestId: string;
     outcome: Outcome;
   }
 
-  /** Random requests, interleaved, one to five steps in a turn, over several segments; nothing of it is drained. */
+  /**
+   * Records random interleaved requests, with one to five steps in a tick, over several segments. Nothing is drained.
+   */
   async function record(seed: number): Promise<{ steps: Step[]; files: { name: string; bytes: Buffer }[] }> {
     const random = randomFrom(seed);
     let nowMs = 0;
@@ -137,7 +139,7 @@ onEachDatabase((databases) => {
     const steps: Step[] = [];
     const said: Omit<Step, "bytes">[] = [];
     let bytes = 0;
-    // One write has all that was said before it.
+    // If the spool has grown, that write contains all steps before it.
     const look = () => {
       const before = bytes;
       const sizes = readdirSync(directory).map((name) => contentOf(join(directory, name)).length);
@@ -227,7 +229,7 @@ onEachDatabase((databases) => {
       logged = [];
       const after = await replay(damaged);
       expect(logged.map(({ event }) => event)).toContain("ledger_lines_damaged");
-      // Only the requests whose frame it was may be charged otherwise.
+      // Only the requests with lines in the damaged frame may be charged differently.
       for (const [id, outcome] of whole) if (!ids.has(id)) expect(after.get(id)).toEqual(outcome);
     }
 
@@ -314,14 +316,14 @@ onEachDatabase((databases) => {
       ]);
       expect(readdirSync(directory).sort()).toEqual([first, second]);
     }
-    // A server goes on behind them, and leaves them where they are.
+    // A server begins a segment after them, and leaves them in place.
     const ledger = await SpoolLedger.open({ db, directory, log, clock: systemClock });
     const entry = ledger.begin(beginOf("own"));
     await entry.begun;
     await entry.settle(endOf(3, 6));
     await ledger.close();
     expect(readdirSync(directory).sort()).toEqual([first, second]);
-    // The newer version knows what it wrote.
+    // The newer version can read the lines that it wrote.
     write(second, [settle("known", "completed"), settle("newer", "completed")]);
     const { settled, interrupted, unknown } = await recoverSpool({ db, writer, directory, log });
     expect({ settled, interrupted, unknown }).toEqual({ settled: 1, interrupted: 0, unknown: 0 });
@@ -349,7 +351,10 @@ onEachDatabase((databases) => {
     expect((await found()).size).toBe(new Set(steps.map(({ requestId }) => requestId)).size);
   });
 
-  /** Serves pretended requests until it is killed, and prints what was promised to it. */
+  /**
+   * The program of a child process, which records simulated requests until it is killed, and prints each
+   * acknowledgement of the ledger.
+   */
   const child = () => `
   import { writeSync } from "node:fs";
   const [home, name] = process.argv.slice(-2);
@@ -389,11 +394,14 @@ onEachDatabase((databases) => {
     if (i % 20 === 0) await new Promise((resolve) => setTimeout(resolve, 1));
   }`;
 
-  /** Two of them write to one file: a batch that finds it locked for too long is told, and written with the next. */
+  /**
+   * Both children write to one database. A batch that finds the database locked for too long is logged, and written
+   * with the next batch.
+   */
   const isLocked = /usage_write_failed \{\s+detail: "SQLiteError: database is locked",\s+waiting: \d+,\s+\}\n/g;
 
   test(`keeps every acknowledged record once through ${2 * deaths} random kill -9`, async () => {
-    // Independent of each other, so that two of them can run at once.
+    // The two series of kills are independent, so that they can run concurrently.
     const results = await Promise.all([cycles("a"), cycles("b")]);
     expect(Math.min(...results)).toBeGreaterThan(100);
     const [sums] = await db`SELECT count(*) AS n, sum(completion_tokens) AS tokens FROM usage_records`;
@@ -416,7 +424,7 @@ onEachDatabase((databases) => {
         }
         expect((await new Response(process_.stderr).text()).replaceAll(isLocked, "")).toBe("");
         await process_.exited;
-        // A line behind the last newline was not told whole.
+        // A line after the last newline was not printed completely.
         for (const line of received.slice(0, received.lastIndexOf("\n")).split("\n")) {
           const [kind, id = "", tokens] = line.split(" ");
           promised.set(id, { settled: kind === "s", tokens: Number(tokens ?? 0) });
@@ -434,7 +442,8 @@ onEachDatabase((databases) => {
         if (settled) expect([id, row.outcome, row.completion_tokens]).toEqual([id, "completed", tokens]);
         else expect(row.completion_tokens).toBeGreaterThanOrEqual(tokens);
       }
-      // Beyond what was promised there is at most what each process was doing when it died.
+      // Besides the acknowledged requests, the database may contain only those that each process was working on when it
+      // died.
       expect(rows.length - promised.size).toBeLessThanOrEqual(20 * deaths);
       return promised.size;
     }

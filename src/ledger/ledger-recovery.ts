@@ -51,9 +51,9 @@ export interface Recovered {
 
 /**
  * Imports all segments into the database and deletes them. Requests without an end are settled at their last
- * checkpoint. If a newer version wrote unreadable lines, all files are kept for it, and the requests of those lines are
- * left out. After a failure or crash nothing is lost: the files stay, and the next attempt skips records that are in
- * the database already.
+ * checkpoint. If a newer version wrote unreadable lines, all files are kept for that version, which also settles the
+ * requests of those lines. After a failure or crash nothing is lost: the files stay, and the next attempt skips records
+ * that are in the database already.
  */
 export async function recoverSpool(options: RecoveryOptions): Promise<Recovered> {
   const { db, writer, directory, log, of, onRecords } = options;
@@ -116,7 +116,7 @@ export function accountsOf(directory: string): ReadonlySet<string> {
   return ids;
 }
 
-/** Applies a line to the known state. Returns a record if the line is the last of its request. */
+/** Follows the lines of requests in `unsettled`. Returns the record if the line is the last of its request. */
 function follow(unsettled: Map<string, Unsettled>, line: SpoolLine): UsageRecord | undefined {
   if ("settle" in line) {
     unsettled.delete(line.settle.requestId);

@@ -1,4 +1,4 @@
-// The ledger while its process lives: each request once in records and roll-ups, whatever fails meanwhile.
+// The ledger while its process lives: each request is once in records and roll-ups, whatever fails meanwhile.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { spawnSync } from "node:child_process";
 import {
@@ -65,7 +65,7 @@ onEachDatabase((databases) => {
   const keep = (event: string, fields?: LogFields) => void logged.push({ event, fields });
   const log: Log = { info: keep, warn: keep, error: keep };
   const events = () => logged.map(({ event }) => event);
-  /** Upkeep has its turn whenever it likes, and fails where the disk or the database does. */
+  /** Maintenance runs at any time, and fails if the disk or the database does, so its events are left out. */
   const withoutMaintenance = () => events().filter((event) => event !== "ledger_upkeep_failed");
 
   async function open(more: Partial<SpoolLedgerOptions> = {}): Promise<SpoolLedger> {
@@ -108,7 +108,7 @@ onEachDatabase((databases) => {
 
   async function rows(): Promise<Record<string, unknown>[]> {
     const found: Record<string, unknown>[] = await db`SELECT * FROM usage_records ORDER BY request_id`;
-    // PostgreSQL gives large integers as texts.
+    // PostgreSQL returns large integers as texts.
     return found.map((row) =>
       Object.fromEntries(
         Object.entries(row).map(([name, value]) => [name, /^\d+$/.test(String(value)) ? Number(value) : value]),
@@ -121,7 +121,7 @@ onEachDatabase((databases) => {
     return Number(row.n);
   }
 
-  /** Differences between the roll-ups and the sums of the records; there should be none. */
+  /** Returns the differences between the roll-ups and the sums of the records. There should be none. */
   async function rollupErrors(): Promise<unknown[]> {
     const errors: unknown[] = [];
     for (const [span, seconds] of [
@@ -153,12 +153,12 @@ onEachDatabase((databases) => {
     }
   }
 
-  /** Everything that sockets and promises have to say in this turn of the event loop was said. */
+  /** Resolves after all callbacks of sockets and promises in this tick of the event loop. */
   function nextTurn(): Promise<void> {
     return new Promise((resolve) => setImmediate(resolve));
   }
 
-  /** Begins and settles requests, some in each turn. */
+  /** Begins and settles requests, `perTurn` in each tick of the event loop. */
   async function serve(ledger: SpoolLedger, prefix: string, count: number, perTurn = 2): Promise<void> {
     for (let i = 0; i < count; i++) {
       ledger.begin(beginOf(`${prefix}${i}`)).settle(endOf());
@@ -166,7 +166,7 @@ onEachDatabase((databases) => {
     }
   }
 
-  /** The lines of the spool at this moment. */
+  /** Returns the lines that are in the spool now. */
   function spooled(): SpoolLine[] {
     return readdirSync(directory)
       .filter((name) => name.endsWith(".spool"))
@@ -174,7 +174,7 @@ onEachDatabase((databases) => {
       .flatMap((name) => [...readSegment(join(directory, name))].flatMap((chunk) => chunk.lines));
   }
 
-  /** Looks once in each turn of the event loop. */
+  /** Waits until the condition holds, and checks it once in each tick of the event loop. */
   async function turnsUntil(condition: () => Promise<boolean>): Promise<void> {
     for (let turn = 0; !(await condition()); turn++) {
       if (turn > 1_000) throw new Error("It does not come.");
@@ -182,7 +182,7 @@ onEachDatabase((databases) => {
     }
   }
 
-  /** No usage is written until what it gives is called. */
+  /** Makes the database refuse usage until the returned function is called. */
   async function lockDatabase(): Promise<() => Promise<void>> {
     const unlock = await opened.refuseUsage();
     later.push(unlock);
@@ -240,7 +240,7 @@ onEachDatabase((databases) => {
       await entry.begun;
       await entry.settle(endOf({ parts: reported }));
     }
-    // The copy is the directory that a process killed here would leave: its records are on the spool alone.
+    // The copy is the spool that a process killed here would leave: its records are only in the spool.
     const copy = join(root, "copy");
     cpSync(directory, copy, { recursive: true });
     await open({ directory: copy });
@@ -574,7 +574,7 @@ onEachDatabase((databases) => {
         const beat = setInterval(() => beats++, 1);
         await expect(ledger.flush()).rejects.toThrow(/locked|does not exist/);
         clearInterval(beat);
-        // It tries for about 60 ms.
+        // The flush retries for about 60 ms without blocking the event loop.
         expect(beats).toBeGreaterThan(10);
         const flushed = ledger.flush();
         setTimeout(() => void unlock(), 20);
@@ -626,13 +626,14 @@ onEachDatabase((databases) => {
       const lift = await refuseRecord(db, "x");
       const flushed = ledger.flush();
       flushed.catch(() => {});
-      // Into memory, and into the segment that is to be read back; then one that is in memory behind it and is refused.
+      // The first record goes into memory and into the segment that will be read back. The second is in memory after
+      // that segment, and is refused.
       await turnsUntil(async () => (await count()) >= 1_000);
       settle("y");
       await turnsUntil(async () => (await count()) >= 1_500);
       settle("x");
       await expect(flushed).rejects.toThrow("refused");
-      // Those before it are refused with it where they came into one batch.
+      // Records before the refused one are refused too if they are in the same batch.
       const written = await count();
       expect([written >= 1_500, written <= 1_601]).toEqual([true, true]);
       await expect(readTokens()).rejects.toThrow("refused");
@@ -663,7 +664,7 @@ onEachDatabase((databases) => {
       const totals: UsageTotals[] = [];
       const owner = { type: "account", id: "acct_1", environment: "live", since: 0, until: 4_000_000_000 } as const;
       const read = () => ledger.readTotals(owner, (all) => void totals.push({ ...all }));
-      // It rejects as long as nobody can say whether it is there.
+      // `readTotals` rejects as long as it is unknown whether the record is in the database.
       await expect(read()).rejects.toThrow("Connection closed");
       isLost = false;
       db = real;
@@ -818,20 +819,21 @@ onEachDatabase((databases) => {
       let going = true;
       const load = (async () => {
         for (let round = 0; going; round++) {
-          // Now and then more than memory is to hold.
+          // Every 20th round settles more records than memory may hold.
           for (let i = round % 20 === 0 ? 300 : 20; i > 0; i--) {
             ledger.begin(beginOf(`r${settled}`)).settle(endOf({ promptTokens: 1, completionTokens: 0 }));
             settled++;
             if (i % 10 === 0) await null;
           }
-          // No faster than a slow machine writes it: who waits for what is on the spool alone would wait for ever.
+          // The load waits for the drain, because otherwise a slow machine would never read back the records that are
+          // only in the spool.
           do await Bun.sleep(2);
           while (going && ledger.figures.pending > 100);
         }
       })();
       const differences: number[] = [];
       try {
-        // However slow the machine is, it reads on until many were settled.
+        // The test reads until many requests are settled, however slow the machine is.
         for (let i = 0; i < 60 || (settled <= 500 && i < 5_000); i++) {
           await ledger.readTotals(account, ({ tokens }) => void differences.push(tokens - settled));
           await Bun.sleep(1);
@@ -897,7 +899,7 @@ onEachDatabase((databases) => {
     });
   });
 
-  /** A file system of 64 KB, where this user may make one. */
+  /** Mounts a file system of 64 KB. Returns undefined if this user may not mount one. */
   function mountSmallDisk(): string | undefined {
     const point = mkdtempSync(join(tmpdir(), "headrace-disk-"));
     if (spawnSync("mount", ["-t", "tmpfs", "-o", "size=64k", "tmpfs", point]).status === 0) return point;
@@ -905,7 +907,7 @@ onEachDatabase((databases) => {
     return undefined;
   }
 
-  /** Works also where a descriptor of it is still open. */
+  /** Unmounts the disk, even if a descriptor of a file on it is still open. */
   function unmount(disk: string): void {
     spawnSync("umount", ["-l", disk]);
     rmSync(disk, { recursive: true, force: true });
@@ -923,7 +925,7 @@ onEachDatabase((databases) => {
 
     const ballast = () => join(directory, "ballast");
 
-    /** Beside the spool. */
+    /** Fills the disk with a file in the directory of the spool. */
     function fillDisk(): void {
       const file = openSync(ballast(), "w");
       try {
@@ -973,7 +975,7 @@ onEachDatabase((databases) => {
       const ledger = await open({ drainMs: 10_000, clock });
       const { entries } = await fill(ledger, "a");
       rmSync(ballast);
-      // The disk is asked again.
+      // After one second the ledger asks the disk for space again.
       clock.advance(1_000);
       const after = await fill(ledger, "b");
       expect(after.entries.length).toBeGreaterThan(10);
@@ -999,7 +1001,7 @@ onEachDatabase((databases) => {
       return encoder.take();
     }
 
-    /** A spool whose segment has room for all but the last byte of `frame`. */
+    /** Makes a spool whose segment has space for all bytes of `frame` except the last. */
     function spoolWithoutRoomFor(frame: Uint8Array): { spool: Spool; makeRoom: () => void } {
       prepareSpoolDirectory(directory);
       const spool = new Spool({ directory, clock: systemClock, segmentBytes: 1e9 });
@@ -1071,7 +1073,7 @@ onEachDatabase((databases) => {
         for (let i = 0; i < 200; i++) entry.progress({ promptTokens: 1, completionTokens: i, estimated: true }, null);
         await entry.settle(endOf());
       }
-      // The spool as a process that died now would leave it, and the next one would find it.
+      // The spool is what the next process would find if this one died now.
       const settled = spooled().flatMap((line) => ("settle" in line ? [line.settle.requestId] : []));
       expect(settled).toEqual(["ending", ...taken.map((_, i) => `many${i}`)]);
       expect(ledger.figures).toMatchObject({ open: 0, pending: taken.length + 1 });
@@ -1084,7 +1086,7 @@ onEachDatabase((databases) => {
       expect(withoutMaintenance()).toEqual(["ledger_spool_failed", "ledger_spool_recovered"]);
       const started = performance.now();
       await ledger.close();
-      // It waited for nobody: what was refused does not run.
+      // `close` does not wait, because refused requests are not open.
       expect(performance.now() - started).toBeLessThan(withinMs(400));
       expect(await count()).toBe(taken.length + 2);
       expect(await rollupErrors()).toEqual([]);
@@ -1122,7 +1124,7 @@ onEachDatabase((databases) => {
     await until(() => begins().includes("running"), "the request is in a new file");
     await running.settle(endOf());
     await until(async () => (await count()) === 22, "all are in the database");
-    // A file that is gone already does not keep the ledger from deleting the other files.
+    // A missing file does not prevent the ledger from deleting the other files.
     await until(() => readdirSync(directory).length <= 1, "the other files are deleted");
     expect(events()).toEqual(["spool_file_deleted"]);
     await ledger.close();

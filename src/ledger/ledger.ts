@@ -38,7 +38,10 @@ export interface SpoolLedgerOptions {
   carryAfterMs?: number;
   /** The most settled records in memory; further ones wait only in the spool. */
   maxPending?: number;
-  /** Undefined if no other process uses the database and the spool, except for this server's own with `beside`. */
+  /**
+   * Set if this process writes beside another one. Undefined: only this process, and processes that it started with
+   * `beside`, use the database and the spool.
+   */
   beside?: BesideOthers | undefined;
 }
 
@@ -56,7 +59,7 @@ export interface LedgerFigures {
   open: number;
   spoolBytes: number;
   pending: number;
-  /** Failed writes to the database, or the spool. */
+  /** Numbers of failed writes to the database and to the spool. */
   databaseFailures: number;
   spoolFailures: number;
 }
@@ -90,11 +93,11 @@ export class SpoolLedger implements Ledger {
   #databaseFailing = false;
   #databaseFailures = 0;
   #maintenanceFailing = false;
-  /** Whether the ledger is closing: it accepts no new requests and drains settled records. */
+  /** True while the ledger closes: it accepts no new requests, and drains settled records. */
   #closing = false;
   #closed = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** Whether the timer fires in this tick of the event loop. */
+  /** True if the timer fires in this tick of the event loop. */
   #soon = false;
   #delayMs: number;
   #syncedMs: number;
@@ -154,8 +157,8 @@ export class SpoolLedger implements Ledger {
   }
 
   /**
-   * Records a request that ended elsewhere, once even if repeated. Resolves when the record survives `kill -9`; rejects
-   * with `service_unavailable` if that is impossible.
+   * Records a request that ended elsewhere. If it is called again for the same request, the request still counts once.
+   * Resolves when the record survives `kill -9`; rejects with `service_unavailable` if that is impossible.
    */
   async record(begin: UsageBegin, end: UsageEnd): Promise<void> {
     if (this.#closing) throw unavailable("The ledger is closed.");
@@ -175,7 +178,10 @@ export class SpoolLedger implements Ledger {
     return this.#drain.drain();
   }
 
-  /** Resolves when the roll-ups contain all records in the database, or if that fails. For readers of roll-ups. */
+  /**
+   * Brings the roll-ups up to date for a reader. Resolves when they contain all records of the database, or when that
+   * has failed.
+   */
   async catchUp(): Promise<void> {
     // The failure needs no handling: the rounds log it, and readiness reports that the database takes no usage.
     await this.rollUp().catch(() => {});
@@ -340,7 +346,7 @@ export class SpoolLedger implements Ledger {
     for (const segment of free) this.#spool.remove(segment);
   }
 
-  /** Carries over long silent requests, which must not keep old segments. */
+  /** Carries over open requests from old segments, because a long and silent request must not keep an old segment. */
   #carryOver(nowMs: number): void {
     const oldest = this.#spool.segments[0];
     if (oldest?.sealedMs === undefined || nowMs - oldest.sealedMs < this.#settings.carryAfterMs) return;

@@ -20,7 +20,7 @@ export class OpenEntries<Entry extends OpenEntry<Entry>> {
     return this.#newest;
   }
 
-  /** Adds an entry that is in no list. */
+  /** Adds an entry that is in no list yet. */
   add(entry: Entry): void {
     const newest = this.#newest;
     entry.isOpen = true;
@@ -31,7 +31,7 @@ export class OpenEntries<Entry extends OpenEntry<Entry>> {
     this.#size++;
   }
 
-  /** Deletes an entry of this list. */
+  /** Deletes an entry that is in this list. */
   delete(entry: Entry): void {
     const { older, newer } = entry;
     if (older === undefined) this.#oldest = newer;

@@ -15,9 +15,9 @@ export class PendingBatch {
    * is in the database.
    */
   readonly segments: Segment[] = [];
-  /** A 1 for each record that is in the spool. */
+  /** 1 for each record that is in the spool, otherwise 0. */
   readonly spooled = new Uint8Array(batchSize);
-  /** Whether the batch is being written, so that no record may be added. */
+  /** True while the batch is being written, so that no record may be added. */
   isTaken = false;
 }
 
@@ -40,7 +40,7 @@ export class PendingUsage {
     return this.#batches;
   }
 
-  /** Adds a row of `from`, copied. */
+  /** Adds a copy of a row of `from`. */
   add(from: UsageColumns, row: number, segment: Segment, isSpooled: boolean): void {
     let batch = this.#batches.at(-1);
     if (batch === undefined || batch.isTaken || batch.usage.length === batchSize) {

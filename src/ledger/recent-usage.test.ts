@@ -1,4 +1,4 @@
-// What counts against rate limits after a restart: the windows that have not passed, and nothing from the future.
+// The usage that counts against rate limits after a restart: that of current windows, and nothing from the future.
 import { Database as Sqlite } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { join } from "node:path";
@@ -32,7 +32,7 @@ onEachDatabase((databases) => {
     await opened.close();
   });
 
-  /** One request for each time, of 10 and 5 tokens. */
+  /** Records one request at each time, of 10 and 5 tokens. */
   async function use(...times: readonly number[]): Promise<void> {
     const record = (at: number, index: number): UsageRecord => ({
       requestId: `req_${at}_${index}`,

@@ -20,8 +20,8 @@ interface Row {
 
 /**
  * Returns usage by key and second: a minute back, or further for accounts with keys of longer windows. Reads one second
- * more than the window, because a record has only whole seconds. Usage in the future, from before a clock was set back,
- * is ignored.
+ * more than the window, because a record has only whole seconds. Usage in the future was recorded before a clock was
+ * set back, and is ignored, so that it delays no request.
  */
 export async function recentUsage(db: Database, nowSeconds: number): Promise<RecentUsage[]> {
   const minuteAgo = nowSeconds - minuteSeconds - 1;

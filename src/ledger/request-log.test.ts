@@ -1,4 +1,5 @@
-// The list of requests: the right ones in the right order, pages without gaps or doubles, and bounded reading for each.
+// The list of requests: the right requests in the right order, pages without gaps or duplicates, and bounded reads for
+// each page.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { onEachDatabase, type TestDatabase } from "../../tests/support/databases.ts";
 import { explainedByPostgres } from "../../tests/support/query-plans.ts";
@@ -58,7 +59,7 @@ onEachDatabase((databases) => {
     };
   }
 
-  /** Writes records like the ledger, and no others. */
+  /** Replaces all records by these, and writes them as the ledger does. */
   async function only(records: readonly UsageRecord[]): Promise<void> {
     await db`DELETE FROM usage_records`;
     await db`DELETE FROM usage_rollups`;
@@ -95,7 +96,7 @@ onEachDatabase((databases) => {
 
   const ids = (records: readonly UsageRecord[]) => records.map(({ requestId }) => requestId);
 
-  /** The expected list, told from all records. */
+  /** Returns the expected list, computed from all records. */
   function expected(records: readonly UsageRecord[], asked: RequestFilter): string[] {
     const { accountId, environment, appId, keyId, model, outcome, stream, start, end } = asked;
     return records
@@ -172,7 +173,7 @@ onEachDatabase((databases) => {
     beforeAll(async () => {
       const environments = ["live", "live", "test"] as const;
       for (let i = 0; i < 6_000; i++) {
-        // Busy seconds, quiet days, and ids that are not in the order of time.
+        // The records have busy seconds, quiet days, and ids that are not ordered by time.
         const at = january + (pick(2) === 0 ? pick(3) : pick(60 * day));
         records.push(
           record({
@@ -188,7 +189,7 @@ onEachDatabase((databases) => {
           }),
         );
       }
-      // More in one second than one query looks at, of somebody else.
+      // Another account has more records in one second than one query scans.
       for (let i = 0; i < 9_000; i++) records.push(record({ at: january + 30 * day, accountId: "acct_busy" }));
       await only(records);
     });
@@ -276,9 +277,7 @@ onEachDatabase((databases) => {
       await add(sparse);
     });
 
-    /**
-     * A database that notes how many rows of requests each query may have looked at, told from the times that it names.
-     */
+    /** Makes a database that counts how many rows each query may scan, by the times in the query. */
     function watched(db: Database, plans: Set<string>): { db: Database; reads: number } {
       const seen = { db, reads: 0 };
       seen.db = new Proxy(db, {
@@ -360,7 +359,7 @@ onEachDatabase((databases) => {
     });
   });
 
-  /** The same numbers at every run. */
+  /** Returns a generator of the same random numbers in every run (mulberry32). */
   function mulberry32(seed: number): () => number {
     let state = seed;
     return () => {

@@ -56,7 +56,7 @@ export class SqlRequestLog implements RequestLog {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #catchUp: () => Promise<void>;
 
-  /** `catchUp` is that of `SpoolLedger`. */
+  /** `catchUp` is `SpoolLedger.catchUp`. */
   constructor(db: Database, clock: Pick<Clock, "monotonicMs">, catchUp: () => Promise<void> = async () => {}) {
     this.#db = db;
     this.#clock = clock;
@@ -155,8 +155,8 @@ export class SqlRequestLog implements RequestLog {
   }
 
   /**
-   * Returns the condition. A given key or person uses the index of keys, everything else the primary key; further parts
-   * are written so that no index serves them.
+   * Returns the condition for the filter's owner. With a key or person it uses the index of keys, otherwise the primary
+   * key. The other parts are written so that no index serves them.
    */
   #whose({ accountId, environment, keyId, personId }: RequestFilter) {
     const db = this.#db;
@@ -213,8 +213,8 @@ interface RollupSpan {
 }
 
 /**
- * Yields the parts of the roll-ups' spans that lie within `within`. Spans outside are left out, although their hour or
- * day may overlap.
+ * Yields the parts of the roll-ups' spans that lie within `within`. A roll-up whose span lies outside is left out, even
+ * if a part of its hour or day overlaps.
  */
 function* spansOf(rollups: readonly RollupSpan[], seconds: number, within: Span): Generator<Span> {
   for (const rollup of rollups) {
@@ -225,7 +225,10 @@ function* spansOf(rollups: readonly RollupSpan[], seconds: number, within: Span)
   }
 }
 
-/** Returns the position before everything that began later; null if that position is outside the filter. */
+/**
+ * Returns the position after which the list has only requests that began before `at`. Returns null if the filter
+ * matches none of those.
+ */
 function before(at: number, { start }: RequestFilter): RequestPosition | null {
   return at > start ? { at, requestId: "" } : null;
 }

@@ -26,7 +26,7 @@ const lineOverhead = 256;
 /** The most bytes of a UTF-16 unit in JSON, as `\uXXXX`. */
 const bytesOfUnit = 6;
 const [newline, quote, comma, opening, backslash, closing] = [0x0a, 0x22, 0x2c, 0x5b, 0x5c, 0x5d];
-/** The range of ASCII characters that JSON leaves unchanged, except for two. */
+/** The first and the last of the ASCII characters that JSON leaves unchanged, except for `"` and `\` between them. */
 const [firstPlain, lastPlain] = [0x20, 0x7e];
 const [kindBegin, kindProgress, kindSettle] = [0x62, 0x70, 0x73];
 const nothing = Buffer.from("null");
@@ -120,7 +120,7 @@ export class SpoolEncoder {
     else if (isFollowed) this.#values(nothing);
   }
 
-  /** Removes the lines after `length`. */
+  /** Removes the lines that were added since `length` had this value. */
   takeBack(length: number): void {
     this.#length = frameHeaderLength + length;
   }

@@ -19,12 +19,12 @@ export interface SpoolFacts {
   damagedFile: string | undefined;
   /** The Unix milliseconds of the last write to the oldest file; undefined without files. */
   oldestMs: number | undefined;
-  /** Whether the whole spool was read. */
+  /** True if the whole spool was read. */
   complete: boolean;
 }
 
 export interface SpoolFactsOptions {
-  /** Whether a server writes the spool: its newest file may then end with an unfinished line. */
+  /** True if a server writes the spool. Its newest file may then end with an unfinished line. */
   isWritten: boolean;
   /** The approximate time to read, in milliseconds, with pauses. */
   budgetMs: number;

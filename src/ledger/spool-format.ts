@@ -30,11 +30,11 @@ const beginShape = {
   operation: z.literal(bookedOperations),
   model: z.string(),
   stream: z.boolean(),
-  // Unreadable tags must not lose the usage.
+  // Tags that cannot be read must not make the usage unreadable.
   tags: z.array(z.string()).optional().catch(undefined),
 };
 const tokenShape = { promptTokens: whole, completionTokens: whole, estimated: z.boolean() };
-/** Unreadable parts must not lose the usage. */
+/** Token parts that cannot be read must not make the usage unreadable. */
 const partShape = {
   cachedTokens: whole.optional().catch(undefined),
   cacheWriteTokens: whole.optional().catch(undefined),
@@ -64,7 +64,7 @@ const lineSchema = z.union([
       durationMs: whole,
       firstTokenMs: whole.nullable(),
       queueMs: whole,
-      // An unreadable trail must not lose the usage.
+      // An attempt log that cannot be read must not make the usage unreadable.
       trail: trailSchema.nullish().catch(undefined),
       ...partShape,
     }),
@@ -87,7 +87,7 @@ const beginNames = [
   "stream",
 ] as const satisfies (keyof UsageBegin)[];
 const beginLineNames = [...beginNames, "tags"] as const satisfies (keyof UsageBegin)[];
-/** The values of token parts, present only with these, or with later values. */
+/** The values of token parts. A line has them only if the request has token parts, or if later values follow. */
 const partNames = [
   "cachedTokens",
   "cacheWriteTokens",
@@ -197,7 +197,7 @@ function withNames(names: readonly string[], values: readonly unknown[]): Record
   return object;
 }
 
-/** Converts to whole numbers, as `UsageColumns` stores them. */
+/** Converts the numbers of a checkpoint to whole numbers, as `UsageColumns` stores them. */
 export function cleanProgress(progress: UsageProgress): UsageProgress {
   const { parts } = progress;
   return {

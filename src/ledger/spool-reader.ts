@@ -78,7 +78,7 @@ export function* readSegment(path: string): Generator<SpoolChunk> {
 interface SpoolPiece extends SpoolChunk {
   /** The number of bytes read so far. */
   used: number;
-  /** Whether the end of the next frame is not in the buffer yet. */
+  /** True if the end of the next frame is not in the buffer yet. */
   needsMore: boolean;
 }
 
@@ -90,7 +90,7 @@ function readPiece(text: Buffer, unread: number, skipFirst: boolean): SpoolPiece
   const piece: SpoolPiece = { lines: [], damaged: 0, unknown: [], used: 0, needsMore: false };
   while (piece.used < text.length) {
     const start = piece.used;
-    // Zeros are reserved space, or remains of lines that were not synced before a power cut.
+    // A zero is reserved space, or remains of a line that was not synced before a power cut.
     if (text[start] === 0) {
       piece.used = endOfZeros(text, start);
       continue;

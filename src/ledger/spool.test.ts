@@ -1,4 +1,4 @@
-// The spool: a frame counts when it was written whole, and damage costs only the frame that it hit.
+// The spool: a frame counts only if it was written completely, and damage affects only the frame that it hits.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import {
   existsSync,
@@ -87,13 +87,13 @@ function frameOf(...said: readonly SpoolLine[]): Buffer {
   return Buffer.from(encoder.take());
 }
 
-/** A line as the first version wrote it: no frames, each line with its own checksum. */
+/** Encodes a line as the first version did: without frames, each line with its own checksum. */
 function oldLineOf(line: SpoolLine): Buffer {
   const json = JSON.stringify(line);
   return Buffer.from(`${Bun.hash.crc32(json).toString(16).padStart(8, "0")} ${json}\n`);
 }
 
-/** Each part with the lines that it holds: three frames, and for the first version one part a line. */
+/** The parts of a spool with their lines, by format: three frames, or one line in each part for the first version. */
 const formats = {
   frames: [lines.slice(0, 4), lines.slice(4, 5), lines.slice(5)].map((said) => ({ said, bytes: frameOf(...said) })),
   "lines of the first version": lines.map((line) => ({ said: [line], bytes: oldLineOf(line) })),
@@ -272,7 +272,7 @@ describe("decoding of spool lines", () => {
   });
 });
 
-/** The lines that are read of one frame. */
+/** Writes lines as one frame, and returns the lines that are read back. */
 function again(...said: readonly SpoolLine[]): SpoolLine[] {
   const path = join(directory, "00000001.spool");
   writeFileSync(path, frameOf(...said));
@@ -328,7 +328,7 @@ test("reads any texts as written, however many differ", () => {
     const begin = { ...settle, requestId: `r${text}`, model: `${text}${i % 50}`, keyId: `key_${i % 3}${text}` };
     said.push({ settle: { ...begin, upstream: `${text}${i % 40}`, errorCode: i % 2 === 0 ? null : text } });
   }
-  // A broken character's replacement is not that character, but it can be stored and read.
+  // A lone surrogate is read back as its replacement character, which can be stored and read.
   const sound = JSON.parse(JSON.stringify(said)) as SpoolLine[];
   expect(again(...said)).toEqual(sound);
 });
@@ -385,7 +385,7 @@ describe("segment files", () => {
   test("gives up on a disk that writes nothing without an error", () => {
     const frame = frameOf(lineOf(0));
     let calls = 0;
-    // Writes at most a part of the first one.
+    // The disk writes 5 bytes at the first call, and then nothing.
     const spool = newSpool(undefined, undefined, (fd, bytes, from, _length, at) => {
       if (calls > 100) throw new Error("It is asked again and again.");
       return calls++ === 0 ? writeSync(fd, bytes, from, 5, at) : 0;

@@ -6,7 +6,7 @@ import type { Clock } from "../base/clock.ts";
 import { makeDirectory } from "../storage/files/durable-file.ts";
 import { listSegments, numberBeforeFirst, segmentPath } from "./spool-reader.ts";
 
-/** One file of the spool. It may be deleted when nothing in it is needed any more: `pins` is 0. */
+/** A file of the spool. It may be deleted when nothing in it is needed any more: `pins` is 0. */
 export interface Segment {
   readonly number: number;
   readonly path: string;
@@ -18,7 +18,7 @@ export interface Segment {
   carriedBytes: number;
   /** The number of requests that are recorded only in this file. */
   pins: number;
-  /** The number of settled requests among these that are not in memory. */
+  /** The number of those requests that are settled and not held in memory. */
   unread: number;
 }
 
@@ -29,9 +29,9 @@ interface OpenSegment extends Segment {
   readonly write: WriteToDisk;
   fd: number | undefined;
   unsynced: boolean;
-  /** The number of allocated bytes: those after `bytes` are zeros on disk. */
+  /** The number of allocated bytes of the file. Those after `bytes` are zeros, for which the disk has space already. */
   allocated: number;
-  /** Whether bytes of a failed write could not be removed: no frame may follow them. */
+  /** True if bytes of a failed write could not be removed. No frame may follow them. */
   broken: boolean;
 }
 
@@ -42,7 +42,7 @@ export interface SpoolOptions {
   segmentBytes: number;
   /** The number of the writing process of this server, by default 0; each has its own segments. */
   writer?: number;
-  /** By default writes to disk immediately. */
+  /** Writes to the disk. Default: immediately. */
   write?: WriteToDisk;
   /** Makes writes to an open file survive a power cut. Default: `fdatasync`. */
   sync?: (fd: number) => Promise<void>;
@@ -50,7 +50,10 @@ export interface SpoolOptions {
 
 /** The number of bytes allocated at a time. */
 const zeros = new Uint8Array(16 * 1024);
-/** The pause after a refusal by a full disk, which takes up to some milliseconds and blocks all requests. */
+/**
+ * The pause before a full disk is asked for space again. Each refusal takes up to some milliseconds, in which all
+ * requests wait.
+ */
 const askAgainMs = 1_000;
 const syncData = promisify(fdatasync);
 
@@ -62,8 +65,8 @@ export class Spool {
   #number: number;
   #newFile = true;
   /**
-   * The reason why no space could be allocated, and the time until which neither allocation nor a new segment is tried
-   * again.
+   * `#noRoom` has the reason why no space could be allocated, and the time until which allocation is not tried again.
+   * Until `#noSegmentUntilMs`, no new segment is tried.
    */
   #noRoom: { cause: unknown; untilMs: number } | undefined;
   #noSegmentUntilMs = Number.NEGATIVE_INFINITY;
@@ -101,7 +104,8 @@ export class Spool {
 
   /**
    * Returns the segment of the next `append`. A full segment is followed by a new one; if that fails (no descriptor
-   * left, disk full), the old one grows on. `ahead` is the number of reserved bytes that must not be lost.
+   * left, disk full), the old one grows on. `ahead` is the number of bytes reserved with `reserve`, which the new
+   * segment must reserve too.
    */
   ready(ahead: number): Segment {
     if (this.#current.bytes >= this.#options.segmentBytes || this.#current.broken) this.rotate(ahead);
@@ -117,7 +121,7 @@ export class Spool {
     if (segment.allocated - segment.bytes < bytes) this.#allocate(segment, segment.bytes + bytes);
   }
 
-  /** Records that there is disk space again, so that allocation is retried. */
+  /** Lets the next write try again to allocate space, after the caller found that there may be some. */
   roomFound(): void {
     this.#noRoom = undefined;
     this.#noSegmentUntilMs = Number.NEGATIVE_INFINITY;
@@ -323,7 +327,7 @@ function closeSegment(segment: OpenSegment): void {
   segment.unsynced = false;
 }
 
-/** Moves a pin to another segment. */
+/** Moves the pin of a request or record to another segment. */
 export function repin(held: { segment: Segment }, segment: Segment): void {
   if (held.segment === segment) return;
   held.segment.pins--;

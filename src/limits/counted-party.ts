@@ -49,7 +49,7 @@ export class CountedParty implements CounterLocation {
     const quotaTokens = quota?.tokens ?? Number.POSITIVE_INFINITY;
     const quotaNanoUsd = quota?.nanoUsd ?? Number.POSITIVE_INFINITY;
     if (
-      // A copy of the quota may also refer to this party, perhaps with other amounts or in another order of quotas.
+      // A copy of the quota may also refer to this party, perhaps with other amounts or after other quotas.
       known instanceof CountedParty &&
       known.#store === store &&
       known.before === before &&
@@ -82,8 +82,9 @@ export class CountedParty implements CounterLocation {
 }
 
 /**
- * Returns each limit once, even if several of one kind have the same id. The order is that of the quotas: the
- * account's comes first, so that its keys share it.
+ * Returns each limit once, even if several of one kind have the same id. The order is that of the quotas, and all
+ * limits have a quota: the account's comes first, so that no other limit precedes the one that the account's keys
+ * share.
  */
 function groupsIn({ requests, tokens, quotas }: LimitSet): LimitGroup[] {
   const groups: Writable<LimitGroup>[] = [];

@@ -8,7 +8,10 @@ import { type LimitPlan, periodOf } from "./limit-plan.ts";
 
 /** The verdicts of the script with their numbers. */
 export const verdicts = { admitted: 0, refused: 1, unread: 2, stranger: 3 } as const;
-/** Length of the answer's beginning: verdict, time, and the reservations in most quotas and in those that end the answer. */
+/**
+ * Length of the answer's beginning: verdict, time, the tokens and nano-USD reserved in ordinary limits and quotas, and
+ * those reserved in quotas that can end the answer.
+ */
 export const headSize = 6;
 /** Length of the beginning of the answer to a reservation that grows. */
 export const growHeadSize = 4;
@@ -51,7 +54,7 @@ export function quotaAt(answer: readonly number[], at: number, quota: Quota, tim
   };
 }
 
-/** The current time in Unix seconds, and its difference from the server's seconds, which is 0 except in tests. */
+/** The current time in Unix seconds, and by how much this time is ahead of the server's seconds: 0 except in tests. */
 export interface WindowTime {
   now: number;
   aheadSeconds: number;
@@ -71,7 +74,10 @@ export function quotasIn(plan: LimitPlan, answer: readonly number[], time: Windo
   return limited.map((index, i) => quotaAt(answer, from + quotaSize * i, quotas[index] as Quota, time));
 }
 
-/** Returns the refusal. The script reports only that some limit refuses; the common rules decide which limit the client sees. */
+/**
+ * Returns the refusal. The script reports only that some limit refuses; the common rules decide which limit the client
+ * sees.
+ */
 export function refusalOf(
   plan: LimitPlan,
   limits: LimitSet,

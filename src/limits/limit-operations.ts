@@ -45,7 +45,10 @@ export class LimitOperations {
     this.#drop(0);
   }
 
-  /** Sends the operation with all others of this turn of the event loop, or keeps the operation while the server is away. */
+  /**
+   * Sends the operation with all others of this turn of the event loop, or keeps the operation while the server is
+   * away.
+   */
   add(...operation: LimitOperation): void {
     this.#open.push(operation);
     if (!this.#isRunning || this.#isDue) return;

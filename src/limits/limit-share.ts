@@ -44,11 +44,16 @@ interface Touched {
   begunMs: number;
 }
 
-/** Milliseconds between two reads of a quota's usage, because settlements of other replicas are visible only in the ledger. */
+/**
+ * Milliseconds between two reads of a quota's usage, because settlements of other replicas are visible only in the
+ * ledger.
+ */
 const rereadMs = 10_000;
 /** Before a quota refuses, its usage is read again unless it was read within this time. */
 const refusableMs = 1_000;
-/** Milliseconds that the first admission under a quota waits for the ledger. After that, the last seen state is used. */
+/**
+ * Milliseconds that the first admission under a quota waits for the ledger. After that, the last seen state is used.
+ */
 const patienceMs = 1_000;
 /** Number of added limits after which full limits are dropped. */
 const sweepEvery = 8_192;
@@ -58,7 +63,10 @@ interface QuotaShare {
   /** Time of the last read or of the last attempt. */
   readMs: number;
   reading: Promise<void> | undefined;
-  /** The quota with the amounts that this replica may admit; undefined if the usage is unknown. */
+  /**
+   * The quota with the amounts up to which this replica admits, earlier usage included; undefined if the usage is
+   * unknown.
+   */
   share: Quota | undefined;
   /** Start of the window of the share; undefined if no window has begun. */
   start: number | undefined;

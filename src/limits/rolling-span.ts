@@ -1,4 +1,4 @@
-// Finds the earliest possible start of an open rolling window whose start is unknown.
+// Finds the period in which an open rolling window must have begun, if its start is unknown.
 
 const daySeconds = 86_400;
 
@@ -15,7 +15,7 @@ export function rollingSpan(now: number, seconds: number, lastStart?: number): {
   };
 }
 
-/** Returns the start of the last window if it is open, and otherwise its end. */
+/** Returns the start of the last window if it is open, and otherwise its end, but no earlier than `earliest`. */
 function sinceOf(lastStart: number, seconds: number, earliest: number): number {
   return lastStart >= earliest ? lastStart : Math.max(earliest, lastStart + seconds);
 }

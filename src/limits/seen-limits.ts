@@ -22,7 +22,10 @@ export class SeenLimits {
     this.#seen = new SweptMap((seen) => clock.monotonicMs() - seen.atMs > seenMs);
   }
 
-  /** Stores the state under a key: for a bucket its backlog; for a quota tokens, nano-USD and requests, including reservations. */
+  /**
+   * Stores the state under a key: for a bucket its backlog; for a quota tokens, nano-USD and requests, including
+   * reservations.
+   */
   see(key: string, first: number, second: number, third: number): void {
     const atMs = this.#clock.monotonicMs();
     const seen = this.#seen.get(key);

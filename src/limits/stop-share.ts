@@ -1,4 +1,5 @@
-// Decides how much of a quota's remainder one answer gets at a time if others use the quota too. The Redis script has the same rule.
+// Decides how much of a quota's remainder one answer gets at a time if others use the quota too. The Redis script has
+// the same rule.
 
 /** Number of pieces in a block; a piece is the smallest amount worth granting. */
 export const piecesOfBlock = 32;

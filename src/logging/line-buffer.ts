@@ -32,7 +32,10 @@ export class LineBuffer {
     else this.#write(Buffer.from(text));
   }
 
-  /** Writes a line as JSON.stringify would write `{ time, level, event, ...fields }`, in most cases without creating that object. */
+  /**
+   * Writes a line as JSON.stringify would write `{ time, level, event, ...fields }`, in most cases without creating
+   * that object.
+   */
   putJson(time: string, level: LogLevel, event: string, fields: LogFields): void {
     const begin = this.#beginOf(time, level, event);
     const text = JSON.stringify(fields);

@@ -4,7 +4,10 @@ import { GatewayError, invalidRequest } from "../base/errors.ts";
 import type { MailMessage, MailSender } from "../domain/people/mail.ts";
 
 export interface SmtpMailerOptions {
-  /** `smtp://` (STARTTLS, port 587) or `smtps://` (TLS from the start, port 465), with percent-encoded user and password. */
+  /**
+   * `smtp://` (STARTTLS, port 587) or `smtps://` (TLS from the start, port 465), with percent-encoded user and
+   * password.
+   */
   url: string;
   /** An address, or a name and an address in angle brackets. */
   from: string;
@@ -80,7 +83,9 @@ export class SmtpMailer implements MailSender {
   }
 }
 
-/** Permits unencrypted connections only to this machine. Any other server must offer STARTTLS with a valid certificate. */
+/**
+ * Permits unencrypted connections only to this machine. Any other server must offer STARTTLS with a valid certificate.
+ */
 function connectionOf(text: string) {
   const url = new URL(text);
   const secure = url.protocol === "smtps:";

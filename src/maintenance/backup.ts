@@ -55,12 +55,12 @@ export interface BackupOptions {
   force?: boolean;
   /** Secrets to include. */
   secrets?: KeyRing | undefined;
-  /** A name to store with it. */
+  /** A name to store with the backup. */
   source?: string;
   onProgress?: (progress: BackupProgress) => void;
-  /** If aborted, it stops and leaves nothing. */
+  /** If aborted, the backup stops and leaves nothing. */
   signal?: AbortSignal;
-  /** Free bytes of the disk with a folder. */
+  /** Returns the free bytes of the disk on which a folder is. */
   freeBytes?: (folder: string) => number;
 }
 
@@ -82,7 +82,7 @@ const spareBytes = 16 * 1024 * 1024;
 /**
  * Makes a backup. It includes all records settled before it began: either they were in a spool file that was copied, or
  * that file was deleted because the database had them, and the database is copied after the spool. Records in both are
- * counted once at the restore. Rejects with a StartError without a backup, and then nothing is left of it.
+ * counted once at the restore. Rejects with a StartError if no backup was made; then nothing is left of it.
  */
 export async function makeBackup(options: BackupOptions): Promise<Backup> {
   const { dataDir, target, kind } = options;
@@ -137,7 +137,7 @@ function requireDatabase(file: string): void {
   throw new StartError(`There is no database ${file}: name the data directory of the server with --data-dir.`);
 }
 
-/** Whether this backup replaces another. */
+/** Returns whether this backup replaces another. Throws if the target is anything else. */
 function requireFree({ target, force = false }: BackupOptions): boolean {
   if (!existsSync(target)) return false;
   if (findManifest(target) === undefined) {
@@ -259,8 +259,8 @@ async function addSecrets(draft: string, secrets: KeyRing, nowSeconds: number): 
 }
 
 /**
- * Whether the secret in use in the database is among the secrets. Undefined if the database is too old to tell. No
- * other process may use the file.
+ * Reports whether the secret in use in the database is among the secrets. Undefined if the database is too old to tell.
+ * No other process may use the file.
  */
 export async function hasSecretOf(file: string, secrets: KeyRing, nowSeconds: number): Promise<boolean | undefined> {
   const db = new SQL({ adapter: "sqlite", filename: file, create: false });

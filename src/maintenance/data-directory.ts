@@ -11,7 +11,10 @@ export interface DatabaseLocation {
   databaseUrl: string | undefined;
 }
 
-/** Rejects with a StartError that says why there is no database, or why the work was not done. */
+/**
+ * Runs `work` on the database. Rejects with a StartError that says why there is no database, or why the work was not
+ * done.
+ */
 export async function withDatabaseOf<Result>(
   { dataDir, databaseUrl }: DatabaseLocation,
   work: (db: Database) => Promise<Result>,

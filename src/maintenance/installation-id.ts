@@ -38,7 +38,7 @@ export interface InstallationFault {
   remedy: string;
 }
 
-/** The fault that stops a server from starting with this database, or undefined. Changes nothing. */
+/** Returns the fault that stops a server from starting with this database, or undefined. Changes nothing. */
 export async function installationFault(db: Database, dataDir: string): Promise<InstallationFault | undefined> {
   const { version } = await schemaState(db, dialectOf(db));
   const id = version < namedSince ? undefined : await readInstallation(db, idName);
@@ -59,7 +59,7 @@ export function startError({ found, remedy }: InstallationFault): StartError {
 
 /**
  * Records in the file `installation` which database the data directory is used with, and returns its id. Throws a
- * StartError if that was another one, or if the database has lost its content.
+ * StartError if the directory was used with another one, or if the database has lost its content.
  */
 export async function claimInstallation(db: Database, dataDir: string): Promise<string | undefined> {
   const known = knownId(dataDir);

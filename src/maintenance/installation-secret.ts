@@ -1,4 +1,5 @@
-// Tells whether a database was set up with a secret: under another one every key is refused, without a stated reason.
+// Tells whether a secret is the one that a database was set up with: under another secret every key is refused, without
+// a stated reason.
 import { createHmac } from "node:crypto";
 import type { KeyRing } from "../domain/key-ring.ts";
 import { sameSecret } from "../policy/credentials/opaque-token.ts";
@@ -9,16 +10,16 @@ import { type SecretState, SqlSecretStore, secretIdOf } from "../storage/tables/
 import { SqlSigningKeyStore } from "../storage/tables/signing-key-store.ts";
 
 /**
- * The secret in use in the database, or undefined if it is not among `secrets`. The first of them if nothing was
- * written under a secret yet. Writes nothing.
+ * Returns the secret in use in the database, or undefined if it is not among `secrets`. Returns the first of them if
+ * nothing was written under a secret yet. Writes nothing.
  */
 export async function secretInUse(db: Database, secrets: KeyRing, nowSeconds: number): Promise<Uint8Array | undefined> {
   return inUse(db, await new SqlSecretStore(db).state(), secrets, nowSeconds);
 }
 
 /**
- * Makes the first of the secrets the one in use; the others are only accepted. False if the one in use is not among
- * them. Of two first starts, one decides.
+ * Makes the first of the secrets the one in use; from then on the others are only accepted. Returns false if the
+ * database's secret is not among them. Of two first starts, one decides.
  */
 export async function claimSecret(db: Database, secrets: KeyRing, nowSeconds: number): Promise<boolean> {
   const store = new SqlSecretStore(db);
@@ -30,12 +31,12 @@ export async function claimSecret(db: Database, secrets: KeyRing, nowSeconds: nu
   return await store.claim({ own, accepted: secrets.map(checkOf), before: checkOf(found), nowSeconds });
 }
 
-/** Does not reveal the secret: 256 bits cannot be guessed. */
+/** Returns a digest that identifies the secret without revealing it: 256 bits cannot be guessed. */
 export function checkOf(secret: Uint8Array): string {
   return createHmac("sha256", deriveKey(secret, "secret-check-v1")).update("headrace").digest("base64url");
 }
 
-/** The id with which rows name their secret. */
+/** Returns the id by which rows name the secret that they were made under. */
 export function idOfSecret(secret: Uint8Array): string {
   return secretIdOf(checkOf(secret));
 }

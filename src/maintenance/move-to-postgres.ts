@@ -17,7 +17,7 @@ import { claimSecret, secretInUse } from "./installation-secret.ts";
 export interface MoveOptions {
   dataDir: string;
   databaseUrl: string;
-  /** Each as 64 hex digits. Undefined for those in the data directory. */
+  /** The secrets, each as 64 hex digits. Undefined for those in the data directory. */
   secretsHex: readonly string[] | undefined;
   nowSeconds: number;
   log: Log;
@@ -37,8 +37,8 @@ export interface Moved {
 }
 
 /**
- * No server may run on the data directory meanwhile. Throws a StartError that says why nothing, or not everything, was
- * copied.
+ * Copies all records. No server may run on the data directory meanwhile. Throws a StartError that says why nothing, or
+ * not everything, was copied.
  */
 export async function moveToPostgres(options: MoveOptions): Promise<Moved> {
   const { dataDir, databaseUrl, secretsHex, nowSeconds, log } = options;

@@ -14,9 +14,9 @@ import { type DatabaseLocation, withDatabaseOf } from "./data-directory.ts";
 import { idOfSecret, secretInUse } from "./installation-secret.ts";
 
 export interface OperatorKeyOptions extends DatabaseLocation {
-  /** Each as 64 hex digits. Undefined for those in the data directory. */
+  /** The secrets, each as 64 hex digits. Undefined for those in the data directory. */
   secretsHex: readonly string[] | undefined;
-  /** Undefined for the environment of the server's last mode. */
+  /** The environment of the key; undefined for that of the server's last mode. */
   environment: Environment | undefined;
   request: CreateKeyRequest;
   nowSeconds: number;
@@ -29,7 +29,7 @@ export interface OperatorKey {
   account: Account;
 }
 
-/** Throws a StartError that says why there is no key. */
+/** Creates the key. Throws a StartError that says why there is none. */
 export async function makeOperatorKey(options: OperatorKeyOptions): Promise<OperatorKey> {
   const { dataDir, request, nowSeconds } = options;
   return withDatabaseOf(options, async (db) => {
@@ -48,7 +48,7 @@ export async function makeOperatorKey(options: OperatorKeyOptions): Promise<Oper
   });
 }
 
-/** Never creates a secret: a server without it would refuse the key. */
+/** Reads the secrets. Never creates one: a key under a secret that the server lacks would be refused. */
 export function readSecrets(dataDir: string, secretsHex: readonly string[] | undefined): KeyRing {
   const file = secretFile(dataDir);
   if (secretsHex === undefined && !existsSync(file)) {

@@ -11,7 +11,7 @@ import { readSecrets } from "./operator-key.ts";
 import { countUnderSecrets, forgetSealed, type SecretFigures } from "./secret-rotation.ts";
 
 export interface SecretLocation extends DatabaseLocation {
-  /** Each as 64 hex digits. Undefined for those in the data directory. */
+  /** The secrets, each as 64 hex digits. Undefined for those in the data directory. */
   secretsHex: readonly string[] | undefined;
   nowSeconds: number;
 }
@@ -28,7 +28,7 @@ export interface SecretStatus {
 
 const maxKeysNamed = 20;
 
-/** Throws a StartError if none of the secrets is the database's. */
+/** Returns the state of the secrets. Throws a StartError if none of them is the database's. */
 export async function secretStatus(location: SecretLocation): Promise<SecretStatus> {
   const { dataDir, secretsHex, nowSeconds } = location;
   const secrets = readSecrets(dataDir, secretsHex);

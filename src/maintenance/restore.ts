@@ -36,7 +36,7 @@ export interface RestoreOptions {
   /** Called once with what is restored, before anything is done. */
   onBegin?: (manifest: BackupManifest) => void;
   onProgress?: (bytes: number) => void;
-  /** If aborted in time, nothing was changed. */
+  /** If aborted before the records are replaced, the restore changes nothing. */
   signal?: AbortSignal;
 }
 
@@ -52,7 +52,10 @@ export interface Restored {
 
 const draftName = "restore-draft";
 
-/** Rejects with a StartError that says why nothing was restored. The content is then unchanged. */
+/**
+ * Restores a backup. Rejects with a StartError that says why nothing was restored; the data directory is then
+ * unchanged.
+ */
 export async function restoreBackup(options: RestoreOptions): Promise<Restored> {
   const { backup, dataDir, nowSeconds } = options;
   const manifest = readManifest(backup);
@@ -112,7 +115,7 @@ function requireReplaceable({ dataDir, replace }: RestoreOptions, manifest: Back
   );
 }
 
-/** The parts besides the database. */
+/** Returns the names of the parts other than the database. */
 function partsAround({ parts }: BackupManifest): string[] {
   return parts.some(({ name }) => name === backupSecret) ? [backupSpool, backupSecret] : [backupSpool];
 }
@@ -180,7 +183,9 @@ async function requireKnownSteps(file: string, { schema, headrace }: BackupManif
   }
 }
 
-/** The secret of the next start: that of the variable, or else of the backup, or else the existing one. */
+/**
+ * Checks the secret that the next start uses: that of the variable, or else of the backup, or else the existing one.
+ */
 async function requireSecret(
   { dataDir, secrets, nowSeconds }: RestoreOptions,
   draft: string,

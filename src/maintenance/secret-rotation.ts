@@ -37,7 +37,7 @@ export interface SecretRotationOptions {
   log: Log;
 }
 
-/** Counting reads all keys. */
+/** Milliseconds between two counts, because counting reads all keys. */
 const countAgainMs = 60_000;
 
 const sealPurposes = {
@@ -68,7 +68,7 @@ export class SecretRotation {
 
   /**
    * Seals again, under the first secret, what is sealed under another accepted one. Throws a StartError if a secret was
-   * removed too early, so that nothing opens some of it.
+   * removed too early, so that some values open under none of the secrets.
    */
   async reseal(): Promise<void> {
     const { secrets, clock, log } = this.#options;
@@ -95,13 +95,13 @@ export class SecretRotation {
     );
   }
 
-  /** Never rejects: undefined until counted. At most a minute old. */
+  /** Returns figures that are at most a minute old; undefined until they were counted. Never rejects. */
   async figures(): Promise<SecretFigures | undefined> {
     if (this.#options.clock.monotonicMs() - this.#countedMs >= countAgainMs) await this.#count();
     return this.#figures;
   }
 
-  /** Once, after a start: reports the keys that are refused from now on. */
+  /** Logs, once after a start, the keys that are refused from now on. */
   async report(): Promise<void> {
     const figures = await this.figures();
     if (!figures || this.#isClosed) return;
@@ -158,7 +158,7 @@ export async function countUnderSecrets(db: Database, secrets: KeyRing, nowSecon
     if (text === undefined) figures.sealedUnderDropped++;
     else if (!isCurrent) figures.sealedUnderOlder++;
   }
-  // Nothing was ever made under another secret.
+  // If the secret was never replaced, nothing was made under another one.
   if (since === undefined && secrets.length === 1) return figures;
   const [current, ...older] = secrets.map(idOfSecret);
   const use = await store.use(first ?? current ?? "", nowSeconds);
@@ -174,8 +174,8 @@ export async function countUnderSecrets(db: Database, secrets: KeyRing, nowSecon
 
 /**
  * Deletes what cannot be opened any more. Upstreams then have no key, and MCP servers are not used, until an operator
- * enters one; stored responses are lost; people connect their accounts at MCP servers again; the next start creates a
- * new key for responses. Returns how many were deleted.
+ * enters credentials; stored responses are lost; people connect their accounts at MCP servers again; the next start
+ * creates a new key for responses. Returns how many were deleted.
  */
 export async function forgetSealed(db: Database, secrets: KeyRing, nowSeconds: number): Promise<number> {
   const store = new SqlSecretStore(db);

@@ -12,8 +12,8 @@ export interface SetupLinkOptions extends DatabaseLocation {
 }
 
 /**
- * The person who opens the link becomes an operator. Earlier links end. Throws a StartError that says why there is
- * none.
+ * Creates a link. The person who opens the link becomes an operator. Earlier links end. Throws a StartError that says
+ * why there is none.
  */
 export async function makeSetupLink({ baseUrl, nowSeconds, ...place }: SetupLinkOptions): Promise<MadeLink> {
   return withDatabaseOf(place, (db) => {

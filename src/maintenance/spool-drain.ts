@@ -20,7 +20,7 @@ import { type DatabaseLocation, withDatabaseOf } from "./data-directory.ts";
 export interface SpoolDrainOptions extends DatabaseLocation {
   /** A data directory, or its directory `spool`. */
   directory: string;
-  /** Where all replicas count limits. Undefined if each counts its own. */
+  /** The Redis in which all replicas count limits. Undefined if each replica counts alone. */
   redisUrl: string | undefined;
   log: Log;
 }
@@ -30,7 +30,10 @@ export interface DrainedSpool extends Recovered {
   spool: string;
 }
 
-/** Repeated, it finds nothing more. Throws a StartError that says why nothing was taken over. */
+/**
+ * Brings the usage of a spool into the database. A second run finds nothing more. Throws a StartError that says why
+ * nothing was taken over.
+ */
 export async function drainSpool(options: SpoolDrainOptions): Promise<DrainedSpool> {
   const { directory, redisUrl, log, ...place } = options;
   const spool = spoolIn(directory);
@@ -57,7 +60,7 @@ export async function drainSpool(options: SpoolDrainOptions): Promise<DrainedSpo
   }
 }
 
-/** Opened before anything is taken over, since afterwards it would be unknown whose counters to reset. */
+/** Opens the counters before anything is taken over, because afterwards it would be unknown whose counters to reset. */
 async function openCounters(url: string | undefined, directory: string, log: Log): Promise<SharedLimits | undefined> {
   if (url === undefined) return undefined;
   const ledger = { readTotals: () => Promise.reject(new Error("nothing is counted here")) };
@@ -106,7 +109,10 @@ function lockOf(dataDir: string): () => void {
   );
 }
 
-/** Usage in the wrong database would be lost, since its files are deleted. */
+/**
+ * Requires that the database knows the accounts: usage in the wrong database would be lost to the right one, because
+ * the spool's files are deleted.
+ */
 async function requireKnown(db: Database, accountIds: ReadonlySet<string>): Promise<void> {
   for (const id of accountIds) {
     const found: unknown[] = await db`SELECT id FROM accounts WHERE id = ${id}`;

@@ -43,7 +43,7 @@ export async function openUpToDate(options: UpgradeOptions): Promise<Database> {
   }
 }
 
-/** Undefined if nothing changes: the database is up to date, or new. */
+/** Returns the pending changes of the schema; undefined if the database is up to date, or new. */
 async function stepsOf(file: string): Promise<PendingSteps | undefined> {
   if (!existsSync(file) || statSync(file).size === 0) return undefined;
   const db = new SQL({ adapter: "sqlite", filename: file, create: false });
@@ -87,7 +87,7 @@ async function copyBefore(options: UpgradeOptions, { from, to }: PendingSteps): 
   return target;
 }
 
-/** Changes with every change of the file, and differs between files. */
+/** Returns a text that changes with every change of the database's files, and differs between databases. */
 function stateOf(dataDir: string): string {
   const files = [backupDatabase, `${backupDatabase}-wal`].map((name) =>
     statSync(join(dataDir, name), { throwIfNoEntry: false }),

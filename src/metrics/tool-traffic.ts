@@ -23,7 +23,7 @@ export class ToolTraffic implements ToolObserver {
   readonly #servers = new BoundedSeries<ServerSeries>({
     most: maxServers,
     make: (label) => ({ label, calls: new Map(), durations: new Histogram(callTimes) }),
-    // Operators name the servers and seldom rename them.
+    // Operators name the servers, and seldom add a name.
     isGone: () => false,
   });
 

@@ -21,7 +21,7 @@ export interface TrafficOptions {
   /** Reports whether the catalog has the model. Series of other models may be dropped. */
   hasModel(id: string): boolean;
   hasUpstream(name: string): boolean;
-  /** Monotonic. */
+  /** Returns monotonic milliseconds. */
   nowMs(): number;
 }
 
@@ -65,7 +65,7 @@ interface ModelSeries {
   fallbacks: number;
   /** The result of the lookup in the response cache; undefined without a lookup. */
   cache: Map<CacheResult, number> | undefined;
-  /** Undefined until a stream is cut. */
+  /** Undefined until a stream has to be continued. */
   continuations: Record<ContinuationOutcome, number> | undefined;
 }
 

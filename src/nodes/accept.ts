@@ -19,21 +19,21 @@ import { maxEarlyMessageBytes, maxMessageBytes } from "./tunnel/messages.ts";
 import { TunnelConnection } from "./tunnel/tunnel-connection.ts";
 
 export interface NodeAcceptorOptions {
-  /** This gateway's own URL, which nodes got when they joined: their signature is only for it. */
+  /** Returns this gateway's own URL, which nodes got when they joined: they sign for this URL only. */
   gatewayUrl(): string;
-  /** Rejects if the key cannot be read now. The node tries again. */
+  /** Returns the key of a node. Rejects if the key cannot be read now; the node then tries again. */
   findKey(nodeId: string): Promise<NodeKey>;
-  /** A node has proven its identity. The returned listener gets all later events. */
+  /** Called once a node has proven its identity. The returned listener gets all later events. */
   connected(end: GatewayEnd): GatewayEndListener;
-  /** The wait for an answer's head, and the longest silence within an answer. */
+  /** The longest wait for an answer's head; `idleTimeoutMs` is the longest silence within an answer. */
   firstByteTimeoutMs: number;
   idleTimeoutMs: number;
-  /** Missing ones have defaults. */
+  /** The limits of tunnels. Missing members have defaults. */
   limits?: Partial<TunnelLimits>;
   log: Log;
 }
 
-/** The members of a request that are needed here. */
+/** The members of an HTTP request that the acceptor needs. */
 export interface ConnectExchange {
   readonly req: IncomingRequest;
   readonly clientAddress: string;
@@ -46,13 +46,13 @@ export interface ConnectAnswer {
   upgrade(channel: PausableChannel): void;
 }
 
-/** Connections without proof of identity so far. Each costs a few KB, and one look-up at most. */
+/** The most connections that have not proven their identity yet. Each costs a few KB, and one look-up at most. */
 const maxUnproven = 256;
 
 export class NodeAcceptor {
   readonly #options: NodeAcceptorOptions;
   readonly #limits: TunnelLimits;
-  /** Oldest first, with the network of each. */
+  /** Connections that have not proven their identity yet, oldest first, with the network of each. */
   readonly #unproven = new Map<TunnelConnection, string>();
   #closed = false;
 
@@ -61,9 +61,11 @@ export class NodeAcceptor {
     this.#limits = { ...defaultTunnelLimits, ...options.limits };
   }
 
-  /** Throws a GatewayError if the request is not a valid upgrade, or if there is no room. */
+  /**
+   * Accepts an upgrade request. Throws a GatewayError if the request is not a valid upgrade, or if there is no room.
+   */
   upgrade({ req, clientAddress, answerHeaders }: ConnectExchange): ConnectAnswer {
-    // Browsers always send it, nodes never, and no page may connect here.
+    // Browsers always send an Origin header and nodes never do. No page may connect here.
     if (req.headers.has("origin")) {
       throw forbidden("Nodes connect here with `headrace node`, pages do not.");
     }
@@ -85,7 +87,10 @@ export class NodeAcceptor {
     };
   }
 
-  /** Accepts no more, and ends those without proof of identity. The owners of the others must end them. */
+  /**
+   * Accepts no more connections, and ends those that have not proven their identity. The others are ended by their
+   * owners.
+   */
   close(): void {
     this.#closed = true;
     for (const connection of [...this.#unproven.keys()]) {
@@ -93,7 +98,10 @@ export class NodeAcceptor {
     }
   }
 
-  /** Whether there is a place. If all are taken, the network with the most gives one to a network with fewer. */
+  /**
+   * Reports whether there is room for a connection. If all places are taken, the network with the most connections
+   * loses its oldest one to a network with fewer.
+   */
   #hasRoom(network: string): boolean {
     if (this.#unproven.size < maxUnproven) return true;
     const counts = Map.groupBy(this.#unproven, ([, of]) => of);

@@ -14,7 +14,7 @@ import { isHeartbeat } from "../requests/dialects/keep-alive.ts";
 const maxBeginning = 64 * 1024;
 const failed = "The model server failed.";
 
-/** A success that was not an answer. */
+/** A successful response that turned out to be no answer. */
 export class NoBeginning {
   readonly error: unknown;
   /** True if the body broke off, so that the engine may have worked. */
@@ -27,8 +27,8 @@ export class NoBeginning {
 }
 
 /**
- * Resolves with the whole body once its beginning is known to be an answer, or else with why it is none. Rejects with
- * the reason of `cancellation`.
+ * Reads the beginning of an answer. Resolves with the whole body once its beginning is known to be that of an answer,
+ * or else with the reason why it is none. Rejects with the reason of `cancellation`.
  */
 export function answerBeginning(dispatched: Dispatched, cancellation: Cancellation): Promise<BodySource | NoBeginning> {
   const { body } = dispatched.response;
@@ -68,7 +68,10 @@ class BeginningReader {
     this.#dispatched = dispatched;
   }
 
-  /** Returns the error instead of an answer. `bytes` is everything so far; `isEnd` means that nothing follows. */
+  /**
+   * Checks the beginning of a body. Returns the error if the body is no answer. `bytes` is everything so far; `isEnd`
+   * means that nothing follows.
+   */
   read(bytes: ByteSpan, isEnd: boolean): "answer" | "unknown" | Error {
     const text = withoutMark(bytes).text.trimStart();
     if (text === "") return isEnd ? noAnswer("an empty body") : "unknown";
@@ -106,7 +109,7 @@ class BeginningReader {
   }
 }
 
-/** Undefined for text that is not a JSON object. */
+/** Parses text as a JSON object. Undefined for any other text. */
 function objectOf(text: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(text);

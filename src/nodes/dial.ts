@@ -6,9 +6,9 @@ import { maxMessageBytes } from "./tunnel/messages.ts";
 import { NodeTunnel, type NodeTunnelOptions } from "./tunnel/node-tunnel.ts";
 
 export interface DialOptions extends NodeTunnelOptions {
-  /** Base URL of the gateway, as reachable from here. */
+  /** The base URL at which this machine reaches the gateway. */
   url: string;
-  /** Milliseconds for the connection, TLS and the upgrade together. */
+  /** The time limit for the connection, TLS and the upgrade together, in milliseconds. */
   connectMs: number;
   /** `http://[user:password@]host:port` if connections use a proxy. */
   proxy?: string | undefined;
@@ -16,13 +16,16 @@ export interface DialOptions extends NodeTunnelOptions {
   ca?: string | undefined;
 }
 
-/** Throws a TypeError if it is not an http or https URL. */
+/**
+ * Returns the URL of the gateway's endpoint for nodes. Throws a TypeError if the gateway's URL is not an http or https
+ * URL.
+ */
 export function connectUrl(gateway: string): URL {
   const url = new URL(gateway);
   if (url.protocol !== "http:" && url.protocol !== "https:") {
     throw new TypeError("The URL of the gateway must begin with https:// or http://.");
   }
-  // The base URL of clients ends in /v1, with which the path of this endpoint begins.
+  // Clients use a base URL that ends in /v1, and the path of this endpoint begins with /v1 as well.
   const base = trimSlashes(url.pathname).replace(/\/v1$/, "");
   url.pathname = base + nodeConnectPath;
   url.search = "";
@@ -30,7 +33,7 @@ export function connectUrl(gateway: string): URL {
   return url;
 }
 
-/** Rejects with a ConnectError. The listener gets all later events. */
+/** Connects to a gateway. Rejects with a ConnectError. The listener gets all later events. */
 export async function dialGateway(options: DialOptions): Promise<NodeTunnel> {
   let tunnel: NodeTunnel | undefined;
   await connectWebSocket({

@@ -19,16 +19,16 @@ export interface EnrolmentOptions {
   store: Pick<NodeStore, "enrol" | "findNode">;
   directory: Pick<NodeDirectory, "refresh">;
   limits: Pick<LimitStore, "admit">;
-  /** Whether a model server other than a node has the name. */
+  /** Reports whether a model server other than a node has the name. */
   isUpstream(name: string): boolean;
-  /** This gateway's address for nodes, which they sign. Without `/v1`. */
+  /** Returns this gateway's address for nodes, without `/v1`. Nodes sign for this address. */
   gatewayUrl(): string;
-  /** 32 bytes. */
+  /** The keys of 32 bytes under which join tokens are digested, the current one first. */
   tokenKey: Keys;
   log: Log;
 }
 
-/** The most tries from one address in a minute. One address may have a rack of machines behind it. */
+/** The most attempts to join from one address in a minute. One address may have a rack of machines behind it. */
 const perMinute = 60;
 const windowSeconds = 60;
 const nothing = { tokens: 0, nanoUsd: 0, minTokens: 0, minNanoUsd: 0 };
@@ -40,7 +40,10 @@ export class Enrolment {
     this.#options = options;
   }
 
-  /** Throws `permission_denied`, the same for all refused tokens, `invalid_request` or `rate_limit_exceeded`. */
+  /**
+   * Makes a machine a node. Throws `permission_denied`, the same for all refused tokens, `invalid_request` or
+   * `rate_limit_exceeded`.
+   */
   async join(request: JoinRequest, origin: Origin): Promise<JoinedWire> {
     await this.#throttle(origin.clientAddress ?? "");
     const name = engineName(request.name);
@@ -108,7 +111,7 @@ export class Enrolment {
     );
   }
 
-  /** The reason is only for the log. */
+  /** Returns the refusal of a token. The reason is only for the log. */
   #refuse(reason: string, { clientAddress }: Origin): GatewayError {
     this.#options.log.warn("node_join_refused", { reason, client: clientAddress });
     return forbidden(

@@ -1,4 +1,4 @@
-// The signatures of replicas for each other: good once, for a short time, for exactly what was signed.
+// Tests the signatures between replicas: valid once, for a short time, and for exactly what was signed.
 import { expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { manualClock } from "../../tests/support/manual-clock.ts";
@@ -20,7 +20,7 @@ test("accepts a signature once, and not again while its time is valid", () => {
   expect(verifier.verify(request, signed)).toBe(true);
   for (let second = 0; second <= 70; second++) {
     expect(verifier.verify(request, signed)).toBe(false);
-    // Others come meanwhile.
+    // Other requests are accepted meanwhile.
     expect(verifier.verify(request, signForward(request, key, clock))).toBe(true);
     clock.advance(1_000);
   }
@@ -50,7 +50,7 @@ test.each([
   const verifier = new ForwardVerifier(key, clock);
   const signed = signForward(request, key, clock);
   expect(verifier.verify({ ...request, [name]: value }, signed)).toBe(false);
-  // A request that did not pass has used up nothing.
+  // A refused request does not use up the nonce.
   expect(verifier.verify(request, signed)).toBe(true);
 });
 

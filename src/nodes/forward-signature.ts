@@ -1,4 +1,5 @@
-// Proves to a replica that a request comes from its installation, is meant for it, and is not repeated.
+// Signs requests between replicas: proves that a request comes from the same installation, is meant for the replica,
+// and is not repeated.
 
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Bytes } from "../base/bytes/byte-span.ts";
@@ -33,7 +34,10 @@ export function signForward(request: SignedRequest, keys: Keys, clock: Pick<Cloc
   return `${at}.${nonce}.${signature(request, at, nonce, currentKey(keys))}`;
 }
 
-/** Remembers accepted requests as long as their signatures stay valid. */
+/**
+ * Checks signatures. Remembers accepted requests as long as their signatures stay valid, so that none is accepted
+ * twice.
+ */
 export class ForwardVerifier {
   readonly #keys: KeyRing;
   readonly #clock: Clock;
@@ -47,7 +51,7 @@ export class ForwardVerifier {
     this.#turnedMs = clock.monotonicMs();
   }
 
-  /** Whether the request is accepted, which happens only once. */
+  /** Reports whether the request is genuine. A request is accepted only once. */
   verify(request: SignedRequest, signed: string): boolean {
     const [, at = "", nonce = "", given = ""] = pattern.exec(signed) ?? [];
     if (given === "" || Math.abs(this.#clock.nowSeconds() - Number(at)) > windowSeconds) return false;
@@ -61,7 +65,10 @@ export class ForwardVerifier {
     return true;
   }
 
-  /** A nonce is remembered for at least the whole window, both halves. */
+  /**
+   * Forgets old nonces. A nonce is remembered for at least the whole window, which extends before and after the current
+   * time.
+   */
   #forgetOld(): void {
     const nowMs = this.#clock.monotonicMs();
     if (nowMs - this.#turnedMs < 2 * windowSeconds * 1000) return;

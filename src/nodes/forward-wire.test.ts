@@ -1,4 +1,4 @@
-// A request as one replica passes it to another: all that counts there, also for one of an earlier version.
+// Tests the form in which one replica passes a request to another, also for requests of an earlier version.
 import { expect, test } from "bun:test";
 import { AccountMemory, BufferedBytes } from "../base/bytes/buffered-bytes.ts";
 import { aboutText, readAbout } from "./forward-wire.ts";

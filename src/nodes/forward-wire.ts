@@ -10,24 +10,30 @@ import type { TunnelRequest } from "./tunnel/contract.ts";
 export const forwardPath = "/internal/nodes/:id/requests";
 
 export const forwardHeaders = {
-  /** JSON as base64url: the whole request without its body. */
+  /** The whole request without its body, as JSON in base64url. */
   about: "x-headrace-request",
   digest: "x-headrace-digest",
   replica: "x-headrace-replica",
   signature: "x-headrace-signature",
-  /** Header of the answer: one of `forwardOutcomes`. An answer without it has another origin. */
+  /**
+   * A header of the answer with one of `forwardOutcomes`. An answer without this header comes from something else than
+   * a replica.
+   */
   outcome: "x-headrace-outcome",
-  /** After an answer that broke off: the error, as base64url. */
+  /** A trailer after an answer that broke off, with the error as base64url. */
   fault: "x-headrace-fault",
 } as const;
 
-/** `answer`: the node's; `not_there`: this process does not hold its connection; `error`: JSON of a GatewayError. */
+/**
+ * The outcomes. `answer`: the answer of the node. `not_there`: this process does not hold the node's connection.
+ * `error`: JSON of a GatewayError.
+ */
 export const forwardOutcomes = ["answer", "not_there", "error"] as const;
 export type ForwardOutcome = (typeof forwardOutcomes)[number];
 
 const aboutAny = z.object({
   requestId: z.string().min(1).max(200),
-  /** The holder of its bytes. An older version does not send it. */
+  /** The owner of the request's bytes. An older version does not send it. */
   holder: z.object({ key: z.string().min(1).max(200), account: z.string().min(1).max(200) }).optional(),
 });
 const aboutModel = aboutAny.extend({
@@ -35,7 +41,7 @@ const aboutModel = aboutAny.extend({
   model: z.string().min(1).max(256),
   stream: z.boolean(),
   width: z.int().min(1),
-  /** An older version does not send it, and another version may have other values. */
+  /** The priority. An older version does not send it, and a newer version may have other values. */
   priority: z.enum(priorities).optional().catch(undefined),
 });
 const aboutTool = aboutAny.extend({
@@ -62,7 +68,7 @@ export function aboutText(request: TunnelRequest): string {
   return Buffer.from(JSON.stringify(said)).toString("base64url");
 }
 
-/** Undefined for text that no replica sends. */
+/** Parses the header about a request. Undefined for text that no replica sends. */
 export function readAbout(text: string): AboutRequest | undefined {
   try {
     return about.parse(JSON.parse(Buffer.from(text, "base64url").toString()));
@@ -80,7 +86,7 @@ const errorShape = z.object({
   noRoom: z.boolean().optional(),
 });
 
-/** The text of an error for other replicas only, including what only the log may contain. */
+/** Returns the text of an error for other replicas only, including what only the log may contain. */
 export function errorText(error: GatewayError): string {
   const { code, message, detail, retryAfterSeconds, engineLimited } = error;
   const noRoom = error instanceof NoRoomError || undefined;
@@ -92,12 +98,12 @@ export function faultTrailer(error: GatewayError): string {
   return `${forwardHeaders.fault}: ${Buffer.from(errorText(error)).toString("base64url")}`;
 }
 
-/** The error in that trailer's value. Undefined if invalid. */
+/** Returns the error in the value of the `fault` trailer, or undefined if the value is invalid. */
 export function readFault(value: string): GatewayError | undefined {
   return readError(Buffer.from(value, "base64url").toString());
 }
 
-/** Undefined if invalid. */
+/** Parses the text of an error. Undefined if the text is invalid. */
 export function readError(text: string): GatewayError | undefined {
   try {
     const { code, message, detail, retryAfterSeconds, engineLimited, noRoom } = errorShape.parse(JSON.parse(text));

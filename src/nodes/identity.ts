@@ -1,18 +1,18 @@
-// Proves a node's identity: an Ed25519 key pair, and a signature over the gateway's message for one connection.
+// The proof of a node's identity: an Ed25519 key pair, and a signature over the gateway's message for one connection.
 import { createPrivateKey, createPublicKey, generateKeyPairSync, sign, verify } from "node:crypto";
 
 export interface NodeKeyPair {
-  /** 32 bytes as base64url, which the gateway stores. */
+  /** The public key: 32 bytes as base64url, which the gateway stores. */
   publicKey: string;
-  /** PKCS #8 as base64url, which never leaves the node. */
+  /** The private key: PKCS #8 as base64url, which never leaves the node. */
   privateKey: string;
 }
 
-/** What a signature covers. Another gateway, node, connection or version needs another signature. */
+/** The content of a signature. Another gateway, node, connection or version needs another signature. */
 export interface ProofText {
   /** The subprotocol, with its major version. */
   protocol: string;
-  /** The gateway's own URL, from the time the node joined. */
+  /** The gateway's own URL, as the node got it when it joined. */
   gateway: string;
   nodeId: string;
   /** The gateway's nonce, random for each connection, in base64url. */
@@ -30,7 +30,7 @@ export function newNodeKey(): NodeKeyPair {
   };
 }
 
-/** Whether it can be a node's public key at all. */
+/** Reports whether a text can be a node's public key at all. */
 export function isPublicKey(publicKey: string): boolean {
   return isBytes(publicKey, publicKeyBytes);
 }
@@ -52,12 +52,15 @@ export function verifyProof(publicKey: string, text: ProofText, signature: strin
   }
 }
 
-/** Its first part prevents confusion with anything else that the key may sign one day. */
+/** Returns the bytes to sign. Their first part prevents confusion with anything else that the key may sign one day. */
 function bytesOf({ protocol, gateway, nodeId, nonce }: ProofText): Buffer {
   return Buffer.from(JSON.stringify(["headrace node authentication", protocol, gateway, nodeId, nonce]));
 }
 
-/** Exactly this many bytes in their only encoding, since a signature must not have two spellings. */
+/**
+ * Reports whether text is exactly this many bytes in their only encoding, because a signature must not have two
+ * spellings.
+ */
 function isBytes(text: string, count: number): boolean {
   const bytes = Buffer.from(text, "base64url");
   return bytes.length === count && bytes.toString("base64url") === text;

@@ -7,7 +7,7 @@ import { newNodeKey } from "./identity.ts";
 export interface JoinOptions {
   /** Base address of the gateway, without `/v1` and without a slash at its end. */
   gatewayUrl: string;
-  /** A secret. */
+  /** The join token, which is a secret. */
   token: string;
   name: string;
   /** The proxy for outgoing connections, now and later. */
@@ -15,7 +15,7 @@ export interface JoinOptions {
   signal: AbortSignal;
 }
 
-/** The gateway answered with a refusal. `message` is its own. */
+/** The error for a refusal by the gateway. `message` is the gateway's own. */
 export class JoinRefused extends Error {
   override readonly name = "JoinRefused";
   readonly status: number;
@@ -29,14 +29,17 @@ export class JoinRefused extends Error {
 const timeoutMs = 30_000;
 const refusal = z.object({ error: z.object({ message: z.string() }) });
 
-/** Rejects with JoinRefused, with the reason of `signal`, or like `fetch`. The token is used up once it resolves. */
+/**
+ * Joins a gateway. Rejects with JoinRefused, with the reason of `signal`, or like `fetch`. Once it resolves, the token
+ * is used up.
+ */
 export async function joinGateway({ gatewayUrl, token, name, proxy, signal }: JoinOptions): Promise<NodeIdentity> {
   const { publicKey, privateKey } = newNodeKey();
   const response = await fetch(`${gatewayUrl}/v1/nodes`, {
     method: "POST",
     headers: { "content-type": "application/json", accept: "application/json" },
     body: JSON.stringify({ token, name, public_key: publicKey }),
-    // A redirect must not take the token elsewhere.
+    // Redirects are not followed, because the token must not go to another server.
     redirect: "manual",
     ...(proxy === undefined ? {} : { proxy }),
     signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),

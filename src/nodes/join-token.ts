@@ -7,20 +7,24 @@ const prefix = "hrn_";
 const randomLength = 32;
 const pattern = /^hrn_[0-9A-Za-z]{32}$/;
 
-/** A secret of 190 random bits. The prefix tells people, and scanners for leaked secrets, what it is. */
+/**
+ * Creates a join token: a secret of 190 random bits. The prefix tells people, and scanners for leaked secrets, what it
+ * is.
+ */
 export function newJoinToken(): string {
   return prefix + randomBase62(randomLength);
 }
 
 /**
- * Hex HMAC-SHA-256 under a key of the installation, so that a stolen database cannot be searched offline. Undefined if
- * it is not a join token. A look-up by it reveals nothing through its timing.
+ * Returns the digest of a join token: hex HMAC-SHA-256 under a key of the installation, so that a stolen database
+ * cannot be searched offline. Undefined if the text is not a join token. A look-up by digest reveals nothing about
+ * tokens through its timing.
  */
 export function joinTokenDigest(token: string, keys: Keys): string | undefined {
   return joinTokenDigests(token, keys)?.[0];
 }
 
-/** Under the current key and under older ones. */
+/** Returns the digests of a join token under the current key and under older ones. */
 export function joinTokenDigests(token: string, keys: Keys): readonly string[] | undefined {
   if (!pattern.test(token)) return undefined;
   return keyRing(keys).map((key) => new Bun.CryptoHasher("sha256", key).update(token).digest("hex"));

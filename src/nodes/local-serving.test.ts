@@ -1,4 +1,4 @@
-// A node's treatment of requests that come through the tunnel.
+// Tests how a node handles requests from the tunnel.
 import { expect, test } from "bun:test";
 import { RecordingSink, requestOf, ScriptedBody } from "../../tests/support/tunnel/tunnel-fixture.ts";
 import { type BodySource, bodyOf, readAll } from "../base/bytes/body-source.ts";
@@ -16,7 +16,7 @@ import { LocalServing } from "./local-serving.ts";
 const chatBody = '{"model":"m","messages":[{"role":"user","content":"Hello"}],"stream":true}';
 const chunk = 'data: {"choices":[{"delta":{"content":"a"}}]}\n\n';
 
-/** One engine, whose body the test gives, unless there are `engines`. */
+/** Sets up one engine whose body the test controls, unless `engines` are given. */
 function setUp(formats?: Engine["formats"], engines?: readonly Engine[]) {
   const body = new ScriptedBody();
   const engine: Engine = {
@@ -69,7 +69,10 @@ test.each([
   expect([isResting(), serving.running]).toEqual([rests, 0]);
 });
 
-/** The answers of two engines of one model, in the order in which they are asked; `rests`: the first one, afterwards. */
+/**
+ * Returns the answers of two engines of one model, in the order in which they are asked. `rests` says whether the first
+ * one rests afterwards.
+ */
 async function answersOfTwo(first: string | (() => BodySource), second = chunk) {
   const bodies = [
     typeof first === "string" ? () => bodyOf(Buffer.from(first)) : first,

@@ -33,33 +33,39 @@ export interface LocalServingOptions {
   clock: Clock;
   log: Log;
   version: string;
-  /** Offered only if there is nothing else, since its text is useless. */
+  /** The demo model, which is offered only if there is no other model, because its text is useless. */
   demoModel: string;
-  /** The limits of a request that the gateway passes on. */
+  /** Returns the limits of a request that the gateway passes on. */
   requestLimits(): RequestLimits;
   /** Renders an error like the public API. */
   renderError(error: GatewayError): { status: number; headers: Readonly<Record<string, string>>; body: string };
 }
 
-/** All requests of the gateway wait in one queue, since it does not say whose they are. */
+/**
+ * The account of all requests from the gateway: they wait in one queue, because the gateway does not say whose they
+ * are.
+ */
 const gatewayAccount = "gateway";
 
-/** The gateway has the seal: a node gets nothing sealed, and gets pseudonyms instead of the real ids. */
+/** A node seals nothing: the gateway has the seal, and sends nodes pseudonyms instead of real ids. */
 const nothingSealed: AccountSeal = { seal: () => "", open: () => undefined, pseudonym: (_use, value) => value };
 
 export class LocalServing {
   readonly #options: LocalServingOptions;
-  /** All requests count as one key's, for the same reason. */
+  /**
+   * The account of the bytes of all requests: they count as those of one key, because the gateway does not say whose
+   * they are.
+   */
   readonly #memoryAccount = bufferedBytes.memoryAccount(new AccountMemory());
   #running = 0;
-  /** Models that the log already named as not offered. */
+  /** Models that the log has already reported as not offered. */
   readonly #withheld = new Set<string>();
 
   constructor(options: LocalServingOptions) {
     this.#options = options;
   }
 
-  /** Running requests from the gateway. */
+  /** The number of running requests from the gateway. */
   get running(): number {
     return this.#running;
   }
@@ -73,7 +79,7 @@ export class LocalServing {
     };
   }
 
-  /** Rejects only if the request was cancelled. A failure is an answer. */
+  /** Answers a request from the gateway. Rejects only if the request was cancelled. A failure is an answer. */
   async handle(request: NodeRequest, cancellation: Cancellation): Promise<NodeAnswer> {
     const { clock, log } = this.#options;
     const { requestId, operation, model, stream } = request;
@@ -91,7 +97,7 @@ export class LocalServing {
       };
       log.info("node_request", { id: requestId, operation, model, stream, outcome, ms, ...faultFields });
     };
-    // A separate cancellation, since the gateway's ends with the answer's head.
+    // The request gets a separate cancellation, because the gateway's ends with the answer's head.
     const own = new Cancellation();
     const stop = () => own.cancel(cancellation.reason);
     cancellation.onCancel(stop);
@@ -112,7 +118,10 @@ export class LocalServing {
     }
   }
 
-  /** The first valid answer: an engine whose success is invalid rests, and the next engine is asked. */
+  /**
+   * Returns the first valid answer. An engine whose success turns out to be no answer rests, and the next engine is
+   * asked.
+   */
   async #begunAnswer(request: NodeRequest, own: Cancellation): Promise<{ dispatched: Dispatched; body: BodySource }> {
     let dispatched = await this.#dispatch(request, own);
     for (;;) {
@@ -140,7 +149,7 @@ export class LocalServing {
     let prefix: PromptPrefix | undefined | null = null;
     const sender: Sender = {
       requestId,
-      // Only the gateway knows the priority among its requests.
+      // Only the gateway knows the priority of its requests, beside the work that this machine has for itself.
       ...{ priority, accountId: gatewayAccount, partyId: gatewayAccount },
       memoryAccount: this.#memoryAccount,
       recording: false,
@@ -204,8 +213,8 @@ export class LocalServing {
   }
 
   /**
-   * The model as this machine has it: models that other nodes serve to this one are not passed on, or two could pass a
-   * request back and forth.
+   * Returns the model as this machine itself has it. Models that other nodes serve to this machine are not passed on,
+   * or two machines could pass a request back and forth.
    */
   #own(model: Model): Model | undefined {
     const deployments = model.deployments.filter(
@@ -215,7 +224,7 @@ export class LocalServing {
   }
 }
 
-/** The gateway itself converts requests of other formats. */
+/** Reports whether an engine has chat completions. The gateway itself converts requests of other formats. */
 function speaksChat({ formats }: Engine): boolean {
   return formats === undefined || formats.chat !== undefined;
 }
@@ -235,13 +244,16 @@ function announced(model: Model): AnnouncedModel {
   };
 }
 
-/** The continuation that all its engines share, since the gateway does not know which of them answers. */
+/**
+ * Returns the way to continue an answer that all engines of the model share, because the gateway does not know which of
+ * them answers. Undefined if they differ.
+ */
 function continuationOf({ deployments }: Model): ChatContinuation | undefined {
   const [way, ...others] = new Set(deployments.map(({ engine, model }) => engine.continues?.(model)));
   return others.length === 0 ? way : undefined;
 }
 
-/** The concurrency by operation, if all its engines know it. */
+/** Returns the concurrency by operation, if all engines of the model know it. */
 function concurrencyOf({ deployments }: Model): Partial<Record<Operation, number>> {
   const concurrency: Partial<Record<Operation, number>> = {};
   for (const operation of operations) {

@@ -31,15 +31,15 @@ export interface NodesOptions {
   router: Pick<Router, "drained">;
   /** Reads again which upstreams and nodes are drained. */
   drainedChanged(): Promise<void>;
-  /** Whether a model server other than a node has the name. */
+  /** Reports whether a model server other than a node has the name. */
   isUpstream(name: string): boolean;
-  /** This gateway's address for nodes, without `/v1`. */
+  /** Returns this gateway's address for nodes, without `/v1`. */
   gatewayUrl(): string;
-  /** 32 bytes. */
+  /** The keys of 32 bytes under which join tokens are digested, the current one first. */
   tokenKey: Keys;
 }
 
-/** Each is a database row and admits a machine. */
+/** The most open join tokens. Each is a database row and admits a machine. */
 const maxOpenTokens = 100;
 
 export class Nodes {
@@ -54,14 +54,17 @@ export class Nodes {
     return this.#options.directory.engines().map(({ record, engine }) => nodeToWire(record, engine, this.#options));
   }
 
-  /** Throws `not_found`. */
+  /** Returns a node. Throws `not_found`. */
   get(id: string): NodeWire {
     const known = this.#options.directory.engines().find(({ record }) => record.id === id);
     if (!known) throw unknownNode(id);
     return nodeToWire(known.record, known.engine, this.#options);
   }
 
-  /** Takes effect here at once, and at all replicas at their next check, within 2 s. */
+  /**
+   * Changes the settings of a node. The change takes effect here at once, and at all replicas with their next poll,
+   * within 2 s.
+   */
   async change(principal: Principal, id: string, request: UpdateNodeRequest, origin: Origin): Promise<NodeWire> {
     requireOperator(principal);
     const record = this.#record(id);
@@ -86,7 +89,9 @@ export class Nodes {
     return this.get(id);
   }
 
-  /** Cuts its connection and ends its running requests. It can only come back with a new token. */
+  /**
+   * Removes a node: cuts its connection and ends its running requests. The machine can only come back with a new token.
+   */
   async remove(principal: Principal, id: string, origin: Origin): Promise<void> {
     requireOperator(principal);
     const { name } = this.#record(id);
@@ -138,7 +143,7 @@ export class Nodes {
     return (await this.#options.store.listTokens()).map((token) => joinTokenToWire(token, nowSeconds));
   }
 
-  /** A node that has joined with it stays. */
+  /** Deletes a join token. A node that has joined with the token stays. */
   async removeToken(principal: Principal, id: string, origin: Origin): Promise<void> {
     requireOperator(principal);
     const event = auditEvent("node_token.deleted", principal, origin, aboutInstallation(id, {}));
@@ -150,7 +155,7 @@ export class Nodes {
     const { directory, capacity, drainedChanged } = this.#options;
     await drainedChanged();
     await directory.refresh();
-    // Waiting requests check again where they may go.
+    // This makes waiting requests check again where they may go.
     capacity.regroup();
   }
 
@@ -178,7 +183,7 @@ function changeOf(request: UpdateNodeRequest): NodeChange {
   };
 }
 
-/** The settings under their wire names, for the audit log. */
+/** Returns the settings under their wire names, for the audit log. */
 function settingsToWire({ name, approvedModels, environments, maxConcurrency, local }: NodeRecord, draining: boolean) {
   return {
     name,

@@ -1,4 +1,4 @@
-// The directory of nodes and the database: what it read later counts, whichever answer comes first.
+// Tests the directory of nodes with the database: a later read counts, whichever answer arrives first.
 import { expect, test } from "bun:test";
 import { manualClock } from "../../tests/support/manual-clock.ts";
 import type { NodeConnection, NodeRecord, NodeStore } from "../domain/models/node.ts";
@@ -52,7 +52,7 @@ test("ignores a late database answer that is older than a later read", async () 
   await asked(1);
   answers[0]?.resolve([connectionAt("one")]);
   await loaded;
-  // The look of the timer, then one that follows a change.
+  // The timer polls, and then a change causes another poll.
   directory.start();
   await asked(2);
   const stale = answers.length;

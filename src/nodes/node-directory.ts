@@ -23,16 +23,16 @@ export interface NodeDirectoryOptions {
   audit: Pick<AuditLog, "append">;
   clock: Clock;
   log: Log;
-  /** Called if nodes, or the models they serve, have changed, so that the catalog refreshes. */
+  /** Called when nodes, or the models that they serve, have changed, so that the catalog refreshes. */
   onChange(): void;
   pollMs?: number;
 }
 
-/** Where a node's connection is. */
+/** The process that holds a node's connection, and the node's address. */
 export interface NodeLocation {
   replicaId: string;
   clientAddress: string;
-  /** Unix seconds. */
+  /** The time of the connection in Unix seconds. */
   connectedAt: number;
 }
 
@@ -40,16 +40,19 @@ export interface NodeLocation {
 interface Link {
   end: GatewayEnd;
   connectedAt: number;
-  /** How many reads of the database had begun when it came, and when the database had it. Undefined if not yet. */
+  /**
+   * The number of database reads that had begun when the connection came. `standsSince` is their number when the
+   * connection was written to the database, undefined before that.
+   */
   cameAt: number;
   standsSince: number | undefined;
-  /** The status that was last sent to the node. */
+  /** The status that was last sent to the node, as text. */
   sentStatus: string;
 }
 
 /** The interval in which a dead process with connections is noticed. */
 const defaultPollMs = 2_000;
-/** How many seconds the models of a disconnected node stay on offer. */
+/** The seconds for which the models of a disconnected node stay on offer. */
 const awaySeconds = 600;
 const touchMs = 60_000;
 const removed = "The node was removed from the gateway.";
@@ -59,20 +62,20 @@ export class NodeDirectory implements NodeWays {
   readonly #options: NodeDirectoryOptions;
   readonly #audit: BoundedAudit;
   #records = new Map<string, NodeRecord>();
-  /** Held by other processes. */
+  /** Connections that other processes hold, by node. */
   #remote: ReadonlyMap<string, NodeConnection> = new Map();
   readonly #links = new Map<string, Link>();
-  /** Connections whose node has another one by now: they accept nothing new and finish their requests. */
+  /** Connections whose node has a newer connection: they accept no new requests and finish the running ones. */
   readonly #leaving = new Set<GatewayEnd>();
   readonly #pace: ConnectionPace;
-  /** Engines by id, name and limit of the node. If one of these changes, so does the engine. */
+  /** Engines by the id, name and limit of their node. If one of these changes, the node gets a new engine. */
   #engines = new Map<string, NodeEngine>();
-  /** Since when each disconnected node is away, in monotonic milliseconds. */
+  /** The monotonic time since which each disconnected node is away, in milliseconds. */
   readonly #awaySinceMs = new Map<string, number>();
-  /** The part of the records that others see, as text. */
+  /** The part of the records that the catalog and operators see, as text. */
   #recordsText = "";
   #polls = 0;
-  /** The last read whose answer is known. */
+  /** The number of the latest read whose answer is known. */
   #seenPoll = 0;
   #polling: Promise<void> | undefined;
   #again = false;
@@ -92,7 +95,7 @@ export class NodeDirectory implements NodeWays {
     });
   }
 
-  /** Reads all nodes. Rejects if the database cannot be reached. */
+  /** Reads all nodes. Rejects if the database cannot be read. */
   async load(): Promise<void> {
     await this.#readRecords();
   }
@@ -105,7 +108,7 @@ export class NodeDirectory implements NodeWays {
     for (const timer of this.#timers) timer.unref();
   }
 
-  /** Nodes connect elsewhere. Running requests continue. */
+  /** Tells nodes to connect to another replica. Running requests continue. */
   drain(): void {
     this.#isClosing = true;
     for (const { end } of this.#links.values()) void end.drain();
@@ -126,7 +129,7 @@ export class NodeDirectory implements NodeWays {
     await this.#audit.close();
   }
 
-  /** Rows of the audit log that wait to be written, and how many were lost. */
+  /** The number of audit log rows that wait to be written, and how many were lost. */
   get auditFigures(): { pending: number; lost: number } {
     return this.#audit.figures;
   }
@@ -139,7 +142,7 @@ export class NodeDirectory implements NodeWays {
     return this.#records.get(nodeId);
   }
 
-  /** One engine for each node, the same one until its name or limit changes. */
+  /** Returns one engine for each node. It is the same object until the node's name or limit changes. */
   engines(): readonly { record: NodeRecord; engine: NodeEngine }[] {
     const kept = new Map<string, NodeEngine>();
     const engines = this.records().map((record) => {
@@ -152,12 +155,12 @@ export class NodeDirectory implements NodeWays {
     return engines;
   }
 
-  /** Its connection here. */
+  /** Returns the node's connection to this process, if it is here. */
   local(nodeId: string): GatewayEnd | undefined {
     return this.#links.get(nodeId)?.end;
   }
 
-  /** Undefined while it is not connected. */
+  /** Returns where the node's connection is. Undefined while the node is not connected. */
   locate(nodeId: string): NodeLocation | undefined {
     const link = this.#links.get(nodeId);
     if (!link) return this.#remote.get(nodeId);
@@ -165,7 +168,7 @@ export class NodeDirectory implements NodeWays {
     return { replicaId: this.#options.replicaId, clientAddress: end.clientAddress, connectedAt };
   }
 
-  /** Whether the node itself accepts nothing new. Known only for nodes connected here. */
+  /** Reports whether the node itself accepts no new requests. Known only for nodes connected here. */
   isLeaving(nodeId: string): boolean {
     return this.local(nodeId)?.draining ?? false;
   }
@@ -200,7 +203,10 @@ export class NodeDirectory implements NodeWays {
     }
   }
 
-  /** The key with which a node must sign. Read from the database, since a deleted node is no longer admitted. */
+  /**
+   * Returns the key with which a node must sign. The key is read from the database, because a deleted node must no
+   * longer be admitted.
+   */
   async findKey(nodeId: string): Promise<{ publicKey: string } | { refused: "unknown" }> {
     const { store, log } = this.#options;
     const known = await store.findNode(nodeId).catch((error) => {
@@ -210,7 +216,10 @@ export class NodeDirectory implements NodeWays {
     return known ? { publicKey: known.publicKey } : { refused: "unknown" };
   }
 
-  /** A node that has proven its identity. It replaces its earlier connection. */
+  /**
+   * Takes the connection of a node that has proven its identity. The connection replaces an earlier one of the same
+   * node.
+   */
   connected(end: GatewayEnd): GatewayEndListener {
     const { nodeId } = end;
     const refusal = this.#refusal(nodeId);
@@ -258,7 +267,8 @@ export class NodeDirectory implements NodeWays {
 
   #refusal(nodeId: string): [code: number, reason: string] | undefined {
     if (this.#isClosing) return [tunnelCloseCodes.goingAway, "The gateway stops."];
-    // Each costs a write, and a read by all replicas. The current connection stays.
+    // Each connection costs a write, and a read by all replicas. If the new connection is refused, the current one
+    // stays.
     if (!this.#pace.take(nodeId)) return [tunnelCloseCodes.busy, "The node connects too often; it has to wait."];
     return undefined;
   }
@@ -268,7 +278,10 @@ export class NodeDirectory implements NodeWays {
     else end.close(tunnelCloseCodes.replaced, "The node has connected again.");
   }
 
-  /** A node that announces that it leaves may never do so. */
+  /**
+   * Ends leaving connections that have no open requests or whose node was removed: a node that announces that it leaves
+   * may never do so.
+   */
   #endRemoved(): void {
     for (const end of [...this.#leaving]) {
       if (!this.#records.has(end.nodeId)) end.close(tunnelCloseCodes.revoked, removed);
@@ -313,7 +326,10 @@ export class NodeDirectory implements NodeWays {
     this.#options.forwarder.keep(connections.flatMap(({ advertiseUrl }) => advertiseUrl ?? []));
   }
 
-  /** Whether it may stay. A read before it came, or before the database had it, tells nothing about it. */
+  /**
+   * Ends a connection that may not stay. A read that began before the connection came, or before the database had it,
+   * says nothing about the connection.
+   */
   #check({ end, cameAt, standsSince }: Link, holder: NodeConnection | undefined, pollNumber: number): void {
     if (pollNumber > cameAt && !this.#records.has(end.nodeId)) {
       end.close(tunnelCloseCodes.revoked, removed);
@@ -329,7 +345,7 @@ export class NodeDirectory implements NodeWays {
     }
   }
 
-  /** Writes its connection and its announcement to the database. */
+  /** Writes the connection of a node and the node's announcement to the database. */
   async #register(link: Link): Promise<void> {
     const { store, replicaId, clock } = this.#options;
     const { end, connectedAt } = link;
@@ -396,7 +412,7 @@ export class NodeDirectory implements NodeWays {
     await store.touch(nodeIds, at).catch((error) => log.warn("nodes_not_written", { detail: String(error) }));
   }
 
-  /** Updates the record here too, so that the database is not read again. */
+  /** Notes in memory when nodes were last seen, so that the database need not be read again. */
   #saw(nodeIds: readonly string[], at: number): void {
     for (const nodeId of nodeIds) {
       const record = this.#records.get(nodeId);
@@ -404,7 +420,10 @@ export class NodeDirectory implements NodeWays {
     }
   }
 
-  /** Writes now or, if the database refuses, repeatedly. A later write for the same node replaces it. */
+  /**
+   * Writes to the database, now or, while the database refuses, again and again. A later write for the same node
+   * replaces this one.
+   */
   async #write(nodeId: string, work: () => Promise<void>): Promise<void> {
     this.#unwritten.set(nodeId, work);
     await this.#writeOne(nodeId, work);

@@ -8,18 +8,18 @@ import type { Operation } from "../domain/models/operation.ts";
 
 /** The port by which a node's engine asks about nodes. */
 export interface NodeWays {
-  /** The record as it is known now. Undefined if it was deleted. */
+  /** Returns the record of a node as it is known now, or undefined if the node was deleted. */
   record(nodeId: string): NodeRecord | undefined;
-  /** Whether requests can reach it from here. */
+  /** Reports whether requests can reach the node from here. */
   isReachable(nodeId: string): boolean;
-  /** Whether it has been away for too long to be expected back. */
+  /** Reports whether the node has been away for too long to be expected back. */
   isGone(nodeId: string): boolean;
   send(nodeId: string, request: EngineRequest, cancellation: Cancellation): Promise<EngineResponse>;
 }
 
 const hashed = { cacheSalt: false, priority: false, identifiers: "hashed" } as const;
 
-/** A disconnected node is usually back sooner. */
+/** The suggested wait for a disconnected node, which is usually back sooner. */
 export const awayRetrySeconds = 2;
 
 export class NodeEngine implements Engine {
@@ -27,10 +27,13 @@ export class NodeEngine implements Engine {
   readonly name: string;
   /** A tunnel carries messages, and has no room for gigabytes beside them. */
   readonly takesForms = false;
-  /** The machine behind it knows no accounts. */
+  /** The machine of a node knows no accounts, so identifiers are hashed. */
   readonly isolation = hashed;
   readonly maxConcurrency: number | undefined;
-  /** Left out if an operator set a limit, which applies to all of its models together. */
+  /**
+   * Returns the announced concurrency of a model. Left out if an operator set a limit, which applies to all models of
+   * the node together.
+   */
   readonly concurrency?: (model: string, operation: Operation) => number | undefined;
   readonly #ways: NodeWays;
 
@@ -42,18 +45,18 @@ export class NodeEngine implements Engine {
     if (maxConcurrency === null) this.concurrency = (model, operation) => this.#announced(model, operation);
   }
 
-  /** False while it accepts nothing new: it is not connected, or about to leave. */
+  /** False while the node accepts no new requests: it is not connected, or about to leave. */
   get accepts(): boolean {
     return this.#ways.isReachable(this.nodeId);
   }
 
-  /** The models that it may serve. Rejects while it is away. */
+  /** Returns the models that the node may serve. Rejects while the node is away. */
   async models(): Promise<EngineModel[]> {
     if (this.accepts || !this.#ways.record(this.nodeId)) return this.lastModels();
     throw new GatewayError("upstream_error", "The node is not connected.");
   }
 
-  /** The same as last known: its models stay on offer while it is away only for a short time. */
+  /** Returns the models as they were last known. They stay on offer while the node is away for a short time only. */
   lastModels(): EngineModel[] {
     const record = this.#ways.record(this.nodeId);
     return record && !this.#ways.isGone(this.nodeId) ? servedModels(record) : [];

@@ -1,4 +1,4 @@
-// A node stays connected: it comes back after every drop, notices silence, and stops for good where that is said.
+// Tests that a node stays connected: it reconnects after every drop, notices silence, and stops for good if told so.
 
 import { describe, expect, test } from "bun:test";
 import { withinMs } from "../../tests/support/long.ts";
@@ -68,7 +68,7 @@ test("notices a silent link at both ends, and reconnects soon after it works aga
   expect(gateway.ends[0]?.closed).toEqual({ code: tunnelCloseCodes.broken, reason: "nothing came for 0.1 s" });
   await until(() => node.link.state.status === "waiting", "the node's notice");
   expect(node.link.openStreams).toBe(0);
-  // Attempts meanwhile come to nothing, within their deadline.
+  // Attempts to connect fail meanwhile, within their deadline.
   const before = proxy.connections;
   await until(() => proxy.connections >= before + 2, "attempts");
   proxy.thaw();

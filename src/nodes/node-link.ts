@@ -13,18 +13,18 @@ import {
 import type { NodeTunnel, NodeTunnelListener } from "./tunnel/node-tunnel.ts";
 
 /**
- * `waiting`: for the next attempt. `draining`: takes nothing new. `refused`, `closed`: for good; of the former the operator
- * has to hear.
+ * `waiting`: for the next attempt. `draining`: takes nothing new. `refused`, `closed`: for good; of the former the
+ * operator has to hear.
  */
 export type NodeLinkStatus = "connecting" | "connected" | "waiting" | "draining" | "refused" | "closed";
 
 export interface NodeLinkState {
   status: NodeLinkStatus;
-  /** A sentence for a terminal, or empty. */
+  /** A sentence for a terminal, or an empty text. */
   message: string;
-  /** Since the last connection; 0 while connected. */
+  /** The number of attempts since the last connection; 0 while connected. */
   attempts: number;
-  /** Unix milliseconds. */
+  /** When this state began, in Unix milliseconds. */
   since: number;
 }
 
@@ -34,24 +34,24 @@ export interface NodeLinkTimings {
   backoffMs: number;
   /** The wait before the second attempt. It doubles from there on. */
   firstBackoffMs: number;
-  /** A connection of this duration counts as successful, so that the waits begin again. */
+  /** The duration after which a connection counts as successful, so that the waits begin again. */
   stableMs: number;
   /** The wait if gateway and node have no common version: one of them must be updated. */
   versionBackoffMs: number;
 }
 
 export interface NodeLinkOptions {
-  /** Base URL of the gateway, as reachable from here. */
+  /** The base URL at which this machine reaches the gateway. */
   url: string;
-  /** The gateway's own URL, from the time the node joined. */
+  /** The gateway's own URL, as the node got it when it joined. */
   gateway: string;
   node: { id: string; privateKey: string };
   handle: NodeHandler;
-  /** Called at each connection, and by `announce`. */
+  /** Returns the node's announcement. Called at each connection, and by `announce`. */
   announcement(): NodeAnnouncement;
   /** Called after each change. */
   onState?(state: NodeLinkState): void;
-  /** Called each time that the gateway reports the node's status. */
+  /** Called each time that the gateway sends the node's status: its name and approved models. */
   onStatus?(status: NodeStatus): void;
   /** Called with a handler's error that is not a GatewayError. */
   onFault?(error: unknown): void;
@@ -93,11 +93,11 @@ export class NodeLink implements NodeTunnelListener {
   #started = false;
   #stopped = false;
   #attempts = 0;
-  /** Since the waits began again. */
+  /** The number of failed attempts since the waits began again. */
   #failures = 0;
   #welcomeAtMs = Number.POSITIVE_INFINITY;
 
-  /** Throws for an invalid key or URL. */
+  /** Creates a link that is not started. Throws for an invalid key or URL. */
   constructor(options: NodeLinkOptions) {
     this.#options = options;
     this.#limits = { ...defaultTunnelLimits, ...options.limits };
@@ -110,12 +110,12 @@ export class NodeLink implements NodeTunnelListener {
     return this.#state;
   }
 
-  /** The running requests. */
+  /** The number of running requests. */
   get openStreams(): number {
     return this.#tunnels().reduce((open, tunnel) => open + tunnel.openStreams, 0);
   }
 
-  /** Once. */
+  /** Starts to connect. Call this method once. */
   start(): void {
     if (this.#started || this.#stopped) return;
     this.#started = true;
@@ -127,7 +127,7 @@ export class NodeLink implements NodeTunnelListener {
     if (this.#tunnel) this.#announceOn(this.#tunnel);
   }
 
-  /** Accepts nothing new and never connects again. Resolves once all open requests have ended. */
+  /** Accepts no new requests and never connects again. Resolves once all open requests have ended. */
   async drain(): Promise<void> {
     if (!this.#stop()) return;
     this.#setState("draining", "");
@@ -135,7 +135,7 @@ export class NodeLink implements NodeTunnelListener {
     this.#setState("closed", "");
   }
 
-  /** Ends it immediately, with its open requests. */
+  /** Ends the link immediately, with its open requests. */
   close(): void {
     this.#stop();
     for (const tunnel of this.#tunnels()) tunnel.close(tunnelCloseCodes.normal, "the node is going away");
@@ -230,7 +230,7 @@ export class NodeLink implements NodeTunnelListener {
     this.#setState("refused", message);
   }
 
-  /** False if it was stopped already. */
+  /** Stops reconnecting. Returns false if the link was stopped already. */
   #stop(): boolean {
     const stopped = this.#stopped;
     this.#stopped = true;

@@ -3,14 +3,14 @@
 import { invalidRequest } from "../base/errors.ts";
 import { everyModel } from "../domain/models/node.ts";
 
-/** Each once. With `*` the other names are dropped. */
+/** Returns each model once, sorted. With `*` the other names are dropped. */
 export function modelList(given: readonly string[]): string[] {
   return given.includes(everyModel) ? [everyModel] : [...new Set(given)].sort();
 }
 
 const publicKeyBytes = 32;
 
-/** The text of an Ed25519 public key in its single form. Throws `invalid_request`. */
+/** Returns the text of an Ed25519 public key in its single form. Throws `invalid_request`. */
 export function publicKeyText(text: string): string {
   const bytes = Buffer.from(text, "base64url");
   if (bytes.length === publicKeyBytes && bytes.toString("base64url") === text) return text;

@@ -1,4 +1,4 @@
-// The proxy that the environment names: for each URL the right one, and none where it says so.
+// Tests the choice of a proxy from the environment: the right one for each URL, or none for an exempt host.
 import { expect, test } from "bun:test";
 import { proxyFor } from "./outbound-proxy.ts";
 

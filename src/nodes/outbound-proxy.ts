@@ -2,7 +2,7 @@
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/** The URL of the proxy. Undefined for direct connections. `url` is an http or https URL. */
+/** Returns the URL of the proxy, or undefined for direct connections. `url` is an http or https URL. */
 export function proxyFor(url: string, variables: Variables): string | undefined {
   const { protocol, hostname, port } = new URL(url);
   const of = (name: string) => variables[name.toLowerCase()] || variables[name] || undefined;
@@ -13,7 +13,10 @@ export function proxyFor(url: string, variables: Variables): string | undefined 
   return proxy.includes("://") ? proxy : `http://${proxy}`;
 }
 
-/** `list` contains names, each including its subdomains, or `*`, with or without a port. */
+/**
+ * Reports whether a host is exempt from the proxy. `list` contains names, each including its subdomains, or `*`, with
+ * or without a port.
+ */
 function isExempt(hostname: string, port: string, list: string): boolean {
   const host = hostname.toLowerCase();
   if (host === "localhost" || host === "127.0.0.1" || host === "[::1]") return true;

@@ -1,4 +1,4 @@
-// An answer that another replica passes on and that breaks off: whose fault it is reaches the replica that asked.
+// Tests an answer that another replica passes on and that breaks off: the first replica learns whose fault it is.
 import { expect, test } from "bun:test";
 import { startTestServer } from "../../tests/support/http1/server-fixture.ts";
 import { RecordingSink, requestOf, until } from "../../tests/support/tunnel/tunnel-fixture.ts";
@@ -11,7 +11,7 @@ import type { NodeConnection } from "../domain/models/node.ts";
 import { faultTrailer, forwardHeaders } from "./forward-wire.ts";
 import { ReplicaForwarder } from "./replica-forwarder.ts";
 
-/** The error that a reader of the answer gets, where the other replica breaks it off so. */
+/** Returns the error that a reader of the answer gets if the other replica breaks it off with this trailer. */
 async function heardOf(trailer: string | undefined): Promise<unknown> {
   await using other = startTestServer((_request, reply) => {
     const stream = reply.stream(200, { [forwardHeaders.outcome]: "answer" });

@@ -14,7 +14,7 @@ import { aboutText, forwardHeaders, forwardPath, readError, readFault } from "./
 import type { TunnelRequest } from "./tunnel/contract.ts";
 
 export interface ReplicaForwarderOptions {
-  /** 32 bytes, the same at all replicas. */
+  /** The keys of 32 bytes that sign requests, the same at all replicas. */
   key: Keys;
   clock: Pick<Clock, "nowSeconds">;
   /** The same timeouts as for the tunnel, which the other replica enforces. */
@@ -22,9 +22,9 @@ export interface ReplicaForwarderOptions {
   idleTimeoutMs: number;
 }
 
-/** Milliseconds beyond the other replica's wait, since its own answer says more. */
+/** The time that is waited beyond the other replica's timeouts, because its own answer says more. */
 const marginMs = 2_000;
-/** Time for a connection in the same network. Another replica may be asked instead. */
+/** The time for a connection in the same network. Another replica may be asked instead. */
 const connectTimeoutMs = 3_000;
 const maxErrorBytes = 64 * 1024;
 
@@ -36,7 +36,10 @@ export class ReplicaForwarder {
     this.#options = options;
   }
 
-  /** Connections to other addresses are closed once their running requests have ended. */
+  /**
+   * Keeps connections to these addresses. Connections to other addresses are closed once their running requests have
+   * ended.
+   */
   keep(advertiseUrls: readonly string[]): void {
     const kept = new Set(advertiseUrls);
     // A client without requests closes its connections itself.
@@ -44,8 +47,8 @@ export class ReplicaForwarder {
   }
 
   /**
-   * `not_there`: the node got nothing, since that process is gone or does not hold the connection. Otherwise like
-   * `Engine.send`.
+   * Sends a request to a node through the replica that holds the node's connection. `not_there` means that nothing was
+   * sent to the node, because that process is gone or does not hold the connection. Otherwise like `Engine.send`.
    */
   async send(
     { nodeId, replicaId, advertiseUrl }: NodeConnection,
@@ -114,8 +117,8 @@ async function read(
 }
 
 /**
- * The fault of an answer that has begun. Without a report, the other replica or its connection broke, and the node may
- * work.
+ * Returns the fault of an answer that has begun. If the other replica reports no fault, the replica or its connection
+ * broke, and the node may still work.
  */
 function answerFault(fault: unknown): unknown {
   if (!(fault instanceof ClientError && fault.answerBegan)) return fault;

@@ -1,4 +1,4 @@
-// Nodes as places of MCP servers: which one is meant, and whether it takes requests.
+// Tests nodes as hosts of MCP servers: which node is meant, and whether it accepts requests.
 import { expect, test } from "bun:test";
 import type { NodeRecord } from "../domain/models/node.ts";
 import { DirectoryToolNodes } from "./tool-nodes.ts";

@@ -49,13 +49,13 @@ export class DirectoryToolNodes implements ToolNodes {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Nodes came or went, or their announcements changed. */
+  /** Call this when nodes came or went, or when their announcements changed. */
   changed(): void {
     for (const listener of [...this.#listeners]) listener();
   }
 }
 
-/** Messages that replace those about models. */
+/** Error messages about MCP servers that replace those about models. */
 const said: Readonly<Partial<Record<GatewayError["code"], string>>> = {
   upstream_timeout: "The MCP server did not answer its node in time.",
   service_unavailable: "The node of the MCP server is not connected, or takes no more for now. Retry in 2 s.",

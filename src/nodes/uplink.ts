@@ -11,11 +11,11 @@ export interface UplinkOptions {
   serving: Pick<LocalServing, "handle" | "announcement" | "running">;
   tools: OfferedTools;
   files: {
-    /** A text that changes with the file. Undefined if the machine has not joined. */
+    /** Returns a text that changes with the identity file. Undefined if the machine has not joined a gateway. */
     mark(): string | undefined;
-    /** Throws if the file is invalid. */
+    /** Reads the identity file. Throws if the file is invalid. */
     identity(): NodeIdentity | undefined;
-    /** Tells other processes of this machine. Undefined to remove the report. */
+    /** Writes the report for other processes of this machine, or removes it if `report` is undefined. */
     writeReport(report: NodeLinkReport | undefined): void;
   };
   clock: Clock;
@@ -26,7 +26,7 @@ export interface UplinkOptions {
 export interface UplinkView extends NodeLinkReport {
   gatewayUrl: string;
   name: string;
-  /** Running requests from the gateway. */
+  /** The number of running requests from the gateway. */
   running: number;
 }
 
@@ -40,7 +40,7 @@ export class Uplink {
   #joined: { identity: NodeIdentity; link: NodeLink } | undefined;
   #announced = "";
   #reported = "";
-  /** Ids of models that the gateway has approved, `*` for all. Undefined until it reports them. */
+  /** The ids of models that the gateway has approved, `*` for all. Undefined until the gateway reports them. */
   #approved: readonly string[] | undefined;
   #isDraining = false;
 
@@ -54,7 +54,7 @@ export class Uplink {
     this.#timer.unref();
   }
 
-  /** Undefined if the machine has not joined. */
+  /** Returns the state for display. Undefined if the machine has not joined a gateway. */
   view(): UplinkView | undefined {
     if (!this.#joined) return undefined;
     const { identity, link } = this.#joined;
@@ -62,7 +62,7 @@ export class Uplink {
     return { ...this.#report(identity, link.state), gatewayUrl, name, running: this.#options.serving.running };
   }
 
-  /** Accepts nothing new. Resolves once running requests have ended. */
+  /** Accepts no new requests. Resolves once running requests have ended. */
   async drain(): Promise<void> {
     this.#isDraining = true;
     await this.#joined?.link.drain();

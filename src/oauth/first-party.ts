@@ -1,4 +1,4 @@
-// The command line tool as a client, which no account registered.
+// The command line tool as a client that no account registered, beside the clients that accounts registered.
 import type { Environment } from "../domain/api-key.ts";
 import {
   type AppStore,

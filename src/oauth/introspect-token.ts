@@ -26,8 +26,8 @@ export type Introspection =
     };
 
 /**
- * Answers an introspection. Throws `invalid_client` for an unauthenticated client, because anybody who found a token
- * could ask what it opens.
+ * Answers an introspection. Throws `invalid_client` for a public client, which cannot prove its identity: anybody who
+ * found a token could ask what the token opens.
  */
 export async function introspectToken(request: ClientRequest, deps: IntrospectionDeps): Promise<Introspection> {
   const { client, origin } = request;

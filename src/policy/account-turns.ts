@@ -1,4 +1,5 @@
-// Limits how many tasks run at the same time. Accounts take turns, and each account has a maximum of running and waiting tasks.
+// Limits how many tasks run at the same time. Accounts take turns, and each account has a maximum of running and
+// waiting tasks.
 import type { Cancellation } from "../base/cancellation.ts";
 import { monotonicMs } from "../base/clock.ts";
 import { GatewayError } from "../base/errors.ts";
@@ -9,7 +10,10 @@ export interface AccountTurnsOptions {
   maxOfAccount: number;
   /** Names the tasks in the plural, for a refusal. */
   what: string;
-  /** If true, a slot stays unused after a task for as long as the task took, up to a second. For tasks that occupy the event loop. */
+  /**
+   * If true, a slot stays unused after a task for as long as the task took, up to a second. For tasks that occupy the
+   * event loop.
+   */
   rests?: boolean;
 }
 

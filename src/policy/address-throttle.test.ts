@@ -1,11 +1,11 @@
-// How often one address may ask what needs no credential.
+// Tests how often one address may send requests that need no credential.
 import { beforeEach, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { type ManualClock, manualClock } from "../../tests/support/manual-clock.ts";
 import { AddressThrottle, addressLimits } from "./address-throttle.ts";
 import { UnknownCredentials } from "./credentials/unknown-credentials.ts";
 
-/** How many of `count` from this address pass now. */
+/** Returns how many of `count` requests from this address are accepted now. */
 function passing(throttle: AddressThrottle, count: number, address: string): number {
   return Array.from({ length: count }, () => throttle.take("form", address)).filter((refusal) => !refusal).length;
 }
@@ -50,7 +50,7 @@ test("remembers the last 50,000 networks and no earlier ones", () => {
   };
   expect(passing(throttle, 2, "192.0.2.1")).toBe(1);
   askFrom(49_999);
-  // To be refused is to be heard of.
+  // A refused request counts as a use of the entry, so the entry stays in the map.
   expect(passing(throttle, 1, "192.0.2.1")).toBe(0);
   askFrom(49_999);
   expect(passing(throttle, 1, "192.0.2.1")).toBe(0);
@@ -60,7 +60,7 @@ test("remembers the last 50,000 networks and no earlier ones", () => {
 
 // hardening: L6
 test("needs no more memory for half a million networks than for the remembered ones", () => {
-  // In a process of its own: what other tests leave behind counts in this one's.
+  // This runs in a separate process, because the memory that other tests leave behind would count in this one.
   const script = `
     const { AddressThrottle } = require(${JSON.stringify(join(import.meta.dir, "address-throttle.ts"))});
     const throttle = new AddressThrottle({ clock: { monotonicMs: () => 0 } });
@@ -79,10 +79,10 @@ test("needs no more memory for half a million networks than for the remembered o
 });
 
 test("sets limits that suffice for an office behind one address and for monitors", () => {
-  // 200 people who open the dashboard, with 30 files each, in one minute.
+  // The limits suffice for 200 people who open the dashboard, with 30 files each, in one minute.
   expect(addressLimits.file).toBeGreaterThanOrEqual(200 * 30);
   expect(addressLimits.page).toBeGreaterThanOrEqual(200 * 5);
-  // 20 load balancers that ask twice a second.
+  // The limit suffices for 20 load balancers that send two requests a second.
   expect(addressLimits.monitor).toBeGreaterThanOrEqual(20 * 120);
 });
 

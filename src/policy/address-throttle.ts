@@ -11,7 +11,7 @@ import { LruMap } from "./lru-map.ts";
  * limits by person, app or link.
  */
 export const addressLimits = {
-  /** For monitors and load balancers. */
+  /** Requests of monitors and load balancers. */
   monitor: 3_000,
   /** Public files: scripts, styles, keys and metadata. */
   file: 6_000,
@@ -28,7 +28,10 @@ export const addressLimits = {
 export type AddressLimit = keyof typeof addressLimits;
 
 const windowMs = 60_000;
-/** Maximum networks, which take at most about 10 MB. An attacker with more networks than this is not stopped by a limit of one network. */
+/**
+ * Maximum remembered entries, one for each limit and network, which take at most about 10 MB. An attacker with more
+ * networks than this is not stopped by a limit of one network.
+ */
 const maxKept = 50_000;
 
 export interface AddressThrottleOptions {
@@ -64,7 +67,7 @@ export class AddressThrottle {
     return waitMs > 0 ? refusal(what, waitMs) : undefined;
   }
 
-  /** Returns the milliseconds until another request is allowed. */
+  /** Returns the milliseconds until another request is allowed; zero or less if one is allowed now. */
   #waitMs(what: AddressLimit, id: string): number {
     const nowMs = this.#clock.monotonicMs();
     const wholeMs = this.#wholeMs.get(id);

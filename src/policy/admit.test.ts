@@ -1,4 +1,4 @@
-// What is set aside for a request, what answers teach, and which reported usage is believed.
+// Tests the reservation for a request, what is learned from answers, and which reported usage is accepted.
 import { describe, expect, test } from "bun:test";
 import { principalFor } from "../../tests/support/principal.ts";
 import { GatewayError } from "../base/errors.ts";
@@ -10,7 +10,7 @@ import { clampUsage, usageBounds } from "./usage-bounds.ts";
 
 const status: LimitStatus = { requests: { limit: 1, remaining: 0, resetMs: 1 }, tokens: undefined };
 
-/** A store that admits everything, or refuses, and remembers what it was asked for. */
+/** Returns a store that admits everything, or refuses, and records what was requested. */
 function storeThat(refusal?: GatewayError) {
   const asked: Reservation[] = [];
   const store: LimitStore = {
@@ -65,7 +65,7 @@ describe("reservation", () => {
   test("never reserves more than the context", async () => {
     expect(await reservationOf({ promptTokens: 8_000, maxCompletionTokens: 1_000 })).toMatchObject({ tokens: 8_192 });
     expect(await reservationOf({ promptTokens: 8_190 })).toMatchObject({ tokens: 8_192, minTokens: 8_191 });
-    // Several prompts in one request, or an estimate that is too high.
+    // The prompt may be longer than the context: it is several prompts, or its estimate is too high.
     expect(await reservationOf({ promptTokens: 9_000, maxCompletionTokens: 10 })).toMatchObject({ tokens: 9_010 });
   });
 

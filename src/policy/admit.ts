@@ -40,7 +40,7 @@ export interface RequestSize {
   requestId?: string;
   /** True if the answer is streamed, so that a quota can end it midway. Other answers are reserved as a whole. */
   stream?: boolean;
-  /** Other facts that the cost depends on; undefined if there are none. */
+  /** The facts that the cost also depends on; undefined if there are none. */
   asked?: AskedOf | undefined;
 }
 
@@ -63,7 +63,7 @@ export interface LimitListener {
 export interface AdmitterOptions {
   limits: Pick<LimitStore, "admit" | "peek">;
   lengths: LearnedLengths;
-  /** Clock for prices that depend on the time. Default: the system's clock. */
+  /** The clock for prices that depend on the time. Default: the system's clock. */
   clock?: Pick<Clock, "nowSeconds">;
 }
 
@@ -80,8 +80,9 @@ export class Admitter {
   }
 
   /**
-   * Admits a request. Throws the refusal, or rejects with it. In either case `listener` gets the state of the limits
-   * for the answer's headers. Returns a promise only if the usage of a quota must be read first.
+   * Admits a request. Throws the refusal, or rejects with it. `listener` gets the state of the limits for the answer's
+   * headers, whether the request is admitted or refused. Returns a promise only if the usage of a quota must be read
+   * first.
    */
   admit(
     principal: Pick<Principal, "limits" | "account">,
@@ -203,7 +204,9 @@ export class Admitter {
   }
 }
 
-/** Reserved tokens of a whole answer if neither the request nor a context limits it. All servers support as many. */
+/**
+ * The reserved tokens of a whole answer if neither the request nor a context limits it. All servers support as many.
+ */
 export const defaultReservedTokens = 4_096;
 
 /** Reports whether a used-up quota may end the answer. The store decides which of these quotas count the request. */

@@ -1,9 +1,10 @@
-// How far an answer may go with what quotas give it: asked for ahead of need, once more at the very end, and by the price in USD.
+// Tests how far an answer may go within its quotas: it reserves more ahead of need, once more at the very end, and by
+// the price in USD.
 import { expect, test } from "bun:test";
 import type { StopLease } from "../domain/limits/limits.ts";
 import { AnswerStop, blockTokens } from "./answer-stop.ts";
 
-/** A lease that gives what is left, at once or when a test says so. */
+/** Returns a lease that grants what is left, immediately or when a test says so. */
 function leaseOf({ tokens = Number.POSITIVE_INFINITY, nanoUsd = Number.POSITIVE_INFINITY, left = 0, isLate = false }) {
   const asked: number[] = [];
   let answer = () => {};
@@ -87,7 +88,7 @@ test("converts USD to answer tokens at the answer's price after the prompt and t
   const stop = new AnswerStop(lease, price, 0);
   expect(stop.mostTokens(100, price)).toBe(5);
   expect([stop.check(used(4, 100)), stop.check(used(5, 100))]).toEqual(["goes_on", "spent"]);
-  // A dearer stand-in is told fewer before it is asked.
+  // A more expensive fallback gets a lower limit before it is asked.
   expect(stop.mostTokens(100, { input: 1, output: 25, request: 0.00001 })).toBe(2);
   stop.servedBy({ input: 1, output: 1, request: 0.00001 });
   expect(stop.check(used(58, 100))).toBe("goes_on");

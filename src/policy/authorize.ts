@@ -53,7 +53,7 @@ function isNamed({ environment, modelAccess }: Principal, model: Model): boolean
   return modelAccess === undefined || modelAccess.models.every((patterns) => matchesModel(patterns, model.id));
 }
 
-/** Local variants of models. The catalog creates a new model whenever one changes. */
+/** The local variant of each model. The catalog creates a new model whenever one changes. */
 const localParts = new WeakMap<Model, Model | "none">();
 
 function localPartOf(model: Model): Model | undefined {

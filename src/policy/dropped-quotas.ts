@@ -1,7 +1,10 @@
 // Notices that an account or key lost a quota with a window. From then on usage is not counted under that quota.
 import type { LimitSet, LimitStore, Quota } from "../domain/limits/limits.ts";
 
-/** Maximum accounts and keys whose earlier quotas are remembered. For others, a quota that is set again continues where it was. */
+/**
+ * Maximum accounts and keys whose earlier quotas are remembered. For others, a quota that is set again continues where
+ * it was.
+ */
 const maxKnown = 200_000;
 
 export class DroppedQuotas {
@@ -13,7 +16,9 @@ export class DroppedQuotas {
     this.#limits = limits;
   }
 
-  /** Takes the new limits of a chain and returns them. If a lost quota is set again, its usage is read from the ledger. */
+  /**
+   * Takes the new limits of a chain and returns them. If a lost quota is set again, its usage is read from the ledger.
+   */
   seen(limits: LimitSet): LimitSet {
     const { quotas, windows = [] } = limits;
     if (windows.length === 0 && this.#windows.size === 0) return limits;

@@ -1,4 +1,5 @@
-// Learns how much of an account's prompts to a model is usually read from a cache, to estimate whether the rest of a quota suffices.
+// Learns how much of an account's prompts to a model is usually read from a cache, to estimate whether the rest of a
+// quota suffices.
 /** Maximum remembered pairs of account and model, the latest ones. For others, no cached tokens are expected. */
 const maxKnown = 10_000;
 /** Weight of the newest prompt in the averages. */
@@ -13,7 +14,10 @@ interface Shares {
 export class LearnedCache {
   readonly #shares = new Map<string, Shares>();
 
-  /** Returns the tokens of a prompt that are likely to be read from a cache: fewer than in most recent prompts. 0 if nothing is known. */
+  /**
+   * Returns the number of a prompt's tokens that are likely to be read from a cache: fewer than most recent prompts
+   * had. 0 if nothing is known.
+   */
   estimate(accountId: string, modelId: string, promptTokens: number): number {
     const shares = this.#shares.get(`${accountId} ${modelId}`);
     return shares ? Math.floor(promptTokens * Math.max(0, shares.mean - shares.deviation)) : 0;

@@ -12,7 +12,7 @@ interface Lengths {
 }
 
 export class LearnedLengths {
-  /** Lengths by public model id; there are as many as models in the catalog. */
+  /** Lengths by public model id; there are as many as the catalog has ever had models. */
   readonly #models = new Map<string, Lengths>();
 
   /** Returns the tokens that most answers of the model do not exceed: mean plus mean deviation. At least 1. */
@@ -21,7 +21,10 @@ export class LearnedLengths {
     return lengths ? Math.max(1, Math.ceil(lengths.mean + lengths.deviation)) : firstGuess;
   }
 
-  /** Learns from an answer that ended by itself. An answer that a fault or the client cut does not show the usual length. */
+  /**
+   * Learns from an answer that ended by itself. An answer that a fault or the client cut does not show the usual
+   * length.
+   */
   learn(modelId: string, completionTokens: number): void {
     let lengths = this.#models.get(modelId);
     if (!lengths) {

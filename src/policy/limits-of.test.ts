@@ -1,4 +1,4 @@
-// Quotas of a key are apart where one ends answers and another does not.
+// Tests that a key's quotas that can end answers are separate from its other quotas.
 import { expect, test } from "bun:test";
 import type { QuotaRule } from "../domain/limits/quota-rules.ts";
 import { windowsOfKey } from "./limits-of.ts";

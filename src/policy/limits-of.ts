@@ -47,7 +47,7 @@ export class ChainLimits implements LimitSet {
     return this.#keys[0]?.id;
   }
 
-  /** All limits of the account have one id. */
+  /** The limits of the account all have one id. */
   get groups(): readonly LimitGroup[] {
     const { requests, tokens, quota } = this.ofAccount;
     const groups: LimitGroup[] = [{ id: quota.id, requests: requests[0], tokens: tokens[0], quota }];
@@ -93,7 +93,7 @@ export function limitsOf({ keys, account, environment, tier }: LimitedParty): Ch
   return new ChainLimits(ofAccount, keys);
 }
 
-/** Returns all quotas that usage of these keys counts against. */
+/** Returns the quotas against which the usage of these keys counts. */
 export async function quotasOf(
   keyIds: Iterable<string>,
   keys: Pick<KeyStore, "findChainById">,

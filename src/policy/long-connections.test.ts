@@ -1,4 +1,4 @@
-// Long-lived connections: every kind's bounds, and each thing that ends a connection.
+// Tests long-lived connections: the limits of every kind, and each reason that ends a connection.
 import { describe, expect, test } from "bun:test";
 import { principalFor } from "../../tests/support/principal.ts";
 import { GatewayError } from "../base/errors.ts";

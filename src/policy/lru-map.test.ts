@@ -1,9 +1,9 @@
-// A map of bounded size: what it gives up is what was not asked for the longest, whatever is done to it in between.
+// Tests a map of bounded size: it drops the least recently used entry, after any operations.
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { LruMap } from "./lru-map.ts";
 
-/** The same, told in the order of a list: oldest use first. */
+/** The same map as a simple list, least recently used entry first. */
 class ListModel {
   readonly #capacity: number;
   #entries: [string, number][] = [];
@@ -71,7 +71,7 @@ test.each([1, 2, 3, 10, 200])("agrees with a plain list after each of 5,000 step
 });
 
 test("frees the memory of entries that were evicted, deleted or cleared", () => {
-  // In a process of its own: what other tests leave behind counts in this one's.
+  // This runs in a separate process, because the memory that other tests leave behind would count in this one.
   const script = `
     const { LruMap } = require(${JSON.stringify(join(import.meta.dir, "lru-map.ts"))});
     const map = new LruMap(1_000);

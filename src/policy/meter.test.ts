@@ -1,4 +1,4 @@
-// Accounting of one request: ledger, lease and price agree, once, however it ends.
+// Tests the accounting of one request: ledger, lease and price agree, once, however the request ends.
 import { describe, expect, test } from "bun:test";
 import { usageBegin as begin } from "../../tests/support/usage-begin.ts";
 import { GatewayError } from "../base/errors.ts";
@@ -6,7 +6,7 @@ import type { StopLease } from "../domain/limits/limits.ts";
 import type { LedgerEntry, TokenUsage, UsageEnd } from "../domain/usage/usage.ts";
 import { Meter } from "./meter.ts";
 
-/** What the meter told its ledger and its lease, in order. */
+/** Starts a meter, and records its calls of the ledger and the lease in order. */
 function start(options: { reservedTokens?: number; closed?: boolean; begun?: Promise<void>; stop?: StopLease } = {}) {
   const received: unknown[] = [];
   let nowMs = 1_000;
@@ -279,7 +279,7 @@ test("stops an answer by the price of the model that serves it", () => {
   const meter = start({ stop: lease }).create();
   const usage: TokenUsage = { promptTokens: 10, completionTokens: 9, estimated: true };
   expect(meter.checkStop(usage)).toBe("goes_on");
-  // Behind its prompt of 20,000 nano-USD is a token of 10,000.
+  // The prompt costs 20,000 nano-USD, and each token of the answer 10,000.
   meter.servedBy({ input: 2, output: 10 }, { promptTokens: 1_000, completionTokens: 1_000 });
   expect(meter.checkStop(usage)).toBe("spent");
 });

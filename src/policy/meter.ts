@@ -15,7 +15,7 @@ export interface MeterDeps {
   clock: Clock;
 }
 
-/** Further facts at the end of a request. */
+/** The facts at the end of a request. */
 export interface MeterEnd {
   outcome: UsageOutcome;
   usage: TokenUsage;
@@ -32,7 +32,7 @@ const growth = 1.25;
 /** The amounts that were settled. */
 export interface Settled {
   end: UsageEnd;
-  /** Resolves when the figure survives `kill -9`, as in `LedgerEntry.settle`; never rejects. */
+  /** Resolves when the recorded usage survives `kill -9`, as in `LedgerEntry.settle`; never rejects. */
   kept: MaybePromise<void>;
 }
 
@@ -114,7 +114,9 @@ export class Meter {
     return this.stop?.check(clampUsage(usage, this.#bounds)) ?? "goes_on";
   }
 
-  /** When to call `delivered` again: the monotonic time from which on, and the tokens beyond which. */
+  /**
+   * The monotonic time from which on `delivered` must be called again. Beyond `dueTokens` it must be called earlier.
+   */
   get dueMs(): number {
     return this.#checkpointDueMs;
   }
@@ -149,7 +151,7 @@ export class Meter {
     }
     if (outgrown) {
       const needed = Math.ceil(Math.max(approximateTokens, totalTokens(usage)) * growth);
-      // Beyond what the request allows, only delivered tokens count.
+      // Only delivered tokens count beyond what the request allows.
       const isPast = approximateTokens >= this.#mostTokens;
       this.#reservedTokens = isPast ? needed : Math.min(this.#mostTokens, needed);
       this.#lease.extend(this.#reservedTokens, Math.ceil((nanoUsd ?? 0) * growth));

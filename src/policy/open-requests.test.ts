@@ -1,4 +1,4 @@
-// Places of a key are as many as it may have, are given back, and are nobody else's.
+// Tests that a key has its maximum of slots, that slots are released, and that keys do not share them.
 
 import { expect, test } from "bun:test";
 import { accountFor, keyRecordFor, principalFor } from "../../tests/support/principal.ts";
@@ -82,7 +82,7 @@ test("forgets a key after its last request, but not while a request is open or b
   for (const principal of idle) open.enter(principal).release();
   expect(open.tracked).toBeLessThan(200);
   expect(open.enter(of("holding")).memoryAccount).not.toBe(holding.memoryAccount);
-  // Whoever was forgotten is counted as anybody else.
+  // A key that was dropped is counted again like any other.
   open.enter(of("0"));
   expect(refusal(() => open.enter(of("0")))).toBeDefined();
 });

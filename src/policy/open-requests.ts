@@ -1,4 +1,5 @@
-// Counts the open requests of each key in this process and their buffered bytes, because one key must not use all memory and slots.
+// Counts the open requests of each key in this process and their buffered bytes, because one key must not use all
+// memory and slots.
 
 import {
   AccountMemory,
@@ -34,7 +35,10 @@ interface KnownAccount extends Chained<KnownAccount> {
 /** Maximum keys that stay known after their last request, so that keys in constant use stay known. */
 const maxIdle = 128;
 
-/** Holds an object only for keys with open requests or buffered bytes; other keys take no memory. */
+/**
+ * Keeps an object for each key with open requests or buffered bytes, and for the last idle keys. Other keys take no
+ * memory.
+ */
 export class OpenRequests {
   readonly #most: () => number;
   readonly #ledger: BufferedBytes;
@@ -55,7 +59,10 @@ export class OpenRequests {
     return this.#byKey.size;
   }
 
-  /** Takes a slot. Throws `rate_limit_exceeded` if the key has no slot left. The two keys of a rotation share their slots. */
+  /**
+   * Takes a slot. Throws `rate_limit_exceeded` if the key has no slot left. The two keys of a rotation share their
+   * slots.
+   */
   enter({ account, keys: [{ limitId }] }: OpenParty): OpenSlot {
     const slots = this.#byKey.get(limitId) ?? this.#add({ key: limitId, account: account.id });
     const most = this.#most();
@@ -64,7 +71,10 @@ export class OpenRequests {
     return slots;
   }
 
-  /** Takes a slot for a request of the key that another replica passed on to this one. Its buffered bytes here count for the key. */
+  /**
+   * Takes a slot for a request of the key that another replica passed on to this one. Its buffered bytes here count for
+   * the key.
+   */
   lend(ids: MemoryAccountIds): OpenSlot {
     const slots = this.#byKey.get(ids.key) ?? this.#add(ids);
     slots.lent++;
@@ -84,7 +94,10 @@ export class OpenRequests {
     return slots;
   }
 
-  /** Called when the key has neither open requests nor buffered bytes. The key that has been idle the longest may be dropped. */
+  /**
+   * Called when the key has neither open requests nor buffered bytes. The key that has been idle the longest may be
+   * dropped.
+   */
   idle(slots: KeySlots): void {
     const before = this.#idle[this.#nextIdle];
     this.#idle[this.#nextIdle] = slots;
@@ -96,7 +109,7 @@ export class OpenRequests {
   }
 }
 
-/** One object for all requests of a key; each request releases one slot. */
+/** The slots of a key: one object for all its requests, each of which releases one slot. */
 class KeySlots implements OpenSlot, Chained<KeySlots>, EmptiedListener {
   open = 0;
   /** Number of requests that other replicas passed on. */

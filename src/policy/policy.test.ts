@@ -1,4 +1,4 @@
-// The small rules of policy: scopes, models of an environment, prices, digests.
+// Tests the small rules of policy: scopes, models of an environment, prices and digests.
 import { describe, expect, test } from "bun:test";
 import { principalFor } from "../../tests/support/principal.ts";
 import { GatewayError } from "../base/errors.ts";
@@ -31,7 +31,7 @@ function deployment(name: string, local: boolean | undefined): Deployment {
   return { engine, model: "m", weight: 1, ...(local === undefined ? {} : { local }) };
 }
 
-/** What comes of asking for `m`. */
+/** Returns the result of a request for the model `m`. */
 function refusalOf(by: Principal, found: Model | undefined): string {
   try {
     requireModel(by, found, "m");

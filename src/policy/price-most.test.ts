@@ -1,4 +1,4 @@
-// What is set aside for a request is never less than it can be charged, whatever its price is made of.
+// Tests that the reservation for a request is never less than its cost, for any price.
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { type Price, type PriceVariant, type RateName, rates } from "../domain/models/price.ts";
@@ -13,7 +13,7 @@ const rate = fc.oneof(
 );
 const ratesOf = (names: readonly RateName[]) =>
   fc.record(Object.fromEntries(names.map((name) => [name, rate])), { requiredKeys: [] });
-/** Searches are the exception: nobody knows before how many there will be. */
+/** The names of all rates except that of searches, whose number is unknown in advance. */
 const allRates = rates.map(({ name }) => name).filter((name) => name !== "search");
 const variant: fc.Arbitrary<PriceVariant> = fc
   .record({
@@ -56,7 +56,7 @@ describe("the reserved price of a request", () => {
         fc.subarray([...tiers]),
         (of, size, at, served) => {
           const share = (i: number, whole: number) => Math.floor((at[i] ?? 0) * whole);
-          // No less is read from the cache than was expected: that is what may cost more than what is set aside.
+          // The cached tokens are at least as many as expected: with fewer, the cost may exceed the reservation.
           const promptTokens = Math.max(size.cachedTokens, share(0, size.promptTokens));
           const completionTokens = share(1, size.completionTokens);
           const cachedTokens = size.cachedTokens;

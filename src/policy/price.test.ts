@@ -1,4 +1,4 @@
-// What tokens cost: the bills of vendors to the last digit, and what a price that is a mistake must not do to the ledger.
+// Tests the cost of tokens: vendors' bills to the last digit, and that a mistaken price does no harm to the ledger.
 import { describe, expect, test } from "bun:test";
 import { type Price, rates } from "../domain/models/price.ts";
 import type { UsageDetails, UsageParts } from "../domain/usage/usage-parts.ts";
@@ -7,7 +7,10 @@ import { nanoUsdOf, partOfPrice } from "./price.ts";
 const noon = Date.parse("2026-11-22T12:00:00Z") / 1000;
 const none: UsageParts = { cachedTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };
 
-/** `details`: what few servers tell; `cached`, `written`, `thought`: what many do. */
+/**
+ * Returns a cost. `details` are figures that few servers report; `cached`, `written` and `thought` are figures that
+ * many report.
+ */
 function cost(
   price: Price,
   promptTokens: number,
@@ -69,7 +72,7 @@ const groq: Price = {
   variants: [{ served: "batch", input: 0.075, output: 0.3 }],
 };
 
-// Usage and bills as the vendors have them, of November 2026.
+// These are usage figures and bills of vendors, of November 2026.
 test.each([
   ["cached and written tokens", cost(sol, 10_000, 500, { cached: 8_000, written: 1_000 }), "0.0103"],
   ["a tier", cost(sol, 10_000, 500, { cached: 8_000, written: 1_000, served: ["flex"] }), "0.00515"],
@@ -190,7 +193,7 @@ describe("a price", () => {
 
   test("adds exactly when a sum in pico-USD exceeds a safe integer", () => {
     const many = { promptTokens: 90_071_992_835, completionTokens: 7 };
-    // Added as numbers, the sum is a pico-USD too high and rounds up.
+    // Added as floating-point numbers, the sum would be a pico-USD too high and would round up.
     expect(nanoUsdOf(many, { input: 1.000003, output: 0.000999 }, noon)).toBe(90_072_263_050_985);
   });
 
@@ -240,7 +243,7 @@ describe("a price", () => {
     expect(nanoUsdOf({ promptTokens: 1, completionTokens: 1 }, { input: 0.0003, output: 0.0002 }, noon)).toBe(1);
     expect(nanoUsdOf({ promptTokens: 1, completionTokens: 0 }, { input: 0.000000001, output: 0 }, noon)).toBe(0);
     expect(nanoUsdOf({ promptTokens: 1e9, completionTokens: 0 }, { input: 0.000000001, output: 0 }, noon)).toBe(1_000);
-    // Beyond what floating point adds exactly.
+    // This amount exceeds what floating point adds exactly.
     const large = { promptTokens: 9_000_000_001, completionTokens: 1 };
     expect(nanoUsdOf(large, { input: 15, output: 75 }, noon)).toBe(135_000_000_015_000 + 75_000);
   });
@@ -257,13 +260,13 @@ describe("a price", () => {
       const promptTokens = random(300_000);
       const reported = { ...none, cachedTokens: random(promptTokens + 1) };
       const counted = { promptTokens, completionTokens: random(50_000), parts: reported };
-      // Thousandths of a dollar for a million tokens are nano-dollars for one.
+      // A rate in thousandths of a dollar for a million tokens is the same number of nano-dollars for one token.
       const per = (rate: number) => BigInt(Math.round(rate * 1_000));
       const fresh = BigInt(promptTokens - reported.cachedTokens) * per(price.input);
       const exact = fresh + BigInt(reported.cachedTokens) * per(price.cachedInput);
       const all = exact + BigInt(counted.completionTokens) * per(price.output);
       expect(nanoUsdOf(counted, price, noon)).toBe(Number(all));
-      // The same with rates that are no whole pico-dollars for a token, which numbers do not add exactly.
+      // These rates are no whole pico-dollars for a token, so floating-point numbers would not add them exactly.
       const finer = { ...price, request: 0.000_000_001, variants: [{ factor: 0.999_999 }] };
       const part = all * 999_999n + 1_000_000n;
       expect(nanoUsdOf(counted, finer, noon)).toBe(Number((part + 500_000n) / 1_000_000n));

@@ -1,4 +1,5 @@
-// Computes the cost of a request, exact to a billionth of a dollar: amounts are added as whole numbers and rounded once.
+// Computes the cost of a request, exact to a billionth of a dollar: amounts are added as whole numbers and rounded
+// once.
 import { type Price, type PriceVariant, type RateName, type Rates, rates } from "../domain/models/price.ts";
 import type { TokenUsage } from "../domain/usage/usage.ts";
 import { partsWithin, type UsageParts, type UsageUnits } from "../domain/usage/usage-parts.ts";
@@ -12,7 +13,7 @@ const femtoPerRate = 10 ** tokenDigits;
 const femtoPerNano = 1_000_000n;
 const picoPerNano = 1_000;
 const femtoPerUsd = 10n ** 15n;
-/** Greatest sum of pico-USD that a number holds exactly. */
+/** The greatest sum of pico-USD that a number holds exactly. */
 const largestExact = Number.MAX_SAFE_INTEGER;
 
 /** Counts of everything that has a rate, in the order of `rates`. */
@@ -20,7 +21,10 @@ type Counts = readonly number[];
 
 /** The effective rates of a request, as whole numbers in the order of `rates`. */
 interface Effective {
-  /** Pico-USD for each unit, if all rates are whole pico-USD. In this case numbers are used, which are exact while they are small. */
+  /**
+   * Pico-USD for each unit, if all rates are whole pico-USD. In this case numbers are used, which are exact while they
+   * are small.
+   */
   readonly pico: readonly number[] | undefined;
   /** Femto-USD for each unit, times `scale`. */
   readonly femto: readonly bigint[];
@@ -37,11 +41,11 @@ interface Dearest {
 
 interface Compiled {
   readonly variants: readonly PriceVariant[];
-  /** Effective rates, by the set of variants that apply: one bit for each variant. */
+  /** The effective rates, by the set of variants that apply: one bit for each variant. */
   readonly effective: Map<number, Effective>;
 }
 
-/** Compiled prices; there are as many as in the catalog. */
+/** The compiled prices; there are as many as in the catalog. */
 const compiled = new WeakMap<Price, Compiled>();
 
 /**
@@ -51,7 +55,8 @@ const compiled = new WeakMap<Price, Compiled>();
 export function nanoUsdOf(usage: PricedUsage, price: Price | undefined, atSeconds: number): number | null {
   if (!price) return null;
   const effective = effectiveRates(usage, price, atSeconds);
-  // The cost is limited for prices that are mistakes: PostgreSQL refuses a larger number, and with it all usage in the same write.
+  // The cost is limited for prices that are mistakes: PostgreSQL refuses a larger number, and with it all usage in the
+  // same write.
   return Math.min(costOf(countsOf(usage), effective), Number.MAX_SAFE_INTEGER);
 }
 
@@ -155,7 +160,7 @@ function costOf(counts: Counts, { pico, femto, scale }: Effective): number {
   if (pico) {
     let sum = 0;
     for (let i = 0; i < counts.length; i++) sum += (counts[i] as number) * (pico[i] as number);
-    // All intermediate numbers were whole and smaller, so the sum is exact.
+    // The intermediate numbers were all whole and smaller, so the sum is exact.
     if (sum <= largestExact) return Math.floor((sum + picoPerNano / 2) / picoPerNano);
   }
   let sum = 0n;
@@ -169,7 +174,7 @@ function costOf(counts: Counts, { pico, femto, scale }: Effective): number {
  * for audio or images first, which costs more.
  */
 function countsOf({ promptTokens, completionTokens, parts }: PricedUsage): Counts {
-  // A request that failed before any output is not charged.
+  // A request that used no tokens, such as one that failed immediately, is not charged.
   const requests = promptTokens + completionTokens > 0 ? 1 : 0;
   if (!parts) return [promptTokens, 0, 0, 0, 0, 0, completionTokens, 0, 0, 0, requests, 0, 0, 0, 0, 0, 0];
   const {
@@ -235,7 +240,7 @@ function holds(
   if (from !== undefined && atSeconds < from) return false;
   if (!hours && !days) return true;
   const minute = Math.floor(atSeconds / 60) % 1_440;
-  // January 1, 1970 was a Thursday.
+  // The first day of 1970 was a Thursday.
   const day = (Math.floor(atSeconds / 86_400) + 4) % 7;
   const isOn = (one: number) => !days || days.includes(one);
   if (!hours) return isOn(day);

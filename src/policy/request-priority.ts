@@ -1,4 +1,4 @@
-// Determines the priority of a request, within what its keys and its account's tier allow.
+// Reads the priority of a request, within what its keys and its account's tier allow.
 import { fieldError, forbidden } from "../base/errors.ts";
 import { shown } from "../base/text/shown.ts";
 import { defaultPriority, isWithinPriority, type Priority, priorities } from "../domain/models/policies/priority.ts";
@@ -7,7 +7,10 @@ import type { Principal } from "../domain/principal.ts";
 /** The request header for the priority. */
 export const priorityHeader = "x-headrace-priority";
 
-/** `asked` is the header as sent. Returns undefined without the header; the request then gets the highest permitted priority. */
+/**
+ * `asked` is the header as sent. Returns undefined without the header; the request then gets the highest permitted
+ * priority.
+ */
 export function priorityAsked(
   asked: string | null,
   { priority: most = defaultPriority }: Pick<Principal, "priority">,

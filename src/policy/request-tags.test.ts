@@ -1,4 +1,5 @@
-// Which tags a request gets: those of its keys always, those that it brings within bounds, those of its body where wanted.
+// Tests which tags a request gets: always those of its keys, those in its header within limits, and those of its body
+// if configured.
 import { beforeEach, expect, test } from "bun:test";
 import fc from "fast-check";
 import { manualClock } from "../../tests/support/manual-clock.ts";

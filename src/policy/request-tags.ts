@@ -1,4 +1,4 @@
-// Determines the tags of a request: those of its keys, those in its header, and those from its body.
+// Finds the tags of a request, in its keys, its header and its body.
 import type { Clock } from "../base/clock.ts";
 import { fieldError } from "../base/errors.ts";
 import { shown } from "../base/text/shown.ts";
@@ -67,7 +67,7 @@ export class RequestTags {
     return this.#isTaken(`${account.id} ${environment}`, tag, this.#options.settings().maxADay) ? tag : otherTag;
   }
 
-  /** Reports whether the tag is already known today or may still be added. */
+  /** Reports whether the tag was used today already, or can still be added to the tags of today, and adds it. */
   #isTaken(owner: string, tag: string, most: number): boolean {
     const day = Math.floor(this.#options.clock.nowSeconds() / daySeconds);
     if (day !== this.#day) {

@@ -15,7 +15,9 @@ const accountTimes: Readonly<Partial<Record<keyof typeof perMinute, number>>> = 
   conversation: 4,
   count: 4,
 };
-/** Maximum bytes per minute that clients store: by the rate of changes alone, they would fill a disk within the hour. */
+/**
+ * Maximum bytes per minute that clients store: by the rate of changes alone, they would fill a disk within the hour.
+ */
 const bytesPerMinute = 16 * 1024 * 1024;
 const words = {
   token: "access tokens",
@@ -36,8 +38,8 @@ export class Throttle {
   }
 
   /**
-   * Throws `rate_limit_exceeded`. Counts by key, including its successors, and by account. `bytes` is the size of
-   * what is stored; a single request may exceed the bytes of a minute.
+   * Counts the work by key, including the key's successors, and by account. Throws `rate_limit_exceeded` if a limit is
+   * used up. `bytes` is the size of what is stored; a single request may exceed the bytes of a minute.
    */
   async require(what: Throttled, principal: Principal, bytes = 0): Promise<void> {
     const admission = await this.#take(what, principal, bytes);

@@ -22,7 +22,10 @@ export class Turns {
     return new Promise<void>((resolve) => this.#waiting.push(resolve)).then(() => this.#hold(task));
   }
 
-  /** Runs a task. Throws `service_unavailable` with the message `refusal`, which advises a retry in a second. */
+  /**
+   * Runs a task. If too many tasks wait, throws `service_unavailable` with the message `refusal` and the advice to
+   * retry in a second.
+   */
   runOrRefuse<Value>(task: () => Promise<Value>, refusal: string): Promise<Value> {
     const done = this.run(task);
     if (done) return done;

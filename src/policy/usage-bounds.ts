@@ -1,4 +1,5 @@
-// Compares the usage that an engine reports with the maximum that the request can have used, because a node may err or lie.
+// Compares the usage that an engine reports with the maximum that the request can have used, because a node may err or
+// lie.
 import type { Model } from "../domain/models/model.ts";
 import type { TokenUsage } from "../domain/usage/usage.ts";
 
@@ -18,7 +19,10 @@ export interface RequestBounds {
   width: number;
   /** Number of times that a model reads the body. Default: 1. */
   readings?: number;
-  /** Reports whether a model server may read more than the body, such as search results or stored data. Default: it reads only the body. */
+  /**
+   * Reports whether a model server may read more than the body, such as search results or stored data. Default: it
+   * reads only the body.
+   */
   readsBeyond?(): boolean;
 }
 
@@ -32,9 +36,12 @@ export interface UsageBounds extends Pick<TokenUsage, "promptTokens" | "completi
 const templateTokens = 4_096;
 /** Maximum tokens of a prompt if neither the body nor a context limits them. */
 const largestPrompt = 10_000_000;
-/** Maximum number of times that a vendor reads the prompt: again after each tool that it runs, and the reported usage is the sum. */
+/**
+ * Maximum number of times that a vendor reads the prompt: again after each tool that it runs, and the reported usage is
+ * the sum.
+ */
 const maxTurns = 32;
-/** Maximum tokens of one generation if nothing else limits it. */
+/** Maximum tokens of a generation without another limit. */
 const maxGenerationTokens = 262_144;
 
 /**

@@ -58,7 +58,9 @@ export function listedPriceFault(name: string): { message: string; fix: string }
   };
 }
 
-/** Returns the prices whose names contain all words, in the order of the list. A complete name returns only that price. */
+/**
+ * Returns the prices whose names contain all words, in the order of the list. A complete name returns only that price.
+ */
 export function matchingPrices(words: readonly string[]): readonly ListedPrice[] {
   const { list, byName } = opened();
   const exact = words.length === 1 ? byName.get(words[0] ?? "") : undefined;

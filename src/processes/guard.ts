@@ -11,7 +11,7 @@ export interface Guarded {
   directory: string | undefined;
   env: Readonly<Record<string, string>>;
   mark: string;
-  /** Whether the command reads what follows this line. If left out, its standard input is empty. */
+  /** True if the command reads what follows this line. If left out, its standard input is empty. */
   talks?: boolean;
   /** The time between the request to end and the kill. */
   stopMs: number;
@@ -70,7 +70,9 @@ async function end(child: ChildProcess, exited: Promise<number>, stopMs: number)
   clearTimeout(killer);
 }
 
-/** Windows has no such process groups, so only the process gets the signal. */
+/**
+ * Sends a signal to the command's process group. Windows has no such groups, so there only the process gets the signal.
+ */
 function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
   if (child.pid === undefined) return;
   if (process.platform === "win32") child.kill(signal);
@@ -80,7 +82,7 @@ function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
 function codeOf(child: ChildProcess, { directory }: Guarded): Promise<number> {
   return new Promise((resolve) => {
     child.on("error", (error) => {
-      // The system reports the same missing file for both.
+      // For a missing directory, the system reports the same error as for a missing command.
       const isAbsent = directory !== undefined && !existsSync(directory);
       const why = isAbsent ? `its directory ${directory} is not there` : error.message;
       process.stderr.write(`The command could not be started: ${why}\n`);
@@ -120,7 +122,10 @@ async function passOn(reader: Reader, first: Uint8Array, to: Writable | null): P
 
 const pollMs = 250;
 
-/** False if the gateway is gone meanwhile, which is invisible while standard input is not read. */
+/**
+ * Resolves with true once more can be written, and with false if the gateway has ended meanwhile: standard input does
+ * not show that end while it is not read.
+ */
 function drained(to: Writable): Promise<boolean> {
   const gateway = process.ppid;
   return new Promise((resolve) => {

@@ -3,7 +3,9 @@ import { selfCommand } from "../installation/paths.ts";
 import type { Guarded } from "./guard.ts";
 import { endMarked } from "./orphans.ts";
 
-/** Beyond the guard's time for the command, since the system may take long to free its memory. */
+/**
+ * Milliseconds beyond the guard's time for the command, because the system may take long to free what the command held.
+ */
 const guardGraceMs = 35_000;
 
 export class GuardedProcess {
@@ -23,7 +25,7 @@ export class GuardedProcess {
     this.#guard = Bun.spawn(selfCommand("guard-process"), pipes);
     this.stdout = this.#guard.stdout;
     this.stderr = this.#guard.stderr;
-    // If it ends earlier, `gone` reports that.
+    // If the guard ends before it has read the line, `gone` reports that.
     this.write(`${JSON.stringify(guarded)}\n`).catch(() => {});
     this.gone = this.#guard.exited.then(async (code) => {
       // If only the guard was killed, its command still runs.
@@ -48,7 +50,7 @@ export class GuardedProcess {
     await this.#guard.stdin.flush();
   }
 
-  /** Ends it by SIGTERM and then by SIGKILL, and resolves once it is gone. */
+  /** Ends the command by SIGTERM and then by SIGKILL, and resolves once the command is gone. */
   stop(): Promise<number> {
     this.#stopping ??= this.#stop();
     return this.#stopping;

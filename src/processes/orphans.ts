@@ -4,14 +4,15 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { exactMs } from "../base/clock.ts";
 
 /**
- * All processes of a command inherit it. Its value is a digest of the data directory's path, `#`, and the id of that
- * start.
+ * The environment variable that all processes of a command inherit. Its value is a digest that identifies the data
+ * directory, `#`, and the id of that start.
  */
 export const markVariable = "HEADRACE_MODEL_PROCESS";
 
 /**
- * The path alone may be another directory in another container whose processes are visible here. The command gets a
- * digest, so it does not learn where the data directory is.
+ * Returns the mark of a start. The same path may be another directory in another container whose processes are visible
+ * here, so the digest includes device and inode. The command gets a digest, so it does not learn where the data
+ * directory is.
  */
 export function markOf(dataDir: string, startId: string): string {
   const directory = statSync(dataDir, { throwIfNoEntry: false });
@@ -22,8 +23,8 @@ export function markOf(dataDir: string, startId: string): string {
 }
 
 /**
- * This user's processes whose mark begins so, except this one. Only Linux shows the environment of processes; elsewhere
- * none are found, and only their process group ends them.
+ * Returns this user's processes whose mark begins with `mark`, except this process. Only Linux shows the environment of
+ * processes; elsewhere none are found, and only their process group ends them.
  */
 export function markedProcesses(mark: string): number[] {
   const wanted = `\0${markVariable}=${mark}`;
@@ -31,12 +32,15 @@ export function markedProcesses(mark: string): number[] {
 }
 
 const pollMs = 5;
-/** A process that the system cannot end, because it waits for a broken disk, is not awaited longer. */
+/**
+ * Milliseconds to wait for the end of processes. A process that waits for a broken disk cannot be ended, and is not
+ * awaited longer.
+ */
 const maxWaitMs = 30_000;
 
 /**
- * Ends them and everything that they start meanwhile. Resolves once they, and those of `known` that others ended, have
- * freed their memory. Returns how many had the mark.
+ * Ends the processes with this mark, and everything that they start meanwhile. Resolves once these processes, and those
+ * of `known` that others ended, have freed their memory. Returns how many had the mark.
  */
 export async function endMarked(mark: string, known: readonly number[] = []): Promise<number> {
   const ended = new Set<number>();
@@ -52,7 +56,7 @@ export async function endMarked(mark: string, known: readonly number[] = []): Pr
   return ended.size;
 }
 
-/** A negative number is a process group. False if there is none. */
+/** Sends a signal. A negative number is a process group. Returns false if there is no such process or group. */
 export function kill(pid: number, signal: NodeJS.Signals): boolean {
   try {
     process.kill(pid, signal);
@@ -68,8 +72,8 @@ function processIds(): number[] {
 }
 
 /**
- * An ending process soon shows no environment, while the system still frees its memory and closes its files, such as a
- * GPU's. A zombie has neither.
+ * Reports whether a process still has memory or open files. An ending process soon shows no environment, while the
+ * system still frees its memory and closes its files, such as a GPU's. A zombie has neither.
  */
 function holdsMemory(pid: number): boolean {
   try {
@@ -83,7 +87,7 @@ function environmentOf(pid: number): string {
   try {
     return readFileSync(`/proc/${pid}/environ`, "latin1");
   } catch {
-    // It belongs to another user, or has ended.
+    // The process belongs to another user, or has ended.
     return "";
   }
 }

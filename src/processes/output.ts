@@ -5,13 +5,13 @@ import { redactCredentials, redactSecrets } from "../domain/redaction.ts";
 const maxLines = 1_000;
 /** Longer lines are cut, since a progress bar is one line for minutes. */
 const maxCharacters = 2_000;
-/** Kept beyond that, so that a secret at the cut is recognized. */
+/** Characters that are kept beyond the cut, so that a secret at the cut is recognized. */
 const maxSecretLength = 500;
 
 export class Output {
   readonly #secrets: readonly string[];
   readonly #nowSeconds: () => number;
-  /** Lines with their secrets. */
+  /** The last lines, from which secrets are not removed yet. */
   #lines: OutputLine[] = [];
   #number = 0;
 
@@ -27,13 +27,14 @@ export class Output {
     this.#lines.push({
       number: ++this.#number,
       at: this.#nowSeconds(),
-      // Copied, since part of a string keeps the whole string, and this one everything that arrived with it.
+      // The text is copied, because a part of a string keeps the whole string in memory, here everything that arrived
+      // with the line.
       text: Buffer.from(text.slice(0, maxCharacters + maxSecretLength)).toString(),
     });
     if (this.#lines.length >= 2 * maxLines) this.#lines = this.#lines.slice(-maxLines);
   }
 
-  /** The lines after the one with this number, oldest first. */
+  /** Returns the lines after the one with this number, oldest first. */
   after(number: number): readonly OutputLine[] {
     const lines = this.#lines.slice(-maxLines).filter((line) => line.number > number);
     return lines.map((line) => ({ ...line, text: this.#safe(line.text) }));
@@ -45,7 +46,10 @@ export class Output {
     return line && this.#safe(line.text);
   }
 
-  /** Done only when lines are read: a command with endless output must not take time from requests. */
+  /**
+   * Removes secrets from a line. Done only when lines are read: a command with endless output must not take time from
+   * requests.
+   */
   #safe(text: string): string {
     return redactSecrets(redactCredentials(text), this.#secrets).slice(0, maxCharacters);
   }
@@ -56,7 +60,7 @@ export class Output {
     let rest = "";
     for await (const bytes of stream) {
       const lines = (rest + decoder.decode(bytes, { stream: true })).split("\n");
-      // A line without an end must not grow for ever.
+      // A line without an end must not grow without limit.
       rest = (lines.pop() ?? "").slice(-2 * maxCharacters);
       for (const line of lines) this.add(line);
     }

@@ -66,7 +66,9 @@ export class DecodedRequest implements RequestFacts {
   goesOn: GoesOn | undefined;
   /** The form that the client sent; `bytes` are then the equivalent JSON. */
   form: KeptForm | undefined;
-  /** The lowest token limit that the model servers of this request accept; 0 if the client's limit is sent unchanged. */
+  /**
+   * The lowest token limit that the model servers of this request accept; 0 if the client's limit is sent unchanged.
+   */
   leastLimit = 0;
   #limitHolds: boolean | undefined;
 
@@ -226,7 +228,10 @@ const noTiers: readonly string[] = [];
 
 /** Stored context that a request continues from, and the items that the request adds. */
 export interface GoesOn extends GoesOnFrom {
-  /** Id of the preceding response in the store. If only the connection has that response, its items are part of `input` instead. */
+  /**
+   * Id of the preceding response in the store. If only the connection has that response, its items are part of `input`
+   * instead.
+   */
   readonly keptAfter: string | null;
   /** Items of the request's own input, each with an id, including the items that it refers to. */
   readonly input: readonly StoredItem[];

@@ -1,4 +1,4 @@
-// The unknown members of a request that may be longer limits of its answer.
+// Tests which unknown members of a request count as possible longer limits of its answer.
 import { expect, test } from "bun:test";
 import { dialects } from "./dialects/dialects.ts";
 import { mayOutlast } from "./facts.ts";

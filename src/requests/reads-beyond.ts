@@ -4,7 +4,9 @@ import { otherMembersOf } from "./facts.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Types of tools that clients run themselves. All other tools run at a vendor, which adds their results to the prompt. */
+/**
+ * Types of tools that clients run themselves. All other tools run at a vendor, which adds their results to the prompt.
+ */
 const clientTools = /^(?:function|custom|local_shell|apply_patch|(?:bash|text_editor|memory|computer)_\d{8})$/;
 /** Members that make a server search or fetch, or that refer to data that the server stores. */
 const readingMembers = /^(?:search_|web_search|enable_search$|plugins$|mcp_servers$|container$|return_images$)/;
@@ -17,7 +19,9 @@ const writtenParts = new RegExp(
   ].join("|")})$`,
 );
 
-/** Reports whether the server may add to the prompt. Media in the prompt do not count; `Dialect.hasMedia` reports them. */
+/**
+ * Reports whether the server may add to the prompt. Media in the prompt do not count; `Dialect.hasMedia` reports them.
+ */
 export function readsBeyond(
   dialect: Pick<Dialect, "generates" | "limitMembers" | "promptMember">,
   body: Json,

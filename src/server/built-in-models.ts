@@ -156,7 +156,7 @@ export async function builtInModels(
   }
   for (const manifest of await listModels(config.dataDir, onSkipped)) {
     const { id, file, otherFiles, capabilities, context } = manifest;
-    // A model named on the command line takes precedence.
+    // A model that a flag or the configuration names takes precedence.
     if (models.has(id)) continue;
     models.set(id, {
       id,

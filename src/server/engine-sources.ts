@@ -24,7 +24,7 @@ const unnamed = {
   ...{ discover: true, local: false, environments: defaultEnvironments, maxConcurrency: null },
 };
 
-/** The connection settings of engines that are not HTTP servers. */
+/** The connection settings of engines without a configured URL: the built-in engine, commands and nodes. */
 const nowhere = { url: null, timeoutSeconds: null, idleSeconds: null, hasApiKey: false };
 
 /** The most replaced engines that may still answer earlier requests and are counted. */
@@ -57,7 +57,7 @@ export class EngineSources implements UpstreamSources, ModelSources {
 
   constructor(engine: LlamaEngine, commands: readonly CommandEngine[], config: ReloadableConfig) {
     this.config = config;
-    // The models of found servers run on this machine, so they count as local.
+    // The built-in engine and commands always run their models on this machine, so they count as local.
     const here = { ...unnamed, ...nowhere, local: true };
     this.#own = [
       { ...here, name: engine.name, source: "built-in", engine },

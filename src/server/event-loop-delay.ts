@@ -9,7 +9,10 @@ interface Slice {
   maxMs: number;
 }
 
-/** Ten samples a second cost about two thousandths of a core. Shorter delays are measured only partly or by chance. */
+/**
+ * Milliseconds between two samples: ten a second cost about two thousandths of a core. Shorter delays are measured only
+ * partly or by chance.
+ */
 const intervalMs = 100;
 const sliceMs = 10_000;
 /** Time slices of the last minute, including the current one. */

@@ -180,7 +180,8 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
   const id = await claimInstallation(db, config.dataDir);
   if (!(await secretInUse(db, secrets, clock.nowSeconds()))) throw otherSecret(config);
   const secretRotation = opened.add(new SecretRotation({ db, secrets, clock, log }));
-  // Values are resealed before the replaced secret is dropped.
+  // Values are resealed before `claimSecret` puts the new secret into use: from then on the operator may drop the old
+  // ones.
   await secretRotation.reseal();
   if (!(await claimSecret(db, secrets, clock.nowSeconds()))) throw otherSecret(config);
   const copiedTo = await beginServing(db);
@@ -200,7 +201,8 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
 
   await keys.endDue(clock.nowSeconds());
   let closeShared: () => unknown = () => {};
-  // Opened before the ledger is closed and closed after it, so that leases that end during closing are reported.
+  // The shared limits are opened after the ledger, but closed after it too, so that leases that end while the ledger
+  // closes are reported.
   opened.onClose(() => closeShared());
   const directory = join(config.dataDir, "spool");
   const countedSince = await unpricedSince(db, clock.nowSeconds());
@@ -247,7 +249,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
       clock,
       deletionClock,
       log,
-      // On PostgreSQL only writers wait, and each commit takes time, so the default piece size applies.
+      // On PostgreSQL only writers wait during a piece, and each commit takes time, so a piece may take longer.
       ...(config.databaseUrl === undefined ? {} : { pieceMs: 15 }),
     }),
   );
@@ -307,7 +309,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     log,
   });
   signingKeys.onEnded = () => tokens.forget();
-  /** Reloads tiers and settings after a change by any process. */
+  /** Reloads tiers and signing keys, which are always in memory, after a change by any process. */
   async function reread(): Promise<void> {
     await Promise.all([loadTiers(), signingKeys.refresh()]);
   }

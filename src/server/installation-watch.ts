@@ -54,8 +54,9 @@ export class InstallationWatch {
   }
 
   /**
-   * `degraded` if clocks differ so much that signatures are refused between processes, or if usage is counted in past
-   * months, as on a machine that boots in 1970.
+   * `degraded` if this clock differs so much from the database's that processes may refuse each other's signatures, or
+   * if it is earlier than the installation, as on a machine that boots in 1970: usage would then be counted in past
+   * months.
    */
   get clock(): "ok" | "degraded" {
     return this.#isOff ? "degraded" : "ok";

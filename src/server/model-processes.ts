@@ -16,7 +16,7 @@ export interface ModelProcessesOptions {
   config: Config;
   clock: Clock;
   log: Log;
-  /** Called when the command accepts requests, so that waiting ones continue. */
+  /** Called when the command accepts requests, so that waiting requests continue. */
   onOpen(engine: CommandEngine): void;
   /** Called when the model is loaded and its abilities are known. */
   onLoaded(engine: CommandEngine): void;

@@ -54,7 +54,7 @@ export type NodeNetwork = Awaited<ReturnType<typeof openNodeNetwork>>;
 /** The default timeouts of upstreams, in milliseconds. */
 const [firstByteTimeoutMs, idleTimeoutMs] = [600_000, 900_000];
 
-/** The most levels of nesting in a body from the gateway, regardless of this machine's own limit. */
+/** Levels of nesting that a body from the gateway may have, even if this machine's own limit is lower. */
 const deepest = 256;
 
 /** Call it before the catalog is configured for the first time. Rejects if the database cannot be read. */

@@ -1,4 +1,5 @@
-// Seals values that clients keep between two requests, such as reasoning, and makes pseudonyms for user ids.
+// Seals values that clients keep between two requests, such as reasoning, and makes pseudonyms for identifiers that
+// clients send, such as user ids.
 import { createHmac } from "node:crypto";
 import type { Keys } from "../domain/key-ring.ts";
 import type { AccountSeal } from "../domain/seal.ts";

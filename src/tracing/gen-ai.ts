@@ -1,5 +1,6 @@
-// Names of the OpenTelemetry conventions for generative AI, and what of a request and of an answer they are given to.
-// As in the incubating entry of @opentelemetry/semantic-conventions 1.45, which is too large to load for its constants.
+// The attribute names of the OpenTelemetry conventions for generative AI, and the values from requests and answers. The
+// names equal those of the incubating entry of @opentelemetry/semantic-conventions 1.45, which is too large to load for
+// its constants.
 
 import type { Attributes } from "@opentelemetry/api";
 import type { Engine } from "../domain/models/engine.ts";
@@ -25,7 +26,7 @@ export const genAi = {
   toolName: "gen_ai.tool.name",
 } as const;
 
-/** Members of a request that are numbers, by the attribute that tells them; the first that is there counts. */
+/** Numeric members of a request by attribute. If several members are listed, the first one in the request counts. */
 const numbers: readonly (readonly [attribute: string, ...members: string[]])[] = [
   ["gen_ai.request.max_tokens", "max_completion_tokens", "max_tokens"],
   ["gen_ai.request.temperature", "temperature"],
@@ -37,7 +38,7 @@ const numbers: readonly (readonly [attribute: string, ...members: string[]])[] =
   ["gen_ai.embeddings.dimension.count", "dimensions"],
 ];
 
-/** Parameters alone: no text of the client is among them. */
+/** Returns the parameters of a request as attributes, without any text of the client. */
 export function requestAttributes({ operation, stream, body }: TracedRequest): Attributes {
   const dialect = dialects[operation];
   const attributes: Attributes = { [genAi.operation]: dialect.spanName };
@@ -58,7 +59,7 @@ export function requestAttributes({ operation, stream, body }: TracedRequest): A
   return attributes;
 }
 
-/** Hosts of services by the name that the conventions have for them. */
+/** Hosts of providers, each with the provider's name in the conventions. */
 const providers: readonly (readonly [host: RegExp, provider: string])[] = [
   [/(^|\.)openai\.azure\.com$/, "azure.ai.openai"],
   [/(^|\.)openai\.com$/, "openai"],
@@ -75,7 +76,7 @@ const providers: readonly (readonly [host: RegExp, provider: string])[] = [
   [/(^|\.)ml\.cloud\.ibm\.com$/, "ibm.watsonx.ai"],
 ];
 
-/** One that the conventions do not know goes by the name that the operator gave it. */
+/** Returns the provider's name in the conventions, or else the name that the operator gave the upstream. */
 export function providerOf({ name, server }: Engine): string {
   const host = server?.address ?? "";
   return providers.find(([pattern]) => pattern.test(host))?.[1] ?? name;

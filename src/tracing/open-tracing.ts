@@ -1,4 +1,4 @@
-// Puts tracing together from the OpenTelemetry SDK: loaded only where traces are wanted, and registered nowhere.
+// Composes tracing from the OpenTelemetry SDK. Loaded only if traces are configured, and not registered globally.
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { resourceFromAttributes } from "@opentelemetry/resources";
 import { AlwaysOnSampler, TracerProvider } from "@opentelemetry/sdk-trace";
@@ -8,27 +8,27 @@ import { defaultBounds, type ExportBounds, SpanExport } from "./export.ts";
 import { SamplingTracer } from "./tracer.ts";
 
 export interface TracingOptions {
-  /** Spans are posted there. */
+  /** The URL to which spans are posted. */
   url: string;
   headers: Readonly<Record<string, string>>;
   serviceName: string;
   version: string;
-  /** Tells one process of an installation from the others. */
+  /** The id of this process, which differs between the processes of an installation. */
   instanceId: string;
   sample: number;
   content: boolean;
   log: Log;
-  /** Default: the usual. */
+  /** Limits that replace the defaults. */
   bounds?: Partial<ExportBounds> | undefined;
 }
 
 export interface Tracing {
   tracer: Tracer;
-  /** Sends what is left, within the bounds. */
+  /** Sends the remaining spans, within the bounds. */
   close(): Promise<void>;
 }
 
-/** A backstop: what is set is bounded where it is set. */
+/** A second limit: the code that sets attributes and events limits them already. */
 const spanLimits = { attributeCountLimit: 64, attributeValueLengthLimit: 32_768, eventCountLimit: 16 };
 
 export function openTracing(options: TracingOptions): Tracing {
@@ -47,7 +47,7 @@ export function openTracing(options: TracingOptions): Tracing {
       "service.version": version,
       "service.instance.id": instanceId,
     }),
-    // It is decided before a span is begun.
+    // `SamplingTracer` decides before a span begins.
     sampler: new AlwaysOnSampler(),
     spanProcessors: [spans],
     spanLimits,

@@ -24,11 +24,11 @@ import { inputMessages, outputMessages, parsed, StreamedContent } from "./conten
 import { genAi, providerOf, requestAttributes } from "./gen-ai.ts";
 import { traceparentOf } from "./trace-context.ts";
 
-/** An answer that is longer is not read a second time for its trace: it is an embedding, or a flood. */
+/** Maximum length of an answer that is read again for its trace. A longer answer is an embedding, or a flood. */
 const maxAnswerLength = 1024 * 1024;
 const waitNames = { admission: "wait for admission", queue: "wait for capacity" } as const;
 const errorType = "error.type";
-/** The conventions' name for it, as those of `genAi`. */
+/** The attribute for an MCP method in the OpenTelemetry conventions. */
 const mcpMethod = "mcp.method.name";
 
 export interface SpanTraceOptions {
@@ -36,7 +36,7 @@ export interface SpanTraceOptions {
   exchange: TracedExchange;
   /** The context of the client's trace, or the root. */
   parent: Context;
-  /** The client's trace state, as it is passed on. */
+  /** The client's `tracestate`, in the form in which it is passed on. */
   tracestate: string | undefined;
   content: boolean;
 }
@@ -52,7 +52,10 @@ export class SpanTrace implements RequestTrace {
   readonly id: string;
   readonly takesContent: boolean;
   readonly #options: SpanTraceOptions;
-  /** Unix milliseconds are this more than the monotonic clock's: within a trace, time does not go back. */
+  /**
+   * Unix time minus monotonic time in milliseconds. Times of a trace come from the monotonic clock, so that they never
+   * go back.
+   */
   readonly #offsetMs = wallMs() - exactMs();
   readonly #span: Span;
   readonly #context: Context;
@@ -91,7 +94,7 @@ export class SpanTrace implements RequestTrace {
 
   asked(request: TracedRequest, turnId?: string): void {
     this.#request = request;
-    // What guardrails mask of a turn is asked in its place.
+    // If guardrails mask a turn, the masked request replaces the original, and the id of the turn stays.
     this.#turnId = turnId ?? this.#turnId;
     this.#dialect = dialects[request.operation];
     this.#span.setAttributes({
@@ -175,7 +178,7 @@ export class SpanTrace implements RequestTrace {
     this.#span.setAttribute("headrace.outcome", end.outcome);
     if (end.parts?.details?.replayed !== undefined) this.#span.setAttribute("headrace.from_cache", true);
     if (this.#attempts > 0) this.#span.setAttribute("headrace.attempts", this.#attempts);
-    // All of a short stream may come at once, with its end.
+    // A short stream may arrive all at once, with its end, before a first token was reported.
     if (end.completionTokens > 0 && this.#firstByteMs !== undefined && !this.#isFirstTokenReported) {
       this.#reportFirstToken(this.#firstByteMs);
     }
@@ -188,7 +191,7 @@ export class SpanTrace implements RequestTrace {
     this.#endAttempt(undefined);
     this.#span.setAttribute("http.response.status_code", status);
     if (errorCode !== undefined) this.#span.setAttribute(errorType, errorCode);
-    // A refusal is no fault of the server; a stream that broke off is, though its status was good.
+    // A refusal is not a fault of the server. A stream that broke off is one, although its status was good.
     if (status >= 500 || (errorCode !== undefined && status < 400)) {
       this.#span.setStatus({ code: SpanStatusCode.ERROR });
     }
@@ -223,12 +226,12 @@ export class SpanTrace implements RequestTrace {
     this.#attempt?.span.setAttribute(genAi.outputMessages, messages);
   }
 
-  /** `end`: of the request, which this attempt answered. */
+  /** Ends the span of the current attempt. `end` is the end of the request, if this attempt answered it. */
   #endAttempt(end: UsageEnd | undefined): void {
     const attempt = this.#attempt;
     if (!attempt) return;
     const { span, reported, engine } = attempt;
-    // The name that an engine gives itself may be anything.
+    // Texts that an engine reports, such as its model's name, may contain anything, so secrets are removed.
     const safe = redactorOf(engine);
     if (this.#streamed) this.#setOutput(this.#streamed.messages(safe));
     this.#streamed = undefined;
@@ -262,7 +265,7 @@ function setEnd(span: Span, end: UsageEnd): void {
   });
   if (end.parts) {
     const { cachedTokens, cacheWriteTokens, reasoningTokens } = end.parts;
-    // Those that are booked; what was told of an attempt may be another figure.
+    // The booked tokens replace those that the engine reported for the attempt, which may differ.
     if (cachedTokens > 0) span.setAttribute(genAi.cachedTokens, cachedTokens);
     if (cacheWriteTokens > 0) span.setAttribute(genAi.cacheWriteTokens, cacheWriteTokens);
     if (reasoningTokens > 0) span.setAttribute(genAi.reasoningTokens, reasoningTokens);
@@ -274,7 +277,7 @@ function setEnd(span: Span, end: UsageEnd): void {
   span.setStatus({ code: SpanStatusCode.ERROR });
 }
 
-/** The class of an error, and never its text, which may repeat the prompt. */
+/** Returns the class of an error, never its text, which may repeat the prompt. */
 function typeOf(error: unknown): string {
   if (error instanceof GatewayError) return error.code;
   if (isCancelled(error)) return "cancelled";

@@ -1,4 +1,4 @@
-// W3C Trace Context: what a client says of the trace that its request is part of, and what is passed on.
+// W3C Trace Context: reads the trace that a client's request belongs to, and writes the header that is passed on.
 import type { SpanContext } from "@opentelemetry/api";
 
 export interface ClientTrace {
@@ -11,12 +11,15 @@ export interface ClientTrace {
 
 const parentPattern = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 const sampledFlag = 1;
-/** Trace Context, 3.3.1.5: as many characters must be passed on at least, and no more are. */
+/** Maximum characters of `tracestate` that are passed on: the minimum that Trace Context, 3.3.1.5, requires. */
 const maxStateLength = 512;
 const maxMembers = 32;
 const memberPattern = /^[a-z0-9][a-z0-9_\-*/@]{0,255}=[ -+--<>-~]{0,255}[!-+--<>-~]$/;
 
-/** Undefined for what is none (3.2.2): then a trace of our own may begin. */
+/**
+ * Reads the client's trace. Undefined for a missing or invalid header (3.2.2): the gateway may then begin its own
+ * trace.
+ */
 export function readClientTrace(headers: { get(name: string): string | null }): ClientTrace | undefined {
   const parent = headers.get("traceparent");
   if (parent === null) return undefined;
@@ -27,7 +30,7 @@ export function readClientTrace(headers: { get(name: string): string | null }): 
   return { traceId, spanId, sampled, tracestate: readState(headers.get("tracestate")) };
 }
 
-/** All of it or, where a part is malformed or there is too much, nothing (3.3.1.1). */
+/** Returns the whole trace state, or undefined if a part is malformed or the state is too long (3.3.1.1). */
 function readState(text: string | null): string | undefined {
   if (text === null || text.length > maxStateLength) return undefined;
   const members = text
@@ -38,7 +41,7 @@ function readState(text: string | null): string | undefined {
   return members.every((member) => memberPattern.test(member)) ? members.join(",") : undefined;
 }
 
-/** The header with which a request is passed on, as a child of this span. */
+/** Returns the `traceparent` header for a request that is a child of this span. */
 export function traceparentOf({ traceId, spanId, traceFlags }: SpanContext): string {
   return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, "0")}`;
 }

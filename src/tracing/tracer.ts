@@ -1,4 +1,4 @@
-// Decides which requests are traced: a share of them, and those whose client traces already, within a bound.
+// Decides which requests are traced: a share of all requests, and a limited number of those that their clients trace.
 
 import {
   type Context,
@@ -15,16 +15,19 @@ import { type ClientTrace, readClientTrace } from "./trace-context.ts";
 
 export interface SamplingTracerOptions {
   tracer: SpanTracer;
-  /** Share of the requests, 0 to 1. */
+  /** Share of the traced requests, 0 to 1. */
   sample: number;
   content: boolean;
   /** A random number from 0 to below 1. */
   draw?: () => number;
-  /** Monotonic milliseconds. */
+  /** Returns monotonic milliseconds. */
   nowMs?: () => number;
 }
 
-/** Beyond the share, so many a second are traced as their clients wish it; more at once after a while without. */
+/**
+ * Requests per second that are traced beyond the share because their clients trace them. After a pause, more are traced
+ * at once.
+ */
 export const joinedPerSecond = 10;
 const maxJoinedAtOnce = 50;
 
@@ -59,7 +62,10 @@ export class SamplingTracer implements Tracer {
     });
   }
 
-  /** A client may ask for a trace, but not for one of each of a million requests. */
+  /**
+   * Reports whether a trace beyond the share is allowed: a client may ask for a trace, but not for one of each of a
+   * million requests.
+   */
   #join(): boolean {
     const now = this.#nowMs();
     const since = ((now - this.#roomAtMs) / 1000) * joinedPerSecond;

@@ -65,14 +65,14 @@ export class ClientChannel implements PausableChannel {
     if (!this.closed) this.#socket.resume();
   }
 
-  /** Bytes arrived. */
+  /** Called with received bytes. */
   data(bytes: Buffer): void {
     if (this.#ending) return;
     if (this.#listener) this.#listener.data(bytes);
     else this.#early = this.#early ? Buffer.concat([this.#early, bytes]) : bytes;
   }
 
-  /** The kernel has room again. */
+  /** Called when the kernel may take bytes again. */
   drain(): void {
     if (!this.#output.behind) return;
     this.#output.flush();
@@ -81,7 +81,7 @@ export class ClientChannel implements PausableChannel {
     else this.#listener?.drained();
   }
 
-  /** The socket is closed, by either side. */
+  /** Called when the socket is closed, by either side. */
   didClose(): void {
     if (this.#closed) return;
     this.#closed = true;

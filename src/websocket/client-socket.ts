@@ -18,18 +18,18 @@ export interface SocketTarget {
   port: number;
   /** Connects under TLS. The certificate must be for `hostname`. */
   secure: boolean;
-  /** `http://[user:password@]host:port`: asked to CONNECT. */
+  /** The proxy, `http://[user:password@]host:port`, which gets a CONNECT request. */
   proxy?: URL | undefined;
   /** Certificates (PEM) to trust instead of the well-known ones and the system's. */
   ca?: string | undefined;
 }
 
 export interface SocketListener {
-  /** The server is there and, under TLS, is the right one. */
+  /** Called when the server is connected and, under TLS, its certificate is verified. */
   opened(socket: ClientSocket): void;
   data(bytes: Buffer): void;
   drain(): void;
-  /** Called once, even if it never opened. `problem` is for the log. */
+  /** Called once at the end of the socket, even if the socket never opened. `problem` is for the log. */
   closed(problem: string | undefined): void;
 }
 
@@ -45,7 +45,7 @@ const maxHeadBytes = 16 * 1024;
 const emptyLine = Buffer.from("\r\n\r\n");
 let trusted: string[] | undefined;
 
-/** Returns a function that ends it immediately, in any state. Never throws. */
+/** Opens a socket. Returns a function that ends the socket immediately, in any state. Never throws. */
 export function openClientSocket(target: SocketTarget, listener: SocketListener): () => void {
   const opening = new OpeningSocket(target, listener);
   opening.start();
@@ -56,9 +56,9 @@ export function openClientSocket(target: SocketTarget, listener: SocketListener)
 export class AnswerHead {
   readonly #gathered = new GatheredBytes();
 
-  /** The head and the bytes after it. Undefined while it is incomplete. */
+  /** Returns the head and the bytes after it; undefined while the head is incomplete. */
   push(piece: Buffer): { head: ResponseHead; rest: Buffer } | undefined {
-    // The bytes searched before contain no end of it, but perhaps the beginning of one.
+    // The bytes searched before contain no end of the head, but may end with the beginning of the empty line.
     const from = Math.max(0, this.#gathered.length - emptyLine.length + 1);
     this.#gathered.add(piece);
     const { bytes } = this.#gathered;
@@ -133,7 +133,7 @@ class OpeningSocket implements Wire {
   }
 
   data(socket: Socket<Wire>, bytes: Buffer): void {
-    // Bytes for the socket below TLS are not ours to read.
+    // The bytes of the socket below TLS are encrypted and are read by TLS only.
     if (this.#closed || socket !== this.#socket) return;
     if (this.#open) this.#listener.data(bytes);
     else if (this.#target.proxy && !this.#tunnelled) this.#readProxyAnswer(bytes);
@@ -176,7 +176,7 @@ class OpeningSocket implements Wire {
       if (!answer) return;
       const { head, rest } = answer;
       if (head.status < 200 || head.status > 299) this.#refuse(`the proxy answered ${head.status}`);
-      // The server sends second, with or without TLS, so earlier bytes belong to nobody.
+      // The client sends first, with or without TLS, so bytes after the proxy's answer cannot come from the server.
       else if (rest.length > 0) this.#refuse("the proxy sent more than its answer");
       else this.#tunnel();
     } catch (error) {

@@ -1,4 +1,4 @@
-// The client: nothing but a right answer is a WebSocket; deadlines, certificates and proxies.
+// The WebSocket client: only a valid answer opens a WebSocket. Also deadlines, certificates and proxies.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -113,7 +113,7 @@ test("ends the connection with 1002 at a masked frame of a server", async () => 
   expect(listener.end?.code).toBe(1002);
 });
 
-/** A proxy: asked to CONNECT, it passes bytes on; `answer` may say something else. */
+/** Starts a proxy that answers CONNECT with `answerOf`, and relays bytes to the port `connectTo` if that is 200. */
 function startProxy(connectTo: number, answerOf: (head: string) => string = () => "HTTP/1.1 200 OK\r\n\r\n") {
   interface Relayed {
     head: string;
@@ -205,7 +205,7 @@ describe("WebSocket connections over TLS", () => {
   });
   afterAll(() => rmSync(directory, { recursive: true }));
 
-  /** Bun's own, as ours speaks no TLS: what stands before it does. */
+  /** Starts Bun's own WebSocket server, since the gateway's speaks no TLS: a proxy in front of it does. */
   function startSecure() {
     const requests: Request[] = [];
     const server = Bun.serve({
@@ -253,7 +253,7 @@ describe("WebSocket connections over TLS", () => {
     for (let sent = 0; sent < count; sent++) link.send(piece);
     await until(() => listener.messages.length > 0, "the first echo");
     await Bun.sleep(200);
-    // What had been received already is given; the rest stays with the kernel and the server.
+    // Messages that were already received are delivered; the rest stays in the kernel and at the server.
     expect(listener.messages.length).toBeLessThan(count * 0.75);
     link.resume();
     await until(() => listener.messages.length === count, "all echoes", 10_000);

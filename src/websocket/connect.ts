@@ -11,13 +11,13 @@ import { WebSocketLink } from "./websocket-link.ts";
 export interface ConnectOptions {
   /** `http:`, `https:`, `ws:` or `wss:`. */
   url: URL;
-  /** The one subprotocol that is offered and must be chosen. Left out for none. */
+  /** The one subprotocol that is offered and that the server must choose. If absent, no subprotocol is offered. */
   protocol?: string | undefined;
-  /** Binary by default. */
+  /** The kind of the messages; binary by default. */
   kind?: MessageKind | undefined;
-  /** Sent along. */
+  /** Further headers of the request. */
   headers?: HeaderFields | undefined;
-  /** The deadline of the whole connect, including the answer. */
+  /** Milliseconds within which the connection must be open and the server must have answered. */
   connectMs: number;
   maxMessageBytes: number;
   proxy?: URL | undefined;
@@ -26,7 +26,7 @@ export interface ConnectOptions {
   listen(link: WebSocketLink): MessageLinkListener;
 }
 
-/** No WebSocket was established. `message` is for the log. */
+/** The error if no WebSocket was established. `message` is for the log. */
 export class ConnectError extends Error {
   override readonly name = "ConnectError";
   /** Status of the server's answer, if it was not 101. */
@@ -38,7 +38,7 @@ export class ConnectError extends Error {
   }
 }
 
-/** Rejects with a ConnectError. Throws a TypeError if a header cannot be sent. */
+/** Opens a WebSocket. Rejects with a ConnectError. Throws a TypeError if a header cannot be sent. */
 export function connectWebSocket(options: ConnectOptions): Promise<WebSocketLink> {
   for (const [name, value] of Object.entries(options.headers ?? {})) {
     // A line break would begin another field, or another request.
@@ -84,7 +84,7 @@ class Handshake implements SocketListener {
     const fields: HeaderFields = { host: url.host, ...headers, ...upgradeRequestFields(this.#key, protocol) };
     const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
     const bytes = Buffer.from(`GET ${url.pathname}${url.search} HTTP/1.1\r\n${lines.join("")}\r\n`, "latin1");
-    // Far less than the kernel accepts on a new connection.
+    // The request is far shorter than the bytes that the kernel accepts at once on a new connection.
     if (socket.write(bytes, 0, bytes.length) !== bytes.length) this.#fail("the request could not be sent");
   }
 
@@ -132,7 +132,7 @@ class Handshake implements SocketListener {
     if (this.#failed) return;
     this.#failed = true;
     clearTimeout(this.#timer);
-    // A connect that failed immediately has nothing to abandon yet.
+    // If the connect failed immediately, `#abandon` is not set before the end of this task.
     queueMicrotask(() => this.#abandon());
     this.#reject(new ConnectError(problem, status));
   }

@@ -4,7 +4,7 @@ export const opcodes = { continuation: 0x0, text: 0x1, binary: 0x2, close: 0x8, 
 
 /** Most bytes of a control frame's payload (RFC 6455, 5.5). */
 export const maxControlBytes = 125;
-/** Two bytes, up to eight more for the length, four for the mask. */
+/** The most bytes of a frame's head: two bytes, up to eight more for the length, four for the mask. */
 export const maxHeaderBytes = 14;
 
 /** Close codes of the protocol itself (RFC 6455, 7.4.1). */
@@ -13,9 +13,9 @@ export const closeCodes = {
   goingAway: 1001,
   protocolError: 1002,
   unsupportedData: 1003,
-  /** Never sent: the other end sent none. */
+  /** Never sent; stands for a close frame without a code from the other end. */
   noStatus: 1005,
-  /** Never sent: the connection broke off. */
+  /** Never sent; stands for a connection that broke off without a close frame. */
   abnormal: 1006,
   invalidText: 1007,
   policyViolation: 1008,
@@ -23,13 +23,13 @@ export const closeCodes = {
   tryAgainLater: 1013,
 } as const;
 
-/** Whether a close frame may contain it (RFC 6455, 7.4.2, and the IANA registry). */
+/** Reports whether a close frame may contain the code (RFC 6455, 7.4.2, and the IANA registry). */
 export function mayBeSent(code: number): boolean {
   if (code >= 3000) return code <= 4999;
   return (code >= 1000 && code <= 1003) || (code >= 1007 && code <= 1014);
 }
 
-/** The connection must fail. `message` is for both logs. */
+/** An error of the peer after which the connection must fail. `message` is for the logs of both ends. */
 export class FrameError extends Error {
   override readonly name = "FrameError";
   readonly closeCode: number;
@@ -82,7 +82,7 @@ export function applyMask(bytes: Uint8Array, start: number, end: number, keys: U
   for (; at < end; at++) bytes[at] = (bytes[at] as number) ^ (keys[keyAt + ((at - start) & 3)] as number);
 }
 
-/** Four at a time takes half the time of one at a time. */
+/** Masks whole words. Four at a time take half the time of one at a time. */
 function maskWords(words: Int32Array, key: number): void {
   const { length } = words;
   const fours = length & ~3;

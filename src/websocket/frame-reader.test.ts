@@ -1,11 +1,12 @@
-// The frame codec: what RFC 6455 forbids fails the connection with the right code, and cuts and fragments change nothing.
+// The frame codec: frames that RFC 6455 forbids fail the connection with the right code, and messages are the same for
+// every split and fragmentation.
 import { describe, expect, test } from "bun:test";
 import { seeded } from "../../tests/support/seeded.ts";
 import { GatewayError } from "../base/errors.ts";
 import { applyMask, FrameError, putFrameHead } from "./frame-format.ts";
 import { FrameReader } from "./frame-reader.ts";
 
-/** Numbers below `below`, the same for every run with one seed. */
+/** Returns a source of random integers below `below`: the same ones for the same seed. */
 function random(seed: number): (below: number) => number {
   const next = seeded(seed);
   return (below) => Math.floor(next() * below);
@@ -18,7 +19,7 @@ interface FrameShape {
   mask?: Uint8Array | null;
 }
 
-/** A frame by the letter of RFC 6455, 5.2, put together in another way than the program does it. */
+/** Encodes a frame by RFC 6455, 5.2, independently of the code under test. */
 function frame({ opcode, payload, final = true, mask = Uint8Array.of(1, 2, 3, 4) }: FrameShape): Buffer {
   const { length } = payload;
   const size = length < 126 ? [length] : length < 65_536 ? [126, length >> 8, length & 255] : undefined;
@@ -203,7 +204,7 @@ test("writes the shortest frame heads at every length border", () => {
   }
 });
 
-/** A random conversation, as frames and as what must be heard of them. */
+/** Returns the frames of a random conversation, and the events that the reader must report for them. */
 function conversation(below: (limit: number) => number): { frames: Buffer; heard: Heard[] } {
   const frames: Buffer[] = [];
   const heard: Heard[] = [];
@@ -306,7 +307,7 @@ describe("incomplete messages", () => {
     const messages: number[] = [];
     const ignored = () => {};
     const reader = new FrameReader(
-      // Whoever takes it counts it from here on.
+      // The receiver counts a delivered message itself.
       {
         message: ({ length }) => void messages.push(length, ledger.bytes),
         ping: ignored,

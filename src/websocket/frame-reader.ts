@@ -12,11 +12,11 @@ import {
 } from "./frame-format.ts";
 
 export interface FrameListener {
-  /** A whole message, possibly a part of the pushed bytes. A text is UTF-8. */
+  /** Called with a whole message, which may be a part of the pushed bytes. A text is valid UTF-8. */
   message(bytes: Buffer): void;
   ping(payload: Buffer): void;
   pong(payload: Buffer): void;
-  /** A close frame arrived. Nothing more is read. */
+  /** Called when a close frame arrived. Nothing more is read. */
   closeFrame(code: number, reason: string): void;
 }
 
@@ -27,7 +27,7 @@ const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const nothing = Buffer.alloc(0);
 
 export class FrameReader {
-  /** The most bytes of a message, whole or in fragments. More is 1009. */
+  /** The most bytes of a message, whole or in fragments. A longer one fails the connection with 1009. */
   maxMessageBytes: number;
   readonly #listener: FrameListener;
   /** Whether the other end must mask (a client) or must not (a server). */
@@ -35,7 +35,7 @@ export class FrameReader {
   readonly #kind: MessageKind;
   readonly #head = Buffer.alloc(maxHeaderBytes);
   #headLength = 0;
-  /** Bytes of the head, as far as known. */
+  /** Number of bytes of the head, as far as the received bytes tell. */
   #headNeeds = 2;
   /** The payload of a frame whose head has arrived and whose payload is incomplete. */
   #payload: Buffer | undefined;
@@ -44,7 +44,7 @@ export class FrameReader {
   #fragments: Buffer | undefined;
   #fragmentsLength = 0;
   readonly #memoryAccount: MemoryAccount | undefined;
-  /** Bytes that the memory account knows of. */
+  /** Bytes that are counted in the memory account. */
   #bufferedBytes = 0;
   #ended = false;
 
@@ -63,7 +63,9 @@ export class FrameReader {
     this.maxMessageBytes = maxMessageBytes;
   }
 
-  /** Owns the bytes and unmasks them in place. Throws a FrameError, after which nothing more is read. */
+  /**
+   * Reads bytes. The reader owns them and unmasks them in place. Throws a FrameError, after which nothing more is read.
+   */
   push(bytes: Buffer): void {
     try {
       let at = 0;
@@ -77,7 +79,7 @@ export class FrameReader {
     }
   }
 
-  /** Reads nothing more, and holds nothing. */
+  /** Stops reading, and releases all buffered bytes. */
   stop(): void {
     this.#ended = true;
     this.#payload = undefined;
@@ -85,7 +87,7 @@ export class FrameReader {
     this.#hold(-this.#bufferedBytes);
   }
 
-  /** Takes this many more bytes. A negative number returns bytes. */
+  /** Counts this many more bytes. A negative number returns bytes. */
   #hold(bytes: number): void {
     if (!this.#memoryAccount || bytes === 0) return;
     if (bytes < 0) this.#memoryAccount.release("requests", -bytes);
@@ -106,8 +108,8 @@ export class FrameReader {
     const length = this.#length();
     this.#checkSize(length);
     if (bytes.length - at < length) {
-      // Its whole length is allocated at once, within the limit, since the sender may split it into any number of
-      // pieces.
+      // The whole length of the payload, which the limit bounds, is allocated at once, because the sender may split the
+      // payload into any number of pieces.
       this.#hold(length);
       this.#payload = Buffer.allocUnsafeSlow(length);
       this.#payloadLength = 0;
@@ -117,7 +119,7 @@ export class FrameReader {
     return at + length;
   }
 
-  /** The size of the head by its first two bytes, which are checked on arrival. */
+  /** Returns the size of the head by its first two bytes, which are checked on arrival. */
   #headSize(): number {
     const [first, second] = this.#head as unknown as [number, number];
     const opcode = first & 0x0f;
@@ -183,7 +185,7 @@ export class FrameReader {
     return end;
   }
 
-  /** The whole frame is here. */
+  /** Handles a frame that has arrived completely. */
   #take(payload: Buffer): void {
     const head = this.#head;
     if (this.#masked) applyMask(payload, 0, payload.length, head, this.#headNeeds - 4);

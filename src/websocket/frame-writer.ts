@@ -16,7 +16,7 @@ export class FrameWriter {
   readonly #masked: boolean;
   #scheduled = false;
 
-  /** `masked`: as clients must and servers must not. */
+  /** `masked` is true for a client, which must mask its frames, and false for a server, which must not. */
   constructor(channel: ByteChannel, masked: boolean) {
     this.#channel = channel;
     this.#masked = masked;
@@ -27,7 +27,7 @@ export class FrameWriter {
     return this.#channel.unsentBytes + (owner === this ? length : 0);
   }
 
-  /** A frame whose payload is `first` followed by `second`. Both are copied or written at once. */
+  /** Adds a frame whose payload is `first` followed by `second`. Both are copied or written at once. */
   add(opcode: number, first: Uint8Array, second: Uint8Array | undefined): void {
     const payloadLength = first.byteLength + (second?.byteLength ?? 0);
     const most = payloadLength + maxHeaderBytes;
@@ -46,7 +46,7 @@ export class FrameWriter {
     length = this.#put(scratch, length, opcode, first, second);
     if (this.#scheduled) return;
     this.#scheduled = true;
-    // Not at the end of this task: other sockets' messages for this connection in the same turn are sent with it.
+    // The flush is not at the end of this task, so that frames caused by other sockets in the same turn go with it.
     setImmediate(() => {
       this.#scheduled = false;
       this.flush();
@@ -61,7 +61,7 @@ export class FrameWriter {
     if (end > 0) this.#channel.write(scratch.subarray(0, end));
   }
 
-  /** Returns the offset after the frame. */
+  /** Writes a frame into the buffer. Returns the offset after the frame. */
   #put(target: Buffer, start: number, opcode: number, first: Uint8Array, second: Uint8Array | undefined): number {
     const payloadLength = first.byteLength + (second?.byteLength ?? 0);
     let at = putFrameHead(target, start, opcode, payloadLength, this.#masked);

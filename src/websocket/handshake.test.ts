@@ -1,4 +1,5 @@
-// The handshake at the server: only what RFC 6455, 4.2 asks for becomes a WebSocket; what follows it is held to the frames.
+// The handshake at the server: only requests by RFC 6455, 4.2 become WebSockets, and the bytes after them must be
+// frames.
 import { describe, expect, test } from "bun:test";
 import { withinMs } from "../../tests/support/long.ts";
 import { startWebSocketServer, testProtocol, until } from "../../tests/support/websocket/websocket-fixture.ts";

@@ -21,7 +21,7 @@ export function checkUpgradeRequest(request: IncomingRequest, protocol: string |
       "This endpoint is for WebSockets: the request must have `Connection: Upgrade` and `Upgrade: websocket`.",
     );
   }
-  // Its connection cannot be upgraded (RFC 9110, 7.8), whatever it requests.
+  // A connection of HTTP/1.0 cannot be upgraded (RFC 9110, 7.8), whatever the request asks for.
   if (request.version === "1.0") return refuse("A WebSocket begins with a request of HTTP/1.1.");
   if (request.method !== "GET" || request.hasBody) return refuse("A WebSocket begins with a GET without a body.");
   if (headers.get("sec-websocket-version") !== version) return refuse(`Sec-WebSocket-Version must be ${version}.`);
@@ -41,7 +41,7 @@ export function offeredProtocols({ headers }: Pick<IncomingRequest, "headers">):
   return tokensOf(headers.get("sec-websocket-protocol"));
 }
 
-/** Whether a request asks for a WebSocket, validly or not. */
+/** Reports whether a request asks for a WebSocket, validly or not. */
 export function asksForWebSocket({ headers }: Pick<IncomingRequest, "headers">): boolean {
   return hasToken(headers, "upgrade", "websocket");
 }
@@ -50,7 +50,7 @@ export function newKey(): string {
   return randomBytes(16).toString("base64");
 }
 
-/** The fields of a client's request. */
+/** Returns the fields by which a client requests the upgrade. */
 export function upgradeRequestFields(key: string, protocol: string | undefined): HeaderFields {
   return {
     connection: "Upgrade",
@@ -61,7 +61,7 @@ export function upgradeRequestFields(key: string, protocol: string | undefined):
   };
 }
 
-/** The fault in an answer 101 to such a request. Undefined if it is correct. */
+/** Returns the fault in an answer 101 to an upgrade request; undefined if the answer is correct. */
 export function problemOfUpgradeAnswer(
   headers: HeaderLines,
   key: string,
@@ -84,7 +84,9 @@ function acceptOf(key: string): string {
     .digest("base64");
 }
 
-/** 22 digits, the last of which ends in four zero bits, and the padding. */
+/**
+ * Reports whether a key is 16 bytes in base64: 22 digits, the last of which ends in four zero bits, and the padding.
+ */
 function isKey(key: string): boolean {
   return /^[A-Za-z0-9+/]{21}[AQgw]==$/.test(key);
 }

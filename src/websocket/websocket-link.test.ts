@@ -1,4 +1,5 @@
-// Two ends of a WebSocket: messages arrive whole and in order, ends are told, and other implementations understand ours.
+// Both ends of a WebSocket: messages arrive whole and in order, ends are reported, and other implementations
+// understand the gateway's frames.
 import { expect, test } from "bun:test";
 import {
   connectTo,
@@ -90,7 +91,7 @@ test("exchanges messages between Bun's client and the gateway's server", async (
     expect(Buffer.from(received[index] as ArrayBuffer).equals(Buffer.alloc(size, size % 251))).toBe(true);
   }
   const pong = new Promise((resolve) => socket.addEventListener("pong", resolve));
-  // Among the types of a browser its WebSocket is that of one.
+  // With the DOM's types loaded `WebSocket` has the type of a browser's, which has no `ping`.
   (socket as Bun.WebSocket).ping("hello");
   await pong;
   socket.close(4001, "bye");

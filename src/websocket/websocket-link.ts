@@ -8,9 +8,9 @@ import { FrameWriter } from "./frame-writer.ts";
 
 export interface WebSocketLinkOptions {
   role: "server" | "client";
-  /** The most bytes of one message. It can be changed later. */
+  /** The most bytes of one message. The limit can be changed later. */
   maxMessageBytes: number;
-  /** Binary by default. */
+  /** The kind of the messages; binary by default. */
   kind?: MessageKind;
   /** The account of an incomplete message. Without it nothing is counted. */
   memoryAccount?: MemoryAccount;
@@ -18,9 +18,9 @@ export interface WebSocketLinkOptions {
   listen(link: WebSocketLink): MessageLinkListener;
 }
 
-/** How long the other end has to answer a close frame, or to close the connection after one. */
+/** Milliseconds that the other end has to answer a close frame, or to close the connection after one. */
 const closeMs = 2_000;
-/** With more unsent bytes a ping gets no answer: an end that does not read must not make us hold answers for it. */
+/** Unsent bytes above which a ping gets no answer: an end that does not read must not make us buffer pongs for it. */
 const maxUnsentForPong = 256 * 1024;
 const nothing = new Uint8Array(0);
 
@@ -52,7 +52,7 @@ export class WebSocketLink implements PausableLink, ByteChannelListener, FrameLi
     return this.#writer.unsentBytes;
   }
 
-  /** The most bytes of an incoming message. More is 1009. */
+  /** Sets the most bytes of an incoming message. A longer one fails the connection with 1009. */
   set maxMessageBytes(bytes: number) {
     this.#reader.maxMessageBytes = bytes;
   }
@@ -65,7 +65,7 @@ export class WebSocketLink implements PausableLink, ByteChannelListener, FrameLi
   close(code: number, reason: string): void {
     if (this.#closing || this.#channel.closed) return;
     this.#sendClose(code, reason);
-    // The caller may end the process next.
+    // The close frame is written at once, because the caller may end the process next.
     this.#writer.flush();
     this.#awaitEnd();
   }
@@ -154,7 +154,7 @@ export class WebSocketLink implements PausableLink, ByteChannelListener, FrameLi
   }
 }
 
-/** Cut between two characters. */
+/** Returns the reason in UTF-8. A reason that is too long is cut between two characters. */
 function reasonBytes(reason: string): Uint8Array {
   const bytes = new TextEncoder().encode(reason);
   let end = Math.min(bytes.length, maxControlBytes - 2);

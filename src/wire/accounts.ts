@@ -10,7 +10,7 @@ import { givenQuotas, shownQuotas, usedQuotas } from "./quotas.ts";
 import { givenTools, shownTools } from "./tools/tool-lists.ts";
 
 export const defaultTierName = "free";
-/** The same as in the configuration file. */
+/** The pattern of tier names, the same as in the configuration file. */
 export const tierNamePattern = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 
 const accountStatus = z.enum(["active", "suspended"]);
@@ -21,7 +21,7 @@ const overrideMeaning = `replacing the tier's: a number, "unlimited" for no limi
 
 const listMeaning = "replacing the tier's: a list, empty for none, or null for the tier's quotas. Per environment.";
 
-/** Read and written alike, so that a client can send back what it read. */
+/** The account's own limits in the same form for reading and writing, so that a client can send back what it read. */
 const overrides = byWire(accountAmounts, (amount) =>
   z
     .union([givenAmount(amount), z.literal("unlimited")])

@@ -7,12 +7,12 @@ export function boundedAmount({ unit, least, most }: Amount): z.ZodNumber {
   return unit === "USD" ? z.number().min(least).max(most) : z.int().min(least).max(most);
 }
 
-/** The same with a description. */
+/** Returns the shape of a bounded amount with its description. */
 export function givenAmount(amount: Amount): z.ZodNumber {
   return boundedAmount(amount).describe(`${amountSentence(amount)}.`);
 }
 
-/** The amount in an answer. */
+/** Returns the shape of an amount in an answer. */
 export function shownAmount({ unit }: Amount): z.ZodNullable<z.ZodNumber> {
   return z
     .number()

@@ -1,4 +1,4 @@
-// The words by which Anthropic's clients know that a prompt is too long, made of those of other model servers.
+// Error messages of other model servers about a prompt that is too long, in the words that Anthropic's clients know.
 import { expect, test } from "bun:test";
 import { invalidRequest } from "../base/errors.ts";
 import { renderAnthropicError } from "./anthropic-errors.ts";

@@ -4,8 +4,8 @@ import { maskKeys } from "../domain/api-key.ts";
 import { errorTable } from "./errors.ts";
 
 /**
- * Where the vendor's status differs from our table. A spent quota is sent like a spend limit: 429 without a time to
- * wait.
+ * The vendor's statuses that differ from our table. A spent quota is answered as the vendor answers a reached spend
+ * limit: 429 without a time to wait.
  */
 const ownStatus: Partial<Record<ErrorCode, number>> = { service_unavailable: 529, insufficient_quota: 429 };
 
@@ -35,12 +35,15 @@ export function renderAnthropicError(error: GatewayError, requestId: string): st
   return JSON.stringify({ type: "error", error: { type, message }, request_id: requestId, ...(quota && { quota }) });
 }
 
-/** With these words Claude Code shortens its conversation or asks for a shorter answer. It reads the numbers. */
+/** The words at which Claude Code shortens its conversation or asks for a shorter answer; it also reads the numbers. */
 const ownWords = /^(?:prompt is too long|input length and `max_tokens` exceed context limit)/i;
 /** The context in a model server's own error text. */
 const contextWords = /context (?:length|size|window)\D{0,16}?(\d[\d,]*)/i;
 
-/** Other model servers say the same in other words, usually with the same numbers. */
+/**
+ * Returns the message in the vendor's words. Model servers report a conversation that is too long in words of their
+ * own, usually with the same numbers.
+ */
 function messageOf({ engineCode, message }: GatewayError): string {
   if (engineCode !== "context_length_exceeded" || ownWords.test(message)) return message;
   const numbers = [...message.matchAll(/\d[\d,]{2,}/g)].map(([text]) => numberOf(text));

@@ -45,14 +45,14 @@ export const embeddingList = z
   })
   .meta({ id: "EmbeddingList" });
 
-/** Base64 of little-endian float32. */
+/** Encodes numbers as base64 of little-endian float32. */
 export function encodeEmbedding(values: readonly number[]): string {
   const view = new DataView(new ArrayBuffer(values.length * 4));
   for (const [i, value] of values.entries()) view.setFloat32(i * 4, value, true);
   return Buffer.from(view.buffer).toString("base64");
 }
 
-/** The numbers of a base64 embedding, or undefined if the text is not whole float32 values. */
+/** Returns the numbers of a base64 embedding, or undefined if the text is not whole float32 values. */
 export function decodeEmbedding(text: string): number[] | undefined {
   const bytes = Buffer.from(text, "base64");
   if (bytes.length === 0 || bytes.length % 4 !== 0) return undefined;

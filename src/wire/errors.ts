@@ -5,7 +5,7 @@ import { maskKeys } from "../domain/api-key.ts";
 interface ErrorShape {
   status: number;
   type: string;
-  /** When it happens, for the reference page. */
+  /** When the error happens, for the reference page. */
   when: string;
   /** Tells SDKs whether a retry helps. Left out if their own rule is right. */
   shouldRetry?: boolean;
@@ -114,8 +114,8 @@ export function renderError(error: GatewayError): string {
 }
 
 /**
- * The status tells clients that the limit is not theirs. The type, where they look for it, tells them that it is a
- * limit.
+ * Returns the type. If a model server's limit is reached, the status tells clients that the limit is not theirs, and
+ * the type, where they look for it, that it is a limit.
  */
 function typeOf({ code, engineLimited }: GatewayError): string {
   return engineLimited ? errorTable.rate_limit_exceeded.type : errorTable[code].type;

@@ -15,7 +15,7 @@ export const expiresAfter = z
 
 export const purpose = z.enum(uploadPurposes);
 
-/** The same in a form, by the names of its fields. */
+/** The form of a file upload, by the names of its fields. */
 export const fileForm = z
   .object({
     purpose,

@@ -20,7 +20,7 @@ import { unixSeconds } from "./parts.ts";
 import { policiesShape } from "./policies/model-policies.ts";
 import { priceRequest, priceShape } from "./price.ts";
 
-/** The states of a deployment, wherever they are shown. */
+/** The states of a deployment, wherever a state is shown. */
 export const deploymentStates = ["ok", "unreachable", "cooling_down", "draining"] as const;
 export type DeploymentState = (typeof deploymentStates)[number];
 

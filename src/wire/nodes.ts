@@ -13,7 +13,7 @@ export type NodeStatus = (typeof nodeStatuses)[number];
 export const joinTokenStatuses = ["active", "used", "expired"] as const;
 export type JoinTokenStatus = (typeof joinTokenStatuses)[number];
 
-/** How long a join token is valid. */
+/** Seconds for which a join token is valid. */
 export const joinTokenSeconds = { least: 60, usual: 3600, most: 604_800 } as const;
 
 const name = z.string().min(1).max(63);

@@ -53,7 +53,7 @@ const tokenForms = [
   z.array(z.array(tokenId).min(1).max(1_000_000)).min(1).max(2048),
 ] as const;
 
-/** With an empty prompt the model begins a text. */
+/** The shape of `prompt`. If the prompt is empty, the model begins a text. */
 export const promptShape = z.union([z.string(), z.array(z.string()).min(1).max(2048), ...tokenForms]);
 
 /** An image, or other input of which a model server makes embeddings. */

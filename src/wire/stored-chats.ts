@@ -82,7 +82,7 @@ export function storedChatToWire(chat: StoredChat): { id: string; [member: strin
   };
 }
 
-/** Ids are the positions in the request. */
+/** Returns the messages with ids, which end with the positions of the messages in the request. */
 export function storedMessagesToWire(
   chatId: string,
   messages: readonly unknown[],
@@ -100,8 +100,8 @@ export function storedMessagesToWire(
 }
 
 /**
- * The labels given in `field`; none for null. Throws `invalid_request` that names the fault. Values may be private and
- * are not shown.
+ * Returns the labels given in `field`; none for null. Throws `invalid_request`, whose message names the fault but no
+ * value, because values may be private.
  */
 export function requireMetadata(given: unknown, field = "metadata"): Readonly<Record<string, string>> {
   if (given === undefined || given === null) return {};

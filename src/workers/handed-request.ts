@@ -29,8 +29,8 @@ const sentBodyFields: ReadonlySet<string> = new Set([
 const none: ReadonlySet<string> = new Set();
 
 /**
- * A primary process that is too busy to accept some hundreds of connections also refuses them. It counts as gone only
- * after refusing for this long.
+ * Milliseconds for which a refusing primary process may still be alive: if some hundreds of connections wait for a busy
+ * process, the kernel refuses more. After this time it counts as gone.
  */
 const reachableWithinMs = 1_000;
 const againMs = 20;
@@ -189,7 +189,7 @@ function onFault(error: unknown, handed: HandedRequest): void {
   handed.fault(error);
 }
 
-/** The primary sends each field once. */
+/** The primary process sends each field once. */
 function fieldsOf(headers: HeaderLines): AnswerFields {
   const fields: Record<string, string> = {};
   for (const name of headers.keys()) fields[name] = headers.get(name) ?? "";

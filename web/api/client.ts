@@ -1,4 +1,4 @@
-// Speaks to the server's public HTTP API, as any script could: by the session's cookie, for one account and environment.
+// Calls the server's public HTTP API, as any script could: with the session cookie, for one account and environment.
 import { noteServerTime } from "./server-time.ts";
 
 export type Environment = "live" | "test" | "dev";
@@ -10,7 +10,7 @@ interface CallOptions {
   body?: unknown;
   headers?: Readonly<Record<string, string>>;
   signal?: AbortSignal | undefined;
-  /** If true, an ended session is thrown as a failure, and the user is not asked to sign in again. */
+  /** If true, an ended session makes the call fail, and the user is not asked to sign in again. */
   isOnce?: boolean;
 }
 
@@ -44,19 +44,22 @@ interface Bearing {
   accountId: string | null;
 }
 
-/** The headers of every call, set once the session is known. */
+/** The values that every call sends as headers; set once the session is known. */
 const bearing: Bearing = { csrfToken: null, environment: null, accountId: null };
 
 export function bear(values: Partial<Bearing>): void {
   Object.assign(bearing, values);
 }
 
-/** Suspends the page until the same person signs in again; returns undefined if the page has nothing to lose. */
+/**
+ * Called when the session has ended. Returns a promise that resolves once the same person has signed in again, or
+ * undefined if the page has nothing to lose.
+ */
 type Hold = () => Promise<void> | undefined;
 
 let hold: Hold | undefined;
 
-/** Registers what runs when a session ends; returns a function that unregisters `held`. */
+/** Registers the handler that runs when the session ends; returns a function that unregisters `held`. */
 export function onSessionEnd(held: Hold): () => void {
   hold = held;
   return () => {
@@ -91,7 +94,7 @@ export async function callAgain<Answer>(
   return { tag: response.headers.get("etag"), answer: (await response.json()) as Answer };
 }
 
-/** Returns the answer unread, for streams and files. */
+/** Sends a request like `call`, but returns the response with its body unread, for streams and files. */
 export async function send(method: string, path: string, options: CallOptions = {}): Promise<Response> {
   try {
     return await sendOnce(method, path, options);
@@ -132,7 +135,7 @@ async function sendOnce(method: string, path: string, options: CallOptions): Pro
     });
   });
   noteServerTime(response.headers.get("date"));
-  // Status 304 means unchanged, and only comes if the caller sent an entity tag.
+  // The server answers 304 (unchanged) only if the caller sent an entity tag.
   if (response.ok || response.status === 304) return response;
   throw await failureOf(response);
 }

@@ -1,9 +1,9 @@
-// Reads the models, what each can do, and how healthy its deployments are.
+// Loads the list of models, and derives each model's abilities and health.
 import { useMemo } from "react";
 import { useRead } from "./queries.ts";
 import type { ModelList, ModelStatus, ModelStatusList } from "./types.ts";
 
-/** `models` is undefined while loading. */
+/** Loads the models with their status; `models` is undefined while loading. */
 export function useModels(everyMs?: number) {
   const read = useRead<ModelStatusList>("/v1/model-status", {}, everyMs === undefined ? {} : { everyMs });
   return { models: read.data?.data, error: read.error, refetch: read.refetch };
@@ -30,8 +30,8 @@ export function abilitiesOf({ capabilities }: ModelStatus): Ability[] {
 }
 
 /**
- * Returns the ability to try a model with: chat if the model may chat, because the model server decides if nothing is
- * declared.
+ * Returns the ability by which the playground tries a model. A model without declared abilities is tried by chat: its
+ * model server decides whether it can.
  */
 export function mainAbilityOf(model: ModelStatus): Ability | undefined {
   const known = abilitiesOf(model);
@@ -40,8 +40,8 @@ export function mainAbilityOf(model: ModelStatus): Ability | undefined {
 }
 
 /**
- * Returns the model for an example, by the same order as the command line: one that certainly chats, then one that may.
- * The demo model comes last. `of` holds the ids and patterns of a key; null means all.
+ * Returns the model for an example, in the same order as the command line: first a model that can chat, then a model
+ * that may be able to chat, and the demo model last. `of` holds the model ids and patterns of a key; null means all.
  */
 export function chatModel({ data }: ModelList, of: readonly string[] | null = null) {
   const isNamed = (id: string) =>
@@ -62,21 +62,21 @@ export function healthOf({ deployments }: ModelStatus): Health {
   return working === deployments.length ? "ok" : "partly";
 }
 
-/**
- * Tells which usage the reported spend leaves out: requests to models without a price, which reports count as a cost of
- * 0.
- */
+/** The models without a price: reports count their usage as a cost of 0, so the reported spend leaves it out. */
 export interface Unpriced {
-  /** Reports whether a model has no price; a removed model counts as unpriced if its usage cost nothing. */
+  /**
+   * Reports whether the list of models has no price for a model. Removed models have none either, so callers ask only
+   * about usage that cost nothing.
+   */
   has(model: string): boolean;
   names: readonly string[];
-  /** False while loading: a notice that appears later would move the content below. */
+  /** False while the models are loading. Pages wait, because a later notice would move the content below it. */
   isSettled: boolean;
-  /** Reports whether a spend of 0 always means a missing price, because no model has a price of zero. */
+  /** True if a spend of 0 can only mean a missing price: some model has none, and no model has a price of zero. */
   isAllThatIsFree: boolean;
 }
 
-/** `enabled` should be true only if some usage cost nothing. */
+/** Finds the models without a price. `enabled` is true only if some usage cost nothing. */
 export function useUnpriced(enabled = true): Unpriced {
   const { data, error } = useRead<ModelList>("/v1/models", {}, { enabled });
   const isSettled = data !== undefined || error !== null;
@@ -93,7 +93,7 @@ export function useUnpriced(enabled = true): Unpriced {
   }, [data, isSettled]);
 }
 
-/** Reports whether tokens were used at no cost. */
+/** Reports whether the usage has tokens but no cost. */
 export function costsNothing({ cost, total_tokens }: { cost: number; total_tokens: number }): boolean {
   return cost === 0 && total_tokens > 0;
 }

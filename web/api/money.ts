@@ -1,4 +1,4 @@
-// Adds money in whole billionths of a USD, as the server does; sums of fractions would differ from the server's totals.
+// Adds money in whole billionths of a USD, as the server does: sums of floating-point USD would differ from its totals.
 
 const billionths = 1e9;
 

@@ -1,5 +1,5 @@
-// Resolves the ids in usage reports to names: keys, members, apps. The lists are bounded, and an id without a name is
-// shown shortened.
+// Resolves the ids in usage reports to names: of keys, of members who signed in, and of apps. At most a thousand names
+// of each are loaded; an id without a name is shown shortened.
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { pagesOf, useSliced } from "./queries.ts";
@@ -23,7 +23,7 @@ type Known = Awaited<ReturnType<typeof loadNames>>;
 
 const nothing: Known = { keys: new Map(), members: new Map(), people: new Map(), apps: new Map() };
 
-/** Loads the names once, and again after keys or apps change. `wanted` tells whether a name is on screen now. */
+/** Loads the names once, and again after keys or apps change. `wanted` is false if no name is on screen now. */
 export function useNames(wanted: boolean): Names {
   const { environment, isManager } = useSession();
   const known = useQuery({
@@ -95,7 +95,7 @@ function unnamed(id: string): string {
   return id.startsWith("grt_") ? `App access ${shortened(id)}` : shortened(id);
 }
 
-/** Shortens an id that has no name, but keeps it distinguishable. */
+/** Shortens an id that has no name to its prefix and its last six characters, which distinguish it from other ids. */
 export function shortened(id: string): string {
   return id.length > 16 ? `${id.slice(0, id.indexOf("_") + 1)}…${id.slice(-6)}` : id;
 }

@@ -4,7 +4,7 @@ import type { ApiFailure } from "./client.ts";
 import { useSliced } from "./queries.ts";
 import { type Offer, readOffer, toolsPath } from "./tools.ts";
 
-/** If `enabled` is false, nothing is loaded yet. */
+/** Loads nothing while `enabled` is false. */
 export function useOffer({ enabled = true } = {}) {
   return useSliced(
     useQuery<Offer, ApiFailure>({

@@ -1,4 +1,4 @@
-// Hooks with which pages load data: cached, shared, polled while the page is visible, and paged.
+// Hooks by which pages load data: cached, shared between the parts of a page, polled while it is visible, and paged.
 import {
   keepPreviousData,
   QueryClient,
@@ -21,18 +21,18 @@ export const queryClient = new QueryClient({
       gcTime: 60_000,
       retry: (count, error) => count < 2 && error instanceof ApiFailure && (error.status === 0 || error.status >= 502),
     },
-    // No change is queued for later. Variables and answers, such as a password or a new key, are forgotten when their
-    // dialog closes.
+    // A change is never queued until the network is back. What was sent and answered, such as a password or a new key,
+    // is forgotten when its dialog closes.
     mutations: { networkMode: "always", gcTime: 0 },
   },
 });
 
 interface ReadOptions {
-  /** The polling interval while the page is visible. */
+  /** The polling interval in milliseconds; a hidden page does not poll. */
   everyMs?: number;
-  /** If false, the query does not run yet. */
+  /** False as long as the query must not run; true by default. */
   enabled?: boolean;
-  /** If true, the last answer stays on screen while another query loads. */
+  /** If true, the previous query's answer stays on screen while the next query loads. */
   keep?: boolean;
 }
 
@@ -74,7 +74,7 @@ export function useSliced<Read extends { data: unknown; isPending: boolean; erro
   return { ...read, data, isPending, error };
 }
 
-/** Selects a page of a list: `after` the last id, or from the cursor `next`. */
+/** One page of a list. The next page is requested by `after` with this `last_id`, or by `cursor` with this `next`. */
 interface ListPage<Item> {
   data: Item[];
   has_more?: boolean;
@@ -106,7 +106,7 @@ export function useList<Item>(path: string, query: Query = {}, { everyMs, enable
     initialPageParam: {} as Query,
     getNextPageParam: nextOf,
     enabled,
-    // A refetch repeats all loaded pages one by one, so a long list is not refetched whenever the window gets focus.
+    // A refetch repeats all loaded pages one by one, so a list of more than five pages is not refetched on focus.
     refetchOnWindowFocus: isShort,
     refetchOnMount: (query: ListQuery) => query.state.isInvalidated || isShort(query),
     ...(everyMs === undefined ? {} : { refetchInterval: (query: ListQuery) => isShort(query) && everyMs }),
@@ -132,9 +132,9 @@ export type Listing<Item> = ReturnType<typeof useList<Item>>;
 const maxWaitMs = 1_500;
 
 export interface ChangeOptions<Given, Answer> {
-  /** Paths whose data the change makes stale. */
+  /** The paths whose queries are loaded again after the change. */
   stale?: readonly string[];
-  /** The path of a deleted item: queries below this path may stay on screen for a moment and are not repeated. */
+  /** The path of a deleted item. Queries at or below this path may still be on screen, but are not repeated. */
   gone?: string;
   done?: (answer: Answer, given: Given) => void;
   /** Navigates away or closes the view; not called if the user has navigated elsewhere meanwhile. */

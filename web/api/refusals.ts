@@ -1,4 +1,4 @@
-// Requests that limits refused, with the reason in plain words and what to do about it.
+// Loads the requests that limits refused, and explains each reason and its remedy in plain words.
 import { useRead } from "./queries.ts";
 import { nowSeconds } from "./server-time.ts";
 import type { Refusal, RefusalList } from "./types.ts";
@@ -78,11 +78,11 @@ export const refusalWords: Readonly<Record<RefusalReason, Words>> = {
 
 export const refusalReasons = Object.keys(refusalWords) as RefusalReason[];
 
-/** All refusals for one reason. `lines` groups them by key and model, most requests first, each with one example. */
+/** All refusals for one reason. `lines` has an entry per key and model, with the most requests first. */
 export interface RefusalsOfReason {
   reason: RefusalReason;
   requests: number;
-  /** Unix seconds. */
+  /** The time of the last refusal, in Unix seconds. */
   lastAt: number;
   lines: { id: string; first: Refusal; requests: number }[];
 }

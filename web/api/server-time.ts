@@ -1,10 +1,10 @@
 // Estimates the server's time, because the reader's clock may be wrong by hours.
 
-/** A smaller difference comes from network delay and from the header's resolution of a second. */
+/** A difference of the clocks that is ignored: network delay and the header's whole seconds cause as much. */
 const sameMs = 30_000;
 let aheadMs = 0;
 
-/** `date` is the `Date` header of an answer that has just arrived. */
+/** Compares the clocks. `date` is the `Date` header of an answer that has just arrived. */
 export function noteServerTime(date: string | null): void {
   const distanceMs = Date.parse(date ?? "") - Date.now();
   if (Number.isFinite(distanceMs)) aheadMs = Math.abs(distanceMs) < sameMs ? 0 : distanceMs;

@@ -14,7 +14,7 @@ export interface Over {
   check(): void;
 }
 
-/** The shortest time between two checks that the tab's focus triggers. */
+/** The shortest time between two checks of a running session that the user's return to the tab triggers. */
 const pauseMs = 5_000;
 /** Elements that may hold unsaved input. */
 const holding = "form, textarea, [role=dialog]";
@@ -23,7 +23,7 @@ const holding = "form, textarea, [role=dialog]";
 export function useSessionEnd(known: Session | undefined, renew: (now: Session) => void): Over | undefined {
   const [isOver, setOver] = useState(false);
   const [problem, setProblem] = useState<string>();
-  /** Callers whose requests wait for a new session. */
+  /** The promise on which all suspended requests wait; undefined while no request waits. */
   const waiting = useRef<PromiseWithResolvers<void>>(undefined);
   const found = (now: Session) => {
     // Another person signed in, who must not see this page's data.

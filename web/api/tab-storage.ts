@@ -3,7 +3,7 @@
 let isOver = false;
 const signOuts = new BroadcastChannel("headrace-sign-out");
 
-/** `text` undefined removes the entry. If storage is full or disabled, the entry lives only as long as the page. */
+/** Stores `text`; undefined removes the entry. If storage is full or disabled, nothing is stored and nothing thrown. */
 export function keepInTab(name: string, text: string | undefined): void {
   if (isOver) return;
   try {

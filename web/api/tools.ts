@@ -5,7 +5,7 @@ import { readEvents } from "./event-stream.ts";
 
 const revision = "2026-07-28";
 const own = "io.modelcontextprotocol";
-/** The most pages of one list, in case a server never ends its list. */
+/** The most pages that are loaded of one list, because a faulty server could send pages without end. */
 const maxPages = 20;
 
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -38,7 +38,7 @@ export interface ToolResult {
 /** `tools=all` lists every tool with its schema, even if there are so many that other clients get a search tool. */
 export const toolsPath = "/mcp?tools=all";
 
-/** Loads the lists that the server supports, in parallel. `path` of one server lists that server anew. */
+/** Loads the supported lists in parallel. If `path` names one MCP server, the gateway asks that server anew. */
 export async function readOffer(signal: AbortSignal, path = toolsPath): Promise<Offer> {
   const { capabilities } = await ask("server/discover", {}, { signal, path });
   const has = (kind: string) => isObject(capabilities) && isObject(capabilities[kind]);
@@ -61,7 +61,7 @@ async function listed(kind: string, signal: AbortSignal, path: string): Promise<
   return items;
 }
 
-/** Names of servers have no underscore, so the first one separates. */
+/** Returns the part before the first underscore, because names of MCP servers contain no underscore. */
 export function serverOf(name: string): string {
   return name.split("_", 1)[0] ?? name;
 }
@@ -71,12 +71,12 @@ export function ownName(name: string): string {
   return name.slice(serverOf(name).length + 1) || name;
 }
 
-/** Reports whether a tool's public name was cut or changed; such a name ends with a piece of a hash. */
+/** Reports whether a tool's public name may have been cut or changed; such a name ends with a piece of a hash. */
 export function isCut(name: string): boolean {
   return /_[0-9a-f]{6}$/.test(name);
 }
 
-/** `name` is the tool's name from the list. */
+/** Calls a tool by the name that the list has for it. */
 export async function callTool(name: string, given: JsonObject, signal: AbortSignal): Promise<ToolResult> {
   const result = await ask("tools/call", { name, arguments: given }, { name, signal });
   if (result["resultType"] === "input_required") {
@@ -104,7 +104,7 @@ async function ask(
       "mcp-protocol-version": revision,
       "mcp-method": method,
       ...(name === undefined ? {} : { "mcp-name": name }),
-      // The server caches lists for a minute. Later pages must belong to the same list as the first page.
+      // The gateway caches lists for a minute; `no-cache` skips that. Later pages must come from the first page's list.
       ...(path !== toolsPath && !("cursor" in params) ? { "cache-control": "no-cache" } : {}),
     },
     signal,
@@ -126,11 +126,11 @@ const unreadable =
 const envelope = {
   [`${own}/protocolVersion`]: revision,
   [`${own}/clientInfo`]: { name: "headrace-dashboard", version: "1" },
-  // The client declares no capabilities, because it answers no server requests such as elicitation.
+  // The page declares no client capabilities, because it answers no server requests such as elicitation.
   [`${own}/clientCapabilities`]: {},
 };
 
-/** Returns the JSON body, or the last event if the tool sent progress before. */
+/** Returns the JSON body, or the event with the result or error if the tool sent progress events before. */
 async function answerOf(response: Response): Promise<unknown> {
   const isStream = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
   if (!isStream || !response.body) return await response.json();

@@ -1,4 +1,4 @@
-// Loads usage reports completely, several pages at a time, up to what a page can show.
+// Loads usage reports with all of their pages, several in parallel, up to the number of rows that the dashboard shows.
 
 import { call, type Environment } from "./client.ts";
 import { addUsd } from "./money.ts";
@@ -16,7 +16,7 @@ export type UsageGroup = (typeof usageGroups)[number];
 export type Figures = Omit<UsageRow, "start" | "end" | UsageGroup>;
 
 export interface UsageAsk {
-  /** Unix seconds; `end` is not included. */
+  /** The time span in Unix seconds; `end` is not included. */
   start: number;
   end: number;
   bucket: UsageBucket;
@@ -25,7 +25,7 @@ export interface UsageAsk {
   key?: string | undefined;
   app?: string | undefined;
   tag?: string | undefined;
-  /** Environments to query; by default that of the session alone. */
+  /** The environments to query; by default the dashboard's current environment alone. */
   environments?: readonly Environment[] | undefined;
 }
 
@@ -45,7 +45,7 @@ interface Bounds {
 
 export const daySeconds = 86_400;
 const pageRows = 1000;
-/** The server runs few reports at a time; more parallel requests would only delay other users. */
+/** The server runs one report at a time: more requests would only wait in its queue, ahead of those of others. */
 const atOnce = 4;
 
 /** Returns `ask` as the query parameters of the endpoint. */

@@ -1,4 +1,4 @@
-// The pages for operators, bundled together: a chunk per page would share dozens of small chunks.
+// The pages for operators, in one bundle: separate bundles would each load dozens of small shared files.
 
 export { AccountsPage } from "./accounts/accounts-page.tsx";
 export { FullAuditPage } from "./audit/full-audit-page.tsx";

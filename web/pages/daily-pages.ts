@@ -1,4 +1,4 @@
-// The pages for everyday use, bundled together: a chunk per page would share dozens of small chunks.
+// The pages for everyday use, in one bundle: separate bundles would each load dozens of small shared files.
 
 export { AppsPage } from "./apps/apps-page.tsx";
 export { BatchesPage } from "./batches/batches-page.tsx";

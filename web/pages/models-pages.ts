@@ -1,4 +1,4 @@
-// The pages of models and prices, bundled together: a chunk per page would share dozens of small chunks.
+// The pages of models and prices, in one bundle: separate bundles would each load dozens of small shared files.
 
 export { ModelFilesPage } from "./model-files/model-files-page.tsx";
 export { ModelsPage } from "./models/models-page.tsx";

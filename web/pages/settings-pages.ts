@@ -1,4 +1,4 @@
-// The settings pages, bundled together: a chunk per page would share dozens of small chunks.
+// The settings pages, in one bundle: separate bundles would each load dozens of small shared files.
 
 export { AccountAuditPage } from "./audit/account-audit-page.tsx";
 export { KeysPage } from "./keys/keys-page.tsx";

@@ -8,7 +8,7 @@ import { SmallButton } from "../parts/page/buttons.tsx";
 
 const cache = queryClient.getQueryCache();
 
-/** A query without any data shows its own error. */
+/** Reports whether a query shows outdated data. A query that never had data shows its own error on the page. */
 function isOld(query: Query): boolean {
   const { data, error } = query.state;
   const isAbsent = error instanceof ApiFailure && (error.status === 0 || error.status >= 500);

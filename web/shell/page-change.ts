@@ -2,7 +2,7 @@
 import { useEffect, useRef } from "react";
 import { cameBack } from "../parts/page/came-back.ts";
 
-/** The time in which a removed element has lost the focus. */
+/** The delay in milliseconds after which a removed element has lost the focus. */
 const settledMs = 50;
 
 export function usePageChange(location: string): void {

@@ -23,7 +23,7 @@ export function Shell() {
   // The frame renders first and the page in a second step, so that neither blocks the browser for long.
   const isFramed = useDeferredValue(true, false);
   const isNarrow = useMediaQuery("(max-width: 61.99em)", undefined, { getInitialValueInEffect: false });
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a page that was chosen shows itself, not the menu
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the menu closes whenever another page is opened
   useEffect(close, [location]);
   usePageChange(location);
   return (
@@ -99,7 +99,7 @@ function Menu({ location, chosen }: { location: string; chosen(): void }) {
         {pages.filter(isShown).map((page) => {
           const active = isAt(page, location);
           const Icon = page.icon;
-          // The file is fetched when the pointer enters the link, so that it is there on a click.
+          // The page's file is loaded when the link gets the pointer or the focus, so that it is there on a click.
           const fetchAhead = () => page.load().catch(() => {});
           return (
             <Link
@@ -120,7 +120,7 @@ function Menu({ location, chosen }: { location: string; chosen(): void }) {
     ));
 }
 
-/** Returns a key; whenever it changes, the page is mounted anew. */
+/** Returns the React key of the page: the page is mounted anew whenever the key changes. */
 function frameOf(location: string): string {
   const kept = sections.flatMap(({ pages }) => pages).find((page) => page.keepsList && isAt(page, location));
   return kept?.path ?? location;

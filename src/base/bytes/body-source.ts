@@ -3,7 +3,10 @@
 import type { Cancellation } from "../cancellation.ts";
 import { ByteSpan } from "./byte-span.ts";
 
-/** Receives the bytes that a source delivers. After `end`, `fail` or a cancellation of the source, nothing more is called. */
+/**
+ * Receives the bytes that a source delivers. After `end`, `fail` or a cancellation of the source, nothing more is
+ * called.
+ */
 export interface BodySink {
   data(bytes: ByteSpan): void;
   /**
@@ -20,7 +23,10 @@ export interface BodySink {
 export interface BodySource {
   /** Starts delivery; call it once. Bytes that have already arrived are delivered before it returns. */
   flow(sink: BodySink): void;
-  /** Pauses delivery, except for bytes that are already on their way. From then on the sender is not at fault for silence. */
+  /**
+   * Pauses delivery, except for bytes that are already on their way. Silence during a pause is not counted as the
+   * sender's.
+   */
   pause(): void;
   resume(): void;
   /** Tells the sender to stop, because the rest is not needed. May be called at any time, also instead of `flow`. */

@@ -43,7 +43,10 @@ export class NoRoomError extends BlamelessError {}
 
 export const defaultMaxBufferedBytes = 128 * 1024 * 1024;
 
-/** The part of the memory that all keys share, and the amount that each key may hold in addition: 64 KiB of the default bound. */
+/**
+ * The part of the memory that all keys share, and the amount that each key may hold in addition: 64 KiB of the default
+ * bound.
+ */
 const [shared, little] = [7 / 8, 1 / 2048];
 
 /** The bytes that all keys of one account hold together. */
@@ -75,7 +78,10 @@ export class BufferedBytes {
   readonly visitors: KeyBytes;
   /** Other replicas of this installation, for requests that do not name their key. */
   readonly replicas: KeyBytes;
-  /** Bytes with a bound for each connection. They count towards the total, so that less is left for others, but are never refused. */
+  /**
+   * Bytes with a bound for each connection. They count towards the total, so that less is left for others, but are
+   * never refused.
+   */
   readonly bounded: MemoryAccount;
   #hasLargeCopies = false;
 
@@ -157,7 +163,10 @@ export class BufferedBytes {
     this.byKind.cache += bytes;
   }
 
-  /** Returns the refusal by the first exceeded bound. `key` and `account` are the bytes that the key and the account would hold. */
+  /**
+   * Returns the refusal by the first exceeded bound. `key` and `account` are the bytes that the key and the account
+   * would hold.
+   */
   refusal(key: number, account: number): NoRoomError {
     if (key > this.maxBytesOfKey) return this.#refused("key", tooMuch("this key", this.maxBytesOfKey));
     if (account > this.maxBytesOfAccount) {
@@ -215,7 +224,9 @@ export class KeyBytes implements MemoryAccount {
     if (this.#total === 0) this.#listener?.emptied();
   }
 
-  /** An account that released more than it had taken would never be removed. */
+  /**
+   * Changes the held bytes. An account that releases more than it has taken stays counted in `memoryAccounts` forever.
+   */
   #change(kind: BufferKind, more: number): void {
     if (this.#total === 0) this.#ledger.memoryAccounts++;
     this.#total += more;
@@ -241,7 +252,9 @@ function tooMuch(whose: string, maxBytes: number): NoRoomError {
   );
 }
 
-/** Returns `refusal`, or an error that advises against a retry if a request needs more bytes than one key may ever hold. */
+/**
+ * Returns `refusal`, or an error that advises against a retry if a request needs more bytes than one key may ever hold.
+ */
 export function lastingRefusal(refusal: GatewayError, neededBytes: number): GatewayError {
   const { maxBytesOfKey } = bufferedBytes;
   if (neededBytes <= maxBytesOfKey) return refusal;

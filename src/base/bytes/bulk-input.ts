@@ -14,7 +14,9 @@ export interface BulkTaker {
 
 /** Length of the first slice. Input up to this length is read in one go; events usually have a few hundred bytes. */
 export const sliceBytes = 64 * 1024;
-/** Maximum length of a slice. Longer slices take fewer system calls, and delay other work only if they are read slowly. */
+/**
+ * Maximum length of a slice. Longer slices take fewer system calls, and delay other work only if they are read slowly.
+ */
 const maxSliceBytes = 4 * sliceBytes;
 /**
  * After a slice that took less than the first number of milliseconds, the next slice is twice as long. After one that
@@ -51,7 +53,10 @@ export class BulkInput {
     return this.#isHushed;
   }
 
-  /** Reads the bytes now, or queues them behind other inputs. While the input is stopped, it may return a refusal, as `stop` does. */
+  /**
+   * Reads the bytes now, or queues them behind other inputs. While the input is stopped, it may return a refusal, as
+   * `stop` does.
+   */
   add(bytes: Buffer): GatewayError | undefined {
     const refusal = this.#memoryAccount?.take("received", bytes.length);
     if (refusal) return refusal;

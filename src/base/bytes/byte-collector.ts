@@ -16,7 +16,9 @@ export class ByteCollector {
   readonly #kind: BufferKind;
   readonly #memoryAccount: MemoryAccount;
   #first: ByteSpan;
-  /** Blocks into which every piece after the first is copied, because a piece may be a small part of a larger buffer. */
+  /**
+   * Blocks into which every piece after the first is copied, because a piece may be a small part of a larger buffer.
+   */
   #blocks: Buffer[] | undefined;
   /** Number of used bytes in the last block. */
   #usedBytes = 0;

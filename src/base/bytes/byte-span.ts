@@ -95,7 +95,10 @@ export class PatchedSpan {
     return ByteSpan.of(buffer);
   }
 
-  /** Returns the non-empty parts, in order. Callers that keep them for long do so because a copy would be on no memory account. */
+  /**
+   * Returns views of the non-empty parts, in order, for callers that keep the bytes for long: a copy would be on no
+   * memory account.
+   */
   get pieces(): Uint8Array[] {
     const { buffer, start, end } = this.#span;
     const pieces = [buffer.subarray(start, this.#from), this.#insert, buffer.subarray(this.#to, end)];

@@ -7,7 +7,10 @@ export interface ClientStream {
    * client has caught up. Does nothing after `end` or `abort`, or after the client has disconnected.
    */
   write(bytes: string): boolean;
-  /** Like `write`, sends `before`, the bytes from `start` to `end`, and the text after them. The buffer is not used after the call. */
+  /**
+   * Like `write`, sends `before`, the bytes from `start` to `end`, and the text after them. The buffer is not used
+   * after the call.
+   */
   writeAround(before: string, bytes: Buffer, start: number, end: number, after: string): boolean;
   onDrain: (() => void) | undefined;
   /** Ends the complete answer, including `last` (as for `write`). */

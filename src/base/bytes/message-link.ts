@@ -6,9 +6,15 @@ export interface MessageLink {
   readonly peer: string;
   /** Number of sent bytes that have not left this process yet. */
   readonly unsentBytes: number;
-  /** Sends one message: `message` followed by `rest`. Both buffers may change after the call. Does nothing on a closed link. */
+  /**
+   * Sends one message: `message` followed by `rest`. Both buffers may change after the call. Does nothing on a closed
+   * link.
+   */
   send(message: Uint8Array, rest?: Uint8Array): void;
-  /** Closes the link after everything that was sent. `reason` is for the peer's log, at most 120 bytes. Does nothing on a closed link. */
+  /**
+   * Closes the link after everything that was sent. `reason` is for the peer's log, at most 120 bytes. Does nothing on
+   * a closed link.
+   */
   close(code: number, reason: string): void;
   /** Ends the link immediately, without a close frame. */
   terminate(): void;
@@ -22,7 +28,10 @@ export interface PausableLink extends MessageLink {
 }
 
 export interface MessageLinkListener {
-  /** Called with the bytes of a message, which may be kept. They may be part of a larger buffer, which then stays in memory too. */
+  /**
+   * Called with the bytes of a message, which may be kept. They may be part of a larger buffer, which then stays in
+   * memory too.
+   */
   message(bytes: Uint8Array): void;
   /** Called when all unsent bytes have left the process, so that more can be sent. */
   drained(): void;

@@ -1,4 +1,5 @@
-// Finds patterns in a text that arrives in pieces. The result does not depend on the cuts. Only text that may still become a match is held.
+// Finds patterns in a text that arrives in pieces. The result does not depend on the cuts. Only text that may still
+// become a match is held.
 import type { NamedPattern, PatternSet, Way } from "./pattern-set.ts";
 import { assertions, isWordUnit } from "./pattern-syntax.ts";
 

@@ -10,9 +10,11 @@ export interface NamedPattern {
 
 /** Maximum states of one pattern: each state costs a step for each character. */
 const maxStates = 2_000;
-/** Maximum transitions without a character in one pattern. */
+/**
+ * Maximum transitions of one pattern. Parts that may be left out add transitions, because each state leads past them.
+ */
 const maxWays = 20_000;
-/** Maximum transitions without a character in all patterns of a set: each character may need as many steps. */
+/** Maximum transitions of all patterns of a set: each character may need as many steps. */
 const maxWaysOfSet = 20_000;
 
 /** A transition from a state: on one of these characters to another state, or to a match. */
@@ -49,7 +51,9 @@ export class UnitSet {
   }
 }
 
-/** A step during compilation. A state is the list of its transitions, which `#follow` fills in after all steps exist. */
+/**
+ * A step during compilation. A state is the list of its transitions, which `#follow` fills in after all steps exist.
+ */
 type Step =
   | { readonly type: "units"; readonly units: UnitSet; to: number }
   | { readonly type: "split"; readonly to: number[] }

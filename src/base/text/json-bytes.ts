@@ -5,7 +5,9 @@ import { afterPlain, memory, textBytes } from "./plain-run.ts";
 
 /** Maximum bytes of a text. JSON.parse handles longer texts. */
 export const capacity = textBytes;
-/** Holds a copy of the current text, in memory that stays in the processor's cache. Valid until the next text is loaded. */
+/**
+ * Holds a copy of the current text, in memory that stays in the processor's cache. Valid until the next text is loaded.
+ */
 export const bytes = new Uint8Array(memory.buffer);
 const buffer = Buffer.from(memory.buffer);
 /** Length of a run up to which checking each byte is faster than skipping. */
@@ -17,7 +19,7 @@ export const passed = {
   space: 0,
   /** Bytes of escapes in strings beyond the UTF-8 of the characters that they stand for. */
   escapes: 0,
-  /** The characters and escapes that JSON.stringify may write differently. */
+  /** The number of characters and escapes that JSON.stringify may write differently. */
   unusual: 0,
   /** The last number, or NaN until it is parsed: a long number is parsed only if a caller asks for it. */
   number: 0,
@@ -33,7 +35,9 @@ const underscore = 0x5f;
 export const [openBrace, closeBrace, openBracket, closeBracket] = [0x7b, 0x7d, 0x5b, 0x5d];
 const [backslash, plus, dot, slash, zero, nine, space] = [0x5c, 0x2b, 0x2e, 0x2f, 0x30, 0x39, 0x20];
 const [letterE, letterU] = [0x65, 0x75];
-/** Length of an escape by the byte after the backslash (RFC 8259, 7): 1, or 5 if four hexadecimal digits must follow. */
+/**
+ * Length of an escape by the byte after the backslash (RFC 8259, 7): 1, or 5 if four hexadecimal digits must follow.
+ */
 const escapes = new Uint8Array(256);
 for (const character of '"\\/bfnrt') escapes[character.charCodeAt(0)] = 1;
 escapes[letterU] = 5;

@@ -3,8 +3,8 @@ import type { JsonPath } from "./json-path.ts";
 import { endOfString } from "./json-text.ts";
 
 /**
- * Counts the names in all objects of a parsed value. If an object repeats a name, the text has more names than this.
- * Returns NaN if a number exceeds the range of a double: parsers may refuse it, or read infinity or the largest
+ * Counts the names in all objects of a parsed value. The text has more names than this exactly if an object repeats a
+ * name. Returns NaN if a number exceeds the range of a double: parsers may refuse it, or read infinity or the largest
  * number.
  */
 export function countNames(value: unknown): number {

@@ -51,7 +51,10 @@ function isContinuation(code: number): boolean {
   return code >= 0x80 && code <= 0xbf;
 }
 
-/** Returns the length of the escape at `i`, where a surrogate pair counts as one escape, or 0 if it is invalid. Adds to `escapes`. */
+/**
+ * Returns the length of the escape at `i`, where a surrogate pair counts as one escape, or 0 if it is invalid. Adds to
+ * `escapes`.
+ */
 function escapeLength(text: string, i: number, escapes: Escapes): number {
   const kind = text.charCodeAt(i + 1);
   if (kind !== 0x75) {

@@ -43,7 +43,10 @@ export interface JsonLimits {
   containers: number;
 }
 
-/** Limits for request bodies: several times the content of any real request. A body beyond them is an attempt to keep the process busy. */
+/**
+ * Limits for request bodies: several times the content of any real request. A body beyond them is an attempt to keep
+ * the process busy.
+ */
 export const bodyMass = { members: 1_000, names: 100_000, values: 2_000_000, containers: 200_000 } as const;
 
 const unlimited: JsonLimits = {
@@ -125,7 +128,7 @@ export function scanObject(text: string, limits: JsonLimits = unlimited): Member
   return members;
 }
 
-/** Number of members from which on a set is faster than comparing each. */
+/** Number of members from which on names are found by a set, which is then faster than comparing each. */
 const fewMembers = 16;
 
 /** A list of members that costs a third of a Map, which must hash each name. */
@@ -221,7 +224,10 @@ export function editObject(text: string, members: Members, edits: Readonly<Recor
   return result.slice(0, open) + added + result.slice(open);
 }
 
-/** Returns the range to remove for a member, with the comma after it. The caller fixes the comma before the closing brace. */
+/**
+ * Returns the range to remove for a member, with the comma after it. The caller fixes the comma before the closing
+ * brace.
+ */
 function removalRange(text: string, member: Member): { start: number; end: number } {
   let end = member.valueEnd;
   while (end < text.length && text.charCodeAt(end) <= 0x20) end++;

@@ -33,24 +33,36 @@ export class SseError extends Error {
  * it has none. The cost grows linearly with the input, however it is cut.
  */
 export class SseReader {
-  /** The unread input begins at `position`, at the start of a line. A caller that recognises the next bytes may skip them. */
+  /**
+   * The unread input begins at `position`, at the start of a line. A caller that recognises the next bytes may skip
+   * them.
+   */
   text = "";
   position = 0;
   /** The beginning of an incomplete line, as the pieces that arrived. They are joined once, at the end of the line. */
   #pieces: LongText | undefined;
   /** The data of the current event, as far as `text` contains it. */
   #data: string | undefined;
-  /** The data of the current event from earlier texts, copied: a slice of a longer text would keep all of that text in memory. */
+  /**
+   * The data of the current event from earlier texts, copied: a slice of a longer text would keep all of that text in
+   * memory.
+   */
   #earlier: string[] | undefined;
   #earlierLength = 0;
   #dataLines = 0;
-  /** Offset of the first CR, and of the first LF, at or after `position`, as far as was searched. `nowhere` if there is none. */
+  /**
+   * Offset of the first CR, and of the first LF, at or after `position`, as far as was searched. `nowhere` if there is
+   * none.
+   */
   #cr = -1;
   #lf = -1;
   #begun = false;
   /** The name of the current event. */
   #name = "";
-  /** The name of the event that `next` or `end` returned last. Empty if the event has no name or a name longer than 12 characters. */
+  /**
+   * The name of the event that `next` or `end` returned last. Empty if the event has no name or a name longer than 12
+   * characters.
+   */
   name = "";
   readonly #maxEventLength: number;
 
@@ -157,7 +169,10 @@ export class SseReader {
     this.position = 0;
   }
 
-  /** Returns the data of the current event, which ends here. Undefined if the data is empty, because such an event is not dispatched. */
+  /**
+   * Returns the data of the current event, which ends here. Undefined if the data is empty, because such an event is
+   * not dispatched.
+   */
   #event(): string | undefined {
     const data = this.#data;
     const earlier = this.#earlier;

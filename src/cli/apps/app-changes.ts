@@ -131,7 +131,10 @@ export const rotateSecretCommand = serverCommand({
   },
 });
 
-/** `clearable`: the app exists already, and `none` clears a setting. */
+/**
+ * Returns the options for an app's settings. `clearable` is true if the app exists already, so that `none` clears a
+ * setting.
+ */
 function appSettings({ clearable }: { clearable: boolean }) {
   const none = clearable ? ", or none" : "";
   const scopesDefault = clearable ? "" : ` (default: ${defaultAppScopes.join(",")})`;
@@ -157,7 +160,7 @@ function printSecret(terminal: Terminal, { id }: ListedApp, secret: string, quie
   terminal.note(terminal.err.dim(`Its client id is ${printable(id)}.`));
 }
 
-/** The fields of a request, null to clear. Empty if no option was given. */
+/** Returns the fields of the request, with null for each setting to clear. Empty if no option was given. */
 function settingFields({ redirectUri, homepage, scopes, tools, requirePkce }: AppSettings): Record<string, unknown> {
   const uris = redirectUri?.length === 1 && redirectUri[0] === "none" ? [] : redirectUri;
   return {

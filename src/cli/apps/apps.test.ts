@@ -1,4 +1,4 @@
-// `headrace apps` against a server with the endpoints' shapes.
+// Tests `headrace apps` with a server that answers in the form of the API.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { type ApiServer, now, pageOf, refusal, startApiServer } from "../../../tests/fixtures/api-server.ts";
 import { type CommandOutcome, type CommandSurroundings, runCommand } from "../../../tests/fixtures/command-line.ts";

@@ -1,4 +1,4 @@
-// `headrace cache clear`: what it asks for, and what it says.
+// Tests `headrace cache clear`: its requests and its output.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { type ApiServer, startApiServer } from "../../../tests/fixtures/api-server.ts";
 import { runCommand } from "../../../tests/fixtures/command-line.ts";

@@ -4,12 +4,15 @@ import { formatCount } from "../terminal/figures.ts";
 import { printableText, type Terminal } from "../terminal/terminal.ts";
 import type { Answer, AnswerObserver } from "./chat-request.ts";
 
-/** The least duration, in milliseconds, for which speed is shown: an answer that came all at once has none. */
+/**
+ * The shortest time after the first text, in milliseconds, from which a speed is computed. An answer that came all at
+ * once has no meaningful speed.
+ */
 const minMeasuredMs = 10;
 
 export class AnswerView implements AnswerObserver {
   readonly #terminal: Terminal;
-  /** The text so far, as the model wrote it. */
+  /** The text that has arrived so far, as the model wrote it. */
   received = "";
   #lastStream: "stdout" | "stderr" = "stdout";
   #lineOpen = false;
@@ -39,7 +42,7 @@ export class AnswerView implements AnswerObserver {
     this.#lineOpen = false;
   }
 
-  /** Prints tokens and speed dimly on standard error, and why the answer ended if it was cut. */
+  /** Prints tokens and speed dimly on standard error, and the reason if the answer was cut off. */
   summary(answer: Answer): void {
     const { note, err } = this.#terminal;
     this.end();
@@ -58,7 +61,7 @@ export class AnswerView implements AnswerObserver {
   }
 }
 
-/** Returns text such as `12 tokens in, 48 out; first after 0.21 s, then 35.2 a second`. */
+/** Returns text such as `12 tokens in, 48 out; first token after 0.21 s; 35.2 tokens/s`. */
 function figuresOf({ usage, firstTokenMs, totalMs }: Answer): string {
   const seconds = (milliseconds: number) => `${(milliseconds / 1000).toFixed(2)} s`;
   const about = usage?.estimated && usage.completion_tokens > 0 ? "about " : "";

@@ -1,4 +1,4 @@
-// One answer of a model: the request, its retries and the stream.
+// Requests an answer of a model: sends the request, retries it, and reads the stream.
 import { z } from "zod";
 import { failure, parseJson, send, understood, unreachable } from "../login/api-request.ts";
 import type { Connection } from "../login/connection.ts";
@@ -37,7 +37,9 @@ export interface AnswerObserver {
 
 const maxRetries = 2;
 const firstRetryMs = 500;
-/** The longest wait before a retry without asking the person. */
+/**
+ * The longest wait before an automatic retry. If the server asks for more, the command fails, and the person decides.
+ */
 const maxWaitMs = 60_000;
 
 const usageShape = z.object({
@@ -75,7 +77,7 @@ const completion = z.object({
 
 /**
  * Requests the answer to the conversation. Pieces go to the observer as they arrive. Rejects with the reason of
- * `signal`, or with a CliError, also if the stream fails or breaks off.
+ * `signal`, or with a CliError, also if the stream reports an error or breaks off.
  */
 export async function requestAnswer(
   connection: Connection,
@@ -106,7 +108,7 @@ export async function requestAnswer(
   return answer;
 }
 
-/** The completion as the API returns it, in one piece. */
+/** Returns the completion as the API sends it, in one piece. */
 export async function requestCompletion(
   connection: Connection,
   settings: ChatSettings,
@@ -177,7 +179,7 @@ async function open(
   }
 }
 
-/** Undefined if a retry is useless or the wait too long. */
+/** Returns the wait before a retry. Undefined if a retry is useless or the wait is too long. */
 function retryDelayMs({ status, headers }: Response, retries: number): number | undefined {
   if ((status !== 429 && status !== 503) || headers.get("x-should-retry") === "false") return undefined;
   const milliseconds = Number(headers.get("retry-after-ms") ?? Number.NaN);

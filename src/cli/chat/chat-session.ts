@@ -26,7 +26,7 @@ const help = `/model [id]      show the models, or take another
 A line that ends in \\ continues on the next. """ begins and ends a text of several
 lines. Ctrl-C stops an answer and keeps what is there of it.`;
 
-/** Encloses text of several lines, as in Python. */
+/** The marker that begins and ends a text of several lines, as in Python. */
 const fence = '"""';
 
 export class ChatSession {
@@ -166,7 +166,7 @@ export class ChatSession {
       this.#terminal.note(this.#terminal.err.dim("Stopped."));
     } finally {
       unwatch();
-      // A question without any answer is dropped, since two questions in a row confuse many models. /retry still has
+      // A question without any answer is not kept, since two questions in a row confuse many models. /retry still has
       // it.
       if (view.received !== "") this.#messages.push(question, { role: "assistant", content: view.received });
     }

@@ -7,8 +7,8 @@ import type { ChatMessage } from "./chat-request.ts";
 const speakers: Record<ChatMessage["role"], string> = { system: "Instructions", user: "You", assistant: "Model" };
 
 /**
- * The file's mode allows only its owner, because conversations are private. Returns the absolute path. Rejects with a
- * CliError, also if the file exists.
+ * Saves the conversation to a new file that only its owner can read, because conversations are private. Returns the
+ * absolute path. Rejects with a CliError, also if the file exists.
  */
 export async function saveConversation(name: string, model: string, messages: readonly ChatMessage[]): Promise<string> {
   if (name === "") throw new CliError("Name a file: /save talk.md");

@@ -1,4 +1,4 @@
-// `headrace chat` against a server that answers as a script says.
+// Tests `headrace chat` with a server whose answers a script determines.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -8,7 +8,7 @@ import { type CommandOutcome, type CommandSurroundings, runCommand } from "../..
 import type { Typed } from "../terminal/line-editor.ts";
 
 let api: ApiServer;
-/** Answers to POST /chat/completions, in order; the last one again for what comes after. */
+/** The answers to POST /chat/completions, in order. The last one is repeated. */
 let answers: (() => Response)[];
 let models: Record<string, unknown>[];
 

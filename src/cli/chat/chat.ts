@@ -55,7 +55,10 @@ export const chatCommand = serverCommand({
   },
 });
 
-/** Returns undefined to begin a conversation. */
+/**
+ * Reads the prompt from the arguments and standard input. Returns undefined if the command is to hold a conversation
+ * instead.
+ */
 async function readPrompt(
   { input }: CliContext,
   words: readonly string[],
@@ -78,7 +81,7 @@ async function readPrompt(
   return prompt;
 }
 
-/** Standard input becomes a separate paragraph. */
+/** Joins the words of the prompt. Standard input, which `-` stands for, becomes a paragraph of its own. */
 function joined(words: readonly string[], given: string): string {
   const at = words.indexOf("-");
   if (at < 0) return words.join(" ");

@@ -1,4 +1,4 @@
-// Events of a stream, however the network cuts them.
+// Tests that the events of a stream are read however the network cuts them.
 import { expect, test } from "bun:test";
 import { readEvents } from "./event-stream.ts";
 
@@ -31,7 +31,7 @@ test.each([1, 2, 3, 7, 1000])(
 
 test.each(["\r\n", "\r"])("ends the lines of an event at %j too", async (end) => {
   for (const size of [1, 2, 5, 1000]) {
-    // One more line: a CR at the very end could be half of a CRLF.
+    // Another line follows, because a CR at the very end could be half of a CRLF.
     expect(await eventsOf(`${stream.replaceAll("\n", end)}:${end}`, size)).toEqual(["one é", "two\nlines", "[DONE]"]);
   }
 });

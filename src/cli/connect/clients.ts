@@ -21,7 +21,7 @@ export interface Setting {
 export interface ToolsTarget {
   /** The address of the endpoint that has all tools. */
   url: string;
-  /** Whether the client sends the key of its environment. If not, it signs its user in. */
+  /** True if the client sends the key of its environment. If not, it signs its user in. */
   sendsKey: boolean;
 }
 
@@ -52,7 +52,7 @@ export interface Client {
   tools: ClientTools | undefined;
   /** Returns the environment variables that the client reads. */
   environment(target: Target): Readonly<Record<string, string>>;
-  /** What the user does next, such as the command to run. */
+  /** The next step of the user, such as the command to run. */
   start: string;
 }
 
@@ -160,7 +160,10 @@ const opencodeFile = {
   names: ["opencode.json", "opencode.jsonc"],
 } as const;
 
-/** opencode.ai/docs/providers, "Custom provider", opencode.ai/docs/config, "Variables", and opencode.ai/docs/mcp-servers. */
+/**
+ * opencode.ai/docs/providers, "Custom provider", opencode.ai/docs/config, "Variables", and
+ * opencode.ai/docs/mcp-servers.
+ */
 const opencode: Client = {
   id: "opencode",
   name: "opencode",

@@ -1,4 +1,4 @@
-// Writes the whole configuration for a client that has none yet.
+// The text of a whole configuration, for a client that has none yet.
 import type { ClientFile } from "./clients.ts";
 import { settingsFormats, withSettings } from "./settings-text.ts";
 

@@ -167,7 +167,10 @@ function list({ context, terminal }: ConnectCall): MaybeOutcome {
   return { json: rows, show };
 }
 
-/** A client needs a lasting key; the token of a login ends within the hour. */
+/**
+ * Returns the connection and its key. Throws for a login, whose token ends within the hour: a client needs a lasting
+ * key.
+ */
 async function usable({ connect }: ConnectCall): Promise<{ connection: Connection; key: string }> {
   const connection = await connect();
   if (!connection.login) return { connection, key: connection.apiKey };

@@ -90,7 +90,7 @@ async function change(
   }
 }
 
-/** `configFile` is undefined if the client has no such file. */
+/** Undoes what was written for a client. `configFile` is undefined if the client has no such file. */
 export async function undo(
   call: Call,
   client: Client,
@@ -130,9 +130,9 @@ export async function undo(
 interface Undone {
   /** The text to restore; undefined removes the file. */
   text: string | undefined;
-  /** Settings that another program has changed since, which stay. */
+  /** Settings that the undo leaves alone, because another program has changed them since. */
   kept: readonly string[];
-  /** Whether the file is then exactly as it was before the first write. */
+  /** True if the file is then exactly as it was before the first write. */
   isExact: boolean;
 }
 
@@ -161,7 +161,7 @@ function showChange({ terminal }: Call, path: string, before: string, after: str
   terminal.note("");
 }
 
-/** Masks our keys, and values whose name says that they are secret. A name of a variable is shown. */
+/** Masks our keys, and values whose name says that they are secret. A value that is the name of a variable is shown. */
 function maskSecrets(line: string): string {
   return maskKeys(line).replace(secretValue, (whole, begin: string, value: string, end: string) =>
     /^[A-Z][A-Z0-9_]*$|[{$…]/.test(value) ? whole : `${begin}${value.slice(0, 4)}…${end}`,

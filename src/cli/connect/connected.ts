@@ -41,8 +41,8 @@ export class ConnectedFiles {
   }
 
   /**
-   * Returns the records by name: the id of a client, or the id of another file of this client. Throws a CliError if
-   * they cannot be parsed.
+   * Returns the records by name: the id of a client, or `<id>-tools` if the client has a file of its own for MCP
+   * servers. Throws a CliError if they cannot be parsed.
    */
   read(): Map<string, ConnectedFile> {
     let text: string;

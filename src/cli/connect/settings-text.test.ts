@@ -1,4 +1,5 @@
-// Changing a client's configuration: what is set is set, everything else stays as its owner wrote it, and all of it can be taken back.
+// Tests changes of a client's configuration: settings are written, everything else stays as its owner wrote it, and all
+// changes can be undone.
 import { describe, expect, test } from "bun:test";
 import { lineChanges } from "../terminal/line-changes.ts";
 import { clients, type Target } from "./clients.ts";

@@ -5,7 +5,7 @@ import { setInToml } from "./toml-text.ts";
 
 /** Parses and edits configuration files of one format. */
 export interface SettingsFormat {
-  /** Throws a SettingsError that names the line. */
+  /** Parses the text. Throws a SettingsError that names the line. */
   parse(text: string): Record<string, unknown>;
   /** Returns the text with this value; an undefined value removes the setting. Comments and order stay. */
   set(text: string, path: readonly string[], value: unknown): string;
@@ -33,7 +33,7 @@ const json: SettingsFormat = {
   },
 };
 
-/** Separates the UTF-8 byte-order mark with which some editors begin a file. */
+/** Takes the UTF-8 byte-order mark off a text: some editors begin a file with it. */
 function withoutMark(text: string): { mark: string; own: string } {
   const mark = text.startsWith("\ufeff") ? "\ufeff" : "";
   return { mark, own: text.slice(mark.length) };
@@ -82,7 +82,7 @@ function faultyLine(text: string): string {
   return `line ${good + 1}: `;
 }
 
-/** The line end that most lines have. */
+/** Returns the line end that most lines have. */
 function lineEndOf(text: string): "\n" | "\r\n" {
   const [all, windows] = [text.split("\n").length - 1, text.split("\r\n").length - 1];
   return 2 * windows > all ? "\r\n" : "\n";
@@ -92,7 +92,7 @@ export const settingsFormats: Readonly<Record<"json" | "toml", SettingsFormat>> 
 
 /**
  * Returns the text with all settings. Throws a SettingsError if the text cannot be parsed, or if the result would
- * change anything else.
+ * change anything but these settings.
  */
 export function withSettings(format: SettingsFormat, text: string, settings: readonly Setting[]): string {
   const expected = format.parse(text);

@@ -5,8 +5,9 @@
 const header = /^\s*\[{1,2}\s*(.+?)\s*\]{1,2}\s*(?:#.*)?$/;
 
 /**
- * `path` is one name for a value at the top level, or several for a table of strings, numbers and booleans. The caller
- * must check the result: multi-line values and dotted tables are not supported here.
+ * Returns the text with the value set, or removed if `value` is undefined. `path` is one name for a value at the top
+ * level, or several for a table of strings, numbers and booleans. The caller must check the result: multi-line values
+ * and dotted tables are not supported here.
  */
 export function setInToml(text: string, path: readonly string[], value: unknown): string {
   const lines = text === "" ? [] : text.replace(/\n$/, "").split("\n");

@@ -143,7 +143,10 @@ export const updateCommand = serverCommand({
 
 const defaultOverlapSeconds = 86_400;
 
-/** The command's own key was replaced, so the new key is stored where the old one was read. */
+/**
+ * Stores the new key where the old one was read, because the command's own key was replaced and the next command must
+ * find the new one. Returns a note about that.
+ */
 function keepOwnKey(connection: Connection, key: string): string {
   const { storedIn, keySource } = connection;
   const stored = storedIn === undefined ? undefined : readCredentials(storedIn);

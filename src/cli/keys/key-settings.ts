@@ -1,4 +1,4 @@
-// Command line options for the settings of a key, and the API fields that they become.
+// Options of the command line for the settings of a key, and the API fields that they become.
 import { InvalidArgumentError } from "commander";
 import { amountText, type ByName, byName, byWire, type KeyAmount, keyAmounts } from "../../domain/limits/amounts.ts";
 import type { GivenQuotaRule } from "../../domain/limits/quota-rules.ts";
@@ -40,7 +40,10 @@ ${accountScopes.map((scope) => `  ${scope.padEnd(12)}  ${scopeMeanings[scope]}`)
 /** The syntax of lists of tools. */
 export const toolsForm = "server or server/tool, or a prefix ending in *, separated by commas; none, or all";
 
-/** `clearable`: the key exists already, and `none` clears a setting. */
+/**
+ * Returns the options for a key's settings. `clearable` is true if the key exists already, so that `none` clears a
+ * setting.
+ */
 export function keySettings({ clearable }: { clearable: boolean }) {
   const scopesDefault = clearable ? "" : ` (default: ${defaultScopes.join(",")})`;
   const none = clearable ? ", or none" : "";
@@ -98,7 +101,7 @@ export function keySettings({ clearable }: { clearable: boolean }) {
   } as const;
 }
 
-/** The fields of a request that creates a key. The server's clock resolves a span. */
+/** Returns the fields of a request that creates a key. A span is sent as it is, because the server's clock counts. */
 export function creationFields(settings: KeySettings): Record<string, unknown> {
   const { expires } = settings;
   const expiry =
@@ -111,7 +114,10 @@ export function creationFields(settings: KeySettings): Record<string, unknown> {
   return { ...Object.fromEntries(given), ...expiry };
 }
 
-/** The fields of a request that changes a key, null to clear. Empty if no option was given. */
+/**
+ * Returns the fields of a request that changes a key, with null for each setting to clear. Empty if no option was
+ * given.
+ */
 export function changeFields(settings: KeySettings, nowMs: number): Record<string, unknown> {
   const { expires, rateLimit } = settings;
   const fields = commonFields(settings);
@@ -151,7 +157,7 @@ export function parseNames(text: string): string[] {
   return names;
 }
 
-/** The API represents a list without a restriction as null, and an empty list has no tool. */
+/** Parses a list of tools. To the API, a list without a restriction is null, and an empty list has no tool. */
 export function parseTools(text: string): string[] | None {
   if (text === "all") return "none";
   return text === "none" ? [] : parseNames(text);
@@ -175,7 +181,10 @@ function parseResponseCache(text: string): ResponseCache | None {
   throw new InvalidArgumentError("It must be on, off or model.");
 }
 
-/** A date alone means the end of that day in this machine's time zone. */
+/**
+ * Parses the end of a key. A date alone means the end of that day in this machine's time zone, so that the key still
+ * works on that day.
+ */
 export function parseExpiry(text: string): Expiry | None {
   if (text === "never" || text === "none") return "none";
   const inSeconds = parseSpan(text);

@@ -1,4 +1,4 @@
-// `headrace keys` against a server with the endpoints' shapes.
+// Tests `headrace keys` with a server that answers in the form of the API.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -125,7 +125,7 @@ export const keysCommand = command({
   ],
 });
 
-/** On a narrow terminal the last columns are left out; `keys show` has them. */
+/** Returns the table of keys. The last columns are left out on a narrow terminal; `keys show` has them. */
 function keysTable({ stdout, out }: Terminal, keys: readonly ListedKey[], nowSeconds: number): string {
   const rows = [
     ["NAME", "KEY", "STATUS", "LAST USED", "ENDS", "SCOPES", "ID"],

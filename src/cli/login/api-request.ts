@@ -73,7 +73,7 @@ async function sendWith(
         ...(body === undefined ? {} : { "content-type": "application/json" }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      // fetch sets the content type of a form.
+      // The content type of a form is set by `fetch`.
       ...(form === undefined ? {} : { body: new URLSearchParams(form) }),
       // A redirect is not followed, because the key must not go to another server.
       redirect: "manual",
@@ -191,7 +191,7 @@ function refusal(status: number, body: string, { baseUrl, keySource, login }: Co
     return new ApiError(message, status, refused);
   }
   if (refused) {
-    // Newcomers use the first key, which lacks the scopes of an operator.
+    // The first key, which newcomers use, lacks the scopes of an operator.
     const hint = refused.message.endsWith(": admin:manage")
       ? ". It takes an operator's key: on the server's machine, HEADRACE_API_KEY=$(headrace operator-key --quiet)"
       : "";
@@ -206,7 +206,7 @@ function notThisApi(status: number, baseUrl: string): ApiError {
   return new ApiError(message, status);
 }
 
-/** The error if no status arrived, or if the answer broke off. */
+/** Returns the error for a request that got no status, or whose answer broke off. */
 export function unreachable(error: unknown, baseUrl: string, timeoutMs: number | null = requestTimeoutMs): CliError {
   if (error instanceof Error && error.name === "TimeoutError") {
     return new CliError(`${baseUrl} did not answer within ${(timeoutMs ?? requestTimeoutMs) / 1000} s.`);

@@ -34,7 +34,10 @@ export const connectionOptions = {
   dataDir: ["--data-dir <path>", "data directory with credentials.json (default: as headrace serve)"],
 } as const;
 
-/** Rejects with a CliError that says what to set if no server or no key is known. */
+/**
+ * Finds the server of a command, and the credential for it. Rejects with a CliError that says what to set if no server
+ * or no key is known.
+ */
 export async function findConnection(context: CliContext, options: ConnectionOptions): Promise<Connection> {
   const given = givenBaseUrl(options, context.env);
   const key = await givenKey(context, options);

@@ -4,11 +4,11 @@ export interface Connection {
   /** The address of the API with `/v1`, without a trailing slash. */
   baseUrl: string;
   /**
-   * The credential to send. For a login it is the access token at the start of the command; `login` returns the current
-   * one.
+   * The credential to send. For a login, this is the access token at the start of the command, and `login` returns the
+   * current token.
    */
   apiKey: string;
-  /** Where the key came from, for messages. For a login, `your login at …`. */
+  /** The source of the key, for messages. For a login, `your login at …`. */
   keySource: string;
   login?: FreshTokens;
   /** The data directory whose credentials.json has the key, if it came from there. */

@@ -24,7 +24,7 @@ export type Logins = Map<string, StoredLogin>;
 const file = z.object({ logins: z.record(z.string(), login) });
 
 const lockWaitMs = 50;
-/** Longer than the longest token renewal, during which a command holds the lock. */
+/** The longest wait for the lock. It exceeds the longest token renewal, during which a command holds the lock. */
 const maxLockWaitMs = 30_000;
 
 export class LoginStore {
@@ -36,7 +36,7 @@ export class LoginStore {
     this.path = join(folder, "login.json");
   }
 
-  /** Rejects with a CliError if the file cannot be read or parsed. */
+  /** Returns the stored logins. Rejects with a CliError if the file cannot be read or parsed. */
   async read(): Promise<Logins> {
     let text: string;
     try {
@@ -87,7 +87,9 @@ export class LoginStore {
     }
   }
 
-  /** The file is written atomically and flushed, because the server no longer accepts the previous refresh token. */
+  /**
+   * Writes the file atomically and flushes it to disk, because the server no longer accepts the previous refresh token.
+   */
   async #write(text: string): Promise<void> {
     await this.#writing(async () => {
       replaceFile(this.path, text);

@@ -1,4 +1,4 @@
-// `headrace login` and `logout` against an authorization server.
+// Tests `headrace login` and `logout` with an authorization server.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -57,7 +57,7 @@ describe("headrace login", () => {
       [server.root]: {
         base_url: `${server.root}/v1`,
         access_token: "access-1",
-        // From the request on: 5 s after the command began.
+        // The lifetime counts from the request, 5 s after the command began.
         expires_at: nowMs / 1000 + 5 + 3600,
         refresh_token: "refresh-1",
         person: { id: "usr_1", email: "ada@example.com", name: "Ada Lovelace" },

@@ -33,7 +33,7 @@ const defaultIntervalSeconds = 5;
 const slowDownSeconds = 5;
 const maxIntervalSeconds = 60;
 const frameMs = 120;
-/** The time limit for revoking tokens before the command ends. */
+/** The longest wait for revoking tokens, because that only cleans up before the command ends. */
 const farewellMs = 5_000;
 
 const loginOptions = {
@@ -127,8 +127,8 @@ const deviceAuthorization = z.object({
 type DeviceAuthorization = z.infer<typeof deviceAuthorization>;
 
 /**
- * Rejects with a CliError also if the verification page is not on the same server, because the person would type the
- * code there.
+ * Requests a device code. Rejects with a CliError also if the verification page is not on the same server, because the
+ * person would type the code there.
  */
 async function authorizeDevice(
   { issuer, deviceEndpoint }: AuthorizationServer,
@@ -179,7 +179,7 @@ async function awaitApproval(
   }
 }
 
-/** Returns the seconds until the next poll. Throws if waiting is useless. */
+/** Returns the seconds until the next poll. Throws if there is nothing more to wait for. */
 function nextInterval(error: unknown, seconds: number): number {
   if (error instanceof OAuthRefusal) {
     const { code, status } = error;
@@ -246,7 +246,7 @@ function requireAccount({ account }: StoredLogin, wanted: string | undefined): v
   );
 }
 
-/** Returns the login that was replaced. */
+/** Stores a login and returns the earlier login at the same server, which it replaces. */
 function keep({ configFolder }: CliContext, made: StoredLogin, signal: AbortSignal): Promise<StoredLogin | undefined> {
   const { origin } = new URL(made.base_url);
   return new LoginStore(configFolder).change(signal, async (logins) => {

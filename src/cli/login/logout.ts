@@ -35,7 +35,8 @@ export const logoutCommand = command({
 });
 
 /**
- * Holds the lock, so that no command renews the login while it is revoked. Returns why the server could not be reached.
+ * Ends a login under the lock, so that no command renews the login while it is revoked. Returns why the server could
+ * not be told, if so.
  */
 function end(
   { configFolder }: CliContext,

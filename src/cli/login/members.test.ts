@@ -1,4 +1,4 @@
-// `headrace members` against a server with the endpoints' shapes.
+// Tests `headrace members` with a server that answers in the form of the API.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { CliError, printable } from "../terminal/terminal.ts";
 import { bodyText, parseJson, send, understood } from "./api-request.ts";
 
-/** The endpoints of one server, all on its own origin. */
+/** The endpoints of a server, which all have the server's origin. */
 export interface AuthorizationServer {
   /** The server's address without `/v1`. */
   issuer: string;

@@ -23,7 +23,7 @@ export interface ServerCall<Values> extends Call<Values> {
   request(path: string, request?: ApiRequest): Promise<unknown>;
 }
 
-/** Defines such a command. The options and help of the connection follow the command's own. */
+/** Returns the entry of such a command. The options and help of the connection follow the command's own. */
 export function serverCommand<
   const Options extends OptionEntries = Record<never, never>,
   const Args extends readonly ArgumentEntry[] = [],

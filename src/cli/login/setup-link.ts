@@ -1,5 +1,5 @@
-// `headrace setup-link`: creates a link for the first operator's sign-in; anybody with access to the data directory may
-// run it.
+// `headrace setup-link`: creates a link with which an operator creates a sign-in. Anybody with access to the data
+// directory may run the command.
 import { loadDatabaseUrl, loadPublicUrl } from "../../config/config.ts";
 import { makeSetupLink } from "../../maintenance/setup-link.ts";
 import { command, dataDirOption } from "../command.ts";

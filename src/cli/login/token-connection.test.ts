@@ -1,4 +1,4 @@
-// Commands with a stored login: which credential they use, and how its token is renewed.
+// Tests commands with a stored login: which credential they use, and how its token is renewed.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -32,7 +32,7 @@ function run(args: string[], surroundings: CommandSurroundings = {}): Promise<Co
   return runCommand(args, { nowMs, configFolder: folder, ...surroundings, env });
 }
 
-/** Logins at these servers, the last one newest, whose access tokens last for so many seconds yet. */
+/** Stores logins at these servers, the last one newest. Their access tokens last for `secondsLeft` more seconds. */
 function signedIn(secondsLeft: number, roots = [server.root]): void {
   const one = (root: string) => ({
     base_url: `${root}/v1`,

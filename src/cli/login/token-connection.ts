@@ -15,8 +15,8 @@ export interface LoginTokensOptions {
 /** A token this near its expiry is renewed first, because the request takes time and clocks differ. */
 const renewBeforeMs = 60_000;
 /**
- * A server repeats the answer to the same request for 10 s, in case the first answer was lost. The second request must
- * come before that.
+ * The time limit of a renewal. A server repeats its answer to the same request for 10 s, in case the first answer was
+ * lost, so the second request must be sent within that time.
  */
 const renewalTimeoutMs = 7_000;
 
@@ -32,12 +32,15 @@ export class LoginTokens {
     this.#nowMs = nowMs;
   }
 
-  /** Unix seconds at which the current access token ends. */
+  /** The Unix time in seconds at which the current access token ends. */
   get expiresAt(): number {
     return this.#login.expires_at;
   }
 
-  /** Rejects with an ApiError of 401 if the login has ended, or like the requests to the server. */
+  /**
+   * Returns a token that stays valid for a while. Rejects with an ApiError of 401 if the login has ended, or like the
+   * requests to the server.
+   */
   async token(signal: AbortSignal): Promise<string> {
     return this.#lasts(this.#login) ? this.#login.access_token : this.#renewed((login) => this.#lasts(login), signal);
   }
@@ -66,7 +69,7 @@ export class LoginTokens {
     this.#login = await this.#store.change(signal, async (logins) => {
       const stored = logins.get(origin);
       if (stored === undefined) throw new CliError(`You have signed out of ${base_url} meanwhile.`);
-      // Another command has renewed the login while this one waited.
+      // The login was renewed by another command meanwhile.
       if (isGood(stored)) return stored;
       const nowMs = this.#nowMs();
       const { access_token, refresh_token, expires_in } = await refresh(stored, signal);

@@ -48,7 +48,7 @@ interface Identity {
   key: { id: string; name: string; shown: string } | null;
   environment: string | null;
   scopes: readonly string[] | null;
-  /** Unix seconds; null for never or unknown. */
+  /** The expiry in Unix seconds; null for never or unknown. */
   expires_at: number | null;
 }
 
@@ -96,7 +96,7 @@ function facts(identity: Identity, { baseUrl, keySource, login }: Connection, no
   const until = expires_at === null ? "never" : formatTimeAndRelative(expires_at, nowSeconds);
   const rows: [name: string, value: string][] = [["Server", baseUrl]];
   if (person) {
-    // An operator only has operator rights with this scope, which no login has.
+    // A person who is an operator acts as one only with this scope, which no login has.
     const operates = person.is_operator && scopes?.includes("admin:manage");
     rows.push(["Person", `${namedPerson(person)}${operates ? ", operator" : ""}`]);
   } else {

@@ -134,7 +134,7 @@ function destinationOf(
 
 function secretsOf({ env }: CliContext, dataDir: string): KeyRing {
   const given = loadSecretsHex(env);
-  // An existing secret is read; a backup never creates one.
+  // Only an existing secret is read, because a backup never creates a secret.
   if (given !== undefined || existsSync(secretFile(dataDir))) return loadSecrets(dataDir, given);
   throw new CliError(
     `There is no file ${secretFile(dataDir)} to include: set HEADRACE_SECRET to what the server is started with, or leave out --include-secret and keep it elsewhere.`,

@@ -96,7 +96,7 @@ function jsonReport(terminal: Terminal): Report {
   };
 }
 
-/** Redraws a line for a person, and prints one now and then for a log. */
+/** Reports the progress: redraws a line for a person, and prints a line now and then for a log. */
 function textReport(terminal: Terminal): Report {
   const { interactive, stderr } = terminal;
   const erase = () => void (interactive && stderr.write("\r\x1b[2K"));

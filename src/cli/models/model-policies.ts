@@ -60,7 +60,7 @@ export async function policyFields(call: PolicyCall): Promise<{ policies?: Polic
   throw new CliError("--policies none takes all of them away; leave the other options out.", exitCodes.usage);
 }
 
-/** The server checks the content and reports errors. */
+/** Reads policies from a file or standard input. The server checks their content and reports errors. */
 async function readPolicies({ context, options }: PolicyCall, path: string): Promise<PoliciesRequest> {
   if (path === "-" && options.apiKeyStdin) {
     throw new CliError(
@@ -90,7 +90,7 @@ function parseShare(text: string): Share {
   throw new InvalidArgumentError("Give a model and its percent, such as next=10, or none.");
 }
 
-/** Splits into plain words and `name=value` parts. The server checks them. */
+/** Splits an option's text into plain words and `name=value` parts. The server checks them. */
 function partsOf(text: string): { alone: string[]; named: [name: string, value: string][] } {
   const parts = parseNames(text);
   const named = parts.flatMap((part): [string, string][] => {

@@ -19,7 +19,10 @@ const path = "/admin/model-processes";
 const whichArgument = ["<name>", "name of the command, or the id of a model that it serves"] as const;
 const json = ["--json", "print what the API gives"] as const;
 const pollMs = 500;
-/** The memory of the server, as the list of model files reports it. */
+/**
+ * The memory that models hold on the server, from the list of model files: the built-in engine shares it with the
+ * commands.
+ */
 const filesMemory = z.object({ memory: modelMemoryShape });
 
 export const psCommand = serverCommand({

@@ -32,7 +32,10 @@ function usualText({ input, cached_input: cached, output }: NonNullable<ManagedM
   return `${formatRate(input)} in${cached === undefined ? "" : ` (${formatRate(cached)} cached)`}, ${formatRate(output)} out`;
 }
 
-/** Returns the rates that `usualText` leaves out, by their names in headrace.yaml, and the rates for certain times. */
+/**
+ * Returns the rates that `usualText` leaves out, by their names in headrace.yaml, and then the variants, which apply at
+ * times.
+ */
 function otherRates(price: ManagedModelWire["price"]): string[] {
   const { input: _input, output: _output, cached_input: _cached, variants = [], ...rates } = price ?? {};
   return [rates, ...variants].flatMap((one, i) => {

@@ -1,4 +1,4 @@
-// Finding the server and its key, and listing its models, against a real HTTP server.
+// Tests how commands find the server and its key, and list its models, with a real HTTP server.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -80,7 +80,7 @@ const modelList = z.object({
 
 export type ListedModel = z.infer<typeof modelList>["data"][number];
 
-/** The models that the connection's key may use. */
+/** Returns the models that the connection's key may use. */
 export async function readModels(connection: Connection, signal: AbortSignal): Promise<readonly ListedModel[]> {
   return understoodModels(await requestJson(connection, "/models", signal), connection);
 }
@@ -127,7 +127,7 @@ async function listAllModels({ connect, ask, terminal }: ServerCall<unknown>): P
   return { json: raw, show };
 }
 
-/** Returns the state, with the number of loaded processes if they are started on demand. */
+/** Returns the model's state, followed by the states of its processes if these are started on demand. */
 function stateText({ status, deployments }: ManagedModelWire): string {
   const states = new Set(deployments.flatMap(({ process }) => process ?? []));
   return [status, ...states].join(", ");

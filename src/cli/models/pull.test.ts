@@ -1,4 +1,4 @@
-// What `headrace pull` shows, and its exit codes.
+// Tests the output of `headrace pull`, and its exit codes.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
@@ -92,7 +92,7 @@ test("prints only events, one a line, to standard output with --json", async () 
     .split("\n")
     .map((line): { event: string } => JSON.parse(line));
   expect(code).toBe(0);
-  // A slow machine reports progress more than once.
+  // Repeated events are dropped, because a slow machine reports progress more than once.
   expect([...new Set(events.map((event) => event.event))]).toEqual(["selected", "progress", "verified", "done"]);
   expect(events[0]).toEqual({
     event: "selected",

@@ -65,7 +65,7 @@ export const rmCommand = command({
   async run({ context, options, terminal, confirm }, ids) {
     const dataDir = await context.dataDir(options.dataDir);
     const all = await listPulledModels(dataDir);
-    // All ids are checked before anything is deleted: one mistyped id changes nothing.
+    // The ids are all checked before anything is deleted: one mistyped id changes nothing.
     const models = [...new Set(ids)].map((id) => all.find((model) => model.id === id) ?? unknown(id));
     const names = models.map(({ id, bytes }) => `${id} (${formatBytes(bytes)})`).join(", ");
     await confirm({
@@ -77,7 +77,8 @@ export const rmCommand = command({
     try {
       for (const { id } of models) removed.push((await removePulledModel(dataDir, id)) ?? unknown(id));
     } finally {
-      // Models that were deleted before an error, such as for a model that is being pulled, are printed as well.
+      // The models that were deleted are printed even if a later one is refused, for example because it is being
+      // pulled.
       if (!options.json) {
         for (const { id, bytes } of removed) terminal.print(`${printable(id)} is deleted, ${formatBytes(bytes)}.`);
       } else if (removed.length > 0) terminal.print(JSON.stringify(removed.map(removedAsJson), undefined, 2));

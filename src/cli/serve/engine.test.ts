@@ -1,4 +1,4 @@
-// What `headrace engine` shows.
+// Tests the output of `headrace engine`.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -3,7 +3,7 @@ import type { UplinkView } from "../../nodes/uplink.ts";
 import { printable, type Terminal } from "../terminal/terminal.ts";
 
 const redrawMs = 500;
-/** The least number of columns at which the line stays readable. */
+/** The least width that the line is cut to, in columns. Its parts stay readable down to this width. */
 const minColumns = 40;
 
 /** Runs until the process ends. `stop` ends the node cleanly. */

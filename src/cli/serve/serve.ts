@@ -22,7 +22,10 @@ import { watchConfigFile } from "./watch-config.ts";
 
 /** The time that running answers get to end after the first signal. */
 const drainMs = 30_000;
-/** One Ctrl-C may arrive twice, from the terminal and from npm. Only a signal after this time means "now". */
+/**
+ * The time after which another signal means "now", in milliseconds. One Ctrl-C may arrive twice: from the terminal and
+ * from npm.
+ */
 const secondSignalMs = 1_500;
 const watchMs = 1_000;
 const firstPollMs = 1_000;
@@ -63,7 +66,7 @@ export const serveCommand = command({
   },
 });
 
-/** The display of a server with another purpose, such as a node. */
+/** The display of a server that has another purpose, such as a node, and shows its state itself. */
 export interface ServerFace {
   /** If true, the log gets problems only, because the display shows normal operation. */
   quiet: boolean;
@@ -170,7 +173,7 @@ function logStart(log: StreamLog, config: Config, server: RunningServer, found: 
     log.info("local_server_found", { title, url, served: config.mode === "development" });
 }
 
-/** Shuts down on signals, and together with the process `launcher`, if given. */
+/** Stops the server on signals, and together with the process `launcher`, if given. */
 function handleSignals(
   server: RunningServer,
   log: StreamLog,

@@ -22,8 +22,9 @@ export interface WatchOptions {
 }
 
 /**
- * An invalid or empty file is refused and the running configuration stays. Tools that write a file in place empty it
- * first, and the configuration must not vanish for that moment, or for good on a full disk.
+ * Watches the configuration file of a running server. An invalid or empty file is refused and the running configuration
+ * stays. Tools that write a file in place empty it first, and the configuration must not vanish for that moment, or for
+ * good on a full disk.
  */
 export function watchConfigFile({ config, server, log, reloaded }: WatchOptions): void {
   const { path } = config.file;
@@ -70,7 +71,7 @@ function emptied(file: string): ConfigError {
   ]);
 }
 
-/** Returns the time and size of the last change, or undefined if there is no file. */
+/** Returns the file's modification time, size and inode as text, or undefined if there is no file. */
 function mark(path: string): string | undefined {
   const stats = statSync(path, { throwIfNoEntry: false });
   return stats && `${stats.mtimeMs} ${stats.size} ${stats.ino}`;

@@ -32,7 +32,7 @@ const doctorOptions = {
   apiKeyStdin: ["--api-key-stdin", "with --clients: read the API key from standard input"],
 } as const;
 
-/** The options of `serve`. Options that may be repeated there are taken once here, except for models. */
+/** The options of `serve`. Options that may be repeated in `serve` are taken once here, except for models. */
 const ofServe = Object.fromEntries(
   serveFlags().flatMap(({ syntax, description }) =>
     // `--model` is left out, because it has another meaning here.

@@ -37,7 +37,7 @@ export function queuesOf({ id, deployments }: z.infer<typeof modelQueues>): Mode
   }));
 }
 
-/** The models for which requests wait, longest queue first. */
+/** Returns the models for which requests wait, longest queue first. */
 export function queueFacts(queues: readonly ModelQueue[]): [name: string, value: string][] {
   const busy = queues.filter(({ waiting }) => waiting > 0).sort((a, b) => b.waiting - a.waiting);
   if (busy.length === 0) return [["Waiting", "none"]];

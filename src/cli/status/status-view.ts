@@ -26,12 +26,12 @@ export interface StatusReport {
   baseUrl: string;
   apiKey: string;
   keySource: string;
-  /** Why no server answers. */
+  /** The reason why no server answers. */
   unreachable?: string;
   ready: boolean;
   checks: Record<string, string>;
   version?: string;
-  /** Why the key is refused. */
+  /** The reason why the key is refused. */
   keyRefused?: string;
   account?: { raw: unknown; read: z.infer<typeof account> };
   /** The limits of a key that may not read the account. */

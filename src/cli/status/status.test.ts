@@ -1,4 +1,4 @@
-// `headrace status`, `headrace limits` and `headrace tiers`.
+// Tests `headrace status`, `headrace limits` and `headrace tiers`.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { type ApiServer, now, refusal, startApiServer } from "../../../tests/fixtures/api-server.ts";
 import { type CommandOutcome, type CommandSurroundings, runCommand } from "../../../tests/fixtures/command-line.ts";

@@ -1,4 +1,4 @@
-// The text at start: the set-up link is there for the first person, and only then.
+// Tests the text at start: it has the set-up link for the first person only.
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

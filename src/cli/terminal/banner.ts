@@ -21,8 +21,8 @@ interface ShownKey {
 }
 
 /**
- * Returns the text: the address, the key, the models, and a command to paste. `setupLink` is set while nobody has a
- * sign-in.
+ * Returns the text that a person reads at start: the address, the key, the models, and a command to paste. `setupLink`
+ * is set as long as nobody has a sign-in.
  */
 export function banner(
   config: Pick<Config, "dataDir" | "mode" | "upstreams" | "databaseUrl">,

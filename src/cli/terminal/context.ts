@@ -10,7 +10,7 @@ export interface CliContext {
   terminal: Terminal;
   /** Called first by every command that only prints and ends. A server must outlive the reader of its output. */
   begin(): void;
-  /** The data directory that `headrace serve` would choose, as an absolute path. Rejects with a ConfigError. */
+  /** Returns the data directory that `headrace serve` would choose, as an absolute path. Rejects with a ConfigError. */
   dataDir(flag: string | undefined): Promise<string>;
   /** Returns the source of pulled models. Throws a ConfigError. */
   pullSource(): PullSource;
@@ -71,8 +71,8 @@ function endWhenUnread(): void {
 }
 
 /**
- * Exempts this machine from the proxy of the environment: Bun would send even local requests, with their API key, to
- * the proxy.
+ * Keeps requests to this machine away from the proxy of the environment: Bun would send even local requests, with their
+ * API key, to the proxy.
  */
 function bypassProxyForLoopback(env: Env): void {
   const hosts = [env["NO_PROXY"] ?? env["no_proxy"] ?? "", "localhost", "127.0.0.1", "::1"].filter(

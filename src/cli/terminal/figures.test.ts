@@ -1,4 +1,4 @@
-// Numbers, money, times and spans, as shown and as read.
+// Tests how numbers, money, times and spans are formatted and parsed.
 import { describe, expect, test } from "bun:test";
 import {
   formatCount,

@@ -12,7 +12,7 @@ export function formatCount(value: number | null | undefined): string {
   return fraction === undefined ? grouped : `${grouped}.${fraction}`;
 }
 
-/** Formats USD with `digits` digits after the point; `-` for none. */
+/** Formats USD with `digits` digits after the point, by default as many as `usdDigits` returns; `-` for none. */
 export function formatUsd(value: number | null | undefined, digits = usdDigits([value])): string {
   if (value === null || value === undefined) return "-";
   const [whole = "", fraction = ""] = Math.abs(value).toFixed(digits).split(".");
@@ -34,8 +34,8 @@ export function formatUsdColumn(costs: readonly string[]): (cost: string) => str
 }
 
 /**
- * Returns the digits after the point that show every amount: a request often costs less than a cent, so two significant
- * digits.
+ * Returns the number of digits after the point that shows every amount. A request often costs less than a cent, so each
+ * amount needs two significant digits.
  */
 export function usdDigits(values: readonly (number | null | undefined)[]): number {
   const needed = values.map((value) => {
@@ -99,7 +99,7 @@ export function parseSpan(text: string): number | undefined {
   return unit === undefined ? undefined : Number(match?.[1]) * unit;
 }
 
-/** Parses a date alone, `2026-11-20`, or returns undefined, for 31 February too. */
+/** Parses a date alone, such as `2026-11-20`. Returns undefined for anything else, including 31 February. */
 export function parseDate(text: string): { year: number; month: number; day: number } | undefined {
   const match = /^(\d{4})-(\d{2})-(\d{2})$/.exec(text);
   if (match === null) return undefined;
@@ -109,7 +109,8 @@ export function parseDate(text: string): { year: number; month: number; day: num
 }
 
 /**
- * Parses `2026-11-20T18:30` to Unix seconds, with or without seconds and a zone. Without a zone it is this machine's.
+ * Parses `2026-11-20T18:30` to Unix seconds, with or without seconds and a zone. A time without a zone is in this
+ * machine's zone.
  */
 export function parseTime(text: string): number | undefined {
   if (!/^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2})?(Z|[+-]\d{2}:?\d{2})?$/.test(text)) return undefined;

@@ -69,7 +69,7 @@ function widest(texts: readonly string[]): number {
   return Math.max(0, ...texts.map((text) => Bun.stringWidth(text)));
 }
 
-/** Narrows the widest columns that exceed their minimum, one character at a time. */
+/** Makes the widest columns that exceed their minimum narrower, one character at a time. */
 function narrow(widths: number[], least: readonly number[], room: number): void {
   for (let excess = widths.reduce((sum, width) => sum + width, 0) - room; excess > 0; excess--) {
     const spare = widths.map((width, column) => (width > (least[column] ?? 0) ? width : 0));

@@ -4,7 +4,7 @@ import { createLineEditor, type LineEditor } from "./line-editor.ts";
 import { CliError, exitCodes, Interrupted, printable } from "./terminal.ts";
 
 export interface CliInput {
-  /** Whether a person can answer questions: standard input is a terminal. */
+  /** True if a person can answer questions: standard input is a terminal. */
   isTerminal: boolean;
   /** Reads the first line of standard input without its line end; may be empty. */
   readLine(): Promise<string>;
@@ -50,11 +50,11 @@ function ask(question: string): Promise<string | undefined> {
 export interface Confirmation {
   /** The question without its question mark, such as "Revoke the key". */
   question: string;
-  /** Further consequences, in full sentences. */
+  /** The consequences, in full sentences. */
   consequence?: string;
   /** True if the action can be undone; the confirmation then has another reason. */
   canBeUndone?: boolean;
-  /** Whether `--yes` was given. */
+  /** True if `--yes` was given. */
   yes: boolean | undefined;
 }
 

@@ -7,7 +7,9 @@ export interface LineChange {
 
 /** The number of lines shown around a change. */
 const around = 2;
-/** Longer texts are compared only at their beginning and end. */
+/**
+ * Maximum lines that are compared one by one. Between a common beginning and end, longer parts are shown as replaced.
+ */
 const maxLines = 3_000;
 
 /** Returns the changes; empty if the texts are equal. */

@@ -11,11 +11,11 @@ export type Typed =
 export interface LineEditor {
   /** Reads one text; several lines pasted at once are one text. Rejects with the reason of `signal`. */
   read(prompt: string, signal: AbortSignal): Promise<Typed>;
-  /** Calls `onInterrupt` on Ctrl-C and drops other input, until the returned function is called. */
+  /** Calls `onInterrupt` on Ctrl-C and drops all other input, until the returned function is called. */
   watch(onInterrupt: () => void): () => void;
 }
 
-/** The gap between lines that ends a paste: longer than between pasted lines, shorter than between typed ones. */
+/** The pause that ends a paste, in milliseconds: longer than between pasted lines, shorter than between typed ones. */
 const pasteGapMs = 30;
 const historySize = 1000;
 const controlC = 0x03;
@@ -47,7 +47,7 @@ export function createLineEditor(): LineEditor {
       const onData = (bytes: Uint8Array) => {
         if (bytes.includes(controlC)) onInterrupt();
       };
-      // In raw mode, Ctrl-C arrives as a byte and ends only the answer, and typed keys are not echoed.
+      // The raw mode delivers Ctrl-C as a byte that ends only the answer, and does not echo typed keys.
       stdin.setRawMode?.(true);
       stdin.on("data", onData);
       stdin.resume();

@@ -103,7 +103,7 @@ function progressLine(report: ProgressReport, terminal: Terminal): string {
     `${formatBytes(report.bytesPerSecond)}/s`,
     remaining(report, share),
   ].join("  ");
-  // One column stays free, since a full line makes some terminals wrap.
+  // A column stays free, since a full line makes some terminals wrap.
   const columns = (terminal.stderr.columns ?? 80) - 1;
   const width = Math.min(40, columns - figures.length - 2);
   if (width < 5) return figures.slice(0, columns);

@@ -1,4 +1,4 @@
-// Colours, tables, exit codes, and the progress of long transfers.
+// Tests colors, tables, exit codes, and the progress of long transfers.
 import { describe, expect, test } from "bun:test";
 import { Command, CommanderError } from "commander";
 import { formatBytes } from "../../engines/llama/byte-size.ts";

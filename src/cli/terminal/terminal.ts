@@ -37,9 +37,9 @@ export interface Terminal {
   stdout: OutputStream;
   /** The stream for progress. */
   stderr: OutputStream;
-  /** Whether a person watches standard error, so that a line may be redrawn. */
+  /** True if a person watches standard error, so that a line may be redrawn. */
   interactive: boolean;
-  /** Whether characters beyond ASCII can be shown. */
+  /** True if characters beyond ASCII can be shown. */
   unicode: boolean;
   /** Styles for standard output and standard error: plain text if colors are off. */
   out: Style;
@@ -47,7 +47,7 @@ export interface Terminal {
 }
 
 export interface Style {
-  /** The width of the terminal. Undefined if standard output is not a terminal. */
+  /** The width of the terminal in columns. Undefined if the stream is not a terminal. */
   readonly columns?: number | undefined;
   bold(text: string): string;
   dim(text: string): string;
@@ -159,8 +159,8 @@ export function formatDuration(seconds: number): string {
 }
 
 /**
- * One Ctrl-C may arrive twice, from the terminal and from npm or the launcher. Only a signal after this time means "at
- * once".
+ * The time after which another signal means "end now", in milliseconds. One Ctrl-C may arrive twice: from the terminal,
+ * and from npm or the launcher.
  */
 const secondSignalMs = 1_500;
 

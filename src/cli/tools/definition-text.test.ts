@@ -1,4 +1,4 @@
-// Definitions of tools as people read them before they approve: nothing is unseen, and what has changed is marked.
+// Tests definitions of tools as people read them before approval: nothing is hidden, and changes are marked.
 import { describe, expect, test } from "bun:test";
 import { createTerminal } from "../terminal/terminal.ts";
 import { changedLines, definitionLines, unhidden } from "./definition-text.ts";

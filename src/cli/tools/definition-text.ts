@@ -5,10 +5,10 @@ import type { Style } from "../terminal/terminal.ts";
 
 type Definition = DefinitionWire["definition"];
 
-/** The members that models rely on come first. */
+/** The order in which members are shown: those that models rely on come first. */
 const order = ["title", "description", "arguments", "inputSchema", "outputSchema", "annotations"];
 
-/** Emoji legitimately contain such characters. */
+/** Matches a whole emoji, or one hidden character outside of an emoji: emoji legitimately contain hidden characters. */
 const emojiOrHidden =
   /\p{Extended_Pictographic}\u{FE0F}?(?:\u{200D}\p{Extended_Pictographic}\u{FE0F}?)*|[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu;
 

@@ -49,7 +49,7 @@ export async function listOffered(connection: Connection, signal: AbortSignal): 
   }
 }
 
-/** Sends a request with the connection's credential, which is renewed during a login if necessary. */
+/** Sends a request with the connection's credential, and renews the token of a login if necessary. */
 async function answerOf(connection: Connection, signal: AbortSignal, init: RequestInit = {}): Promise<Response> {
   const { accept = "application/json", ...headers } = Object.fromEntries(new Headers(init.headers));
   const body = parseJson(String(init.body));

@@ -125,7 +125,7 @@ async function findOwn({ ask }: ServerCall<unknown>, server: string): Promise<To
   throw new CliError(`${server} is no MCP server at which you have an account of your own. ${others}`);
 }
 
-/** Rejects with a CliError if the person does not connect in time. */
+/** Waits until the person has connected. Rejects with a CliError if that takes too long. */
 async function untilConnected(call: ServerCall<unknown>, server: string): Promise<ToolConnectionWire> {
   const { context } = call;
   const end = context.nowMs() + connectingMs;

@@ -1,4 +1,4 @@
-// MCP servers as operators see them: reads and prints one.
+// Reads and prints MCP servers as operators see them.
 import { type McpServerWire, mcpServerShape } from "../../wire/tools/mcp-servers.ts";
 import { understood } from "../login/api-request.ts";
 import type { Connection } from "../login/connection.ts";

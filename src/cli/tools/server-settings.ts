@@ -84,13 +84,15 @@ Other users of this machine can read the arguments of a command. For a secret, w
 input. The server stores secrets encrypted and does not show them again.`;
 
 type SettingOptions = OptionValues<typeof serverSettings>;
-/** The readers of secret values, such as standard input. */
+/** The sources of secret values: the environment variables and standard input. */
 export interface SecretSource {
   context: Pick<CliContext, "env" | "input">;
   options: ConnectionOptions;
 }
 
-/** Returns the fields of the options, null to clear. Empty if no option was given. */
+/**
+ * Returns the request fields that the options set, with null for each setting to clear. Empty if no option was given.
+ */
 export async function serverFields(options: SettingOptions, source: SecretSource): Promise<UpdateMcpServerRequest> {
   const { header, enabled, disabled } = options;
   if (enabled && disabled) throw new CliError("Give --enabled or --disabled, not both.", exitCodes.usage);

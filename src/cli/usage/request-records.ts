@@ -31,7 +31,7 @@ export const listedRequest = z.object({
   tokens_per_second: z.number().nullable(),
 });
 
-/** `result` may be unknown to this version. */
+/** One attempt of a request. `result` may be a word that this version does not know. */
 const step = z.object({
   server: z.number().nullable(),
   model: z.string(),

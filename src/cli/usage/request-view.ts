@@ -7,7 +7,9 @@ import { formatFacts, formatTable, printable, type Style, type Terminal } from "
 import type { ListedRequest, RequestDetail, RequestStep } from "./request-records.ts";
 
 const header = ["TIME", "OUTCOME", "MODEL", "TOKENS", "DURATION", "ID", "KEY"];
-/** The indexes of the number columns, and of the columns that move to a separate line if the terminal is narrow. */
+/**
+ * The indexes of the number columns, and of the first column that moves to a separate line if the terminal is narrow.
+ */
 const figures = [3, 4];
 const ownLine = 5;
 const modelColumn = 2;
@@ -122,7 +124,7 @@ function figuresOf(request: RequestDetail): [string, string][] {
   ];
 }
 
-/** Details that only few servers send. */
+/** Returns the usage details that only few servers report. */
 function detailsOf({ usage_details: details }: RequestDetail): [string, string][] {
   if (!details) return [];
   const { served, billed } = details;

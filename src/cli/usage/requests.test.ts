@@ -1,4 +1,4 @@
-// `headrace requests` and `headrace requests show`: what they ask for, and what they show at which width.
+// Tests `headrace requests` and `headrace requests show`: their requests, and their output at each width.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { type ApiServer, now, startApiServer } from "../../../tests/fixtures/api-server.ts";
 import { type CommandOutcome, type CommandSurroundings, runCommand } from "../../../tests/fixtures/command-line.ts";
@@ -44,7 +44,7 @@ beforeEach(() => {
       return found ? Response.json({ ...found, trail: [], chat: null }) : undefined;
     }
     if (!path.endsWith("/requests")) return undefined;
-    // One row a page.
+    // Each page has one row.
     const at = Number(url.searchParams.get("cursor") ?? 0);
     const next = at + 1 < rows.length ? String(at + 1) : null;
     return Response.json({ object: "list", data: rows.slice(at, at + 1), next, searched_to: null });

@@ -18,8 +18,8 @@ const defaultLimit = 20;
 const maxListed = 1_000;
 const pageRows = 200;
 /**
- * The server searches a limited number of requests for each page. If none match, the output reports how far it
- * searched.
+ * The most pages that are read. The server searches a limited number of requests for each page; if none match, its
+ * answer says how far it searched.
  */
 const maxPages = 20;
 

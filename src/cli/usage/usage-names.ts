@@ -18,7 +18,7 @@ const withEnvironment = /^(mbr_.+)_[a-z]+$/;
 
 /**
  * Returns the rows with names. `readGrants` returns the same usage by key and app, which names the app of a grant; it
- * is called only if the rows lack one of them.
+ * is called only if the rows lack key or app.
  */
 export async function withNames<Row extends Named>(
   connection: Connection,

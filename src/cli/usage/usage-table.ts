@@ -72,7 +72,7 @@ export function printUsage(terminal: Terminal, rows: readonly UsageRow[], option
   const numeric = header.map((_, column) => column).slice(groups.length + 1);
   const table = formatTable(header, cells, out, numeric);
   const [first = "", ...lines] = table.split("\n");
-  // On a narrow terminal a row takes several lines, so bars would stand beside the wrong lines.
+  // A row takes several lines on a narrow terminal, so bars would stand beside the wrong lines.
   if (lines.length !== cells.length) {
     terminal.print(table);
     return;
@@ -117,7 +117,7 @@ function periodOf(startSeconds: number, bucket: string): string {
 function withBars(lines: readonly string[], rows: readonly UsageRow[], terminal: Terminal): readonly string[] {
   const most = Math.max(...rows.map((row) => row.total_tokens));
   const width = Math.max(...lines.map((line) => Bun.stringWidth(line)));
-  // One column stays free, since a full line makes some terminals wrap.
+  // A column stays free, since a full line makes some terminals wrap.
   const room = Math.min(maxBarWidth, (terminal.stdout.columns ?? 80) - width - 3);
   if (terminal.stdout.isTTY !== true || !terminal.unicode || room < minBarWidth || rows.length < 2 || most === 0) {
     return lines;

@@ -1,4 +1,4 @@
-// `headrace usage` and `headrace keys usage`: which time they ask for, and what they show.
+// Tests `headrace usage` and `headrace keys usage`: the period that they request, and their output.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { type ApiServer, fakeKey, now, refusal, startApiServer } from "../../../tests/fixtures/api-server.ts";
 import { type CommandOutcome, type CommandSurroundings, runCommand } from "../../../tests/fixtures/command-line.ts";
@@ -20,7 +20,7 @@ beforeEach(() => {
   rows = [row(1, 2), row(0, 10, { errors: 1 })];
   api.answer = (_method, path, url) => {
     if (!path.endsWith("/usage")) return undefined;
-    // One row a page.
+    // Each page has one row.
     const at = Number(url.searchParams.get("cursor") ?? 0);
     const next = at + 1 < rows.length ? String(at + 1) : null;
     return Response.json({ object: "list", data: rows.slice(at, at + 1), next });
@@ -204,7 +204,7 @@ describe("names in headrace usage", () => {
     };
   });
 
-  /** What stands in the columns of the groups, row by row. */
+  /** Returns the columns of the groups, row by row. */
   async function shown(groupBy: string): Promise<string[]> {
     const { code, stdout } = await run(["usage", "--group-by", groupBy]);
     expect(code).toBe(0);

@@ -34,7 +34,7 @@ export interface ClientTest {
 
 const demoId = "tiny-demo";
 
-/** Rejects only with the reason of `signal`. */
+/** Tests a server. Rejects only with the reason of `signal`. */
 export async function testClients(options: ClientTestOptions): Promise<ClientTest> {
   const { baseUrl, apiKey, isKey, signal, onGroup, onWaiting } = options;
   const wire = new Wire({ baseUrl, apiKey });

@@ -6,7 +6,10 @@ import type { UsageBegin, UsageEnd } from "../usage/usage.ts";
 /** The API that made the batch, which decides the format of the result lines. */
 export type BatchForm = "openai" | "anthropic";
 
-/** Whose lines are being read, are being answered, whose answers are being written, and how it ended. */
+/**
+ * `validating`: the lines are being read; `in_progress`: lines are being answered; `finalizing`: the answers are being
+ * written. The others are final.
+ */
 export type BatchStatus =
   | "validating"
   | "in_progress"
@@ -21,7 +24,7 @@ export type BatchEnding = Extract<BatchStatus, "completed" | "expired" | "cancel
 export interface BatchFault {
   code: string;
   message: string;
-  /** From 1 on; null: no particular line. */
+  /** Line number, from 1 on; null: the fault concerns no particular line. */
   line: number | null;
   param: string | null;
 }
@@ -40,7 +43,7 @@ export interface Batch extends MadeBy, BatchTokens {
   endpoint: string;
   inputFileId: string;
   status: BatchStatus;
-  /** Set once it is to end. Anthropic's batches that are cancelled during validation end after it. */
+  /** Set when the batch is to end. An Anthropic batch that is cancelled during validation ends after the validation. */
   ending: BatchEnding | null;
   /** Unix seconds. */
   createdAt: number;
@@ -50,23 +53,23 @@ export interface Batch extends MadeBy, BatchTokens {
   finalizingAt: number | null;
   cancellingAt: number | null;
   endedAt: number | null;
-  /** Model ids in its lines, as given. */
+  /** Model ids that the lines request, as spelled there. */
   models: readonly string[];
   total: number;
   completed: number;
   failed: number;
   outputFileId: string | null;
   errorFileId: string | null;
-  /** Seconds to keep its files; null: the default. */
+  /** Seconds to keep the batch's files; null: the default. */
   keepSeconds: number | null;
   faults: readonly BatchFault[];
   metadata: Readonly<Record<string, string>> | null;
 }
 
-/** One request of a batch. */
+/** A request of a batch: one line of its input file. */
 export interface BatchLine {
   batchId: string;
-  /** From 1 on. */
+  /** Number of the line, from 1 on. */
   line: number;
   customId: string;
   model: string;
@@ -87,16 +90,16 @@ export interface LineUsage {
 }
 
 export interface LineAnswer {
-  /** The line of the output. */
+  /** The answer's line in the output file. */
   text: string;
   isError: boolean;
-  /** The charge; undefined if there is none. */
+  /** The usage to charge; undefined if the answer is not charged. */
   usage: LineUsage | undefined;
 }
 
 /** A line with its result. The text of an answer is undefined if it cannot be unsealed. */
 export interface AnsweredLine extends Pick<BatchLine, "line" | "customId"> {
-  /** null if the line was not answered. */
+  /** null: the line was not answered. */
   answer: { text: string | undefined; isError: boolean } | null;
 }
 
@@ -128,15 +131,15 @@ export interface BatchStore {
    * Cancels a batch: no further line is answered. An ended batch stays unchanged. Returns undefined if there is none.
    */
   cancel(owner: ResponseOwner, id: string, nowSeconds: number): Promise<Batch | undefined>;
-  /** Deletes an ended batch with its remaining lines. Returns false if there is none. */
+  /** Deletes an ended batch with its remaining lines. Returns false if there is no such ended batch. */
   delete(owner: ResponseOwner, id: string): Promise<boolean>;
-  /** Deletes up to `limit` batches that ended before that time, and returns their number. */
+  /** Deletes up to `limit` batches that ended before the time `before`, and returns their number. */
   deleteEnded(before: number, limit: number): Promise<number>;
 }
 
-/** The claims that a process is working on. */
+/** The claimed work that a process is still doing. */
 export interface UnderWay {
-  /** The batch that is validated or finalized. Undefined: none. */
+  /** The batch that the process validates or finalizes. Undefined: none. */
   batchId: string | undefined;
   lines: readonly Pick<BatchLine, "batchId" | "line">[];
 }
@@ -145,7 +148,7 @@ export interface UnderWay {
 export interface BatchWork {
   /** Claims a batch to validate or finalize: the oldest of the account whose turn follows `afterAccount`. */
   claimBatch(claim: Claim, afterAccount?: string): Promise<Batch | undefined>;
-  /** Deletes lines of an earlier validation. Returns false if the claim is lost, as the other methods do. */
+  /** Deletes the lines that an earlier validation left. Returns false if the claim is lost, as the other methods do. */
   beginLines(batchId: string, claim: Claim): Promise<boolean>;
   addLines(batchId: string, lines: readonly BatchLine[], claim: Claim): Promise<boolean>;
   begin(batch: Pick<Batch, "id" | "models" | "total">, claim: Claim, nowSeconds: number): Promise<boolean>;
@@ -155,28 +158,31 @@ export interface BatchWork {
     claim: Claim,
     nowSeconds: number,
   ): Promise<boolean>;
-  /** Releases a batch until the given time, so that others get their turn. */
+  /** Releases a batch, which can be claimed again after `inSeconds`. Meanwhile other batches get their turn. */
   release(batchId: string, claim: Claim, inSeconds: number): Promise<void>;
   /** Returns batches with unanswered lines, oldest first. */
   open(limit: number): Promise<Batch[]>;
-  /** Claims lines for these models, in order. */
+  /** Claims lines that request one of these models, in the order of the lines. */
   claimLines(batchId: string, models: readonly string[], limit: number, claim: Claim): Promise<ClaimedLine[]>;
   /**
    * Stores an answer and counts it. Returns false, and drops the answer, if the claim is lost or the batch is to end.
    */
   answered(line: ClaimedLine, answer: LineAnswer, claim: Claim): Promise<boolean>;
-  /** Releases a line until the given time. `failed`: after a failed attempt. */
+  /** Releases a line, which can be claimed again after `inSeconds`. `failed`: an attempt failed. */
   releaseLine(line: ClaimedLine, claim: Claim, again: { inSeconds: number; failed: boolean }): Promise<void>;
   /**
    * Renews the leases of running work. Work that ended without a database write is left out, so its lease ends.
    * Answered lines are not renewed: any process records them in the ledger after the lease.
    */
   renew(claim: Claim, underWay: UnderWay): Promise<void>;
-  /** Releases the claims of dead processes. Only if no other process works on the batches. */
+  /** Releases all claims, which are of dead processes. Call it only if no other process works on the batches. */
   releaseAll(): Promise<void>;
   /** Ends batches whose lines are all answered, or whose time is over. */
   endDue(nowSeconds: number): Promise<void>;
-  /** Returns answers that are not in the ledger and not claimed; with `batchId`, all of that batch. */
+  /**
+   * Returns answers that are not in the ledger and that no process is about to record. With `batchId`, returns all
+   * unrecorded answers of that batch, claimed or not.
+   */
   unpaid(limit: number, batchId?: string): Promise<UnpaidLine[]>;
   /** Marks lines as recorded in the ledger. */
   paid(lines: readonly Pick<BatchLine, "batchId" | "line">[]): Promise<void>;

@@ -23,13 +23,13 @@ export interface ObjectWriter {
  * cannot be used.
  */
 export interface ObjectStore {
-  /** Replaces an existing object when finished. */
+  /** Begins a new object, which replaces an existing one of the same name when it is finished. */
   create(name: string): Promise<ObjectWriter>;
   /**
-   * Yields chunks, each in a buffer of its own that the caller may keep. Rejects with `not_found` for a missing object,
-   * and with `service_unavailable` if the store has fewer bytes than `range`, or sends more.
+   * Reads a range in chunks, each in a buffer of its own that the caller may keep. Rejects with `not_found` for a
+   * missing object, and with `service_unavailable` if the store has fewer bytes than `range`, or sends more.
    */
   read(name: string, range: ByteRange): AsyncIterable<Uint8Array>;
-  /** Succeeds also without such an object. */
+  /** Deletes the object. Succeeds also if there is none. */
   delete(name: string): Promise<void>;
 }

@@ -8,18 +8,20 @@ export type UploadPurpose = (typeof uploadPurposes)[number];
 /** `batch_requests`: the lines of a batch that came without a file; never listed. */
 export type FilePurpose = UploadPurpose | "batch_output" | "batch_requests";
 
-/** The creator, as of stored responses. `ResponseOwner` decides who may see it. */
+/**
+ * The creator of a file, with the same members as for stored responses. `ResponseOwner` decides who may see the file.
+ */
 export type MadeBy = Pick<ResponseRow, "accountId" | "environment" | "keyId" | "appId" | "personId" | "madeBy">;
 
 export interface StoredFile extends MadeBy {
   id: string;
   purpose: FilePurpose;
   filename: string;
-  /** The length, or the reserved length while the file is being written. */
+  /** The length in bytes; while the file is being written, the reserved length. */
   bytes: number;
   /** Unix seconds. */
   createdAt: number;
-  /** Unix seconds; for an unfinished file, when it is given up. */
+  /** Unix seconds; for an unfinished file, the time at which it is given up. */
   expiresAt: number;
 }
 
@@ -38,7 +40,10 @@ export interface FilePage {
 export interface FileStore {
   /** Returns false if the account's files, including unfinished ones, would exceed `maxBytes` together. */
   begin(file: StoredFile, maxBytes: number): Promise<boolean>;
-  /** Marks the file as complete. Returns false as `begin` does, or if the file was given up. */
+  /**
+   * Marks the file as complete. Returns false if the account's files would exceed `maxBytes`, and then gives the file
+   * up, or if it was given up before.
+   */
   finish(file: StoredFile, maxBytes: number): Promise<boolean>;
   find(owner: ResponseOwner, id: string, nowSeconds: number): Promise<StoredFile | undefined>;
   /** Finds a file of any owner, also a hidden one, until `forget`. A batch reads its files by this. */

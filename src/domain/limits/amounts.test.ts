@@ -1,4 +1,4 @@
-// The table of limit amounts: its names fit together, and objects made from it have exactly its members.
+// The table of limit amounts: its names are consistent, and objects made from it have exactly its members.
 import { expect, test } from "bun:test";
 import { amountLabel, amountSentence, amounts, amountText, byName, byWire } from "./amounts.ts";
 

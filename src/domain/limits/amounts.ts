@@ -13,11 +13,13 @@ interface AmountRow {
   readonly most: number;
   /** An example for the error message. */
   readonly example: number;
-  /** True if a tier must have it. An optional amount that is missing or null means no limit. */
+  /** True if every tier must set the amount. An optional amount that is missing or null means no limit. */
   readonly required: boolean;
-  /** True if an account may override its tier's. Missing: the tier's; null: no limit. */
+  /**
+   * True if an account may override its tier's amount. A missing override means the tier's amount; null means no limit.
+   */
   readonly account: boolean;
-  /** True if a key may have its own, within those of its makers. null: none. */
+  /** True if a key may have its own amount, within those of its makers. null: the key has none. */
   readonly key: boolean;
 }
 
@@ -26,7 +28,7 @@ const perMinute = { period: "minute", least: 1, most: 1e9, required: true, accou
 const perMonth = { period: "month", least: 0, required: false, account: true, key: true } as const;
 
 /**
- * All amounts, in the order in which they are shown. A key's `rate_limit` is not among them, because it needs its
+ * The amounts in the order in which they are shown. A key's `rate_limit` is not among them, because it needs its
  * window.
  */
 export const amounts = [
@@ -64,7 +66,7 @@ export function byWire<Each extends Amount, Value>(
   return Object.fromEntries(some.map((amount) => [amount.wire, of(amount)])) as ByWire<Each, Value>;
 }
 
-/** `tokens per calendar month (UTC)`, or with another word for `per`. */
+/** Returns `tokens per calendar month (UTC)`, or the same text with another word instead of `per`. */
 export function amountText({ unit, period }: Amount, per = "per"): string {
   return `${unit} ${per} ${periods[period]}`;
 }

@@ -14,7 +14,8 @@ export function rateLimitRefusal(kind: LimitKind, rule: RateLimit, needed: numbe
   return new GatewayError(
     "rate_limit_exceeded",
     `The rate limit of the ${rule.owner} is reached: ${rateOf(kind, rule)}.${asked} Retry in ${delayOf(waitMs)}.`,
-    // SDKs retry at once instead of waiting longer than a minute or two, so they are told not to retry.
+    // SDKs do not wait longer than a minute or two, but retry at once. If the wait is longer, the answer tells them not
+    // to retry.
     {
       retryAfterSeconds: waitMs / 1000,
       ...(waitMs > maxRetryMs ? { shouldRetry: false } : {}),
@@ -38,7 +39,7 @@ export interface QuotaShortage {
   unit: "requests" | "tokens" | "nanoUsd";
   limit: number;
   used: number;
-  /** Reserved for running requests. */
+  /** The amount that is reserved for running requests. */
   held: number;
   /** The minimum that the request needs. */
   needed: number;
@@ -104,7 +105,7 @@ function shown(unit: QuotaShortage["unit"], amount: number): string {
   return unit === "requests" && amount === 1 ? "1 request" : `${grouped(amount)} ${unit}`;
 }
 
-/** `100,195`. */
+/** Returns a number with commas between the thousands: `100,195`. */
 function grouped(count: number): string {
   return String(count).replace(/\B(?=(\d{3})+$)/g, ",");
 }

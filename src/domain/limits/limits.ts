@@ -2,7 +2,10 @@
 import type { GatewayError } from "../../base/errors.ts";
 import type { Period, QuotaWindow } from "./quota-rules.ts";
 
-/** At most `limit` at once, refilled at `limit` per `windowSeconds`: admitted <= limit + limit / window * time. */
+/**
+ * A rate limit: at most `limit` at once, refilled at `limit` per `windowSeconds`: admitted <= limit + limit / window *
+ * time.
+ */
 export interface RateLimit {
   /** The id under which requests are counted together, e.g. `key:key_…` or `account:acct_…:live`. */
   readonly id: string;
@@ -25,15 +28,15 @@ export interface Quota {
   readonly tokens: number | null;
   /** Nano-USD (10^-9). */
   readonly nanoUsd: number | null;
-  /** null and undefined: no limit. Only quotas with a window have it. */
+  /** null and undefined: no limit of requests. Only quotas with a window limit requests. */
   readonly requests?: number | null;
   /** undefined: the calendar month. */
   readonly window?: QuotaWindow;
   /** The requests that the quota counts. Undefined: all requests of its owner. */
   readonly filter?: QuotaFilter;
-  /** The amounts that end an answer when they are used up. Undefined: none. */
+  /** The amounts of the quota that end an answer when they are used up. Undefined: none. */
   readonly stops?: StoppingAmounts | undefined;
-  /** The entry in which a store counts this id, cached here as in `LimitSet`. */
+  /** The entry in which a store counts this quota's id, cached here as in `LimitSet`. */
   counted?: object | undefined;
 }
 
@@ -42,7 +45,7 @@ export interface StoppingAmounts {
   readonly nanoUsd: boolean;
 }
 
-/** All given members must match. */
+/** A filter by model and tag. A request must match each member that is present. */
 export interface QuotaFilter {
   /** Model ids, or prefixes ending in `*`. */
   readonly models?: readonly string[];
@@ -50,14 +53,17 @@ export interface QuotaFilter {
 }
 
 export interface LimitSet {
-  /** Later versions of one key's or account's limits have the same name. Undefined: the set is never replaced. */
+  /**
+   * Sets with the same name belong to the same key or account, and the later set is the current one. Undefined: the set
+   * is never replaced.
+   */
   readonly name?: string | undefined;
   requests: readonly RateLimit[];
   tokens: readonly RateLimit[];
   quotas: readonly Quota[];
   /** Quotas with a window. Undefined: none. */
   windows?: readonly Quota[] | undefined;
-  /** The other limits by id, in the order of the quotas. Undefined: computed when needed. */
+  /** The limits without a window, grouped by id, in the order of the quotas. Undefined: computed when needed. */
   readonly groups?: readonly LimitGroup[] | undefined;
   /** The entry in which a store counts this set. Only the store that cached it reads it. */
   counted?: CounterLocation | undefined;
@@ -68,7 +74,7 @@ export interface CounterLocation {
   readonly lasts: boolean;
 }
 
-/** All limits that are counted under one id. */
+/** The limits that are counted under the same id. */
 export interface LimitGroup {
   readonly id: string;
   readonly requests?: RateLimit | undefined;
@@ -87,9 +93,12 @@ export interface Reservation {
   model?: string;
   /** The tags of the request. Undefined: quotas of a tag do not count the request. */
   tags?: readonly string[] | undefined;
-  /** The id in the ledger, for a store that may have to settle the request from the ledger. */
+  /** The request's id in the ledger, for a store that may have to settle the request by its ledger entry. */
   requestId?: string | undefined;
-  /** The reservation of quotas that end answers, instead of the rest. Undefined: such quotas work like all others. */
+  /**
+   * The reservation in quotas that end answers, in place of `tokens`, `nanoUsd` and their minima. Undefined: quotas
+   * that end answers work like other quotas.
+   */
   stop?: StopReservation | undefined;
 }
 
@@ -110,7 +119,7 @@ export interface LimitState {
   resetMs: number;
 }
 
-/** Undefined members are unlimited. */
+/** The states of the tightest limits of requests and of tokens. Undefined: unlimited. */
 export interface LimitStatus {
   requests: LimitState | undefined;
   tokens: LimitState | undefined;
@@ -126,7 +135,7 @@ export interface Lease {
 
 /** The reservation of one answer in quotas that end answers. It ends with its lease. */
 export interface StopLease {
-  /** Reserved so far. Infinite if no quota of the unit ends the answer. */
+  /** The amount reserved so far. Infinite if no quota of the unit ends the answer. */
   readonly tokens: number;
   readonly nanoUsd: number;
   /** The remainder when the answer began, including its own reservation. Infinite if no quota ends the answer. */
@@ -135,8 +144,8 @@ export interface StopLease {
   /** The quota with the smallest relative remainder at the last check. */
   readonly tightest: StoppedBy | undefined;
   /**
-   * Reserves more, or the remainder if that is less. Pieces get smaller as less is left, because answers share it. A
-   * promise only if another process is asked. Never rejects.
+   * Reserves more, or the remainder if that is less. As less is left, smaller amounts are reserved, because several
+   * answers share the remainder. Returns a promise only if another process is asked. Never rejects.
    */
   grow(moreTokens: number, moreNanoUsd: number): void | Promise<void>;
 }
@@ -153,7 +162,7 @@ export interface Granted {
   readonly lease: Lease;
   /** Undefined if no quota ends the answer. */
   readonly stop?: StopLease | undefined;
-  /** Reserved tokens. */
+  /** Number of tokens that are reserved. */
   readonly reservedTokens: number;
   readonly status: LimitStatus;
 }
@@ -170,7 +179,7 @@ export interface QuotaUse {
   nanoUsd: number;
 }
 
-/** Usage in the current window, without reservations. */
+/** The usage of a quota in its current window, without reservations. */
 export interface WindowUse extends QuotaUse {
   /** undefined: a rolling window begins with the next use. */
   period: Period | undefined;
@@ -189,7 +198,8 @@ export interface LimitStore {
   /** Returns the usage of a quota with a window. */
   usedInWindow(quota: Quota): Promise<WindowUse>;
   /**
-   * Makes quotas with a window load their usage from the ledger at their next use, because it is not counted meanwhile.
+   * Makes quotas with a window load their usage from the ledger at their next use. Until then their usage is not
+   * counted.
    */
   forgetQuotas(quotas: Iterable<Quota>): void;
 }

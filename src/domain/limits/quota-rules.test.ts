@@ -1,4 +1,4 @@
-// Quotas per window: the windows of the calendar, what rules mean together and which of two is the wider one.
+// Quotas per window: calendar windows, faults in a list of rules, and which of two rules is the wider one.
 import { describe, expect, test } from "bun:test";
 import {
   calendarPeriod,

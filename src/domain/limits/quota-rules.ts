@@ -28,7 +28,7 @@ export interface QuotaRule {
   readonly window: WindowKind;
   /** Model ids, or prefixes ending in `*`. Undefined: all models. */
   readonly models?: readonly string[];
-  /** Counts only requests with this tag. Undefined: all requests. */
+  /** The rule counts only requests with this tag. Undefined: requests with any tags. */
   readonly tag?: string;
   /**
    * Ends an answer at the token where the quota is used up. Undefined: the answer is completed. Only for tokens and
@@ -127,7 +127,7 @@ export function isWithinRule(inner: QuotaRule, outer: QuotaRule): boolean {
   return outer.models?.every((model) => inner.models?.some((pattern) => coversPattern(pattern, model))) ?? false;
 }
 
-/** `hour`, `5 hours`, `90 seconds`: behind "per". */
+/** Returns the span as text to follow "per": `hour`, `5 hours`, `90 seconds`. */
 export function spanText(per: NamedSpan | number): string {
   if (per === "5h") return "5 hours";
   return typeof per === "number" ? `${per} seconds` : per;

@@ -1,4 +1,4 @@
-// The bucket: exact admission at one instant and over time, whatever the figures; refunds, debt and changed limits.
+// The bucket: exact admission at one instant and over time for any figures; refunds, debt and changed limits.
 import { describe, expect, test } from "bun:test";
 import { Bucket, type Hold } from "./rate-limit.ts";
 
@@ -67,7 +67,8 @@ describe("limits of requests", () => {
       bucket.take(1, nowMs);
       count++;
     }
-    // The first 7 come at once; each later one is due at the first whole millisecond at which it is paid for.
+    // The first 7 requests are admitted at once. Each later one is admitted at the first whole millisecond at which the
+    // refill covers it.
     expect(nowMs).toBe(Math.ceil(((1_000_000 - 7) * 13_000) / 7));
   });
 
@@ -113,7 +114,7 @@ interface Parcel {
   tokens: number;
 }
 
-/** Backlog in token-milliseconds after taking every parcel at its time, worked out from the beginning. */
+/** Computes the backlog in token-milliseconds after every parcel was taken at its time, from the beginning. */
 function backlogOf(parcels: readonly Parcel[], limit: number, nowMs: number): number {
   let backlog = 0;
   let lastMs = 0;
@@ -214,7 +215,7 @@ describe("limits of tokens", () => {
   });
 });
 
-/** Places that a hold keeps alive. */
+/** Counts the entries that a hold keeps in memory. */
 function reachable(hold: Hold): number {
   const seen = new Set<Hold>([hold]);
   for (const place of seen) {

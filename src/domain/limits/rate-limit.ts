@@ -3,12 +3,14 @@
 import type { LimitState } from "./limits.ts";
 
 export interface BucketRule {
-  /** At least 1. Exact while `limit` times the window in milliseconds stays below 2^53. */
+  /**
+   * A whole number of at least 1. The bucket is exact while `limit` times the window in milliseconds stays below 2^53.
+   */
   limit: number;
   windowSeconds: number;
 }
 
-/** The missing amount of a bucket, and the time at which it was computed. */
+/** The amount that is missing in a bucket, and the time up to which refill is counted in it. */
 export interface BucketState {
   readonly backlog: number;
   readonly refilledMs: number;
@@ -22,7 +24,7 @@ const full: BucketState = { backlog: 0, refilledMs: 0 };
  */
 export interface Hold {
   /**
-   * How much higher the lowest backlog is than at the next older entry, or than zero. Positive, except for the rounding
+   * The difference of the lowest backlog to that of the next older entry, or to zero. Positive, except for the rounding
    * of `adopt`.
    */
   rise: number;
@@ -35,14 +37,14 @@ export interface Hold {
 
 /**
  * Holds at most `limit`, refilled at `limit` per window. The state is the backlog, the amount missing until the bucket
- * is full: GCRA's theoretical arrival time less now, times the limit. In that unit one thing weighs `windowMs` and a
- * millisecond returns `limit`, all whole numbers, so rounding never admits one more or one less. Time is monotonic
- * milliseconds. A fraction of a millisecond never counts as refill.
+ * is full: GCRA's theoretical arrival time less now, times the limit. On that scale one request or token weighs
+ * `windowMs` and a millisecond refills `limit`, all whole numbers, so rounding never admits one more or one less. Time
+ * is monotonic milliseconds. A fraction of a millisecond never counts as refill.
  */
 export class Bucket {
   #limit: number;
   #windowMs: number;
-  /** The backlog in things times `windowMs`. Above `limit * windowMs` the bucket is in debt. */
+  /** The backlog in requests or tokens, times `windowMs`. Above `limit * windowMs` the bucket is in debt. */
   #backlog: number;
   /** The whole millisecond up to which refill is counted. Without meaning if there is no backlog. */
   #refilledMs: number;
@@ -66,7 +68,7 @@ export class Bucket {
 
   /**
    * Changes the limit. The time until the bucket is full stays the same, so changing back and forth gains nothing, and
-   * a lower limit locks nobody out for longer.
+   * a lower limit locks nobody out for longer than the earlier one did.
    */
   adopt({ limit, windowSeconds }: BucketRule, nowMs: number): void {
     const windowMs = windowSeconds * 1000;
@@ -87,7 +89,7 @@ export class Bucket {
     return this.#limit;
   }
 
-  /** Returns the whole things in the bucket now; 0 in debt. */
+  /** Returns the whole requests or tokens that the bucket has now; 0 if it is in debt. */
   room(nowMs: number): number {
     this.#refill(nowMs);
     return Math.max(0, Math.floor((this.#limit * this.#windowMs - this.#backlog) / this.#windowMs));
@@ -149,7 +151,7 @@ export class Bucket {
     this.#refill(nowMs);
     const step = root(hold);
     const refund = lowestUpTo(step, unused * this.#windowMs);
-    // Lowers the backlog since this entry, and since each newer one.
+    // The lowest backlog since this entry, and since each newer one, is lower by the refund.
     step.rise -= refund;
     this.#newestLowest -= refund;
     this.#backlog -= refund;

@@ -1,6 +1,6 @@
 // The capabilities of a model.
 
-/** All capabilities with their descriptions. */
+/** The capabilities of models, with their descriptions. */
 export const capabilities = {
   chat: "Answers chat completions.",
   completion: "Answers legacy completions.",

@@ -1,4 +1,4 @@
-// What counts as said in a chat, and what is only the JSON around it.
+// The search in a chat's text, which ignores the JSON around it.
 import { expect, test } from "bun:test";
 import { ChatTextSearch } from "./chat-text.ts";
 

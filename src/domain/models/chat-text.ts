@@ -3,7 +3,7 @@
 /** Finds a text ignoring case. The pattern is prepared once, because many chats are searched. */
 export class ChatTextSearch {
   readonly #text: string;
-  /** The text as JSON encodes it. */
+  /** The text in the form in which JSON encodes it. */
   readonly #json: string;
 
   constructor(text: string) {

@@ -1,13 +1,13 @@
 // Separation of accounts that share one model server.
 
-/** How ids of users and of related prompts are sent to a server. */
+/** The forms in which a model server gets the ids that clients send for their users and for related prompts. */
 export const identifierWays = ["hashed", "as_sent", "removed"] as const;
 export type IdentifierWay = (typeof identifierWays)[number];
 
 export interface Isolation {
   /** True if each request gets a `cache_salt` of its account, so that accounts do not share the server's cache. */
   readonly cacheSalt: boolean;
-  /** True if each request gets the `priority` of its sender. */
+  /** True if each request is sent with the `priority` of its sender. */
   readonly priority: boolean;
   readonly identifiers: IdentifierWay;
 }
@@ -15,7 +15,7 @@ export interface Isolation {
 /** Members of a request that identify its user, cache or priority at the model server. */
 export const isolatedMembers = ["user", "safety_identifier", "prompt_cache_key", "cache_salt", "priority"] as const;
 
-/** A member with the offsets of its value in the bytes; both 0 if unknown. */
+/** A member of a request, with the offsets of its value in the body's bytes; both are 0 if unknown. */
 export interface IsolatedMember {
   readonly name: (typeof isolatedMembers)[number] | "metadata";
   readonly start: number;

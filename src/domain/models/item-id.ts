@@ -27,7 +27,7 @@ const prefixes: Readonly<Record<string, string>> = {
   compaction: "cmp",
 };
 
-/** Returns a new id for an item of this type. Undefined: a message, whose type is optional. */
+/** Returns a new id for an item of this type. An undefined `type` means a message, whose type is optional. */
 export function newItemId(type: unknown): string {
   const prefix = type === undefined ? "msg" : (prefixes[String(type)] ?? "item");
   return `${prefix}_${Bun.randomUUIDv7().replaceAll("-", "")}`;

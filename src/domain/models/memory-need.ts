@@ -1,4 +1,4 @@
-// The memory that a model needs, and whether it fits.
+// The memory that a model needs, and whether the model fits into the machine's memory.
 
 export interface MemoryNeed {
   /** Total bytes; all members are in bytes. */
@@ -10,7 +10,7 @@ export interface MemoryNeed {
   cache: number;
   /** Buffers of one batch, and the process itself. */
   compute: number;
-  /** Tokens of one slot, and slots, for which `bytes` applies. */
+  /** `context`: tokens of one slot; `parallel`: number of slots. `bytes` is computed for both. */
   context: number;
   parallel: number;
 }
@@ -19,9 +19,9 @@ export interface MemoryNeed {
 export interface ModelMemory {
   total: number;
   free: number;
-  /** Used by idle models, which can be unloaded. */
+  /** Bytes of idle models, which can be unloaded for another model. */
   evictable: number;
-  /** Used by pinned models. */
+  /** Bytes of pinned models, which are never unloaded for others. */
   pinned: number;
 }
 
@@ -30,15 +30,15 @@ export interface HeldMemory {
   id: string;
   bytes: number;
   state: "loading" | "loaded" | "leaving" | "failed";
-  /** Requests that run on it or wait for it. */
+  /** Number of requests that run on the model or wait for it. */
   inUse: number;
-  /** True if it is never unloaded to make room. */
+  /** True if the model is never unloaded to make room for others. */
   pinned: boolean;
 }
 
 /**
- * `now`; `evicting`: after unloading idle models; `waiting`: after working models have had their time; `reduced`: with
- * a shorter context or fewer slots; `never`: it does not fit beside pinned models.
+ * `now`; `evicting`: after unloading idle models; `waiting`: once running models have used their minimum time and can
+ * be unloaded; `reduced`: with a shorter context or fewer slots; `never`: it does not fit beside pinned models.
  */
 export const fits = ["now", "evicting", "waiting", "reduced", "never"] as const;
 export type Fit = (typeof fits)[number];

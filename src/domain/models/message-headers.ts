@@ -4,7 +4,7 @@
 export const messageVersions = ["2023-06-01", "2026-10-21"] as const;
 export type MessageVersion = (typeof messageVersions)[number];
 
-/** The version of the gateway's own requests, and of those without a version. */
+/** The version of requests that the gateway makes itself, and of clients' requests without a version. */
 export const defaultMessageVersion = "2023-06-01" satisfies MessageVersion;
 
 export interface MessageHeaders {

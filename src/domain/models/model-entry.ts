@@ -7,7 +7,7 @@ import { type Capabilities, capabilityNames } from "./capabilities.ts";
 import type { ModelPolicies } from "./policies/model-policies.ts";
 import type { Price } from "./price.ts";
 
-/** One deployment of a declared model. */
+/** A deployment of a declared model. */
 export interface EntryDeployment {
   /** Name of an upstream or node, or `builtInEngineName`. */
   readonly upstream: string;
@@ -16,7 +16,9 @@ export interface EntryDeployment {
   readonly weight: number;
 }
 
-/** The settings of a model. Missing ones (null, or an empty list) are as the upstream reports. */
+/**
+ * The settings of a model. For settings left open (null, or an empty list), what the model's upstream reports applies.
+ */
 export interface ModelSettings {
   readonly ownedBy: string | null;
   readonly capabilities: Readonly<Capabilities> | null;
@@ -25,11 +27,11 @@ export interface ModelSettings {
   readonly environments: readonly Environment[] | null;
   /** null: nothing is charged. */
   readonly price: Readonly<Price> | null;
-  /** `vendor/model` of the price list, used if `price` is null; null: none. */
+  /** `vendor/model` of the price list, whose price applies if `price` is null; null: none. */
   readonly priceOf: string | null;
-  /** Its deployments; empty: wherever the id is discovered. */
+  /** The model's deployments; empty: every upstream on which the model's id is discovered. */
   readonly deployments: readonly EntryDeployment[];
-  /** Public ids of its fallback models, best first. */
+  /** Public ids of the model's fallbacks, best first. */
   readonly fallbacks: readonly string[];
   /** Other ids that clients may send, each matching `aliasPattern`. */
   readonly aliases: readonly string[];
@@ -44,12 +46,12 @@ export interface StoredModel extends ModelSettings {
   readonly createdAt: number;
 }
 
-/** `file`: declared in headrace.yaml; `database`: declared over the API; `upstream`: listed by an upstream, and no more. */
+/** `file`: declared in headrace.yaml; `database`: declared over the API; `upstream`: only listed by an upstream. */
 export const modelSources = ["file", "database", "upstream"] as const;
 export type ModelSource = (typeof modelSources)[number];
 
 export interface ModelStore {
-  /** Models by id. */
+  /** Lists models, ordered by id. */
   listModels(): Promise<StoredModel[]>;
   /** Returns false if the id exists. */
   insertModel(model: StoredModel, event: AuditEvent): Promise<boolean>;
@@ -64,7 +66,7 @@ export const maxFallbacks = 8;
 export const maxAliases = 32;
 /** A name, or a prefix ending in `*`. At most `maxModelIdLength` characters. */
 export const aliasPattern = /^(?:[!-)+-~]+\*?|\*)$/;
-/** The rule as errors and the reference state it. */
+/** The rule for aliases, as error messages and the API reference state it. */
 export const aliasText = "1 to 256 printable ASCII characters without spaces, and no * but at the end";
 export const maxWeight = 1_000_000;
 export const maxContext = 1_000_000_000;
@@ -73,7 +75,7 @@ export const maxContext = 1_000_000_000;
 export interface EntryFault {
   /** The place within the entry: `["deployments", 0, "upstream"]`. */
   readonly path: readonly (string | number)[];
-  /** The message, which continues the place. */
+  /** The message, worded to follow the place in `path`. */
   readonly message: string;
   /** The remedy as a full sentence. */
   readonly fix: string;
@@ -81,7 +83,10 @@ export interface EntryFault {
 
 const maxNamed = 12;
 
-/** `upstreams`: names of all that a deployment may be at. */
+/**
+ * Returns the faults of an entry's deployments. `upstreams`: names of all upstreams and nodes that a deployment may
+ * name.
+ */
 export function deploymentFaults(
   id: string,
   deployments: readonly { upstream: string; model?: string | null | undefined }[],
@@ -107,7 +112,10 @@ export function deploymentFaults(
   });
 }
 
-/** Two models may be fallbacks of each other, because fallbacks of a fallback are not followed. */
+/**
+ * Returns the faults of an entry's fallbacks. Two models may be fallbacks of each other, because fallbacks of a
+ * fallback are not followed.
+ */
 export function fallbackFaults(
   {
     id,
@@ -133,7 +141,7 @@ export function lackedCapability(
   return capabilityNames.find((name) => wanted?.[name] === true && had?.[name] === false);
 }
 
-/** `ownerOf` returns the other model that has the alias, or undefined. */
+/** Returns the faults of an entry's aliases. `ownerOf` returns the other model that has an alias, or undefined. */
 export function aliasFaults(
   { id, aliases }: { id: string; aliases: readonly string[] },
   ownerOf: (alias: string) => string | undefined,

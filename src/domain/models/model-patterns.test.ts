@@ -1,4 +1,4 @@
-// Patterns of models: which ids they name, which of two is the wider one, and what two lists have in common.
+// Model patterns: which ids they match, which of two patterns is the wider one, and what two lists have in common.
 import { expect, test } from "bun:test";
 import { commonPatterns, coversPattern, matchesModel, modelPatternPattern } from "./model-patterns.ts";
 

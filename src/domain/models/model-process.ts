@@ -4,12 +4,12 @@ import type { ModelProcessState } from "./model-process-state.ts";
 
 export interface ModelProcessFigures {
   readonly state: ModelProcessState;
-  /** Unix seconds since when it has this state. */
+  /** Unix seconds since which the process has this state. */
   readonly since: number;
-  /** The reason of the last failure; null: none since it was loaded. */
+  /** The reason of the last failure; null: no failure since the last load. */
   readonly failure: string | null;
   readonly pinned: boolean;
-  /** Bytes by pool (`ram`, `gpu0` and so on) that are reserved for it, or needed to start it. */
+  /** Bytes by pool (`ram`, `gpu0` and so on) that are reserved for the process, or that it needs to start. */
   readonly memory: Readonly<Record<string, number>>;
   readonly inFlight: number;
   readonly waiting: number;
@@ -22,16 +22,16 @@ export interface ModelProcessFigures {
 
 /** A line of the process's output. */
 export interface OutputLine {
-  /** The line number, over all starts of the command. */
+  /** The line number, which keeps rising over all starts of the command. */
   readonly number: number;
   /** Unix seconds. */
   readonly at: number;
   readonly text: string;
 }
 
-/** A model process as its management sees it. */
+/** A model process, for the code that loads, unloads and pins it. */
 export interface ModelProcessControl {
-  /** Name of its engine. */
+  /** Name of the process's engine. */
   readonly name: string;
   /** The engine that requests use. */
   readonly engine: Engine;
@@ -39,9 +39,9 @@ export interface ModelProcessControl {
   figures(): ModelProcessFigures;
   /** Returns the last lines after this number, the oldest first. */
   outputAfter(number: number): readonly OutputLine[];
-  /** Starts to load it. */
+  /** Starts to load the model. */
   load(): void;
-  /** Stops it when its open requests have ended. */
+  /** Stops the process when none of its requests is running any more. */
   unload(): void;
   pin(on: boolean): void;
 }
@@ -49,7 +49,7 @@ export interface ModelProcessControl {
 export interface SharedMemory {
   /** Bytes by pool: total and reserved. */
   readonly pools: readonly { readonly pool: string; readonly total: number; readonly used: number }[];
-  /** For each process that waits for memory, the names of those that have to end or yield first. */
+  /** The names of the processes that have to end or yield first, by the name of the process that waits for memory. */
   readonly behind: ReadonlyMap<string, readonly string[]>;
   /** Name of the next process to be stopped. Undefined: none can be. */
   readonly next: string | undefined;

@@ -6,7 +6,7 @@ import type { Engine } from "./engine.ts";
 import type { ModelPolicies } from "./policies/model-policies.ts";
 import type { Price } from "./price.ts";
 
-/** One deployment of a model. */
+/** A deployment of a model. */
 export interface Deployment {
   engine: Engine;
   /** The engine's own id of the model. */
@@ -28,14 +28,14 @@ export interface Model {
   capabilities: Capabilities | undefined;
   /** Tokens of prompt and completion together. Undefined if unknown. */
   context: number | undefined;
-  /** Environments whose keys may use it. */
+  /** Environments whose keys may use the model. */
   environments: readonly Environment[];
   price: Price | undefined;
   deployments: readonly Deployment[];
   /** Public ids of fallback models, used if no deployment answers, best first. */
   fallbacks?: readonly string[] | undefined;
-  /** Other ids that clients may send, or prefixes ending in `*`. */
+  /** Other ids under which clients may request the model, or prefixes of ids ending in `*`. */
   aliases?: readonly string[] | undefined;
-  /** The model's policies. Undefined: none, at no cost. */
+  /** The model's policies. Undefined: none, and requests are not checked for any. */
   policies?: ModelPolicies | undefined;
 }

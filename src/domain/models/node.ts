@@ -16,13 +16,13 @@ export const everyModel = "*";
 export const maxNodes = 1_000;
 export const maxNodeModels = 200;
 
-/** A model as a node announces it. The gateway, not the node, decides its environments. */
+/** A model as a node announces it. The gateway, not the node, decides the model's environments. */
 export interface AnnouncedModel extends Omit<EngineModel, "environments"> {
   /** Maximum concurrent requests by operation. Missing: unknown. */
   concurrency?: Partial<Record<Operation, number>>;
-  /** The state of its process, if the node starts it on demand. */
+  /** The state of the model's process, if the node starts it on demand. */
   process?: ModelProcessState;
-  /** How it continues an answer. Missing: it cannot. */
+  /** The way in which the model continues an answer that was begun. Missing: not known to continue answers. */
   continues?: ChatContinuation;
 }
 
@@ -45,17 +45,17 @@ export interface NodeRecord {
   publicKey: string;
   /** Ids of approved models, or only `everyModel`; empty: none yet. */
   approvedModels: readonly string[];
-  /** Environments whose keys may use these models. */
+  /** Environments whose keys may use the approved models. */
   environments: readonly Environment[];
   /** Maximum concurrent requests; null: measured. */
   maxConcurrency: number | null;
   /** True if requests of keys with `never_leaves` may go there. */
   local: boolean;
-  /** The models that it announced last. */
+  /** The models that the node announced last. */
   announced: readonly AnnouncedModel[];
-  /** MCP servers that it announced last. */
+  /** The MCP servers that the node announced last. */
   toolServers: readonly OfferedMcpServer[];
-  /** Its Headrace version; null before the first connection. */
+  /** The node's Headrace version; null before the first connection. */
   version: string | null;
   /** Unix seconds. */
   createdAt: number;
@@ -68,7 +68,7 @@ export interface NodeJoinToken {
   id: string;
   digest: string;
   last4: string;
-  /** Models approved in advance; empty: an operator approves later. */
+  /** Models that are approved for the node as soon as it joins; empty: an operator approves them later. */
   approvedModels: readonly string[];
   environments: readonly Environment[];
   createdBy: string | null;
@@ -76,7 +76,7 @@ export interface NodeJoinToken {
   createdAt: number;
   expiresAt: number;
   usedAt: number | null;
-  /** Id of the node that used it. */
+  /** Id of the node that used the token. */
   nodeId: string | null;
 }
 
@@ -89,7 +89,7 @@ export interface NodeConnection {
   clientAddress: string;
   /** Unix seconds. */
   connectedAt: number;
-  /** The URL at which other replicas reach that process; null if it has none. */
+  /** The URL at which other replicas reach the process; null if the process has none. */
   advertiseUrl: string | null;
 }
 
@@ -103,7 +103,7 @@ export interface NodeChange {
 }
 
 export interface NodeStore {
-  /** Nodes by name. */
+  /** Lists nodes, ordered by name. */
   listNodes(): Promise<NodeRecord[]>;
   /** Returns connections held by live processes, by the database's clock. */
   listConnections(): Promise<NodeConnection[]>;
@@ -122,16 +122,16 @@ export interface NodeStore {
   /** Deletes the node and its connection, so that it cannot connect again. */
   deleteNode(id: string, event: AuditEvent): Promise<boolean>;
   insertToken(token: NodeJoinToken, event: AuditEvent): Promise<void>;
-  /** Lists tokens, newest first, including invalid ones of the last week. */
+  /** Lists tokens, newest first. Used and expired tokens stay in the list for a week. */
   listTokens(): Promise<NodeJoinToken[]>;
   deleteToken(id: string, event: AuditEvent): Promise<boolean>;
   /** Stores the connection in place of an earlier one. Returns false without a change if there is no such node. */
   connected(connection: Omit<NodeConnection, "advertiseUrl">, seen: NodeSeen): Promise<boolean>;
-  /** Removes the connection if it is still this one. `at`: Unix seconds. */
+  /** Removes a node's connection if it still has this connection id. `at`: Unix seconds. */
   disconnected(nodeId: string, connectionId: string, at: number): Promise<void>;
   /** Stores the facts that a connected node reports. */
   seen(nodeId: string, seen: NodeSeen): Promise<void>;
-  /** Marks nodes as still connected at `at` (Unix seconds), without a notification. */
+  /** Marks nodes as still connected at `at` (Unix seconds), without announcing a change. */
   touch(nodeIds: readonly string[], at: number): Promise<void>;
 }
 

@@ -54,7 +54,7 @@ export function isConversation(operation: Operation): operation is ConversationO
   return (conversationOperations as readonly Operation[]).includes(operation);
 }
 
-/** Tasks: a model is asked once, and answers as a whole: `requests/dialects/task/`. */
+/** Tasks: a model is asked once and answers, without a conversation. Their code is in `requests/dialects/task/`. */
 export const taskOperations = [
   ...(["rerank", "score", "moderation", "decision"] as const),
   ...(["speech", "transcription", "translation"] as const),

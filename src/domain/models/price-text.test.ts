@@ -1,4 +1,4 @@
-// Prices in the words of the API and of headrace.yaml: what is written means the same when it is read back.
+// Prices in the form of the API and of headrace.yaml: a written price means the same when it is read back.
 import { expect, test } from "bun:test";
 import { hoursFromText, type PriceWire, priceFromWire, priceToWire } from "./price-text.ts";
 

@@ -1,4 +1,4 @@
-// Prices as the API and headrace.yaml write them, and how they are kept.
+// Converts prices between the form of the API and headrace.yaml and the code's.
 import { type Price, type PriceVariant, type Rates, rates } from "./price.ts";
 
 /** No published price has more. */
@@ -36,7 +36,7 @@ export const variantDocs = {
   factor: "Factor for all token rates under these conditions, including the rates of this variant.",
 } as const;
 
-/** Conditions as strings, and the rates that apply under them. */
+/** The conditions of a variant as the API and headrace.yaml write them, and the rates that apply under them. */
 export interface VariantWire extends RatesWire {
   context_above?: number;
   served?: string;

@@ -7,13 +7,13 @@ interface RateRow {
   readonly wire: string;
   /** `tokens`: USD for a million of them; `each`: USD for one. */
   readonly per: "tokens" | "each";
-  /** The rate that applies if this one is missing; null: nothing is charged. */
+  /** The rate that applies if this rate is missing; null: nothing is charged. */
   readonly else: string | null;
-  /** Its usage, as part of a sentence. */
+  /** The usage that the rate charges, worded as part of a sentence. */
   readonly of: string;
 }
 
-/** All rates in the order in which they are shown. A rate follows its default. */
+/** The rates in the order in which they are shown. A rate follows the rate that is its default. */
 export const rates = [
   { name: "input", wire: "input", per: "tokens", else: null, of: "the prompt" },
   { name: "cachedInput", wire: "cached_input", per: "tokens", else: "input", of: "what of it was read from a cache" },
@@ -46,7 +46,7 @@ export type RateName = Rate["name"];
 /** USD per million tokens, or each. Defaults of missing rates are in `rates`. */
 export type Rates = Partial<Record<RateName, number>>;
 
-/** Rates that replace the usual ones if all conditions apply. */
+/** Rates that replace the price's usual rates if every condition of the variant applies. */
 export interface PriceVariant extends Rates {
   /** The prompt has more tokens than this, including cached ones; the rates then apply to all its tokens. */
   contextAbove?: number;

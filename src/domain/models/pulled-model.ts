@@ -14,7 +14,7 @@ export interface ModelFileFacts {
 
 export interface PulledModel {
   id: string;
-  /** Bytes of all its files on disk. */
+  /** Bytes of all files of the model on disk. */
   bytes: number;
   /** `incomplete`: a pull was interrupted, or a file is missing; the model is not served. */
   state: "ready" | "incomplete";
@@ -27,18 +27,18 @@ export interface PulledModel {
   capabilities: Capabilities | null;
   /** null if the model is incomplete or its header cannot be read. */
   facts: ModelFileFacts | null;
-  /** An estimate; null if the header cannot be read. */
+  /** An estimate of the memory that the model needs; null if the model is incomplete or its header cannot be read. */
   memory: MemoryNeed | null;
 }
 
 /** The current use of a model that this server can load. */
 export interface ModelUse {
   state: "unloaded" | "loading" | "loaded" | "failed";
-  /** Requests that run on it or wait for it. */
+  /** Number of requests that run on the model or wait for it. */
   inUse: number;
 }
 
-/** Returns the state of its process as the management of files needs it. */
+/** Returns a model's use by the state of its process, for the code that manages model files. */
 export function modelUse(state: ModelProcessState, inUse: number): ModelUse {
   if (state === "loaded" || state === "failed") return { state, inUse };
   return { state: state === "off" || state === "stopping" ? "unloaded" : "loading", inUse };
@@ -53,9 +53,9 @@ export interface FileElsewhere {
 }
 
 export interface RemovedModel extends PulledModel {
-  /** Freed bytes. */
+  /** Number of bytes that the removal freed. */
   bytes: number;
-  /** Files that could not be deleted, with the reason after the last one. */
+  /** Files that are still on disk. Deletion stopped at the last of them, which has the reason appended. */
   left: readonly string[];
 }
 
@@ -63,11 +63,11 @@ export interface RemovedModel extends PulledModel {
 export interface PullOffer {
   /** The id under which the model will be served. */
   id: string;
-  /** Its path in the repository. */
+  /** Path of the model file in the repository. */
   file: string;
   quantization: string | null;
   bytes: number;
-  /** Bytes that are missing on disk, and available ones. */
+  /** `missingBytes`: bytes that are still to be downloaded; `roomBytes`: free bytes for them on the disk. */
   missingBytes: number;
   roomBytes: number;
   /** Memory that every model of this size needs, plus more for its context. */
@@ -78,7 +78,7 @@ export interface PullOffer {
 export interface Pull {
   id: string;
   source: string;
-  /** Bytes on the disk. */
+  /** Bytes of the model that are on disk so far. */
   bytes: number;
   totalBytes: number;
   /** The reason of a failure; null while the pull runs. Starting the same pull again continues it. */
@@ -86,7 +86,7 @@ export interface Pull {
 }
 
 export interface PulledModelStore {
-  /** Models by id. */
+  /** Lists models, ordered by id. */
   list(): Promise<PulledModel[]>;
   /** Returns running pulls, and those that failed since the start and were not started again. */
   pulls(): readonly Pull[];
@@ -100,8 +100,9 @@ export interface PulledModelStore {
    */
   pull(source: string, name: string | undefined, ended: () => void): Promise<PullOffer>;
   /**
-   * Stops serving the model and this server's pull of it. Returns undefined if there is no such model. Rejects with
-   * `service_unavailable`, without deleting anything, while another process pulls the model.
+   * Deletes the model's files, after it stops serving the model and stops this server's pull of it. Returns undefined
+   * if there is no such model. Rejects with `service_unavailable`, without deleting anything, while another process
+   * pulls the model.
    */
   remove(id: string): Promise<RemovedModel | undefined>;
 }

@@ -3,7 +3,7 @@
 
 /**
  * Members that control a model server: from where it fetches the memory of prompts (vLLM's and SGLang's
- * disaggregation), which adapters, templates and code it loads, and which name or slot it uses.
+ * disaggregation), which adapters, templates and code it loads, and by which name or slot a request may disturb others.
  */
 export const rulingMembers: readonly string[] = [
   ...["kv_transfer_params", "ec_transfer_params", "bootstrap_host", "bootstrap_port", "bootstrap_room"],
@@ -17,7 +17,10 @@ export const rulingMembers: readonly string[] = [
 
 /** The member whose own members become variables of the model's template. */
 export const templateArguments = "chat_template_kwargs";
-/** Template variables that replace the template, or the messages that were checked and counted. */
+/**
+ * Template variables with which a request would replace the template, or the messages that the gateway has checked and
+ * counted.
+ */
 export const rulingArguments: readonly string[] = [
   ...["chat_template", "tokenize", "tokenizer_kwargs", "messages", "conversation", "tools"],
 ];

@@ -4,8 +4,8 @@ import type { BodySource } from "../../base/bytes/body-source.ts";
 /** A parsed form, kept until its request is over. */
 export interface KeptForm {
   /**
-   * Returns the form with `model` as its model id. `edits` replaces fields of these names by JSON; null removes the
-   * text.
+   * Returns the form with `model` as its model id. `edits` has new values, as JSON, for the fields of these names; null
+   * empties the field.
    */
   sentFor(model: string, edits?: Readonly<Record<string, string | null>>): SentForm;
 }

@@ -7,9 +7,9 @@ export interface StoredChat {
   accountId: string;
   environment: Environment;
   keyId: string;
-  /** The app that stored it; null for keys. */
+  /** The app that stored the chat; null for keys. */
   appId: string | null;
-  /** The member who owns it; null: the account. */
+  /** The member who owns the chat; null: the account. */
   personId: string | null;
   model: string;
   /** Unix seconds. */
@@ -27,7 +27,7 @@ export interface NewChat extends StoredChat {
   messages: readonly unknown[];
 }
 
-/** The owner whose chats may be seen: an app sees only its own, a member only theirs. */
+/** The owner whose chats may be seen: an app sees only the chats that it stored, a member only their own. */
 export interface ChatOwner {
   accountId: string;
   environment: Environment;
@@ -39,7 +39,7 @@ export interface ChatOwner {
 
 export interface ChatFilter {
   model?: string;
-  /** All of these labels have to match. */
+  /** The chat must have all of these members, each with this value. */
   metadata?: Readonly<Record<string, string>>;
   /** Text that the messages or the answer must contain, ignoring case. */
   search?: string;
@@ -61,7 +61,7 @@ export interface ChatStore {
   /** Inserts all or none; existing chats stay unchanged. */
   insert(chats: readonly NewChat[]): Promise<void>;
   find(owner: ChatOwner, id: string, nowSeconds: number): Promise<StoredChat | undefined>;
-  /** Reports whether `find` would find it, without reading the chat. */
+  /** Reports whether `find` would find the chat, without reading its content. */
   has(owner: ChatOwner, id: string, nowSeconds: number): Promise<boolean>;
   findMessages(owner: ChatOwner, id: string, nowSeconds: number): Promise<readonly unknown[] | undefined>;
   /**
@@ -94,7 +94,7 @@ export interface ChatWriter {
   readonly retentionDays: number;
   /** `size` is about how many characters the chat has as JSON. */
   add(chat: NewChat, size: number): void;
-  /** Logs that a completion was not stored. */
+  /** Logs that a completion that should have been stored was not. */
   notStored(accountId: string, reason: "too_large" | "unreadable" | "no_room" | "empty"): void;
   /** Resolves when earlier chats are stored or, after a logged failure, kept for a retry. */
   flush(): Promise<void>;

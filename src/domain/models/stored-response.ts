@@ -5,7 +5,10 @@ import type { ChatOwner } from "./stored-chat.ts";
 /** An item of a conversation, or a response, as JSON for the client. */
 export type StoredItem = Readonly<Record<string, unknown>>;
 
-/** Who may see stored objects: as for chats; keys that a key made see only objects of the same maker's keys. */
+/**
+ * The owner whose stored objects may be seen. The rules of chats apply; besides, a key that another key made sees only
+ * the objects of keys with the same maker.
+ */
 export interface ResponseOwner extends ChatOwner {
   /** The limit id of the key that made the presented one, which a rotation keeps; null: any maker. */
   madeBy: string | null;
@@ -15,16 +18,16 @@ export interface ResponseOwner extends ChatOwner {
 
 export type ResponseStatus = "queued" | "in_progress" | "completed" | "incomplete" | "failed" | "cancelled";
 
-/** The facts about a response besides its content. */
+/** The members of a stored response without its content. */
 export interface ResponseRow {
   /** An id of the gateway, because engines may repeat theirs. */
   id: string;
   accountId: string;
   environment: Environment;
   keyId: string;
-  /** The app that made it; null for keys. */
+  /** The app that made the response; null for keys. */
   appId: string | null;
-  /** The member who owns it; null: the account. */
+  /** The member who owns the response; null: the account. */
   personId: string | null;
   /** The limit id of the key that made the creating key; null: none. */
   madeBy: string | null;
@@ -33,17 +36,17 @@ export interface ResponseRow {
   createdAt: number;
   expiresAt: number;
   status: ResponseStatus;
-  /** The response that this one continues. */
+  /** Id of the response that this response continues. */
   previousId: string | null;
   conversationId: string | null;
-  /** True if it was requested in the background. */
+  /** True if the response was requested in the background. */
   background: boolean;
 }
 
 export interface StoredResponse extends ResponseRow {
   /** The response as the client got it, with its output; for an unfinished one, its current state. */
   response: StoredItem;
-  /** The items of its own request, each with an id, without earlier items. */
+  /** The items of the response's own request, each with an id, without earlier items of the conversation. */
   input: readonly StoredItem[];
 }
 
@@ -51,11 +54,14 @@ export interface StoredResponse extends ResponseRow {
 export interface ResponseChain {
   /** Items in order: for each response its input and then its output. */
   items: readonly StoredItem[];
-  /** Their length in characters of JSON. */
+  /** The items' length in characters of JSON. */
   size: number;
 }
 
-/** Why there is no chain: a response is missing for this owner, unfinished, or the chain is too large. */
+/**
+ * The reason why a chain cannot be read: a response is missing for this owner, a response is unfinished, or the chain
+ * is too large.
+ */
 export type ChainFault = { missing: string } | { tooLarge: true } | { unfinished: string };
 
 /** Called before this many characters of JSON are read. If it returns false, the chain counts as too large. */
@@ -76,7 +82,10 @@ export interface ResponseStore {
    */
   insert(responses: readonly StoredResponse[], mayCommit?: () => boolean): Promise<void>;
   find(owner: ResponseOwner, id: string, nowSeconds: number): Promise<StoredResponse | undefined>;
-  /** Returns the items of the response `id` and of all that it continues, up to `maxSize` characters. */
+  /**
+   * Returns the items of the response `id` and of all responses that it continues. A chain of more than `maxSize`
+   * characters is not read, and is a fault.
+   */
   chain(
     owner: ResponseOwner,
     id: string,
@@ -86,7 +95,7 @@ export interface ResponseStore {
   ): Promise<ResponseChain | ChainFault>;
   /**
    * Returns items by their own ids, from responses or conversations of this owner. Missing items are left out, and so
-   * are all after the first that `mayRead` refuses.
+   * are all items from the first that `mayRead` refuses.
    */
   items(
     owner: ResponseOwner,
@@ -109,7 +118,7 @@ export interface EventBatch {
 
 export type RunState =
   | { status: ResponseStatus; isCancelled: boolean }
-  /** Undefined: deleted or expired. */
+  /** Undefined: the response was deleted or has expired. */
   | undefined;
 
 /** A response without a recent heartbeat of its process. */
@@ -119,11 +128,11 @@ export interface AbandonedResponse {
   seenAt: number;
 }
 
-/** Responses that run without their client. */
+/** Stores background responses, which run without a connected client. */
 export interface BackgroundStore {
   /**
-   * Stores new events and a heartbeat, and reports whether to cancel. Without `response` that stays unchanged. Events
-   * from an existing number on replace the earlier ones.
+   * Stores new events and a heartbeat, and reports whether to cancel. Without `response`, the stored response stays
+   * unchanged. Events whose first number is stored already replace the earlier ones.
    */
   progress(
     id: string,
@@ -140,15 +149,15 @@ export interface BackgroundStore {
   requestCancel(owner: ResponseOwner, id: string, nowSeconds: number): Promise<ResponseRow | undefined>;
   /** Returns the state of the response without its content. */
   state(id: string, nowSeconds: number): Promise<RunState>;
-  /** Returns the number of its last event; -1 if there are none, or not any more. */
+  /** Returns the number of the response's last event; -1 if it has no events, or not any more. */
   lastEvent(id: string): Promise<number>;
   /** Returns events numbered above `after` (-1: all), in order, about `maxSize` characters at most. */
   events(id: string, after: number, maxSize: number): Promise<readonly EventBatch[]>;
-  /** Returns unfinished responses without a heartbeat since that time, the oldest first. */
+  /** Returns unfinished responses without a heartbeat since `seenBefore`, the oldest heartbeat first. */
   abandoned(seenBefore: number, nowSeconds: number, limit: number): Promise<readonly AbandonedResponse[]>;
   /**
-   * Ends a response without a heartbeat since as failed. `end` makes the final response and its last event, which gets
-   * that number. Returns false if it has a heartbeat or has ended.
+   * Ends an abandoned response as failed. `end` makes the final response from the stored one, and its last event, which
+   * gets the passed number. Returns false if the response got a heartbeat meanwhile, or has ended.
    */
   endAbandoned(
     abandoned: AbandonedResponse,
@@ -162,7 +171,7 @@ export interface Conversation extends ResponseOwnerColumns {
   id: string;
   /** Unix seconds. */
   createdAt: number;
-  /** Unix seconds; each addition moves it. */
+  /** Unix seconds; each added item moves it later. */
   expiresAt: number;
   metadata: Readonly<Record<string, string>>;
 }
@@ -186,8 +195,8 @@ export interface ConversationStore {
   /** Deletes the conversation; its items stay with their responses. Returns false if there is none. */
   delete(owner: ResponseOwner, id: string, nowSeconds: number): Promise<boolean>;
   /**
-   * Appends items, each with an id, and returns them as stored: an item whose id exists gets another. Returns undefined
-   * if there is no such conversation.
+   * Appends items, each with an id, and returns them as stored: an item whose id exists in the conversation gets
+   * another. Returns undefined if there is no such conversation.
    */
   add(
     owner: ResponseOwner,

@@ -1,4 +1,4 @@
-// How to talk to a model server: its APIs, the header of the key, and query parameters.
+// The settings for requests to a model server: its APIs, the header that carries the API key, and query parameters.
 import type { EngineFormats } from "./engine.ts";
 import type { IdentifierWay, Isolation } from "./isolation.ts";
 import type { ConversationOperation } from "./operation.ts";
@@ -17,7 +17,7 @@ const operationOf = {
   messages: "message",
 } as const satisfies Record<ApiName, ConversationOperation>;
 
-/** Headers for the key; `authorization` sends it as a bearer token. */
+/** Headers that can carry the API key; `authorization` sends it as a bearer token. */
 export const keyHeaders = ["authorization", "api-key", "x-api-key"] as const;
 export type KeyHeader = (typeof keyHeaders)[number];
 
@@ -27,9 +27,9 @@ export const queryValuePattern = /^[!-~]{1,256}$/;
 
 export interface UpstreamSpeech {
   api: UpstreamApi;
-  /** null: detected. */
+  /** null: the APIs are detected. */
   apis: readonly ApiName[] | null;
-  /** null: the default of its `api`. */
+  /** null: the default header of `api`. */
   keyHeader: KeyHeader | null;
   /** Query parameters of every request. */
   query: Readonly<Record<string, string>>;
@@ -46,7 +46,7 @@ export const usualSpeech: UpstreamSpeech = {
   ...{ cacheSalt: false, priority: false, identifiers: null },
 };
 
-/** Returns only these members of settings, with defaults for missing ones. */
+/** Returns the `UpstreamSpeech` members of settings that have further members, with defaults for missing ones. */
 export function speechOf(said: SaidSpeech): UpstreamSpeech {
   const { api, apis, keyHeader, query, cacheSalt = false, priority = false, identifiers = null } = said;
   return {
@@ -76,7 +76,7 @@ interface SpeechFault {
   fix: string;
 }
 
-/** Returns these formats, each with all features of its vendor. */
+/** Returns the formats by name, each with all features of the vendor's API. */
 export function formatsOf(names: readonly ApiName[]): EngineFormats {
   return Object.fromEntries(names.map((name) => [operationOf[name], "whole"]));
 }

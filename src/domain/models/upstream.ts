@@ -10,7 +10,7 @@ import type { UpstreamSpeech } from "./upstream-speech.ts";
 export const upstreamSources = ["built-in", "command", "file", "database", "found", "node"] as const;
 export type UpstreamSource = (typeof upstreamSources)[number];
 
-/** Defaults of upstreams in the configuration file. */
+/** Default settings of upstreams in the configuration file. */
 export const upstreamDefaults = { timeoutSeconds: 600, idleSeconds: 900 } as const;
 
 /** The rule for names, also used by the configuration file. */
@@ -23,13 +23,13 @@ export interface UpstreamSettings extends UpstreamSpeech {
   discover: boolean;
   /** True if requests of keys with `never_leaves` may go there. */
   local: boolean;
-  /** Environments of its discovered models. */
+  /** Environments of the models that are discovered on the upstream. */
   environments: readonly Environment[];
   /** Seconds to the first byte of an answer. */
   timeoutSeconds: number;
   /** Seconds between two bytes of an answer. */
   idleSeconds: number;
-  /** null: measured. */
+  /** Maximum concurrent requests; null: measured. */
   maxConcurrency: number | null;
 }
 
@@ -41,25 +41,31 @@ export interface StoredUpstream extends UpstreamSettings {
 }
 
 export interface UpstreamStore {
-  /** Upstreams by name. */
+  /** Lists upstreams, ordered by name. */
   listUpstreams(): Promise<StoredUpstream[]>;
-  /** Returns names of drained upstreams of every source. */
+  /** Returns the names of drained upstreams, whatever their source. */
   listDrained(): Promise<string[]>;
   /**
    * Adds an upstream that is not drained, even if an earlier one of its name was. Returns false if an upstream or node
    * has the name.
    */
   insertUpstream(upstream: StoredUpstream, event: AuditEvent): Promise<boolean>;
-  /** Changes the given members. Returns false without a change if `upstream` does not exist any more. */
+  /**
+   * Changes the members that `change` has. Returns false without a change if `change.upstream` is set and that upstream
+   * does not exist any more.
+   */
   changeUpstream(name: string, change: UpstreamChange, event: AuditEvent): Promise<boolean>;
-  /** `draining`: whether a later upstream of this name stays drained. Returns false if there is no such upstream. */
+  /**
+   * Deletes an upstream. `draining`: whether a later upstream of this name stays drained. Returns false if there is no
+   * such upstream.
+   */
   deleteUpstream(name: string, keep: { draining: boolean }, event: AuditEvent): Promise<boolean>;
   /** Returns a number that every process changes with each change of upstreams, models or nodes. */
   routingRevision(): Promise<number>;
 }
 
 export interface UpstreamChange {
-  /** The stored upstream, with the same name and age. */
+  /** The new settings of the stored upstream with the same name and creation time. */
   upstream?: StoredUpstream;
   draining?: boolean;
 }

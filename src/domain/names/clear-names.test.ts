@@ -1,4 +1,5 @@
-// Names in messages: what a lenient parser reads as a field of the protocol is refused, and a sender's own names pass.
+// Names in messages: a name that a lenient parser reads as a field of the protocol is refused, and a sender's own names
+// pass.
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { asCjson, asGo, asGoVersion2, byLowerCase, byUpperCase } from "../../../tests/support/lenient-json.ts";

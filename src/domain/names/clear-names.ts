@@ -29,7 +29,7 @@ export class ClearNames {
     this.#known = new Map([...this.#names].map((name) => [bareName(name), name]));
   }
 
-  /** Throws `invalid_request`. `value` is parsed JSON. */
+  /** Throws `invalid_request` if a name in the message could be read differently. `value` is parsed JSON. */
   require(value: unknown): void {
     this.#requireIn(value, [], { unknown: 0 });
   }

@@ -1,6 +1,9 @@
 // Names that another parser may read as a different field, and the folding that finds them.
 
-/** Other names have to be folded. Corresponds to `isPlainName` for bytes. */
+/**
+ * Matches names without uppercase letters and non-ASCII characters, which need no folding. Corresponds to `isPlainName`
+ * for bytes.
+ */
 export const plainName = /^[ -@[-~]*$/;
 const asciiName = /^[ -~]*$/;
 /** Several times the length of the longest known name. */
@@ -8,10 +11,10 @@ const maxNameLength = 256;
 /** Characters that some parsers ignore: invisible ones, and code points without a character. */
 const leftOut = /\p{Default_Ignorable_Code_Point}|\p{Cc}|\p{Cs}|\ufffd|\u0307/gu;
 
-/** JavaScript servers that copy a member of this name change the prototype of the object around it. */
+/** A member with this name changes the prototype of the object around it, if a JavaScript server copies the members. */
 export const prototypeName = "__proto__";
 
-/** Names that servers prefer to those of the API: llama.cpp accepts both. */
+/** Servers' own names that they prefer to the API's names, each with the API's name. Both are llama.cpp's. */
 export const synonyms: ReadonlyMap<string, string> = new Map([
   ["n_predict", "max_tokens"],
   ["n_cmpl", "n"],
@@ -47,7 +50,7 @@ export function overridingFault(name: string): string | undefined {
 
 /** Names that are no field of the API in any spelling. */
 export const refusedNames: readonly string[] = [prototypeName, ...synonyms.keys(), ...overriding.keys()];
-/** Members that are refused for some of their contents, which their shape does not show. */
+/** Members of a body that are refused only for some of their contents. Their shape alone does not tell. */
 export const doubtfulNames: readonly string[] = ["provideroptions", "plugins"];
 
 /**

@@ -1,7 +1,7 @@
 // A reported fault, kept until any process sees its end.
 
 export interface Incident {
-  /** Such as `upstream:north`. */
+  /** The subject of the fault, such as `upstream:north`. */
   subject: string;
   /** Id of the process that sees the fault; other processes may not see it. */
   replicaId: string;

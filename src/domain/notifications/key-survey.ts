@@ -1,7 +1,7 @@
 // The port that reads all API keys in pages.
 import type { Environment } from "../api-key.ts";
 
-/** The members of a key that show its use and lifetime. */
+/** The members of a key that show when it was used and when it ends. */
 export interface SurveyedKey {
   id: string;
   accountId: string;

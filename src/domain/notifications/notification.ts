@@ -1,9 +1,9 @@
 // Notifications of accounts and operators: the types of events, their data, and the port of their store.
 import type { Environment } from "../api-key.ts";
 
-/** Events for the account that they are about. */
+/** Types of events that are sent to the account concerned. */
 export const accountNotificationTypes = ["quota.threshold", "key.unused", "key.expiring", "errors.rate"] as const;
-/** Events for the operators of the installation. */
+/** Types of events that are sent to the operators of the installation. */
 export const operatorNotificationTypes = [
   "upstream.down",
   "upstream.up",
@@ -90,7 +90,7 @@ export type Tidings = {
     readonly type: Type;
     /** The account to notify; null: operators. */
     readonly accountId: string | null;
-    /** null if the event is not about one environment. */
+    /** null if the event does not concern exactly one environment. */
     readonly environment: Environment | null;
     /** Identifies the event: subject, window and threshold. A repeated event is not sent again. */
     readonly once: string;
@@ -115,8 +115,9 @@ export interface NotificationReceivers {
 
 export interface NotificationStore {
   /**
-   * Stores the notification with a delivery for each webhook and person. Does nothing if it is stored already, so that
-   * only one of several processes sends it. Returns the number of deliveries; undefined: stored before.
+   * Stores the notification with a delivery for each webhook and person to be notified. Does nothing if it is stored
+   * already, so that only one of several processes sends it. Returns the number of deliveries; undefined: stored
+   * before.
    */
   add(notice: Notification, receivers: NotificationReceivers): Promise<number | undefined>;
   find(id: string): Promise<Notification | undefined>;

@@ -11,14 +11,16 @@ export interface Webhook {
   id: string;
   /** The account of the webhook; null: the operators'. */
   accountId: string | null;
-  /** The environment whose events it gets; null for operators' webhooks, which get all of theirs. */
+  /**
+   * The environment whose events the webhook gets; null for operators' webhooks, which get all events for operators.
+   */
   environment: Environment | null;
   url: string;
   description: string;
-  /** The types that it gets; empty: all. */
+  /** The event types that the webhook gets; empty: every type. */
   events: readonly NotificationType[];
   isEnabled: boolean;
-  /** Why it was disabled automatically; null if a person disabled it, or it is enabled. */
+  /** The reason why the webhook was disabled automatically; null if a person disabled it, or it is enabled. */
   disabledReason: "gone" | null;
   createdBy: string | null;
   /** Unix seconds. */
@@ -30,7 +32,7 @@ export interface WebhookSecret {
   /** `whsec_…`, sealed. */
   sealed: string;
   last4: string;
-  /** Unix seconds; set when another secret replaces it. Until then there are two signatures. */
+  /** Unix seconds; set when another secret replaces this secret. Until that time, deliveries have two signatures. */
   expiresAt: number | null;
 }
 
@@ -45,7 +47,7 @@ export type WebhookChanges = Partial<Pick<Webhook, "url" | "description" | "even
 export type WebhookOwner = Pick<Webhook, "accountId" | "environment">;
 
 export interface WebhookStore {
-  /** Lists webhooks, oldest first, without pages. */
+  /** Lists all webhooks of an owner, oldest first, without pages because there are few. */
   list(owner: WebhookOwner): Promise<SecuredWebhook[]>;
   find(id: string): Promise<SecuredWebhook | undefined>;
   /** Returns false if the owner has `maxWebhooks` already. */
@@ -66,7 +68,7 @@ export interface WebhookStore {
 
 export type DeliveryState = "pending" | "delivered" | "failed";
 
-/** One delivery attempt. */
+/** An attempt of a delivery. */
 export interface DeliveryTry {
   /** Unix seconds. */
   at: number;
@@ -101,12 +103,12 @@ export interface ListedDelivery extends Delivery {
 /** Bounds of a claim: free slots. */
 export interface ClaimBounds {
   limit: number;
-  /** For one webhook or person, and for one owner, including running attempts. */
+  /** Maximum for one webhook or person, and for one owner, including running attempts. */
   perTarget: number;
   perOwner: number;
   /** The running attempts of this process. They take slots, and a clock jump may make their claims look expired. */
   underWay: readonly Pick<ClaimedDelivery, "id" | "target" | "owner">[];
-  /** Lease in seconds, after which another process may claim the delivery. */
+  /** Seconds of the lease, after which another process may claim the delivery. */
   leaseSeconds: number;
 }
 
@@ -127,7 +129,7 @@ export interface TriedDelivery {
 
 /** The length of the queue. */
 export interface QueueLength {
-  /** Waiting deliveries, including retries; counted up to a bound. */
+  /** Number of waiting deliveries, including retries, counted up to a bound. */
   waiting: number;
   /** Seconds since the oldest unclaimed delivery was due; 0 without one. */
   overdueSeconds: number;

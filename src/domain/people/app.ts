@@ -15,16 +15,16 @@ export interface AppSecret {
   last4: string;
   /** Unix seconds. */
   createdAt: number;
-  /** Set when another secret replaces it. */
+  /** Unix seconds; set when another secret replaces this secret. */
   expiresAt: number | null;
 }
 
 export interface App {
-  /** Its id, which is also its `client_id`: `app_…`. */
+  /** The app's id, which is also its `client_id`: `app_…`. */
   id: string;
   /** The owning account, whose name is shown as the publisher. */
   accountId: string;
-  /** The member who owns it; null: the account. */
+  /** The member who owns the app; null: the account. */
   personId: string | null;
   name: string;
   homepageUrl: string | null;
@@ -35,12 +35,12 @@ export interface App {
   scopes: readonly Scope[];
   /** The tools that it may use at most, as in `ToolAccess`; null: all that people allow it. */
   tools: readonly string[] | null;
-  /** The environment in which its access tokens work. */
+  /** The environment in which the app's access tokens work. */
   environment: Environment;
   /** True if PKCE is required (RFC 7636). Always true for public apps. */
   requirePkce: boolean;
   secrets: readonly AppSecret[];
-  /** Id of the person or key that registered it. */
+  /** Id of the person or key that registered the app. */
   createdBy: string | null;
   createdAt: number;
 }
@@ -69,7 +69,7 @@ export interface AppStore {
   updateApp(id: string, changes: AppChanges, event: AuditEvent): Promise<App | undefined>;
   /** Adds the secret. Earlier ones end at `oldEndAt` at the latest. */
   rotateSecret(id: string, secret: AppSecret, oldEndAt: number, event: AuditEvent): Promise<App | undefined>;
-  /** Deletes it with its grants, which ends its tokens. Returns false if there is none. */
+  /** Deletes the app with its grants, which ends its tokens. Returns false if there is no such app. */
   deleteApp(id: string, event: AuditEvent): Promise<boolean>;
 }
 

@@ -1,6 +1,6 @@
 // A message to a person and the port that sends it.
 
-/** One plain-text message; `to` is a single address. */
+/** A message in plain text; `to` is a single address. */
 export interface MailMessage {
   to: string;
   subject: string;

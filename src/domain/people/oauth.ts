@@ -12,7 +12,7 @@ import type { Scope } from "../scope.ts";
 export interface Authorization {
   appId: string;
   personId: string;
-  /** The person's account that it covers. */
+  /** The account, one of the person's, for which the permission holds. */
   accountId: string;
   membershipId: string;
   environment: Environment;
@@ -35,7 +35,7 @@ export interface AuthorizationCode extends Authorization, Targeted {
   codeChallenge: string | null;
   createdAt: number;
   expiresAt: number;
-  /** The grant of its redemption; a second redemption ends it. */
+  /** The grant for which the code was redeemed, or null. A second redemption ends that grant. */
   grantId: string | null;
 }
 
@@ -47,7 +47,7 @@ export interface RefreshToken extends Targeted {
   /** Idle expiry: each successor has a new one. */
   expiresAt: number;
   usedAt: number | null;
-  /** The answer to its use, sealed under a key that only the presented token yields. */
+  /** The answer to the token's use, sealed under a key that only the presented token yields. */
   sealedAnswer: string | null;
 }
 
@@ -69,14 +69,14 @@ export interface DeviceCode extends Targeted {
   intervalSeconds: number;
   polledAt: number | null;
   state: DeviceState;
-  /** The person who approved it. */
+  /** The person who approved the device code. */
   personId: string | null;
   accountId: string | null;
   membershipId: string | null;
   grantId: string | null;
 }
 
-/** An app that a person allowed: all its grants for one account together. */
+/** An app that a person allowed: the person's grants for the app in one account, taken together. */
 export interface AllowedApp {
   appId: string;
   appName: string;
@@ -91,7 +91,7 @@ export interface AllowedApp {
   tools: readonly string[] | null;
   /** Quotas per window of all grants together. */
   quotas: readonly QuotaRule[];
-  /** The id under which they count. */
+  /** The id under which the quotas are counted. */
   limitId: string;
   /** Unix seconds of the first current grant, and of the last use. */
   allowedAt: number;
@@ -125,7 +125,7 @@ export interface OAuthStore {
     events: { issued: AuditEvent; replayed: AuditEvent },
   ): Promise<"issued" | "replayed" | "refused">;
 
-  /** Finds the token with the grant's chain. */
+  /** Finds a refresh token and the credential chain of its grant. */
   findRefreshToken(digest: string): Promise<{ token: RefreshToken; grant: KeyChain } | undefined>;
   /**
    * Marks the token as used, with its sealed answer, and adds the successor, in one transaction. If it was used before,
@@ -146,15 +146,18 @@ export interface OAuthStore {
   findByUserCode(userCode: string, nowSeconds: number): Promise<DeviceCode | undefined>;
   /** Records a poll, and raises the interval if it came too early. Returns the code as it was before. */
   pollDeviceCode(digest: string, nowSeconds: number): Promise<{ code: DeviceCode; tooEarly: boolean } | undefined>;
-  /** Returns false if it is not pending, or `redeemDeviceCode` would refuse the approval. */
+  /**
+   * Approves or denies a device code. Returns false if the code is not pending, or `redeemDeviceCode` would refuse the
+   * approval.
+   */
   decideDeviceCode(
     userCode: string,
     decision: { state: "denied" } | { state: "approved"; authorization: Authorization },
     event: AuditEvent,
   ): Promise<boolean>;
   /**
-   * Redeems a device code in one transaction, as `redeemCode`. Returns false if it is not approved, was redeemed, or
-   * would be refused.
+   * Redeems a device code in one transaction, as `redeemCode`. Returns false if the code is not approved or was
+   * redeemed, or if `redeemCode` would refuse such a grant.
    */
   redeemDeviceCode(
     digest: string,

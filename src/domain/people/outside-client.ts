@@ -13,22 +13,25 @@ export interface DescribedClient {
 
 /** A record of the database. Times in Unix seconds. */
 export interface OutsideClient extends DescribedClient {
-  /** `app_…`, as grants and usage refer to it. */
+  /** `app_…`: the id by which grants and usage refer to the client. */
   id: string;
-  /** Its client_id, the URL of its document; null for a client that registered itself, whose client_id is its id. */
+  /**
+   * The client_id, which is the URL of the client's document; null for a client that registered itself, whose client_id
+   * is its id.
+   */
   documentUrl: string | null;
   createdAt: number;
-  /** When a person last allowed it; null: never. */
+  /** Unix seconds when a person last allowed the client; null: never. */
   allowedAt: number | null;
 }
 
 export interface OutsideClientStore {
   /**
-   * Adds a client that registers itself. Returns false if too many clients wait for a first authorization, and none is
-   * old enough to be replaced.
+   * Adds a client that registers itself. If too many clients have never been authorized, the oldest of them are
+   * replaced. Returns false if none is old enough to be replaced.
    */
   register(client: OutsideClient): Promise<boolean>;
-  /** Stores a client, as currently described, that a person is about to allow. */
+  /** Stores a client that a person is about to allow, as its document describes it now. */
   allowed(client: OutsideClient): Promise<void>;
   /** Deletes clients that were not allowed within a day, and those without remaining grants after a long time. */
   prune(nowSeconds: number): Promise<void>;
@@ -37,7 +40,7 @@ export interface OutsideClientStore {
 /** The maximum scopes: clients that use models must be registered by an account, which is responsible for them. */
 export const outsideScopes: readonly Scope[] = ["tools:use"];
 
-/** Makes a public app with PKCE, because its own claims are not verified. */
+/** Makes the app of such a client: public and with PKCE, because the client's claims about itself are not verified. */
 export function outsideApp(client: Omit<OutsideClient, "allowedAt">, environment: Environment): PublishedApp {
   const { id, documentUrl, name, homepageUrl, redirectUris, createdAt } = client;
   const publisher = publisherOf(documentUrl);

@@ -3,7 +3,7 @@
 export interface PendingEntry {
   /** The kind of flow, such as `single_sign_on`. */
   kind: string;
-  /** Digest of the value that finishes it. */
+  /** Digest of the value whose presentation finishes the flow. */
   digest: string;
   value: string;
   /** Unix seconds. */

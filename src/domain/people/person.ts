@@ -77,7 +77,7 @@ export interface OneTimeLink {
   createdAt: number;
   expiresAt: number;
   usedAt: number | null;
-  /** Id of the person or key that made it; null for the server or the console. */
+  /** Id of the person or key that made the link; null for the server or the console. */
   createdBy: string | null;
 }
 
@@ -98,7 +98,7 @@ export interface Passkey {
   publicKey: string;
   counter: number;
   transports: readonly string[];
-  /** True if it is stored beyond one device. */
+  /** True if the passkey is stored on more than one device, as in a synced keychain. */
   backedUp: boolean;
   createdAt: number;
   lastUsedAt: number | null;
@@ -110,13 +110,13 @@ export interface PeopleChange {
   useLink?: { id: string; nowSeconds: number };
   /** Fails with `email_taken` if a person has the address. */
   addPerson?: Person & { passwordHash: string | null };
-  /** Fails with `identity_taken` if a person has it, or this person has another one of that issuer. */
+  /** Fails with `identity_taken` if a person has the identity, or this person has another identity of that issuer. */
   addIdentity?: Identity;
   /** Adds the membership with its credentials, one for each environment. Fails with `member_already`. */
   addMembership?: Membership;
   /**
-   * null: no password, afterwards or, for `insteadOf`, before. Fails with `password_changed` if it was changed
-   * meanwhile.
+   * A null `passwordHash` removes the password; a null `insteadOf` expects that there was none. Fails with
+   * `password_changed` if it was changed meanwhile.
    */
   setPassword?: { personId: string; passwordHash: string | null; insteadOf?: string | null };
   setEmailProven?: { personId: string; isEmailProven: boolean };
@@ -157,8 +157,8 @@ export interface PersonStore {
   /** Lists members, oldest first. */
   listMembers(accountId: string, page: { after: string | undefined; limit: number }): Promise<Member[]>;
   /**
-   * The next two refuse, with `last_owner`, to leave an account without an owner. Removing a membership revokes its
-   * credentials permanently, so its keys and authorizations end.
+   * `setRole` and `removeMembership` refuse, with `last_owner`, to leave an account that has an owner without one.
+   * Removing a membership revokes its credentials permanently, so its keys and the apps that it allowed end with it.
    */
   setQuotas(id: string, quotas: readonly QuotaRule[], event: AuditEvent): Promise<"done" | "missing" | "last_owner">;
   setTools(id: string, tools: readonly string[] | null, event: AuditEvent): Promise<"done" | "missing" | "last_owner">;
@@ -175,11 +175,11 @@ export interface PersonStore {
   ensureLink(link: OneTimeLink, after: number, event: AuditEvent): Promise<OneTimeLink>;
   /** Finds a link in any state. */
   findLink(digest: string): Promise<OneTimeLink | undefined>;
-  /** Unused and unexpired invitations of an account, newest first. */
+  /** Lists unused and unexpired invitations of an account, newest first. */
   listInvitations(accountId: string, nowSeconds: number): Promise<OneTimeLink[]>;
   /** Finds unused and unexpired invitations of an address in all accounts, newest first. */
   findInvitations(email: string, nowSeconds: number): Promise<OneTimeLink[]>;
-  /** Returns false if there is no unused one. */
+  /** Returns false if there is no unused invitation with this id in the account. */
   deleteInvitation(id: string, accountId: string, event: AuditEvent): Promise<boolean>;
 
   /** Deletes links that were used or expired 30 days ago, at most some hundred at a time. */
@@ -187,15 +187,18 @@ export interface PersonStore {
 
   listPasskeys(personId: string): Promise<Passkey[]>;
   findPasskey(id: string): Promise<Passkey | undefined>;
-  /** Returns false if the credential exists. */
+  /** Returns false if a passkey with this credential id exists. */
   insertPasskey(passkey: Passkey, event: AuditEvent): Promise<boolean>;
-  /** Returns false if it does not exist any more, or was used with this counter or a later one. */
+  /**
+   * Records a use of a passkey. Returns false if the passkey does not exist any more, or was used with this counter or
+   * a later one.
+   */
   passkeyUsed(id: string, counter: number, backedUp: boolean, nowSeconds: number): Promise<boolean>;
   renamePasskey(id: string, personId: string, name: string): Promise<boolean>;
   deletePasskey(id: string, personId: string, event: AuditEvent): Promise<boolean>;
 }
 
-/** Ignores case and surrounding blanks of addresses. */
+/** Returns an address in the form in which addresses are compared: without surrounding blanks, in lower case. */
 export function normalizedEmail(email: string): string {
   return email.trim().normalize("NFC").toLowerCase();
 }

@@ -17,9 +17,11 @@ export interface Session {
   /** Unix seconds. */
   createdAt: number;
   lastSeenAt: number;
-  /** When its token was last replaced. Later than `lastSeenAt` until the newest token is used. */
+  /**
+   * Unix seconds when the session's token was last replaced. Later than `lastSeenAt` until the newest token is used.
+   */
   rotatedAt: number;
-  /** The absolute end of the session. */
+  /** Unix seconds when the session ends, however active it is. */
   expiresAt: number;
 }
 
@@ -28,7 +30,7 @@ export interface FoundSession {
   session: Session;
   person: Person;
   memberships: OwnMembership[];
-  /** True for the previous token, which will expire. */
+  /** True if the token is the previous one, which works only for a short time after its replacement. */
   replaced: boolean;
 }
 
@@ -37,9 +39,12 @@ export type SignInProof = { passwordHash: string } | { passkeyId: string };
 
 /** Digests are hex SHA-256 of the token in the cookie. */
 export interface SessionStore {
-  /** Returns false without a change if the person's password or passkey has changed. */
+  /**
+   * Adds a session. Returns false without a change if the person does not have the password or passkey of `proof` any
+   * more.
+   */
   insert(session: Session, digest: string, event: AuditEvent, proof?: SignInProof): Promise<boolean>;
-  /** Finds a session by its newest token or the one before. One read. */
+  /** Finds a session by the digest of its newest token or of the token before, in one read. */
   findByDigest(digest: string): Promise<FoundSession | undefined>;
   /** Replaces the newest digest, which becomes the previous one. Returns false if `from` is not the newest. */
   rotate(id: string, from: string, to: string, nowSeconds: number): Promise<boolean>;
@@ -52,7 +57,7 @@ export interface SessionStore {
   end(id: string, personId: string, event: AuditEvent): Promise<boolean>;
   /** Ends all sessions and command-line logins except `exceptId`. Returns their number. */
   endAll(personId: string, exceptId: string | null, event: AuditEvent): Promise<number>;
-  /** Deletes ended sessions, at most some hundred at a time. */
+  /** Deletes sessions that have ended, at most some hundred at a time. */
   prune(nowSeconds: number, idleSeconds: number): Promise<void>;
 }
 

@@ -7,7 +7,7 @@ export type RuleGroup = (typeof ruleGroups)[number];
 
 export interface SecretRule extends NamedPattern {
   readonly group: RuleGroup;
-  /** For the table of the guide. */
+  /** The credentials or data that the rule finds, for the table of the guide. */
   readonly finds: string;
 }
 
@@ -74,7 +74,7 @@ function isPhone(text: string): boolean {
   return digits >= 8 && digits <= 15;
 }
 
-/** By Luhn's formula. */
+/** Reports whether the digits of a card number match Luhn's formula. */
 function isCard(text: string): boolean {
   const digits = text.replace(/\D/g, "");
   if (digits.length < 13 || digits.length > 19) return false;
@@ -87,7 +87,7 @@ function isCard(text: string): boolean {
   return sum % 10 === 0;
 }
 
-/** By ISO 7064, mod 97-10. */
+/** Reports whether the check digits of an IBAN are right (ISO 7064, mod 97-10). */
 function isIban(text: string): boolean {
   const plain = text.replaceAll(" ", "");
   if (plain.length < 15 || plain.length > 34) return false;

@@ -17,7 +17,7 @@ export type ToolAnswer =
 export interface ToolExchange {
   /** The memory account of buffered bytes. */
   readonly memoryAccount: MemoryAccount;
-  /** Cancelled when the client left or cancelled. */
+  /** Cancelled when the client disconnects or cancels its request. */
   readonly cancellation: Cancellation;
   /** Capabilities of the client, which are passed to the server; undefined: none. */
   readonly clientCapabilities?: JsonObject | undefined;
@@ -28,8 +28,8 @@ export interface ToolExchange {
   /** Answers a server request: elicitation, sampling or roots. Rejects with the JSON-RPC error. */
   asked?(method: string, params: JsonObject): Promise<JsonObject>;
   /**
-   * Returns the request that continues after an intermediate result, over the same connection, even if it is draining.
-   * A rejection ends the whole exchange.
+   * Returns the request that continues after an intermediate result, over the same connection, even if that takes no
+   * new requests any more. If it rejects, the whole exchange rejects with the same error.
    */
   next?(result: JsonObject): Promise<{ readonly method: string; readonly params: JsonObject } | undefined>;
 }
@@ -44,7 +44,7 @@ export function asksTooOften(server: string): GatewayError {
 
 /** The person has no connected account at the server, or one with too few scopes. */
 export class AccountMissing extends GatewayError {
-  /** The page on which to connect it. */
+  /** The page on which the person connects the account. */
   readonly connectAt: string;
 
   constructor(server: string, connectAt: string, what = "connect your account there first") {

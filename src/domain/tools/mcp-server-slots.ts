@@ -4,7 +4,7 @@ import type { McpServer } from "./mcp-server.ts";
 
 export interface SlotWanted {
   readonly server: Pick<McpServer, "name" | "maxConcurrency" | "timeoutMs">;
-  /** The person or key that takes turns with others, also for lists on its behalf. */
+  /** The party that takes turns with others at the server: a person or key, or the lists that are fetched for one. */
   readonly party: string;
   /** Ends the wait. Missing: the wait cannot be cancelled. */
   readonly cancellation?: Cancellation | undefined;

@@ -7,7 +7,7 @@ import type { StoredToolConnection } from "./tool-connection.ts";
 export const mcpServerSources = ["file", "database"] as const;
 export type McpServerSource = (typeof mcpServerSources)[number];
 
-/** Defaults of a server's limits. */
+/** Default limits of a server. */
 export const mcpServerDefaults = {
   timeoutMs: 60_000,
   maxResultBytes: 4_194_304,
@@ -22,7 +22,7 @@ export interface StoredMcpServer extends Omit<McpServer, "credentials" | "isDecl
   readonly createdAt: number;
 }
 
-/** The dependents of a server's location and credentials that a change ends. */
+/** The consequences of a change of a server's location or credentials. */
 export interface McpServerEnds {
   /** True if people's connected accounts end. */
   readonly connections: boolean;
@@ -34,8 +34,8 @@ export interface McpServerStore {
   /** Returns false without a change if the name exists. */
   insertMcpServer(server: StoredMcpServer, event: AuditEvent): Promise<boolean>;
   /**
-   * Changes the server of the same name and age. Returns connections that ended with it, at most the latest ones.
-   * Returns undefined without a change if it differs from `before`.
+   * Changes the stored server of the same name and creation time. Returns the people's connections that the change
+   * ended, of very many only the latest. Returns undefined without a change if the stored server differs from `before`.
    */
   changeMcpServer(
     before: StoredMcpServer,

@@ -13,12 +13,12 @@ export type ServerLocation =
   | {
       readonly kind: "command";
       readonly command: readonly [string, ...string[]];
-      /** Its environment variables besides `PATH`, `HOME` and the like. */
+      /** The environment variables of the process besides `PATH`, `HOME` and the like. */
       readonly env: Readonly<Record<string, string>>;
-      /** null: an empty directory of its own. */
+      /** The working directory; null: a directory made for the process. */
       readonly directory: string | null;
     }
-  /** `nodeId`: its id, or its name. */
+  /** `nodeId`: the node's id, or its name. */
   | { readonly kind: "node"; readonly nodeId: string; readonly server: string };
 
 /**
@@ -46,11 +46,11 @@ export type ToolCredentials =
 export const toolApprovals = ["first", "each", "all"] as const;
 export type ToolApproval = (typeof toolApprovals)[number];
 
-/** How callers share a connection or a process: one for each person, or one for all. */
+/** The sharing of a connection or a process: one for each person, or one for all callers. */
 export const toolSharings = ["person", "all"] as const;
 export type ToolSharing = (typeof toolSharings)[number];
 
-/** Supported protocol revisions for servers, newest first. */
+/** The protocol revisions that are supported with servers, newest first. */
 export const toolProtocolVersions = ["2026-07-28", "2025-11-25", "2025-06-18"] as const;
 export type ToolProtocolVersion = (typeof toolProtocolVersions)[number];
 
@@ -61,11 +61,11 @@ export interface McpServer {
   readonly description: string | null;
   readonly place: ServerLocation;
   readonly credentials: ToolCredentials;
-  /** True if keys with `never_leaves` may use it, because it sends nothing on. */
+  /** True if keys with `never_leaves` may use the server, because nothing that it is sent goes further. */
   readonly local: boolean;
-  /** null: all. */
+  /** Environments whose keys may use the server; null: all. */
   readonly environments: readonly Environment[] | null;
-  /** Ids of accounts that may use it; null: all. */
+  /** Ids of accounts that may use the server; null: all. */
   readonly accounts: readonly string[] | null;
   /** Names of offered tools, or prefixes ending in `*`; null: all. */
   readonly tools: readonly string[] | null;
@@ -82,13 +82,13 @@ export interface McpServer {
   /** The only revision to use; null or missing: the newest common one. */
   readonly protocolVersion?: ToolProtocolVersion | null;
   readonly enabled: boolean;
-  /** True if this machine, as a node, shares it with its gateway. Default: false. */
+  /** True if this machine, as a node, shares the server with its gateway. Default: false. */
   readonly isShared?: boolean;
   /** True for a server of the configuration file, which the API cannot change. */
   readonly isDeclared: boolean;
 }
 
-/** Reports whether the server's setting allows the tool with this own name. */
+/** Reports whether the server offers a tool of this name at all. `name` is the server's own. */
 export function offersTool({ tools }: Pick<McpServer, "tools">, name: string): boolean {
   return tools === null || tools.some((one) => (one.endsWith("*") ? name.startsWith(one.slice(0, -1)) : one === name));
 }

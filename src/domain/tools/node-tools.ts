@@ -76,9 +76,9 @@ export function passedToolHeaders(headers: Readonly<Record<string, unknown>>): R
 export interface ToolNode {
   readonly id: string;
   readonly name: string;
-  /** False while it is not connected, or drained. */
+  /** False while the node is not connected, or takes no new requests. */
   readonly isThere: boolean;
-  /** True if an operator marked it as local. */
+  /** True if an operator marked the node as local. */
   readonly isLocal: boolean;
   readonly offers: readonly OfferedMcpServer[];
 }
@@ -86,7 +86,7 @@ export interface ToolNode {
 export interface ToolNodes {
   /** Finds a node by id or name. */
   find(node: string): ToolNode | undefined;
-  /** Behaves like `Engine.send`. */
+  /** Sends a request to a node's MCP server. Resolves and rejects like `Engine.send`. */
   send(nodeId: string, request: NodeToolRequest, cancellation: Cancellation): Promise<EngineResponse>;
   /** Calls `listener` after nodes connect, disconnect or change. Returns a function that unsubscribes. */
   onChange(listener: () => void): () => void;

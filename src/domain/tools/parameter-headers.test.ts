@@ -1,4 +1,4 @@
-// Which arguments go as headers, how they are written, and what does not agree with them.
+// Arguments mirrored in headers: which are sent, how they are encoded, and which headers contradict them.
 import { describe, expect, test } from "bun:test";
 import { mirroredParameters, parameterFault, parameterHeaders } from "./parameter-headers.ts";
 

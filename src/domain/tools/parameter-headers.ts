@@ -14,13 +14,16 @@ const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}$/;
 const [most, deepest] = [64, 256];
 const numbers = new Set<unknown>(["integer", "number"]);
 const kinds = new Set<unknown>([...numbers, "string", "boolean"]);
-/** Keywords with values, in which a mark has no meaning. */
+/** Keywords whose values are data, so that `x-mcp-header` has no meaning within them. */
 const values = new Set(["default", "const", "enum", "examples"]);
 
-/** Schemas are scanned once for each list, not for each call. */
+/** Results by schema: the schemas of a list are scanned once, not for each call. */
 const known = new WeakMap<object, { readonly mirrored: readonly MirroredParameter[] | undefined }>();
 
-/** Returns undefined if the schema marks an argument that must not be marked. Clients then have to ignore the tool. */
+/**
+ * Returns the arguments that the schema marks with `x-mcp-header`. Returns undefined if it marks an argument that must
+ * not be marked; clients then have to ignore the tool.
+ */
 export function mirroredParameters(inputSchema: unknown): readonly MirroredParameter[] | undefined {
   if (typeof inputSchema !== "object" || inputSchema === null) return [];
   let found = known.get(inputSchema);
@@ -38,7 +41,10 @@ function findMirrored(inputSchema: object): readonly MirroredParameter[] | undef
   return names.size === found.length && found.length <= most ? found : undefined;
 }
 
-/** `path` is null inside values without one position for each argument. Returns whether all marks are allowed. */
+/**
+ * Collects the marked arguments of a schema, and returns whether all marks are allowed. `path` is null where an
+ * argument may have several positions, as in an array.
+ */
 function collect(schema: unknown, path: readonly string[] | null, depth: number, found: MirroredParameter[]): boolean {
   if (typeof schema !== "object" || schema === null) return true;
   if (depth > deepest) return false;

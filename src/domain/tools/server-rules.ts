@@ -4,7 +4,7 @@ import { mcpServerName } from "./mcp-server.ts";
 
 export interface TextRule {
   readonly pattern: RegExp;
-  /** The requirement; reads on after "must be". */
+  /** The requirement, worded to follow "must be". */
   readonly must: string;
   /** The remedy, as a full sentence. */
   readonly fix: string;
@@ -12,7 +12,7 @@ export interface TextRule {
 
 const printable = /^[!-~]+$/;
 
-/** The rules for texts. Each use adds its maximum length. */
+/** The rules for the texts of a server's settings. Their maximum lengths are given where each rule is used. */
 export const mcpServerTexts = {
   name: {
     pattern: mcpServerName,
@@ -69,7 +69,7 @@ interface Given {
   readonly oauth?: { readonly client_id?: unknown; readonly client_secret?: unknown } | null | undefined;
 }
 
-/** Returns the first contradiction of the credentials. `at` is the member. */
+/** Returns the first contradiction in a server's credentials, or undefined. `at` is the member with the fault. */
 export function toolCredentialsFault({
   url,
   headers,
@@ -98,7 +98,10 @@ export function isToolIssuer(text: string): boolean {
   return url !== undefined && (url.protocol === "https:" || /^(?:127\.0\.0\.1|\[::1\]|localhost)$/.test(url.hostname));
 }
 
-/** The context of sealed credentials. A changed URL in the row makes them unreadable instead of sending them elsewhere. */
+/**
+ * Returns the context for which a server's credentials are sealed. If only the URL in the row is changed, they cannot
+ * be opened, so they are never sent to another server.
+ */
 export function mcpServerContext({ name, url }: { name: string; url: string }): string {
   return `tool server ${name} ${new URL(url).origin}`;
 }

@@ -1,4 +1,4 @@
-// Lists of tools: what an entry names, what is within another, and what two have in common.
+// Lists of tools: what an entry matches, which entry covers another, and what two lists have in common.
 import { expect, test } from "bun:test";
 import {
   allowsAllOf,

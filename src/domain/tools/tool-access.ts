@@ -1,4 +1,4 @@
-// Which servers and tools a principal's keys, person, app and account may use.
+// The servers and tools that a principal's keys, person, app and account may use.
 
 import { commonPatterns, coversPattern } from "../models/model-patterns.ts";
 
@@ -14,7 +14,7 @@ export const maxToolEntryLength = 281;
 export const maxToolEntries = 100;
 export const toolEntryPattern = /^(?:[a-z0-9][a-z0-9-]*\*?|\*)(?:\/(?:[^\s*]+\*?|\*))?$/;
 
-/** `access` is undefined without restrictions. */
+/** Reports whether the tool may be used. `access` is undefined if nothing is restricted. */
 export function allowsTool(access: ToolAccess | undefined, server: string, tool: string): boolean {
   return access === undefined || access.lists.every((list) => list.some((entry) => hasTool(entry, server, tool)));
 }
@@ -24,7 +24,7 @@ export function allowsServer(access: ToolAccess | undefined, server: string): bo
   return access === undefined || access.lists.every((list) => list.some((entry) => matches(partsOf(entry)[0], server)));
 }
 
-/** Reports whether the whole server may be used. */
+/** Reports whether all tools of the server may be used, whatever tools it has. */
 export function allowsAllOf(access: ToolAccess | undefined, server: string): boolean {
   return access === undefined || access.lists.every((list) => list.some((entry) => coversTools(entry, server)));
 }
@@ -51,8 +51,8 @@ export function commonTools(some: readonly string[], others: readonly string[]):
 }
 
 /**
- * Returns the entries of all lists in order, without redundant ones. null if a list allows everything, or there is
- * none.
+ * Returns the entries of all lists in order, without redundant ones. Returns null if a list is null, which allows
+ * everything, or there are no lists.
  */
 export function eitherTools(lists: readonly (readonly string[] | null)[]): string[] | null {
   if (lists.length === 0 || lists.includes(null)) return null;
@@ -71,7 +71,7 @@ function hasTool(entry: string, server: string, tool: string): boolean {
   return matches(servers, server) && matches(tools, tool);
 }
 
-/** `pattern`: a name, or its beginning with an asterisk. */
+/** Reports whether a pattern, which is a name or a prefix ending in `*`, matches the name. */
 function matches(pattern: string, name: string): boolean {
   return pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : pattern === name;
 }

@@ -7,16 +7,16 @@ export interface ToolConnection {
   readonly server: string;
   readonly accountId: string;
   readonly personId: string;
-  /** The membership that ends it. */
+  /** The membership with which the connection ends. */
   readonly membershipId: string;
   /** The authorization server that issued the tokens. */
   readonly issuer: string;
   readonly scopes: readonly string[];
-  /** Further scopes that the server has asked for, to be requested at the next connect. */
+  /** Scopes that the server has asked for in addition, to be requested when the person connects again. */
   readonly wantedScopes: readonly string[];
   readonly createdAt: number;
   readonly lastUsedAt: number | null;
-  /** Why the person has to connect again; null: it works. */
+  /** The reason why the person has to connect again; null: the connection works. */
   readonly brokenBecause: string | null;
 }
 
@@ -92,12 +92,12 @@ export interface ToolConnectionStore {
     claimName: string,
     outcome: RenewedTokens | { brokenBecause: string } | "unchanged",
   ): Promise<boolean>;
-  /** Marks its token as expired, if it is unchanged. */
+  /** Marks the connection's token as expired, if the connection is unchanged since `found`. */
   expire(found: Pick<StoredToolConnection, "id" | "sealed">, nowSeconds: number): Promise<void>;
-  /** Marks it as broken because it cannot be renewed, if it is unchanged. */
+  /** Marks the connection as broken because it cannot be renewed, if it is unchanged since `found`. */
   breakOff(found: Pick<StoredToolConnection, "id" | "sealed">, because: string): Promise<void>;
   used(id: string, nowSeconds: number): Promise<void>;
-  /** Replaces the wanted scopes, if it is unchanged. */
+  /** Replaces the wanted scopes, if the connection is unchanged since `found`. */
   want(found: Pick<StoredToolConnection, "id" | "sealed">, scopes: readonly string[]): Promise<void>;
 
   findClient(server: string, issuer: string): Promise<RegisteredToolClient | undefined>;

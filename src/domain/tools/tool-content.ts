@@ -2,7 +2,7 @@
 import type { Environment } from "../api-key.ts";
 import type { ChatOwner } from "../models/stored-chat.ts";
 
-/** JSON texts, shortened if they are long. */
+/** The arguments and the result of a tool call as JSON texts, shortened if they are long. */
 export interface SaidInCall {
   readonly arguments: string;
   readonly result: string;
@@ -12,7 +12,7 @@ export interface ToolContent extends SaidInCall {
   readonly requestId: string;
   readonly accountId: string;
   readonly environment: Environment;
-  /** Who may read it, as for stored chats. */
+  /** The app and the person who may read the content, as for stored chats. */
   readonly appId: string | null;
   readonly personId: string | null;
   /** Unix seconds. */
@@ -28,8 +28,8 @@ export interface ToolContentStore {
 
 /** Stores contents without delaying the call. */
 export interface ToolContentWriter {
-  /** 0: nothing is kept. */
+  /** Days to keep contents; 0: nothing is stored. */
   readonly retentionDays: number;
-  /** `size`: about its bytes in memory. */
+  /** `size`: the content's approximate bytes in memory. */
   add(content: ToolContent, size: number): void;
 }

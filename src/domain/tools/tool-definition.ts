@@ -12,12 +12,12 @@ export const definitionKinds = ["tool", "prompt", "instructions"] as const;
 export interface ToolDefinition {
   readonly server: string;
   readonly kind: (typeof definitionKinds)[number];
-  /** The server's own name of it. */
+  /** The server's own name of the tool or prompt. */
   readonly name: string;
   readonly state: DefinitionState;
   /** Hex SHA-256 of the approved canonical JSON; null before an approval. */
   readonly approvedDigest: string | null;
-  /** JSON text with the origin of its server: the approved and the current version. */
+  /** The approved version and the version seen last, each as JSON text with the origin of its server. */
   readonly approved: string | null;
   readonly seen: string;
   /**
@@ -28,7 +28,10 @@ export interface ToolDefinition {
   readonly refused: readonly string[];
   readonly seenAt: number;
   readonly decidedAt: number | null;
-  /** Id of the actor who decided; null: approved when the server was first seen. */
+  /**
+   * Id of the actor who decided; null: not decided yet, or approved automatically because the server had the definition
+   * when it was first seen.
+   */
   readonly decidedBy: string | null;
 }
 
@@ -42,7 +45,7 @@ export interface DefinitionPage {
 }
 
 export interface DefinitionStore {
-  /** Returns all definitions of one server. */
+  /** Returns every definition of a server. */
   listDefinitions(server: string): Promise<ToolDefinition[]>;
   findDefinition(server: string, one: Pick<ToolDefinition, "kind" | "name">): Promise<ToolDefinition | undefined>;
   /** Returns a page without the markers of kinds that a server does not have. */

@@ -1,4 +1,4 @@
-// The schemas of tools that strict model servers take.
+// Tool schemas in the form that strict model servers accept.
 import { expect, test } from "bun:test";
 import { toolSchema } from "./tool-schema.ts";
 

@@ -6,7 +6,7 @@ type Json = Readonly<Record<string, unknown>>;
 const nullable: ReadonlySet<string> = new Set(["const", "default"]);
 /** Keywords that contain schemas by name, a list of schemas, and one schema. */
 const [byName, listed, single] = [["properties", "$defs", "definitions"], ["anyOf", "oneOf", "allOf"], ["items"]];
-/** Maximum depth. Servers that read deeper refuse by themselves. */
+/** Maximum depth to which a schema is completed. Servers that read deeper refuse a wrong schema themselves. */
 const maxDepth = 32;
 
 /**

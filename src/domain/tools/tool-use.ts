@@ -23,7 +23,10 @@ export interface ToolUse {
 }
 
 export interface OpenToolUse {
-  /** Releases the slot of a call that continues alone. It stays open in the ledger until `ended`. */
+  /**
+   * Releases the call's slot at the server although the call goes on without it. The call stays open in the ledger
+   * until `ended`.
+   */
   rest(): void;
   /** Ends the call once. `isError`: the tool reported an error. Resolves when the record survives `kill -9`. */
   ended(end: {
@@ -36,8 +39,9 @@ export interface OpenToolUse {
 
 export interface ToolUses {
   /**
-   * Checks limits before a server, and possibly its process, is reached. Rejects with the refusal of a limit, or of too
-   * many unrecorded calls; counts nothing otherwise. Records the refusal if the server is known.
+   * Checks limits before a server, and possibly its process, is reached. Rejects with the refusal of a limit that is
+   * used up, or of too many requests that are not recorded in the ledger (such as lists). Otherwise counts nothing.
+   * Records the refusal if the server is known.
    */
   permit(asked: Pick<ToolUse, "requestId" | "principal" | "method" | "name"> & Partial<ToolUse>): Promise<void>;
   /**

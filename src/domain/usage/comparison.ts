@@ -26,7 +26,7 @@ export interface ComparedSide {
   readonly errors: number;
   readonly promptTokens: number;
   readonly completionTokens: number;
-  /** null if a request had no price. */
+  /** null if one of the requests had no price. */
   readonly nanoUsd: number | null;
   readonly firstTokenMs: ComparedTimes;
   readonly durationMs: ComparedTimes;
@@ -47,9 +47,9 @@ export interface Comparisons {
   compare(query: ComparisonQuery): Promise<Comparison>;
 }
 
-/** Suffix of the id of a request's copy for a second model. */
+/** Ends the request id of a shadow, which is the copy of a request that a second model gets. */
 export const shadowSuffix = "-shadow";
-/** The tag of a shadow's usage. */
+/** The tag under which the usage of shadows is counted. */
 export const shadowTag = "gateway:shadow";
 
 /** Returns the id of a request's copy for a second model, which pairs the two. */

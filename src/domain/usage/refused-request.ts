@@ -18,7 +18,7 @@ export interface RefusedRequest {
   model: string | null;
   stream: boolean | null;
   errorCode: ErrorCode;
-  /** The client's message, without what it repeats of the request. */
+  /** The message as the client got it, without the parts that repeat the request. */
   message: string;
   durationMs: number;
 }

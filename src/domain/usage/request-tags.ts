@@ -11,7 +11,7 @@ export const maxRequestTagLength = 128;
 /** Maximum number of `metadata` members that become tags. */
 export const maxMetadataTags = 4;
 export const metadataNamePattern = /^(?!(?:asked|gateway)$)[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/;
-/** Replaces further tags if an account has used very many in a day. */
+/** The tag that replaces every further tag after an account has used very many in a day. */
 export const otherTag = "other";
 
 /**
@@ -26,7 +26,7 @@ export function isTag(text: string): boolean {
 export interface TagSettings {
   /** Members of `metadata` that become `name:value`. */
   readonly metadata: readonly string[];
-  /** Whether the end user that a request names becomes `user:name`. */
+  /** True if the end user that a request names becomes the tag `user:name`. */
   readonly user: boolean;
   /** Maximum number of tags of an account in an environment in a day, besides those of its keys and quotas. */
   readonly maxADay: number;

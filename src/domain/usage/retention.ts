@@ -1,4 +1,4 @@
-// Retention of records, and the port that deletes expired ones.
+// The retention of records, and the port that deletes expired records.
 import type { AuditEvent } from "../audit.ts";
 
 /**
@@ -11,7 +11,7 @@ export type RetainedKind = (typeof retainedKinds)[number];
 export interface RetentionSetting {
   /** null: kept permanently. */
   days: number | null;
-  /** True for a default that nobody configured: it deletes nothing before it was announced. */
+  /** True if the operator has not configured the retention. A default deletes nothing before it was announced. */
   isDefault: boolean;
 }
 
@@ -42,7 +42,7 @@ export interface RetentionStore {
   ): Promise<{ deleted: number; next: PurgeCursor | undefined | null }>;
   /** Returns the Unix seconds from which on defaults delete. Undefined if no process has set it. */
   defaultsFrom(): Promise<number | undefined>;
-  /** Sets the time unless it is set. Returns the time in effect. */
+  /** Sets the time from which defaults delete, unless it is set already. Returns the time in effect. */
   beginDefaults(from: number): Promise<number>;
 }
 
@@ -50,7 +50,10 @@ export interface RetentionStore {
 export interface SeenTimes {
   /** The approximate time of the last deletion by the clock. */
   trusted: number;
-  /** A time far ahead of that: since when it has been seen, and when it was last seen. */
+  /**
+   * A clock time far ahead of `trusted`, which may be wrong: since when such a time has been seen, and the last one
+   * that was seen.
+   */
   doubted: { from: number; seen: number } | undefined;
 }
 

@@ -31,7 +31,7 @@ export interface StatementQuery extends Pick<UsageQuery, "environment" | "keyId"
 export interface Statement {
   /** Lines, the most expensive first. */
   lines: readonly StatementLine[];
-  /** The sum of further lines without room; null: none. */
+  /** The sum of further lines for which the statement has no room; null: there are none. */
   others: StatementSums | null;
   total: StatementSums;
   /** True if a request is in the line of each of its tags, so that the lines exceed the total. */
@@ -44,7 +44,7 @@ export interface UsageParty {
   personId: string | null;
   appId: string | null;
   name: string;
-  /** The last characters of a key; empty for others. */
+  /** The last 4 characters of a key; empty for other parties. */
   last4: string;
 }
 

@@ -42,13 +42,19 @@ export interface Tracer {
   begin(exchange: TracedExchange): RequestTrace | undefined;
 }
 
-/** One traced request. No method throws or does more than take notes. Calls out of order do nothing. */
+/**
+ * A traced request. Its methods never throw, take no longer than a note needs, and do nothing if they are called out of
+ * order.
+ */
 export interface RequestTrace {
   /** The id for the log: 32 hex digits. */
   readonly id: string;
   /** True if `delivered` is to be called: the operator wants prompts and answers in traces. */
   readonly takesContent: boolean;
-  /** Also called for each later model call of a response with tools, with its id in the ledger. */
+  /**
+   * Takes the request to a model. Called again for each later model call of a response whose tools the gateway runs,
+   * with `turnId`, that call's id in the ledger.
+   */
   asked(request: TracedRequest, turnId?: string): void;
   /** Begins a wait. The returned function ends it. */
   waits(what: "admission" | "queue"): () => void;
@@ -68,7 +74,10 @@ export interface RequestTrace {
   answer(bytes: ByteSpan): void;
   /** Takes events of a stream as they go to the client. */
   delivered(events: string): void;
-  /** Begins a call of an MCP server. Call the returned function with the code of the error that ended it, if any. */
+  /**
+   * Begins a call of an MCP server. The returned function ends it, with the code of the error that ended the call, or
+   * null.
+   */
   calls(call: TracedCall): (errorCode: string | null) => void;
   /** Reports how the inference request ended. */
   answered(end: UsageEnd): void;

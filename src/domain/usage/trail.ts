@@ -21,11 +21,12 @@ export const stepResults = [
 ] as const;
 /**
  * `refused`: the server answered with an error. `broke_off`: the answer ended early or could not be read. `no_room`:
- * the gateway or node had no memory for more of the answer. `cancelled`: the client left, or the server stopped.
- * `queue_full` and `queue_timeout`: no slot was available, so no server was asked. Not asked: `resting` after failures,
- * `away` if it is not connected or drained, `not_retried` if the retry budget is used up, `over_quota` if it costs more
- * than a quota has left. `overflowed`: the model's overflow policy sent the request there, for `reason`. `masked`,
- * `blocked` and `noted`: a guardrail's findings, named in `reason`.
+ * the gateway or node had no memory for more of the answer. `cancelled`: the client left, or the gateway stopped, while
+ * the server was asked. `queue_full` and `queue_timeout`: no slot was available, so no server was asked. Not asked:
+ * `resting` after failures, `away` if it is not connected or drained, `not_retried` if the retry budget is used up,
+ * `over_quota` if it costs more than a quota has left. `overflowed`: the model's overflow policy sent the request to a
+ * server that others come before; `reason` says why. `masked`, `blocked` and `noted`: a guardrail found something;
+ * `reason` has its name and the number of findings.
  */
 export type StepResult = (typeof stepResults)[number];
 
@@ -44,7 +45,7 @@ export interface TrailStep {
   /** Milliseconds from the start of the request. */
   startedMs: number;
   durationMs: number;
-  /** Number of steps before this one that were not kept. Missing: none. */
+  /** Number of steps that were left out before this step. Missing: 0. */
   leftOut?: number;
 }
 

@@ -1,4 +1,4 @@
-// Buckets of time: whole hours, days and calendar months of UTC.
+// Time buckets: whole hours, days and calendar months in UTC.
 import { expect, test } from "bun:test";
 import { usageBuckets } from "./usage.ts";
 import { bucketEnd, bucketStart } from "./usage-bucket.ts";

@@ -4,12 +4,12 @@ import type { UsageBucket } from "./usage.ts";
 
 const secondsOf = { hour: 3_600, day: 86_400 };
 
-/** Start of the bucket that a time lies in; both in Unix seconds, not before 1970. */
+/** Returns the start of the bucket that contains a time. Both are Unix seconds, not before 1970. */
 export function bucketStart(bucket: UsageBucket, at: number): number {
   return bucket === "month" ? calendarMonthOf(at).start : at - (at % secondsOf[bucket]);
 }
 
-/** Start of the bucket after the one that a time lies in. */
+/** Returns the start of the bucket after the one that contains a time. */
 export function bucketEnd(bucket: UsageBucket, at: number): number {
   return bucket === "month" ? calendarMonthOf(at).end : bucketStart(bucket, at) + secondsOf[bucket];
 }

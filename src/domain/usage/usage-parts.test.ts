@@ -1,4 +1,4 @@
-// Parts of usage: those of several turns are added up, each figure by itself.
+// Parts of usage: the parts of several model calls are added up, each figure separately.
 import { expect, test } from "bun:test";
 import { partsTogether } from "./usage-parts.ts";
 

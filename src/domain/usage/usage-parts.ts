@@ -1,6 +1,6 @@
 // Parts of a request's tokens that have their own rates, as the model server reported them.
 
-/** Whole numbers. Each is a part of the figure in its name; 0 if there is none. */
+/** Whole numbers. Each is a part of the figure that it is named after; 0 if there is no such part. */
 export interface UsageParts {
   /** Prompt tokens that were read from a cache, and that were written to one, including those for an hour. */
   cachedTokens: number;
@@ -23,7 +23,10 @@ export interface UsageDetails {
   /** Documents that were ranked or compared, and the search units that the vendor counts. */
   documents?: number | undefined;
   searchUnits?: number | undefined;
-  /** Characters of speech input, whole seconds of transcribed audio, and generated images. */
+  /**
+   * Characters of text that was converted to speech, whole seconds of audio that was transcribed, and images that were
+   * generated.
+   */
   characters?: number | undefined;
   seconds?: number | undefined;
   images?: number | undefined;

@@ -17,20 +17,21 @@ export interface TokenUsage {
   overstated?: boolean;
   /** True if the delivered text proves more tokens than the request, or the model's context, allows. */
   pastLimit?: boolean;
-  /** Undefined if the engine reported none. */
+  /** Parts of the tokens that have their own rates. Undefined if the engine reported none. */
   parts?: UsageParts | undefined;
 }
 
 export const usageOutcomes = ["completed", "failed", "cancelled", "interrupted"] as const;
 /**
- * How a request ended: completed, failed, cancelled by the client, or interrupted by the end of the server's process.
+ * The outcome of a request: completed, failed, cancelled by the client, or interrupted by the end of the server's
+ * process.
  */
 export type UsageOutcome = (typeof usageOutcomes)[number];
 
-/** Facts of a request before it is sent to an engine. */
 /** Replaces an app's id for the gateway's own requests, which no quota counts. */
 export const ownAppId = "gateway";
 
+/** Facts of a request before it is sent to an engine. */
 export interface UsageBegin {
   requestId: string;
   /** Unix seconds of the start. */
@@ -62,7 +63,7 @@ export interface UsageEnd extends TokenUsage {
   /** Milliseconds from the start to the first byte of the answer's content, and those spent waiting for capacity. */
   firstTokenMs: number | null;
   queueMs: number;
-  /** Missing if the first model server answered, or none was asked. */
+  /** The attempt log. Missing if the first model server that was asked answered, or none was asked. */
   trail?: Trail | undefined;
 }
 
@@ -136,9 +137,9 @@ export interface Ledger {
    */
   flush(): Promise<void>;
   /**
-   * Reads the usage that an owner settled from `since` and before `until`. Calls `use` at a moment without a settlement
-   * between the totals and later changes. If `since` is within an hour with too many records to read, the totals
-   * include earlier usage of that hour; usage is never missing.
+   * Reads the usage that an owner settled from `since` and before `until`. Calls `use` at a moment when the totals
+   * contain everything that is settled, so that the caller can count later settlements itself. If `since` is within an
+   * hour with too many records to read, the totals include earlier usage of that hour; usage is never missing.
    */
   readTotals(owner: TotalsOwner, use: (totals: SpanTotals) => void): Promise<void>;
 }

@@ -34,18 +34,18 @@ export interface CommandEngineOptions {
   budget: MemoryBudget;
   knowledge: MemoryKnowledge;
   environment: Readonly<Record<string, string | undefined>>;
-  /** Absolute. It identifies our processes. */
+  /** The absolute path of the data directory. It marks the processes that this gateway starts as ours. */
   dataDir: string;
   log: Log;
   nowSeconds(): number;
-  /** It accepts requests, so waiting requests may continue. */
+  /** Called once the engine accepts requests, so that waiting requests may continue. */
   onOpen(engine: CommandEngine): void;
-  /** It was loaded, so its capabilities are known. */
+  /** Called once the command has loaded, so that its capabilities are known. */
   onLoaded(engine: CommandEngine): void;
   stopMs?: number | undefined;
 }
 
-/** Its model list is requested once it is ready, but not waited for much longer. */
+/** The longest wait for the model list of a server that has just become ready. */
 const listTimeoutMs = 5_000;
 /** A request whose connection ends sooner than this is taken for one that the server did not read. */
 const unreadMs = 1_000;
@@ -56,7 +56,7 @@ export class CommandEngine implements Engine {
   readonly onDemand: ModelProcess;
   readonly #options: CommandEngineOptions;
   readonly #output: Output;
-  /** The server that runs, or ran last: its formats are remembered while it is off. */
+  /** The server that runs, or that ran last: its formats are remembered while the command is off. */
   #server: UpstreamEngine | undefined;
   #listed: readonly EngineModel[] = [];
 
@@ -74,12 +74,12 @@ export class CommandEngine implements Engine {
     });
   }
 
-  /** How requests to its server are formed. */
+  /** Returns how requests to the command's server are formed. */
   get speech(): UpstreamSpeech {
     return speechOf(this.#options.settings);
   }
 
-  /** It runs on this machine. */
+  /** Returns the isolation of the command's server, which runs on this machine. */
   get isolation(): Isolation {
     return isolationOf(this.speech, true);
   }
@@ -115,7 +115,10 @@ export class CommandEngine implements Engine {
     }
   }
 
-  /** The configured models, with what the server reported of them when it ran. */
+  /**
+   * Returns the configured models, with the facts that the server reported about them when it ran. Empty if a needed
+   * file is missing.
+   */
   async models(): Promise<EngineModel[]> {
     const { models, files = [] } = this.#options.settings;
     if (!files.every((file) => existsSync(file))) return [];
@@ -126,7 +129,10 @@ export class CommandEngine implements Engine {
     return this.onDemand.figures().state;
   }
 
-  /** Does not load the command for that: the estimate is used. */
+  /**
+   * Asks the server only if it is loaded. Otherwise returns undefined, and the caller uses its estimate: counting does
+   * not load a command.
+   */
   async countTokens(request: CountRequest, cancellation: Cancellation): Promise<number | undefined> {
     return this.onDemand.serving ? await this.#server?.countTokens(request, cancellation) : undefined;
   }
@@ -144,12 +150,12 @@ export class CommandEngine implements Engine {
     return this.onDemand.figures();
   }
 
-  /** The lines of its output after the one with this number. */
+  /** Returns the lines of the command's output after the line with this number. */
   outputAfter(number: number): readonly OutputLine[] {
     return this.#output.after(number);
   }
 
-  /** Measures its memory now, unless it is configured. */
+  /** Measures the memory of the running command, unless the configuration states it. */
   async measure(): Promise<void> {
     const run = this.onDemand.serving;
     const { settings, knowledge } = this.#options;
@@ -160,7 +166,7 @@ export class CommandEngine implements Engine {
     return this.onDemand.close();
   }
 
-  /** For the code that supervises it. */
+  /** Returns the controls for listing, loading, stopping and pinning the command. */
   control(): ModelProcessControl {
     const { settings } = this.#options;
     return {
@@ -181,7 +187,7 @@ export class CommandEngine implements Engine {
       firstByteTimeoutMs: timeoutSeconds * 1000,
       idleTimeoutMs: idleSeconds * 1000,
     });
-    // Not every server has a list. The served models are known without it.
+    // Not every server has a model list. The served models are known without one.
     this.#listed = await this.#server.models(AbortSignal.timeout(listTimeoutMs)).catch(() => []);
     await knowledge.measure(settings, run.mark);
     this.#options.onLoaded(this);

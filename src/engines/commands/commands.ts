@@ -6,16 +6,18 @@ import { CommandEngine, type CommandEngineOptions } from "./command-engine.ts";
 import { MemoryKnowledge } from "./memory-knowledge.ts";
 import type { CommandSettings } from "./settings.ts";
 
-/** This process holds the lock of the data directory. */
+/** The options of all commands. This process must hold the lock of the data directory. */
 export interface CommandsOptions extends Omit<CommandEngineOptions, "settings" | "knowledge"> {
   commands: readonly CommandSettings[];
   totals: Amounts;
 }
 
-/** Caches grow while a server works. */
+/** The interval between memory measurements: the caches of a server grow while it works. */
 const measureMs = 30_000;
 
-/** Ends the processes that an earlier server on this data directory left. The directory is locked by now. */
+/**
+ * Ends the processes that an earlier gateway left on this data directory. The caller must hold the directory's lock.
+ */
 export async function endLeftProcesses({ dataDir, log }: Pick<CommandsOptions, "dataDir" | "log">): Promise<void> {
   const ended = await endMarked(markOf(dataDir, ""));
   if (ended > 0) log.warn("model_processes_left", { ended, detail: "an earlier server did not end in order" });
@@ -36,7 +38,7 @@ export class Commands {
     this.#timer.unref();
   }
 
-  /** Loads the commands that are wanted from the start. Call it once the server listens. */
+  /** Loads the commands that are configured to run from the start. Call this method once the gateway listens. */
   start(): void {
     for (const { onDemand } of this.engines) onDemand.start();
   }
@@ -45,7 +47,7 @@ export class Commands {
     return this.engines.find((engine) => engine.name === name);
   }
 
-  /** Resolves once no process of them is left. */
+  /** Stops all commands. Resolves once none of their processes is left. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     await Promise.all(this.engines.map((engine) => engine.close()));

@@ -8,23 +8,26 @@ import { type Amounts, amountOf, gpuPool, isGpu, ramPool } from "../memory/amoun
 import { gpuBytesOf } from "../memory/gpus.ts";
 import type { CommandSettings } from "./settings.ts";
 
-/** Besides its file, a model takes memory to compute. */
+/**
+ * The estimate for a model: the size of its file times `filePart`, plus `besideBytes`, because a model also needs
+ * memory to compute.
+ */
 const filePart = 1.2;
 const besideBytes = 500e6;
-/** The estimate if no file is named. */
+/** The estimate for a command that names no model file. */
 const unknownBytes = 4e9;
-/** A smaller change is not reported. */
+/** The relative growth from which a new maximum is stored. Smaller changes are ignored. */
 const minReportedPart = 0.02;
 
 export class MemoryKnowledge {
   readonly #file: string;
   readonly #totals: Amounts;
-  /** By name and command, since another command is another model. */
+  /** The measured memory by name and command. A changed command counts as another model. */
   readonly #learned: Map<string, Amounts>;
 
   readonly #log: Log;
 
-  /** `file` stores it between starts. `totals` are those of the budget. */
+  /** `file` stores the measurements between starts. `totals` are the totals of the memory budget. */
   constructor(file: string, totals: Amounts, log: Log) {
     this.#file = file;
     this.#totals = totals;
@@ -43,8 +46,8 @@ export class MemoryKnowledge {
   }
 
   /**
-   * Measures all processes of the mark unless the memory is configured, and keeps the maximum. Returns whether it
-   * changed. If processes cannot be seen, as outside Linux, the estimate stays.
+   * Measures all processes with the mark, and keeps the maximum. Does nothing if the configuration states the memory.
+   * Returns whether the maximum changed. If processes cannot be seen, as outside Linux, the estimate stays.
    */
   async measure(settings: CommandSettings, mark: string): Promise<boolean> {
     if (settings.memory) return false;
@@ -68,7 +71,7 @@ export class MemoryKnowledge {
     return true;
   }
 
-  /** What a crash or a full disk loses is measured again. */
+  /** Stores the measurements. A measurement that is lost in a crash or on a full disk is made again. */
   #keep(): void {
     try {
       writeFileSync(`${this.#file}.new`, JSON.stringify(Object.fromEntries(this.#learned)), { mode: 0o600 });
@@ -78,7 +81,10 @@ export class MemoryKnowledge {
     }
   }
 
-  /** On a machine with GPUs it is unknown where the memory goes, so this once it is reserved everywhere. */
+  /**
+   * Estimates the memory of a command that has not run yet. On a machine with GPUs nobody knows yet which pool the
+   * model will use, so this once the memory is reserved in all of them.
+   */
   #assumed({ command, directory }: CommandSettings): Amounts {
     const files = command.map((word) => fileBytes(resolve(directory ?? ".", word.replace(/^--?[\w-]+=/, ""))));
     const largest = Math.max(0, ...files);
@@ -87,7 +93,10 @@ export class MemoryKnowledge {
     return this.#bounded(Object.fromEntries(pools.map((pool) => [pool, bytes])));
   }
 
-  /** An unconfigured command has run, or may run, with all memory: one peak must not refuse it for ever. */
+  /**
+   * Limits measured or estimated memory to the totals of the budget. Such a command has run, or may run, with all the
+   * memory there is: one peak must not keep the command from ever running again.
+   */
   #bounded(amounts: Amounts): Amounts {
     const entries = Object.entries(amounts);
     return Object.fromEntries(entries.map(([pool, bytes]) => [pool, Math.min(bytes, amountOf(this.#totals, pool))]));
@@ -116,15 +125,15 @@ function readLearned(file: string): Map<string, Amounts> {
   }
 }
 
-/** Only model files count, since a program has a size too. */
+/** Returns the size of a model file, or 0 for any other file: a program has a size too. */
 function fileBytes(path: string): number {
   if (!/\.(gguf|bin|safetensors|pt|onnx)$/i.test(path)) return 0;
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
 /**
- * Proportional set size: shared memory, such as a mapped model file, counts once over all processes. The system walks
- * through all pages for that, so it happens outside of requests.
+ * Returns the proportional set size of a process: shared memory, such as a mapped model file, counts once over all
+ * processes. The system walks through all pages of the process for that, so requests do not wait for the measurement.
  */
 async function residentBytes(pid: number): Promise<number> {
   try {

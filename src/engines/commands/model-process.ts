@@ -22,29 +22,31 @@ export interface ModelProcessOptions {
   environment: Readonly<Record<string, string | undefined>>;
   dataDir: string;
   log: Log;
-  /** The memory to reserve for it, as far as it is known. */
+  /** Returns the memory to reserve for the command, as far as it is known. */
   memory(): Amounts;
-  /** It is ready for its first request. Resolves once all facts are known. */
+  /** Called once the server is ready for its first request. Resolves once the server's models and memory are known. */
   onReady(run: ServerRun): Promise<void>;
-  /** It accepts requests, so waiting requests may continue. */
+  /** Called once waiting requests may continue: the server accepts requests, or has failed. */
   onOpen(): void;
-  /** The time from the request to end until it is killed. Tests use a shorter one. */
+  /** The time between SIGTERM and SIGKILL. Tests use a shorter one. */
   stopMs?: number | undefined;
 }
 
 const firstRetryMs = 500;
 const maxRetryMs = 30_000;
-/** After this many failures in a row, waiting requests get the error. */
+/** After this many failures in a row, waiting requests get an error. */
 const maxFailures = 3;
-/** It is not tried again sooner, whatever requests arrive. */
+/** The time for which a failed command is not started again, whatever requests arrive. */
 const restMs = 15_000;
-/** If it ran this long before it died, the back-off starts again. */
+/** A server that ran this long before it died starts the back-off anew. */
 const stableMs = 60_000;
-/** The end of a process is known at most this long after its connections were closed. */
+/** The longest wait for the end of a process after it has closed a connection. */
 const goneMs = 5_000;
-/** It stays while another model is loaded on its GPU. */
+/**
+ * The delay before an idle command tries to stop again: it must stay while another model is being loaded on its GPU.
+ */
 const stayMs = 1_000;
-/** Timers are limited to some weeks, so a longer wait is checked again. */
+/** The longest timer. Timers are limited to some weeks, so a longer idle time is checked again after this time. */
 const maxTimerMs = 86_400_000;
 
 export class ModelProcess implements Tenant, OnDemand {
@@ -58,18 +60,21 @@ export class ModelProcess implements Tenant, OnDemand {
   #claim: AbortController | undefined;
   #inFlight = 0;
   #waiting = 0;
-  /** Monotonic milliseconds since when nothing is running. */
+  /** The monotonic time since which no request is running, in milliseconds. */
   #idleMs = exactMs();
-  /** Another model needs its memory, or an operator wants it stopped: it accepts no new requests. */
+  /**
+   * True while another model needs this command's memory, or, for `#unloading`, an operator wants the command stopped:
+   * it accepts no new requests.
+   */
   #yielding = false;
   #unloading = false;
-  /** An operator or the configuration wants it loaded, whether requests wait or not. */
+  /** True if an operator or the configuration wants the command loaded, whether requests wait or not. */
   #wanted = false;
   #closed = false;
   #isChecking = false;
   #failures = 0;
   #failure = "";
-  /** False if it needs more than it can ever get. */
+  /** False if the command needs more memory than it can ever get. */
   #fits = true;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #loadedMs = 0;
@@ -84,17 +89,20 @@ export class ModelProcess implements Tenant, OnDemand {
     return this.#options.settings.name;
   }
 
-  /** While it is open, a waiting request counts as running, since it is about to get a slot. */
+  /**
+   * The time since which the command is idle. While the command is open, a waiting request counts as running, because
+   * it is about to get a slot.
+   */
   get idleSinceMs(): number | undefined {
     return this.#inFlight > 0 || (this.#waiting > 0 && this.open) ? undefined : this.#idleMs;
   }
 
-  /** Open after failures too, so that waiting requests get the error. */
+  /** True if requests may be sent. A failed command is open too, so that waiting requests get the error. */
   get open(): boolean {
     return (this.#state === "loaded" && !this.#yielding && !this.#unloading) || this.#state === "failed";
   }
 
-  /** The server that accepts requests, or undefined. */
+  /** Returns the run that accepts requests, or undefined. */
   get serving(): ServerRun | undefined {
     return this.#state === "loaded" ? this.#run : undefined;
   }
@@ -119,23 +127,26 @@ export class ModelProcess implements Tenant, OnDemand {
     };
   }
 
-  /** Loads it if the configuration wants that from the start. */
+  /** Loads the command if the configuration asks for that at the start. */
   start(): void {
     if (this.#options.settings.preload || this.pinned) this.load();
   }
 
-  /** Begins to load it, whether requests wait or not. A failed one is tried again. */
+  /** Begins to load the command, whether requests wait or not. A failed command is tried again. */
   load(): void {
     this.#wanted = true;
     this.#unloading = false;
     if (this.#state === "failed" || this.#state === "restarting") this.#rest();
     if (this.#state === "loaded") this.#wanted = false;
-    // Requests had waited because of a planned stop.
+    // A planned stop, which is now cancelled, has kept requests waiting.
     if (this.open) this.#options.onOpen();
     this.#check();
   }
 
-  /** Stops it once nothing is running, even if pinned, and immediately while it loads. New requests start it again. */
+  /**
+   * Stops the command once no request is running, even if it is pinned, and immediately while it loads. New requests
+   * start it again.
+   */
   unload(): void {
     this.pinned = false;
     this.#wanted = false;
@@ -167,7 +178,7 @@ export class ModelProcess implements Tenant, OnDemand {
     void (to === "asleep" ? this.#sleep() : this.#stop("evicted"));
   }
 
-  /** Why a request that came anyway cannot be answered. */
+  /** Returns the error for a request that arrives while the command cannot answer. */
   refusal(): GatewayError {
     const hasFailed = this.#state === "failed";
     const retryAfterSeconds = hasFailed ? Math.ceil(restMs / 1000) : 2;
@@ -183,8 +194,9 @@ export class ModelProcess implements Tenant, OnDemand {
   }
 
   /**
-   * A request to this run timed out. The run had given `signs` signs of life when the request last heard from it. Ends
-   * the run as failed if it hangs, so that the next request starts the server anew.
+   * Handles the timeout of a request to this run. `signs` is the number of signs of life that the run had given when
+   * the request last heard from it. Ends the run as failed if it hangs, so that the next request starts the server
+   * anew.
    */
   async timedOut(run: ServerRun, signs: number): Promise<void> {
     if (!(await run.hangs(signs)) || this.#run !== run || this.#state !== "loaded") return;
@@ -201,12 +213,12 @@ export class ModelProcess implements Tenant, OnDemand {
     return this.#run !== run;
   }
 
-  /** The memory differs from what was reserved. */
+  /** Changes the reservation after the known memory of the command has changed. */
   resize(): void {
     if (this.#state === "loaded") this.#lease?.resize(this.#amounts);
   }
 
-  /** Accepts no more requests, and resolves once its process is gone. */
+  /** Stops the command for good. Resolves once its process is gone. */
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#timer);
@@ -219,7 +231,7 @@ export class ModelProcess implements Tenant, OnDemand {
     return settings.group === undefined ? memory() : sum(memory(), { [groupPool(settings.group)]: 1 });
   }
 
-  /** In a microtask, since the caller is in the middle of giving out slots. */
+  /** Checks the state in a microtask, because the caller is in the middle of giving out slots. */
   #checkSoon(): void {
     if (this.#isChecking) return;
     this.#isChecking = true;
@@ -246,7 +258,7 @@ export class ModelProcess implements Tenant, OnDemand {
     }
   }
 
-  /** Stops it, or lets it sleep, once it has been idle for its keep time. */
+  /** Stops the command, or lets it sleep, once it has been idle for its keep time. */
   #keep(): void {
     const { keepSeconds } = this.#options.settings;
     if (keepSeconds === null || this.pinned || this.#state !== "loaded") return;
@@ -294,14 +306,14 @@ export class ModelProcess implements Tenant, OnDemand {
       await this.#options.onReady(run);
       if (this.#run === run && this.#state === "loading") this.#opens(beganMs);
     } catch (error) {
-      // The code for an end or a stop has handled this already.
+      // The run has ended or is being stopped, and the code for that handles the rest.
       if (this.#run !== run || this.#state !== "loading") return;
       this.#failure = textOf(error);
       void run.stop();
     }
   }
 
-  /** Undefined if no process could be created. */
+  /** Starts a run. Returns undefined if no process could be created. */
   #launch(): ServerRun | undefined {
     const { settings, environment, dataDir, output, stopMs, log } = this.#options;
     const mark = markOf(dataDir, `${this.#startId}-${this.#counts.starts}`);
@@ -319,7 +331,10 @@ export class ModelProcess implements Tenant, OnDemand {
     }
   }
 
-  /** Waiting requests get their slots first: then it is working and is not asked to leave. */
+  /**
+   * Marks the command as loaded. Waiting requests get their slots before the memory budget is told, so that the command
+   * is at work and is not asked to leave.
+   */
   #opens(beganMs: number): void {
     const seconds = (exactMs() - beganMs) / 1000;
     this.#counts.loadSeconds += seconds;
@@ -342,7 +357,7 @@ export class ModelProcess implements Tenant, OnDemand {
     await this.#run?.stop();
   }
 
-  /** All its processes are gone, and its memory is free. */
+  /** Handles the end of a run: all its processes are gone and its memory is free. */
   #ended(how: string): void {
     const state = this.#state;
     const isLoading = state === "loading" || state === "waking";
@@ -352,7 +367,7 @@ export class ModelProcess implements Tenant, OnDemand {
     clearTimeout(this.#timer);
     if (this.#closed) return;
     if (state === "stopping" && this.#failure === "") {
-      // Failures before it served no longer count.
+      // The command has served, so its earlier failures no longer count.
       if (this.#loadedMs > 0) this.#failures = 0;
       this.#rest();
     } else {
@@ -376,7 +391,7 @@ export class ModelProcess implements Tenant, OnDemand {
     this.#timer = setTimeout(() => this.#rest(), delayMs);
   }
 
-  /** Waiting requests get the reason, and so do new ones for a while. */
+  /** Marks the command as failed. Waiting requests get the reason, and so do new ones for `restMs`. */
   #fail(why: string): void {
     const { last } = this.#options.output;
     // A process that never ran has written no reason.
@@ -402,7 +417,7 @@ export class ModelProcess implements Tenant, OnDemand {
     clearTimeout(this.#timer);
     const run = this.#run;
     const amounts = this.asleep;
-    // The model that needed the memory has it now.
+    // If another model has waited for this memory, it gets the memory with this sleep.
     this.#yielding = false;
     this.#set("stopping");
     const slept = run !== undefined && amounts !== undefined && (await fallAsleep(run.url));
@@ -417,7 +432,10 @@ export class ModelProcess implements Tenant, OnDemand {
     this.#checkSoon();
   }
 
-  /** Waits for its memory as a start does, and stays asleep if it is no longer wanted. */
+  /**
+   * Wakes a sleeping command. Waits for memory as a start does, and lets the command sleep on if no request wants it
+   * any more.
+   */
   async #wake(): Promise<void> {
     const run = this.#run;
     if (!run || !this.#lease) return;
@@ -432,7 +450,7 @@ export class ModelProcess implements Tenant, OnDemand {
       if (!(await wakeUp(run.url))) throw new Error("it did not wake up");
       if (this.#run === run) this.#opens(beganMs);
     } catch (error) {
-      // Meanwhile it had to leave or ended by itself.
+      // The run has had to leave meanwhile, or has ended by itself.
       if (this.#run !== run || this.#state === "stopping") return;
       if (claim.signal.aborted) {
         this.#set("asleep");

@@ -1,4 +1,4 @@
-// One run of a command: started behind its guard, polled until it is ready, stopped, and gone once no process of it is
+// A run of a command: started behind its guard, polled until it is ready, stopped, and gone once no process of it is
 // left.
 import { exactMs } from "../../base/clock.ts";
 import { howItEnded } from "../../processes/guard.ts";
@@ -12,7 +12,7 @@ export interface RunOptions {
   environment: Readonly<Record<string, string | undefined>>;
   mark: string;
   output: Output;
-  /** The time from the request to end until it is killed. Default 10 s. */
+  /** The time between SIGTERM and SIGKILL. Default 10 s. */
   stopMs?: number | undefined;
 }
 
@@ -25,13 +25,13 @@ const maxMisses = 2;
 
 export class ServerRun {
   readonly port: number;
-  /** Resolves with the exit code once all its processes have ended. Never rejects. */
+  /** Resolves with the exit code once all processes of the run have ended. Never rejects. */
   readonly gone: Promise<number>;
   readonly #options: RunOptions;
   readonly #process: GuardedProcess;
   #signs = 0;
 
-  /** Throws if no process could be created. */
+  /** Starts the command. Throws if no process could be created. */
   constructor(options: RunOptions) {
     this.#options = options;
     this.port = freePort();
@@ -46,7 +46,7 @@ export class ServerRun {
     this.gone = this.#process.gone.finally(() => takenPorts.delete(this.port));
   }
 
-  /** The mark that all its processes have. */
+  /** The mark by which all processes of this run are recognized. */
   get mark(): string {
     return this.#options.mark;
   }
@@ -55,7 +55,9 @@ export class ServerRun {
     return `http://127.0.0.1:${this.port}`;
   }
 
-  /** Resolves once it accepts requests. Rejects with a sentence if it ends earlier or takes too long. */
+  /**
+   * Resolves once the server accepts requests. Rejects with a sentence if the server ends earlier or takes too long.
+   */
   async ready(): Promise<void> {
     const { readySeconds } = this.#options.settings;
     const untilMs = exactMs() + readySeconds * 1000;
@@ -67,36 +69,37 @@ export class ServerRun {
     }
   }
 
-  /** Returns the number of its signs of life: answers that began, and pieces of them. */
+  /** Returns how many signs of life the server has given: answers that began, and pieces of them. */
   get signs(): number {
     return this.#signs;
   }
 
-  /** Counts a sign of life, and returns their number. */
+  /** Counts a sign of life, and returns how many there are now. */
   gaveSign(): number {
     return ++this.#signs;
   }
 
   /**
-   * Reports whether it hangs: it has given no sign of life since it had given `signs`, and misses its ready path. A
-   * server that is slow answers that path. Never rejects.
+   * Reports whether the server hangs: it has given no sign of life since the count was `signs`, and does not answer its
+   * ready path. A slow server answers that path. Never rejects.
    */
   async hangs(signs: number): Promise<boolean> {
     for (let misses = 0; misses < maxMisses; misses++) {
       if (misses > 0) await Bun.sleep(maxProbeMs);
-      // The gateway could not ask if the poll rejects, which says nothing about the server.
+      // A poll that rejects was not sent by the gateway, and says nothing about the server.
       if (this.#signs !== signs || (await this.#isReady().catch(() => true))) return false;
     }
     return this.#signs === signs && !this.#process.isGone;
   }
 
-  /** Ends it by SIGTERM and then by SIGKILL, and resolves once it is gone. */
+  /** Ends the run by SIGTERM and then by SIGKILL, and resolves once it is gone. */
   stop(): Promise<number> {
     return this.#process.stop();
   }
 
   /**
-   * By the configured path, or else by the usual one, which not every server has. Rejects if the gateway could not ask.
+   * Reports whether the server is ready. Asks the configured ready path, or else `/health`, or the model list of a
+   * server that does not have `/health`. Rejects if the gateway could not send the request.
    */
   async #isReady(): Promise<boolean> {
     const { readyPath, path } = this.#options.settings;
@@ -120,12 +123,15 @@ export class ServerRun {
   }
 }
 
-/** Below the range for outgoing connections, one of which could take the port before the command does. */
+/**
+ * The range of ports for servers. It is below the range that systems use for outgoing connections, one of which could
+ * take the port before the command does.
+ */
 const [firstPort, portCount] = [20_000, 12_000];
 /** Ports of runs that are not gone yet. */
 const takenPorts = new Set<number>();
 
-/** Throws if many attempts found none. */
+/** Returns a free port. Throws if 100 attempts find none. */
 function freePort(): number {
   for (let attempt = 0; attempt < 100; attempt++) {
     const port = firstPort + Math.floor(portCount * Math.random());

@@ -4,12 +4,15 @@ import { exactMs } from "../../base/clock.ts";
 const askTimeoutMs = 120_000;
 const pollMs = 100;
 
-/** Returns whether the server sleeps now. It must be started with VLLM_SERVER_DEV_MODE=1 and `--enable-sleep-mode`. */
+/**
+ * Puts a server to sleep, and returns whether it sleeps now. The server must be started with VLLM_SERVER_DEV_MODE=1 and
+ * `--enable-sleep-mode`.
+ */
 export function fallAsleep(url: string): Promise<boolean> {
   return ask(url, "/sleep?level=1", true);
 }
 
-/** Returns whether the server is awake now. */
+/** Wakes a server, and returns whether it is awake now. */
 export function wakeUp(url: string): Promise<boolean> {
   return ask(url, "/wake_up", false);
 }

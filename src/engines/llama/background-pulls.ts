@@ -15,7 +15,7 @@ interface Running {
 
 export interface BackgroundPullsOptions {
   dataDir: string;
-  /** Called for every pull: returns the address and the token of the hub. */
+  /** Returns the address and the token of the hub. Called for every pull. */
   hub(): Hub;
   onFailed(id: string, reason: string): void;
 }
@@ -32,15 +32,18 @@ export class BackgroundPulls {
     return [...this.#pulls.values()].map(({ shown }) => ({ ...shown }));
   }
 
-  /** Rejects with a SetupError, for example if the hub does not answer in time. */
+  /**
+   * Returns the file that a pull would download. Rejects with a SetupError, for example if the hub does not answer in
+   * time.
+   */
   async offer(source: string, name: string | undefined): Promise<PullOffer> {
     const { signal } = new AbortController();
     return this.#offerOf(await findModel({ source, name, hub: this.#options.hub(), signal }));
   }
 
   /**
-   * Resolves once the pull has begun; `ended` is called after its end. Rejects with a SetupError, also if the disk is
-   * full.
+   * Starts a pull. Resolves once it has begun; `ended` is called after its end. Rejects with a SetupError, also if the
+   * disk has no room.
    */
   async start(source: string, name: string | undefined, ended: () => void): Promise<PullOffer> {
     const { dataDir, hub: hubNow } = this.#options;
@@ -66,7 +69,7 @@ export class BackgroundPulls {
     return offer;
   }
 
-  /** Resolves once writing has stopped. Downloaded bytes stay on the disk. */
+  /** Stops a pull. Resolves once nothing is written any more. Downloaded bytes stay on the disk. */
   async stop(id: string): Promise<void> {
     const running = this.#pulls.get(id);
     running?.stop.abort();

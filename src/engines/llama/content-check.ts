@@ -5,7 +5,9 @@ import type { HubFile } from "./model-source.ts";
 
 export interface ContentCheck {
   update(chunk: Uint8Array): void;
-  /** Ends the check. The hash is in lower-case hexadecimal. */
+  /**
+   * Ends the check. Returns the SHA-256 in lower-case hexadecimal, and whether the content has the expected checksum.
+   */
   finish(): { sha256: string; matches: boolean };
 }
 

@@ -1,12 +1,13 @@
-// Checks by its driver's files whether this machine has a device for a back-end, before anything is downloaded.
+// Reports whether this machine seems to have a device for a back-end, by its driver's files, before anything is
+// downloaded.
 import { access, readdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { Backend } from "./engine-backends.ts";
 
-/** The signs of each GPU back-end. A path may end in a star, for any name that begins so. */
+/** The paths that show a device for each GPU back-end. A path may end in a star, for any name that begins so. */
 const signs: Readonly<Record<string, Readonly<Record<Exclude<Backend, "cpu">, readonly string[]>>>> = {
   linux: {
-    // Linux within Windows has the second one.
+    // Linux within Windows has `/dev/dxg`.
     cuda: ["/dev/nvidiactl", "/dev/dxg"],
     vulkan: ["/dev/dri/renderD*", "/dev/nvidiactl", "/dev/dxg"],
   },
@@ -17,13 +18,13 @@ const signs: Readonly<Record<string, Readonly<Record<Exclude<Backend, "cpu">, re
 };
 
 export interface DeviceSigns {
-  /** The path where a sign was found, or undefined. */
+  /** The path that was found, or undefined. */
   seen: string | undefined;
-  /** The paths that were checked. Empty if no path tells, as for the CPU. */
+  /** The paths that would show a device. Empty if no path tells, as for the CPU. */
   searched: readonly string[];
 }
 
-/** `root`: of the file system. */
+/** Looks for signs of a device. `root` is the root directory of the file system. */
 export async function deviceSigns(
   backend: Backend,
   platform: string = process.platform,

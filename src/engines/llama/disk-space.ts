@@ -3,11 +3,12 @@ import { statfs } from "node:fs/promises";
 import { formatBytes } from "./byte-size.ts";
 import { SetupError } from "./setup-error.ts";
 
-// Left free, so that the machine stays usable while a server writes its ledger.
+// These bytes are left free, so that the machine stays usable while a server writes its ledger.
 const reserveBytes = 100_000_000;
 
 /**
- * Rejects with a SetupError if `bytes` more do not fit on the disk of `directory`. `advice` says what else can be done.
+ * Requires space for a download. Rejects with a SetupError if `bytes` more do not fit on the disk of `directory`.
+ * `advice` says what else can be done.
  */
 export async function requireDiskSpace(directory: string, bytes: number, advice: string): Promise<void> {
   if (bytes <= 0) return;
@@ -18,7 +19,7 @@ export async function requireDiskSpace(directory: string, bytes: number, advice:
   );
 }
 
-/** Bytes that may be written to the disk of `directory`. */
+/** Returns the number of bytes that may be written to the disk of `directory`. */
 export async function diskRoom(directory: string): Promise<number> {
   const { bavail, bsize } = await statfs(directory);
   return Math.max(0, bavail * bsize - reserveBytes);

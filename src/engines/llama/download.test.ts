@@ -1,4 +1,4 @@
-// Downloads against a real local hub and its storage server: whole and right, or absent.
+// Tests downloads from a real local hub and its storage server: a file is complete and correct, or absent.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { createHash, randomBytes } from "node:crypto";
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
@@ -71,7 +71,7 @@ async function left(): Promise<string[]> {
   return (await readdir(directory)).sort();
 }
 
-/** Leaves a part of the first `bytes` bytes, as an interrupted run does. */
+/** Leaves a partial file of the first `bytes` bytes, as an interrupted run does. */
 async function interruptAfter(bytes: number): Promise<void> {
   server.faults = [{ stallAfterBytes: bytes }];
   const abort = new AbortController();

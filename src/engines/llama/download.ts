@@ -17,13 +17,19 @@ export interface Download {
   /** The final path. The partial file has this path plus `.part`. */
   target: string;
   signal: AbortSignal;
-  /** Bytes of this file on disk, after every chunk and once at the start. Goes back if the file is started again. */
+  /**
+   * Called with the bytes of this file on disk, after every chunk and once at the start. The number goes back if the
+   * file is started again.
+   */
   onBytes(bytes: number): void;
   /** Called before the wait ahead of another attempt. */
   onRetry(reason: string, waitMs: number): void;
 }
 
-/** The file that a part belongs to. The part is continued only if the hub still lists the same content. */
+/**
+ * The record of the file that a partial download belongs to. The download is continued only if the hub still lists the
+ * same content.
+ */
 const partRecord = z.object({ bytes: z.number(), checksum: z.string(), etag: z.string().nullable() });
 
 interface Part {
@@ -32,16 +38,16 @@ interface Part {
   check: ContentCheck;
   bytes: number;
   etag: string | null;
-  /** Whether some bytes come from an earlier run, and the disk may have damaged them. */
+  /** True if some bytes come from an earlier run, because the disk may have damaged them. */
   resumed: boolean;
 }
 
-// A connection that brought this much was good: the count of attempts starts again after it.
+// A connection that brought this much was a good one: the count of attempts starts again after it.
 const goodProgressBytes = 1_000_000;
 
 /**
- * Resolves to the SHA-256 of the content once it is at `target`. Rejects with a SetupError, or with the reason of
- * `signal`. The part then stays for the next run, unless the content was wrong.
+ * Downloads a file. Resolves to the SHA-256 of the content once it is at `target`. Rejects with a SetupError, or with
+ * the reason of `signal`. The partial file then stays for the next run, unless its content was wrong.
  */
 export async function downloadFile(download: Download): Promise<string> {
   const partPath = `${download.target}.part`;
@@ -121,7 +127,10 @@ async function attempt(download: Download, part: Part): Promise<void> {
   }
 }
 
-/** Decides by status and headers whether the body continues the part, begins the file, or is useless. */
+/**
+ * Decides by status and headers whether the body continues the partial file or begins the file anew. Throws if the body
+ * is useless.
+ */
 async function accept(response: HubResponse, download: Download, part: Part): Promise<void> {
   const { status, headers } = response;
   const etag = headers.get("etag");
@@ -175,7 +184,7 @@ async function openPart(download: Download, path: string): Promise<Part> {
   const recordPath = `${path}.json`;
   const record = await readRecord(recordPath);
   const usable = record?.bytes === download.file.bytes && record.checksum === download.file.checksum.hex;
-  // In append mode the next write after a truncation begins at 0.
+  // The file is opened for appending, so that after a truncation the next write begins at 0.
   const handle = await open(path, "a+", 0o644);
   const part: Part = {
     handle,
@@ -196,7 +205,7 @@ async function openPart(download: Download, path: string): Promise<Part> {
   return part;
 }
 
-/** Hashes the existing bytes, so that the sum covers the whole file and not only this run. */
+/** Hashes the bytes of an earlier run, so that the sum covers the whole file and not only what this run downloads. */
 async function readExisting(download: Download, part: Part): Promise<void> {
   if ((await part.handle.stat()).size > download.file.bytes) await part.handle.truncate(0);
   const buffer = new Uint8Array(1024 * 1024);
@@ -233,7 +242,7 @@ async function readRecord(path: string): Promise<z.infer<typeof partRecord> | un
   try {
     return partRecord.parse(JSON.parse(await readFile(path, "utf8")));
   } catch {
-    // Missing or damaged: without its record the part is useless, and the download begins again.
+    // The record is missing or damaged. A partial file without a record is useless, and the download begins again.
     return undefined;
   }
 }

@@ -9,16 +9,19 @@ import { SetupError } from "./setup-error.ts";
 export const backends = ["cuda", "vulkan", "cpu"] as const;
 export type Backend = (typeof backends)[number];
 
-/** The exact version for this Headrace. Library and binaries must have the same version. */
+/**
+ * The exact version of the library that this Headrace is built on. The library and its binaries must have the same
+ * version.
+ */
 export const libraryVersion: string = packageJson.dependencies["node-llama-cpp"];
 
 export interface BackendPackage {
   name: string;
-  /** Unpacked; shown if the registry does not tell. Rounded from version 3.22. */
+  /** The unpacked size, which is shown if the registry does not tell. Rounded from version 3.22. */
   approximateBytes: number;
 }
 
-/** Unpacked size of the library with its dependencies, without binaries. */
+/** The unpacked size of the library with its dependencies, without binaries. */
 export const libraryBytes = 50_000_000;
 
 const scope = "@node-llama-cpp";
@@ -45,7 +48,7 @@ const packages: Readonly<Record<string, Partial<Record<Backend, readonly Backend
   "win32-arm64": { cpu: [pack("win-arm64", 20)] },
 };
 
-/** On macOS these come with the library and are never installed separately. */
+/** The packages on macOS, which come with the library and are never installed separately. */
 const ofMacOs: Readonly<Record<string, string>> = {
   "darwin-arm64": `${scope}/mac-arm64-metal`,
   "darwin-x64": `${scope}/mac-x64`,
@@ -56,12 +59,15 @@ export function currentPlatform(): string {
   return `${process.platform}-${process.arch}`;
 }
 
-/** The back-ends for a platform. Empty on macOS, where Metal comes with the default install. */
+/** Returns the back-ends for a platform. Empty on macOS, where Metal comes with the default install. */
 export function availableBackends(platform: string): Backend[] {
   return backends.filter((backend) => packages[platform]?.[backend] !== undefined);
 }
 
-/** Throws a SetupError (misuse) that names the available ones. */
+/**
+ * Returns the back-end of this name and its packages. Throws a SetupError that names the available back-ends; its kind
+ * is misuse if no platform has this back-end.
+ */
 export function backendPackages(name: string, platform: string): { backend: Backend; packages: BackendPackage[] } {
   const backend = backendNamed(name);
   const wanted = packages[platform]?.[backend];
@@ -86,7 +92,7 @@ const recordSchema = z.object({
   version: z.string(),
   /** Unpacked size of everything. */
   bytes: z.number().nonnegative(),
-  /** Unix seconds. */
+  /** The time of the installation in Unix seconds. */
   installedAt: z.number().int(),
   /** Names of the devices that answered at the last check. If empty, the CPU computes. */
   devices: z.array(z.string()),
@@ -105,7 +111,7 @@ export function libraryPathIn(directory: string): string {
   return join(directory, "node_modules", "node-llama-cpp");
 }
 
-/** All readable installs, preferred ones first. */
+/** Returns all installs whose record can be read, preferred ones first. */
 export async function listBackends(dataDir: string): Promise<BackendRecord[]> {
   const found = await Promise.all(backends.map((backend) => readRecord(join(enginesDirectory(dataDir), backend))));
   return found.filter((record) => record !== undefined);
@@ -115,7 +121,7 @@ export async function readRecord(directory: string): Promise<BackendRecord | und
   try {
     return recordSchema.parse(JSON.parse(await readFile(join(directory, recordName), "utf8")));
   } catch {
-    // Missing, damaged or foreign. It counts as not installed, and an install repairs it.
+    // The record is missing, damaged or foreign. The back-end counts as not installed, and an install repairs it.
     return undefined;
   }
 }
@@ -124,13 +130,13 @@ export interface InstalledEngine {
   backend: Backend;
   /** Directory of the `node-llama-cpp` package to load instead of our own. */
   libraryPath: string;
-  /** The argument for its `getLlama`. False if no device answered at the last check. */
+  /** The argument for the library's `getLlama`. False if no device answered at the last check. */
   gpu: "cuda" | "vulkan" | false;
 }
 
 /**
- * The install to use: the first with a device in the order cuda, vulkan, or else any, for its CPU binary. Undefined if
- * none has this version; the default install is used then.
+ * Returns the install to use: the first with a device in the order cuda, vulkan, or else the last, for its CPU binary.
+ * Undefined if none has this version; the default install is used then.
  */
 export async function installedEngine(dataDir: string): Promise<InstalledEngine | undefined> {
   const current = (await listBackends(dataDir)).filter((record) => record.version === libraryVersion);
@@ -149,7 +155,7 @@ export async function removeBackend(dataDir: string, name: string): Promise<bool
   const parent = enginesDirectory(dataDir);
   const names: string[] = await readdir(parent).catch(() => []);
   if (!names.includes(backend)) return false;
-  // Renamed first, so that a server that starts meanwhile sees all of it or nothing.
+  // The directory is renamed first, so that a server that starts meanwhile sees all of it or nothing.
   const doomed = join(parent, `.removing-${backend}-${process.pid}`);
   await rename(join(parent, backend), doomed);
   await rm(doomed, { recursive: true, force: true });

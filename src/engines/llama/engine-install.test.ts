@@ -1,4 +1,4 @@
-// Installing back-ends with the real npm, from a registry on this machine.
+// Tests the installation of back-ends with the real npm, from a registry on this machine.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
@@ -23,7 +23,7 @@ import {
 import { type InstallRequest, type InstallResult, installBackend } from "./engine-install.ts";
 import { SetupError } from "./setup-error.ts";
 
-// The back-ends with a GPU exist for x64 Linux and Windows only; elsewhere there is nothing to install.
+// The back-ends for GPUs exist only for x64 Linux and Windows. On other platforms there is nothing to install.
 const withGpu = test.skipIf(!availableBackends(currentPlatform()).includes("vulkan"));
 const npmTimeoutMs = 60_000;
 
@@ -82,7 +82,7 @@ async function failureOf(work: Promise<unknown>): Promise<SetupError> {
   return error;
 }
 
-/** The content of the directory of back-ends, hidden leftovers included. */
+/** Lists the directory of back-ends, including hidden leftovers. */
 async function left(): Promise<string[]> {
   return (await readdir(join(dataDir, "engine")).catch((): string[] => [])).sort();
 }
@@ -126,7 +126,7 @@ describe("an engine install", () => {
         },
       });
       expect([record.devices, alreadyThere]).toEqual([["Test GPU"], false]);
-      // Two binaries of 1 MB each by the registry's word, and our own figure for the library.
+      // The size is that of two binaries of 1 MB each, as the registry reports, and our own figure for the library.
       expect(plannedBytes).toBe(52_000_000);
       const directory = join(dataDir, "engine", "vulkan");
       const scoped = await readdir(join(directory, "node_modules", "@node-llama-cpp"));

@@ -33,16 +33,19 @@ export interface InstallRequest {
   /** The environment for npm: PATH, proxies, its own configuration. */
   env: Env;
   signal: AbortSignal;
-  /** Our lock file. Its versions and checksums of the library's dependencies apply to the private install too. */
+  /**
+   * The path of our lock file. The versions and checksums of the library's dependencies in it apply to the private
+   * install too.
+   */
   lockFile?: string;
 }
 
 export interface InstallObserver {
-  /** Called before anything is downloaded, with the disk space and the device. Reject to download nothing. */
+  /** Called before anything is downloaded, with the disk space and the device. If it rejects, nothing is downloaded. */
   planned(plan: InstallPlan): Promise<void>;
-  /** Bytes on disk so far, about as many as planned at the end. */
+  /** Called with the bytes on disk so far, about as many as planned at the end. */
   progress(bytes: number): void;
-  /** Everything is there. The library is now started to see which devices answer. */
+  /** Called once everything is on disk, before the library is started to see which devices answer. */
   checking(): void;
 }
 
@@ -55,7 +58,7 @@ export interface InstallPlan {
 
 export interface InstallResult {
   record: BackendRecord;
-  /** This version was there, and only the devices were checked again. */
+  /** True if this version was installed already, and only the devices were checked again. */
   alreadyThere: boolean;
 }
 
@@ -63,8 +66,8 @@ const probeTimeoutMs = 60_000;
 const progressIntervalMs = 500;
 
 /**
- * Rejects with a SetupError, or with the reason of `signal`, and then the disk is unchanged. A machine without a
- * suitable device is not a failure: the record's `devices` is empty and the CPU computes.
+ * Installs a back-end. Rejects with a SetupError, or with the reason of `signal`, and then the disk is unchanged. A
+ * machine without a suitable device is not a failure: the record's `devices` is empty and the CPU computes.
  */
 export async function installBackend(request: InstallRequest, observer: InstallObserver): Promise<InstallResult> {
   const { backend, packages } = backendPackages(request.name, currentPlatform());
@@ -125,8 +128,8 @@ async function build(
 const npmSize = z.union([z.number(), z.record(z.string(), z.number())]);
 
 /**
- * Asks the registry, which also shows whether it can be reached before anything is written. Falls back to our own
- * figures.
+ * Returns the unpacked size of the packages. Asks the registry, which also shows whether it can be reached before
+ * anything is written. If the registry does not tell, our own figures are used.
  */
 async function unpackedBytes(
   npm: Npm,
@@ -139,7 +142,8 @@ async function unpackedBytes(
       const output = await runNpm(
         npm,
         directory,
-        // Asked first, so that a missing network is reported within seconds, not after a download times out.
+        // The registry is asked first, so that a missing network is reported within seconds, not after a download times
+        // out.
         ["view", `${name}@${libraryVersion}`, "dist.unpackedSize", "--json", "--fetch-retries=1"],
         signal,
       );
@@ -157,7 +161,7 @@ async function unpackedBytes(
 
 const lockSchema = z.object({ packages: z.record(z.string(), z.record(z.string(), z.unknown())) });
 
-/** A package.json with exact versions, and the matching part of our lock file. */
+/** Writes a package.json with exact versions, and the matching part of our lock file. */
 async function writePackage(
   directory: string,
   backend: Backend,
@@ -186,14 +190,17 @@ async function writePackage(
   await writeFile(join(directory, "package-lock.json"), JSON.stringify(lock));
 }
 
-/** In the lock file, a back-end that the default install leaves out has the processor "none". */
+/**
+ * Reports whether a package is a back-end that the default install leaves out. Our lock file gives it the processor
+ * "none".
+ */
 function isNone(cpu: unknown): boolean {
   return Array.isArray(cpu) && cpu.includes("none");
 }
 
 /**
- * Starts the library in a child process, first with the requested back-end. If that has no device, then with the CPU,
- * which must work: otherwise the install itself is broken.
+ * Returns the devices that answer. Starts the library in a child process, first with the requested back-end. If that
+ * has no device, the CPU is tried, which must work: otherwise the install itself is broken.
  */
 async function findDevices(directory: string, backend: Backend, signal: AbortSignal): Promise<string[]> {
   if (backend !== "cpu") {
@@ -275,7 +282,7 @@ async function watchSize<Result>(
   }
 }
 
-/** npm moves files meanwhile, so files that vanish count as nothing. */
+/** Returns the size of a directory. npm moves files meanwhile, so a file that vanishes counts as empty. */
 async function directoryBytes(directory: string): Promise<number> {
   let bytes = 0;
   for (const entry of await readdir(directory, { withFileTypes: true }).catch(() => [])) {

@@ -2,7 +2,7 @@
 // JSON.
 import { loadLibrary } from "./worker/library.ts";
 
-/** One line on standard output: the devices that answer (none for the CPU), or why the library does not start. */
+/** The line on standard output: the devices that answer (none for the CPU), or why the library does not start. */
 export type ProbeAnswer = { devices: string[] } | { error: string };
 
 async function probe(libraryPath: string, gpu: "cuda" | "vulkan" | false): Promise<ProbeAnswer> {
@@ -19,7 +19,7 @@ async function probe(libraryPath: string, gpu: "cuda" | "vulkan" | false): Promi
   return { devices };
 }
 
-/** `<directory of the library> <back-end>` */
+/** Runs the probe. The arguments are `<directory of the library> <back-end>`. */
 export async function probeEngine([libraryPath = "", wanted]: readonly string[]): Promise<void> {
   const gpu = wanted === "cuda" || wanted === "vulkan" ? wanted : false;
   const answer = await probe(libraryPath, gpu).catch(

@@ -1,14 +1,14 @@
-// One GET request to the model hub, with deadlines. Redirects are followed here, so that only the hub's own origin gets
-// the token.
+// Sends a GET request to the model hub, with deadlines. Redirects are followed here, so that only the hub's own origin
+// gets the token.
 import { SetupError } from "./setup-error.ts";
 
-/** Durations in milliseconds. */
+/** The deadlines and waits of requests to the hub, in milliseconds. */
 export interface HubTiming {
-  /** Milliseconds from the request to the response headers, for each hop. */
+  /** The longest wait from the request to the response headers, for each hop. */
   firstByteTimeoutMs: number;
   /** The longest silence within a body. */
   stallTimeoutMs: number;
-  /** Waits before the second, third, … attempt. Its length limits the attempts without progress. */
+  /** The waits before the second, third, … attempt. The length of this list limits the attempts without progress. */
   retryDelaysMs: readonly number[];
 }
 
@@ -32,7 +32,7 @@ export interface HubResponse {
   headers: Headers;
   /** The host that answered last, for messages: the rest of a CDN's address is a signature. */
   host: string;
-  /** Rejects with a transient SetupError after a silence of `stallTimeoutMs`. */
+  /** Reads the body in pieces. Rejects with a transient SetupError after a silence of `stallTimeoutMs`. */
   chunks(): AsyncGenerator<Uint8Array, void>;
   /** Drops the connection. */
   discard(): void;
@@ -68,8 +68,8 @@ function authorization(hub: Hub, endpoint: URL, url: URL): Record<string, string
 }
 
 /**
- * The next address. A hub on https must not redirect to plain http; one on plain http, such as a mirror in the local
- * network, may. Throws a SetupError.
+ * Returns the address that a redirect leads to. A hub on https must not redirect to plain http; one on plain http, such
+ * as a mirror in the local network, may. Throws a SetupError.
  */
 export function redirectTarget(location: string | null, from: URL, endpoint: URL): URL {
   if (location === null || !URL.canParse(location, from.href)) {
@@ -140,7 +140,7 @@ async function* readChunks(
   }
 }
 
-/** Turns what fetch throws into a text. An abort keeps its reason. */
+/** Turns an error of fetch into a SetupError with a clear text. An abort keeps its own reason. */
 function failure(error: unknown, what: string, signal: AbortSignal, connection: AbortSignal): unknown {
   if (signal.aborted) return signal.reason;
   if (connection.aborted && connection.reason instanceof SetupError) return connection.reason;

@@ -1,4 +1,4 @@
-// What the hub answers, and what a person is told about it.
+// Tests answers of the hub, and the messages that a person gets for them.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { HubServer } from "../../../tests/fixtures/hub-server.ts";
 import type { Hub } from "./hub-request.ts";

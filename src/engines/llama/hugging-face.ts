@@ -15,11 +15,11 @@ const treeEntries = z.array(
   }),
 );
 
-// Far above any repository of models. Limits memory if the address is not the hub at all.
+// These limits are far above any repository of models. They bound the memory if the address is not the hub at all.
 const maxListingBytes = 32 * 1024 * 1024;
 const maxListingPages = 50;
 
-/** All files of the repository's main branch. Rejects with a SetupError, or with the reason of `signal`. */
+/** Lists all files of the repository's main branch. Rejects with a SetupError, or with the reason of `signal`. */
 export async function listHubFiles(hub: Hub, source: ModelSource, signal: AbortSignal): Promise<HubFile[]> {
   const files: HubFile[] = [];
   let address: string | undefined =
@@ -36,13 +36,16 @@ export async function listHubFiles(hub: Hub, source: ModelSource, signal: AbortS
   return files;
 }
 
-/** The address of a file's content. The hub answers with a redirect to its storage. */
+/** Returns the address of a file's content. The hub answers with a redirect to its storage. */
 export function hubFileAddress(hub: Hub, source: ModelSource, path: string): string {
   const escaped = path.split("/").map(encodeURIComponent).join("/");
   return `${hub.endpoint}/${source.owner}/${source.repo}/resolve/main/${escaped}`;
 }
 
-/** The error for a status without content. The hub's `X-Error-Code` distinguishes a gated from a missing repository. */
+/**
+ * Returns the error for a status without content. The hub's `X-Error-Code` distinguishes a gated from a missing
+ * repository.
+ */
 export function hubFailure(
   response: Pick<HubResponse, "status" | "headers" | "host">,
   source: ModelSource,
@@ -106,7 +109,10 @@ async function readText(response: HubResponse): Promise<string> {
   return text + decoder.decode();
 }
 
-/** RFC 8288: long listings name the next page in a `Link` header. Only pages of the hub itself are read. */
+/**
+ * Returns the address of the next page, which long listings name in a `Link` header (RFC 8288). Only pages of the hub
+ * itself are read.
+ */
 function nextPage(response: HubResponse, hub: Hub): string | undefined {
   const target = /<([^<>]+)>\s*;\s*rel="?next"?/.exec(response.headers.get("link") ?? "")?.[1];
   if (target === undefined || !URL.canParse(target, hub.endpoint)) return undefined;
@@ -114,7 +120,10 @@ function nextPage(response: HubResponse, hub: Hub): string | undefined {
   return url.origin === new URL(hub.endpoint).origin ? url.href : undefined;
 }
 
-/** RFC 9110 section 10.2.3, the form in seconds. Limited, since nobody watches a terminal for longer. */
+/**
+ * Returns the wait that Retry-After asks for (RFC 9110 section 10.2.3, the form in seconds). Limited to 60 s, because
+ * nobody watches a terminal for longer.
+ */
 function retryAfterMs(headers: Headers): number | undefined {
   const value = Number(headers.get("retry-after") ?? Number.NaN);
   return Number.isFinite(value) && value >= 0 ? Math.min(value, 60) * 1000 : undefined;

@@ -22,7 +22,7 @@ export type ModelInspection = z.infer<typeof inspection>;
 
 const refusal = z.object({ error: z.string() });
 
-/** Enough to read a header from a slow disk on a busy machine. */
+/** The time limit of an inspection: enough to read a header from a slow disk on a busy machine. */
 const inspectTimeoutMs = 60_000;
 
 /** Reads the file's own description. Rejects with a SetupError if the engine cannot use the file. */

@@ -36,46 +36,55 @@ export interface LlamaModel {
   ownedBy: string;
   /** If left out, the environments of any discovered model. */
   environments?: readonly Environment[];
-  /** The facts that are known before loading. */
+  /** The capabilities and the context that are known before loading. */
   capabilities?: Capabilities;
   context?: number;
-  /** The memory it needs, reduced to fit into `roomBytes` if possible. Left out if its file is missing. */
+  /**
+   * Returns the memory that the model needs, reduced to fit into `roomBytes` if possible. Left out if the model's file
+   * is missing.
+   */
   memory?(roomBytes: number): MemoryNeed;
-  /** Loaded with the server, and kept. Other models are loaded by their first request and unloaded when idle. */
+  /**
+   * True if the model is loaded with the server, and kept. Other models are loaded by their first request and unloaded
+   * when idle.
+   */
   eager: boolean;
 }
 
 export interface LlamaEngineOptions {
-  /** The current models, requested again at each refresh of the catalog. */
+  /** Returns the current models. Called again at each refresh of the catalog. */
   models(): Promise<readonly LlamaModel[]>;
   context: number | undefined;
   parallel: number | undefined;
   threads: number | undefined;
   gpu: false | "auto";
   libraryPath: string | undefined;
-  /** Shared with everything else that runs models on this machine. */
+  /** The memory budget, shared with everything else that runs models on this machine. */
   budget: MemoryBudget;
   log: Log;
-  /** A model became ready, so its capabilities are known. */
+  /** Called when a model becomes ready, because its capabilities are known then. */
   onReady(): void;
-  /** A model accepts requests, so waiting requests may continue. */
+  /** Called when a model accepts requests, so that waiting requests may continue. */
   onOpen(): void;
 }
 
-/** What its worker answers besides chats, completions and embeddings. */
+/** The operations that a worker answers besides chats, completions and embeddings. */
 const ownTasks: ReadonlySet<Operation> = new Set(["rerank", "score", "tokenize", "detokenize"]);
 const unloadAfterMs = 10 * 60_000;
-/** Until the worker tells its number: it chooses this many for most models. */
+/** The number of slots until the worker tells its own. The worker chooses this many for most models. */
 const slotsBeforeReady = 4;
-/** One computes, and one is ready to follow. */
+/** The slots for embeddings: one request computes, and one is ready to follow. */
 const embeddingSlots = 2;
-/** A long prompt, or a model that thinks, may cause a long silence. */
+/** The longest silence of a worker, which a long prompt or a model that thinks may cause. */
 const silenceTimeoutMs = 10 * 60_000;
 
 export class LlamaEngine implements Engine {
   readonly name = builtInEngineName;
   readonly #options: LlamaEngineOptions;
-  /** Every model that was ever requested, since the code that gives out slots keeps references. */
+  /**
+   * Every model that was ever requested. Models are never removed, because the code that gives out slots keeps
+   * references to them.
+   */
   readonly #loaded = new Map<string, LoadedModel>();
   #known = new Map<string, LlamaModel>();
   #unloader: ReturnType<typeof setInterval>;
@@ -106,7 +115,10 @@ export class LlamaEngine implements Engine {
     });
   }
 
-  /** A model that must be loaded first has its slots already, since they are given out before it is ready. */
+  /**
+   * Returns the number of slots. A model that must be loaded first has its slots already, because they are given out
+   * before it is ready.
+   */
   concurrency(model: string, operation: Operation): number {
     if (!generates[operation]) return embeddingSlots;
     const loaded = this.#loaded.get(model);
@@ -121,7 +133,10 @@ export class LlamaEngine implements Engine {
     return "last_message";
   }
 
-  /** Loads the model if necessary, since a caller that counts a prompt is about to send it. */
+  /**
+   * Counts the tokens of a prompt. Loads the model if necessary, because a caller that counts a prompt is about to send
+   * it.
+   */
   async countTokens(request: CountRequest, cancellation: Cancellation): Promise<number | undefined> {
     if (!this.#known.has(request.model)) return undefined;
     const model = this.#modelOf(request.model);
@@ -165,7 +180,7 @@ export class LlamaEngine implements Engine {
     };
     let sent: { worker: WorkerProcess; ready: WorkerReady } | undefined;
     const failed = (error: unknown): unknown => {
-      // Before the slot is given on, so that the next request does not meet a dying process.
+      // The process is marked before the slot is released, so that the next request does not meet a dying process.
       if (sent && !cancellation.cancelled) sent.worker.suspect(sent.ready);
       release();
       return cancellation.cancelled ? error : asEngineFault(error);
@@ -185,13 +200,13 @@ export class LlamaEngine implements Engine {
     return modelUse(model?.state ?? "off", model?.inUse ?? 0);
   }
 
-  /** Models loaded with the server have no state to show. */
+  /** Returns the state of a model's process. Undefined for a model that is loaded with the server and kept. */
   processState(id: string): ModelProcessState | undefined {
     if (this.#known.get(id)?.eager !== false) return undefined;
     return this.#loaded.get(id)?.state ?? "off";
   }
 
-  /** The models that hold memory, whatever runs them. */
+  /** Returns the models that hold memory, whether this engine or a command runs them. */
   held(): HeldMemory[] {
     return this.#options.budget.view().held.map(({ name, amounts, state, pinned, idle }) => {
       const own = this.#loaded.get(name)?.inUse;
@@ -221,7 +236,7 @@ export class LlamaEngine implements Engine {
     await Promise.all([...this.#loaded.values()].map((model) => model.close()));
   }
 
-  /** States of the loaded models, for tests. */
+  /** Returns the states of the loaded models, for tests. */
   status(): { id: string; state: string; pid: number | undefined; busy: number; waiting: number }[] {
     return [...this.#loaded.values()].flatMap(({ name, worker, slots }) =>
       worker ? [{ id: name, state: worker.state, pid: worker.pid, busy: slots.busy, waiting: slots.waiting }] : [],
@@ -230,7 +245,7 @@ export class LlamaEngine implements Engine {
 
   async #readModels(): Promise<void> {
     this.#known = new Map((await this.#options.models()).map((model) => [model.id, model]));
-    // A deleted model frees its memory, and its disk space, once no request uses it.
+    // The memory of a deleted model, and its file's disk space, are freed once no request uses the model.
     const gone = [...this.#loaded.values()].filter(({ name }) => !this.#known.has(name));
     await Promise.all(gone.map((model) => model.unload()));
   }
@@ -261,14 +276,20 @@ export class LlamaEngine implements Engine {
     return new WorkerProcess(options, log, onReady, onFailed);
   }
 
-  /** What fits beside the pinned models. The others leave for it. */
+  /**
+   * Returns the memory that a model needs, reduced to what fits beside the pinned models. Other models are unloaded for
+   * it.
+   */
   #needOf(id: string): MemoryNeed | undefined {
     const { total, pinned } = this.memory();
     const own = this.held().find((held) => held.id === id && held.pinned)?.bytes ?? 0;
     return this.#known.get(id)?.memory?.(total - pinned + own);
   }
 
-  /** With GPUs, how much goes to each is unknown before loading, so it is reserved everywhere until then. */
+  /**
+   * Returns the memory to reserve. On a machine with GPUs, the share of each is unknown before loading, so the memory
+   * is reserved everywhere until then.
+   */
   #amountsOf(need: MemoryNeed | undefined): Amounts {
     const { budget, gpu } = this.#options;
     const bytes = need?.bytes ?? 0;
@@ -284,7 +305,7 @@ export class LlamaEngine implements Engine {
       const [facts] = await getModels(targetOf(ready), AbortSignal.timeout(5_000));
       model.facts = facts;
     } catch {
-      // It died at once. The supervisor reports that, and the facts come with the next process.
+      // The process died at once. Its supervisor reports that, and the facts come with the next process.
     }
     this.#options.onReady();
   }
@@ -296,7 +317,7 @@ export class LlamaEngine implements Engine {
   }
 }
 
-/** Each process has its own target. */
+/** The HTTP target of each process. */
 const targets = new WeakMap<WorkerReady, HttpTarget>();
 
 function targetOf(ready: WorkerReady): HttpTarget {

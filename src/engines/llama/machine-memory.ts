@@ -1,14 +1,14 @@
 // The memory of this machine, including a container's limit.
 import { freemem, totalmem } from "node:os";
 
-/** Bytes that this process can still take. */
+/** Returns the bytes that this process can still take. */
 export function availableMemoryBytes(): number {
   return Math.min(freemem(), process.availableMemory());
 }
 
-/** Bytes. */
+/** Returns the total and the free memory in bytes. */
 export function machineMemory(): { total: number; free: number } {
-  // Zero, or more than the total, if the process has no limit.
+  // The value is zero, or more than the total, if the process has no limit.
   const bound = process.constrainedMemory();
   return { total: bound > 0 ? Math.min(bound, totalmem()) : totalmem(), free: availableMemoryBytes() };
 }

@@ -1,4 +1,4 @@
-// Names of models on the hub, and which file each means.
+// Tests names of models on the hub, and the file that each name means.
 import { describe, expect, test } from "bun:test";
 import { chooseModel, type HubFile, modelsAmong, parseModelSource, quantizationOf } from "./model-source.ts";
 import { SetupError } from "./setup-error.ts";

@@ -11,14 +11,14 @@ export interface ModelSource {
 
 /** A file as the hub lists it. */
 export interface HubFile {
-  /** Path inside the repository. */
+  /** The path inside the repository. */
   path: string;
   bytes: number;
   /** The expected hash: SHA-256 of a large file, git's blob SHA-1 of one stored in git itself. */
   checksum: { algorithm: "sha256" | "git-blob"; hex: string };
 }
 
-/** One model: a single GGUF file, or all parts of a split one in order. */
+/** A model: a single GGUF file, or all parts of a split model in order. */
 export interface ModelFiles {
   quantization: string | undefined;
   /** Path of the only or first part. */
@@ -38,8 +38,8 @@ const quantizationPattern =
   /(?:^|[-._])((?:UD-)?(?:I?Q\d(?:_[A-Z0-9]+)*|TQ\d_\d|MXFP4(?:_MOE)?|BF16|F16|FP16|F32|FP32))(?=$|[-._])/gi;
 
 /**
- * The choice if nobody names one: Q4_K_M is the usual balance of size and quality. The next ones are the nearest to it,
- * smaller files before larger ones, which a small machine could not use.
+ * The preferred files, in order, if nobody names a file. Q4_K_M is the usual balance of size and quality. The next ones
+ * are the nearest to it, smaller files before larger ones, which a small machine could not use.
  */
 export const preferredQuantizations: readonly string[] = [
   "Q4_K_M",
@@ -86,12 +86,17 @@ function noSource(text: string): string {
   return `'${text}' names no model. Use hf:owner/repo or hf:owner/repo:file, such as ${example}.`;
 }
 
-/** `UD-Q4_K_XL`, `Q8_0`, `F16`… from a file name, in capitals. Undefined if the name has none. */
+/**
+ * Returns the quantization in a file name, in capitals: `UD-Q4_K_XL`, `Q8_0`, `F16`… Undefined if the name has none.
+ */
 export function quantizationOf(stem: string): string | undefined {
   return [...stem.matchAll(quantizationPattern)].at(-1)?.[1]?.toUpperCase();
 }
 
-/** The split model and the part number in a file name, given without `.gguf`. Undefined if it names no part. */
+/**
+ * Returns the split model and the part number in a file name, which is given without `.gguf`. Undefined if the name is
+ * not that of a part.
+ */
 export function partOf(name: string): { stem: string; index: number; count: number } | undefined {
   const match = splitPattern.exec(name);
   return match ? { stem: name.slice(0, match.index), index: Number(match[1]), count: Number(match[2]) } : undefined;
@@ -108,7 +113,7 @@ export function modelsAmong(files: readonly HubFile[]): ModelFiles[] {
     if (!isModelFile(file.path)) continue;
     const stem = file.path.slice(0, -".gguf".length);
     const part = partOf(stem);
-    // No name ends with a slash.
+    // The key cannot clash with a file name, because no name ends with a slash.
     const key = part ? `${part.stem}-of-${part.count}/` : stem;
     groups.set(key, [...(groups.get(key) ?? []), file]);
   }
@@ -116,8 +121,8 @@ export function modelsAmong(files: readonly HubFile[]): ModelFiles[] {
 }
 
 /**
- * The model that `wanted` (a path, a file name or a quantization) means, or the preferred one if undefined. Throws a
- * SetupError that lists the models if none or several match.
+ * Returns the model that `wanted` (a path, a file name or a quantization) means, or the preferred one if undefined.
+ * Throws a SetupError that lists the models if none or several match.
  */
 export function chooseModel(files: readonly HubFile[], wanted: string | undefined, repository: string): ModelFiles {
   const models = modelsAmong(files);
@@ -169,7 +174,7 @@ function only(fitting: readonly ModelFiles[], wanted: string | undefined, reposi
   throw new SetupError(`${repository} has several ${what}. Name one:\n${choices(fitting, repository)}`);
 }
 
-/** One line per model: what to write after the colon, and the size. */
+/** Returns one line per model: what to write after the colon, and the size. */
 function choices(models: readonly ModelFiles[], repository?: string): string {
   const prefix = repository === undefined ? "" : `hf:${repository}:`;
   const width = Math.max(...models.map((model) => model.path.length));

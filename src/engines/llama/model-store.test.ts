@@ -1,4 +1,4 @@
-// The store of pulled models on a real directory.
+// Tests the store of pulled models in a real directory.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -17,15 +17,15 @@ const manifestSchema = z.object({
   id: modelId,
   /** The only file, or the first part of a split model. */
   file: fileName,
-  /** Further parts of a split model, in order. */
+  /** The further parts of a split model, in order. */
   otherFiles: z.array(fileName).default([]),
-  /** All files together. */
+  /** The bytes of all files together. */
   bytes: z.number().int().positive(),
   /** SHA-256 of `file`, hexadecimal. */
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
   /** The source of the model, e.g. `hf:Qwen/Qwen3-0.6B-GGUF:Qwen3-0.6B-Q8_0.gguf`. */
   source: z.string(),
-  /** Unix seconds. */
+  /** The time of the pull in Unix seconds. */
   pulledAt: z.number().int().nonnegative(),
   /** The context length of the training, in tokens. */
   context: z.number().int().positive().optional(),
@@ -34,7 +34,7 @@ const manifestSchema = z.object({
     // Models pulled by an earlier version lack these.
     ...{ rerank: z.exactOptional(z.boolean()), tokenize: z.exactOptional(z.boolean()) },
   }),
-  /** Whether the chat template supports tool calls. */
+  /** True if the chat template supports tool calls. */
   tools: z.boolean(),
 });
 
@@ -48,7 +48,10 @@ export function modelsDirectory(dataDir: string): string {
   return join(dataDir, "models");
 }
 
-/** `Qwen3-0.6B-Q8_0` becomes `qwen3-0.6b-q8_0`. Throws a SetupError (misuse) when `text` cannot be an id. */
+/**
+ * Returns a model id made from `text`: `Qwen3-0.6B-Q8_0` becomes `qwen3-0.6b-q8_0`. Throws a SetupError (misuse) if
+ * that gives no id.
+ */
 export function modelIdFrom(text: string): string {
   const id = text
     .toLowerCase()
@@ -62,7 +65,7 @@ export function modelIdFrom(text: string): string {
   return id;
 }
 
-/** Throws a SetupError (misuse) unless `id` may name a model. */
+/** Returns `id` if it may name a model. Throws a SetupError (misuse) otherwise. */
 export function checkModelId(id: string): string {
   if (id === demoId) {
     throw new SetupError(`--name '${id}': this is the id of the model that ships with Headrace. Choose another.`, {
@@ -85,8 +88,8 @@ export async function prepareModelsDirectory(dataDir: string): Promise<string> {
 }
 
 /**
- * All usable models, sorted by id. If a manifest cannot be read or its file is missing, the model is skipped and
- * `onSkipped` gets the reason, so that one broken file never stops a server from starting.
+ * Returns all usable models, sorted by id. If a manifest cannot be read or its file is missing, the model is skipped
+ * and `onSkipped` gets the reason, so that one broken file never stops a server from starting.
  */
 export async function listModels(
   dataDir: string,
@@ -106,7 +109,7 @@ export async function listModels(
   return models.sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** The manifest of one model, whether its files exist or not. Undefined if there is no valid manifest. */
+/** Returns the manifest of one model, whether its files exist or not. Undefined if there is no valid manifest. */
 export async function findManifest(dataDir: string, id: string): Promise<ModelManifest | undefined> {
   if (!modelId.safeParse(id).success) return undefined;
   const found = await readManifest(manifestPath(dataDir, id), false);
@@ -138,7 +141,7 @@ export function manifestPath(dataDir: string, id: string): string {
   return join(modelsDirectory(dataDir), `${id}.json`);
 }
 
-/** The names in a directory, or the reason if it exists and cannot be read. */
+/** Returns the names in a directory, or the reason if the directory exists and cannot be read. */
 async function namesIn(directory: string): Promise<string[] | string> {
   try {
     return await readdir(directory);
@@ -148,7 +151,7 @@ async function namesIn(directory: string): Promise<string[] | string> {
   }
 }
 
-/** The manifest, or the reason why there is none. */
+/** Returns the manifest, or the reason why there is none. */
 async function readManifest(path: string, mustHaveFiles = true): Promise<ModelManifest | string> {
   let json: unknown;
   try {

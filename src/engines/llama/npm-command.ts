@@ -8,14 +8,14 @@ export interface Npm {
   env: Env;
 }
 
-// By default npm waits minutes for a missing network.
+// Limits on retries, because by default npm waits minutes for a missing network.
 const patience = ["--fetch-retries=2", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"];
 const quiet = ["--no-audit", "--no-fund", "--no-update-notifier", "--no-progress", "--loglevel=error"];
 
 const offlineCodes =
   /\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH|ERR_SOCKET_TIMEOUT|EIDLETIMEOUT|FETCH_ERROR)\b/;
 
-/** Throws a SetupError if this machine has no npm. */
+/** Finds the npm of this machine. Throws a SetupError if there is none. */
 export function findNpm(env: Env): Npm {
   const path = Bun.which("npm", { PATH: env["PATH"] ?? "" });
   if (path === null) {
@@ -24,7 +24,7 @@ export function findNpm(env: Env): Npm {
   return { path, env };
 }
 
-/** Standard output of a successful run. Rejects with a SetupError, or with the reason of `signal`. */
+/** Runs npm and returns its standard output. Rejects with a SetupError, or with the reason of `signal`. */
 export async function runNpm(
   npm: Npm,
   directory: string,

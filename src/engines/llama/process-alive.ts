@@ -1,6 +1,6 @@
-// Tells whether the process that left a lock or an incomplete directory still runs.
+// Reports whether the process that left a lock or an incomplete directory still runs.
 
-/** False for invalid process ids. A process of another user counts as running. */
+/** Returns false for invalid process ids. A process of another user counts as running. */
 export function isProcessAlive(pid: number): boolean {
   if (!Number.isInteger(pid) || pid <= 0) return false;
   try {

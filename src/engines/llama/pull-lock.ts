@@ -1,4 +1,4 @@
-// One writer per model: two pulls of the same model would write into the same part.
+// The lock that allows one pull per model: two pulls of the same model would write into the same partial file.
 import { readFile, readlink, rm, symlink } from "node:fs/promises";
 import { isProcessAlive } from "./process-alive.ts";
 import { SetupError } from "./setup-error.ts";
@@ -7,7 +7,7 @@ const held = new Set<string>();
 
 /**
  * Claims `path` for this process and resolves to the release. Takes over a lock whose process is gone, for example
- * after `kill -9`. Rejects with a SetupError while another process holds it.
+ * after `kill -9`. Rejects with a SetupError while another pull holds it.
  */
 export async function claimPull(path: string, id: string): Promise<() => Promise<void>> {
   for (let attempt = 0; attempt < 3; attempt++) {
@@ -27,8 +27,8 @@ export async function claimPull(path: string, id: string): Promise<() => Promise
 }
 
 /**
- * A symbolic link to the process id: it never exists without one and takes no space, so that a model can be deleted on
- * a full disk too.
+ * Creates the lock as a symbolic link to the process id. A link never exists without the id, and takes no space, so
+ * that a model can be deleted on a full disk too.
  */
 async function tryClaim(path: string): Promise<boolean> {
   try {
@@ -40,13 +40,13 @@ async function tryClaim(path: string): Promise<boolean> {
   }
 }
 
-/** Undefined if it is gone meanwhile. */
+/** Returns the process id in the lock, or undefined if the lock is gone meanwhile. */
 async function holderOf(path: string): Promise<number | undefined> {
   try {
     return Number(await readlink(path));
   } catch (error) {
     if (codeOf(error) === "ENOENT") return undefined;
-    // A file with the number, from earlier versions.
+    // Earlier versions wrote a file with the process id.
     return Number(await readFile(path, "utf8").catch(() => ""));
   }
 }

@@ -1,4 +1,4 @@
-// From a name on the hub to a model that can be served, with the real demo model and the real inspection.
+// Tests a pull from a name on the hub to a usable model, with the real demo model and the real inspection.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";

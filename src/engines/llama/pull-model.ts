@@ -34,31 +34,31 @@ import { SetupError } from "./setup-error.ts";
 export interface PullRequest {
   /** `hf:owner/repo[:file]`. */
   source: string;
-  /** The wanted id. The default is the file's name in lower case. */
+  /** The id that the model gets. The default is the file's name in lower case. */
   name: string | undefined;
   dataDir: string;
   hub: Hub;
   signal: AbortSignal;
 }
 
-/** Gets the steps of a pull in this order; `progress` many times. */
+/** Receives the steps of a pull in this order; `progress` is called many times. */
 export interface PullObserver {
-  /** `chosen` says that the preference list chose the file, since nobody named one. */
+  /** `chosen` is true if the preference list chose the file, because the request named none. */
   selected(model: ModelFiles, id: string, chosen: boolean): void;
-  /** Bytes of all parts on disk. The first call tells what an earlier run left. */
+  /** Called with the bytes of all parts on disk. The first call tells what an earlier run left. */
   progress(bytes: number): void;
   retrying(reason: string, waitMs: number): void;
-  /** The bytes are complete and correct. The engine now reads the file. */
+  /** Called once the bytes are complete and correct, before the engine reads the file. */
   inspecting(): void;
 }
 
 export interface PulledModel {
   manifest: ModelManifest;
-  /** Nothing had to be downloaded, since the same content was there. */
+  /** True if nothing had to be downloaded, because the same content was there. */
   alreadyThere: boolean;
 }
 
-/** What a pull would download. */
+/** A model on the hub that a pull would download. */
 export interface FoundModel {
   source: ModelSource;
   repository: string;
@@ -66,7 +66,7 @@ export interface FoundModel {
   id: string;
 }
 
-/** Asks the hub for what `request` names. Rejects with a SetupError, or with the reason of `signal`. */
+/** Finds the file that `request` names on the hub. Rejects with a SetupError, or with the reason of `signal`. */
 export async function findModel(request: Omit<PullRequest, "dataDir">): Promise<FoundModel> {
   const source = parseModelSource(request.source);
   const named = request.name === undefined ? undefined : checkModelId(request.name);
@@ -77,8 +77,8 @@ export async function findModel(request: Omit<PullRequest, "dataDir">): Promise<
 }
 
 /**
- * Rejects with a SetupError, or with the reason of `signal`. The partial file then stays, and the same call continues
- * it.
+ * Pulls a model. Rejects with a SetupError, or with the reason of `signal`. The partial file then stays, and the same
+ * call continues the download.
  */
 export async function pullModel(request: PullRequest, observer: PullObserver): Promise<PulledModel> {
   const found = await findModel(request);
@@ -86,7 +86,7 @@ export async function pullModel(request: PullRequest, observer: PullObserver): P
   return await fetchModel(request, found, observer);
 }
 
-/** Downloads the found model. Rejects in the same way. */
+/** Downloads a model that `findModel` found. Rejects like `pullModel`. */
 export async function fetchModel(
   request: PullRequest,
   found: FoundModel,
@@ -103,7 +103,7 @@ export async function fetchModel(
   }, request.dataDir);
 }
 
-/** The bytes that are not on the disk yet. */
+/** Returns how many bytes of a found model are not on the disk yet. */
 export async function missingBytes(dataDir: string, { model, id }: Pick<FoundModel, "model" | "id">): Promise<number> {
   return missingOf(model, targetsOf(modelsDirectory(dataDir), model, id));
 }
@@ -192,7 +192,10 @@ async function fetchParts(
   return { sums, alreadyThere };
 }
 
-/** Refuses the name of a part: the file could be taken for a part of another model, or be replaced by one. */
+/**
+ * Refuses an id that looks like the name of a split model's part: the file could be taken for a part of another model,
+ * or be replaced by one.
+ */
 function requireNoPart(id: string): string {
   const part = partOf(id);
   if (!part) return id;
@@ -206,7 +209,7 @@ function localName(id: string, index: number, count: number): string {
   return `${count === 1 ? id : partName(id, index + 1, count)}.gguf`;
 }
 
-/** The SHA-256 of a file that already has the wanted content, or undefined. */
+/** Returns the SHA-256 of a file that already has the wanted content, or undefined. */
 async function existingSum(path: string, file: HubFile, signal: AbortSignal): Promise<string | undefined> {
   if ((await sizeOf(path)) !== file.bytes) return undefined;
   const check = contentCheck(file);

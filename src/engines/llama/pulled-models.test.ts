@@ -1,4 +1,4 @@
-// What pulls have left on a real disk is listed with its size, and deleted whole.
+// Tests that the results of pulls on a real disk are listed with their size and deleted completely.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -64,7 +64,7 @@ test("groups the leading parts of an interrupted pull as a model, and no stray p
   }
   await writeFile(inStore("a-00001-of-00002.gguf"), "x");
   await store("split", ["split-00001-of-00002.gguf", "split-00002-of-00002.gguf"]);
-  // Pulled again, as it had been damaged.
+  // The second part was damaged and is being pulled again.
   await rm(inStore("split-00002-of-00002.gguf"));
   await writeFile(inStore("split-00002-of-00002.gguf.part"), "x");
   expect((await listPulledModels(dataDir)).map(({ id, bytes }) => [id, bytes])).toEqual([
@@ -115,7 +115,7 @@ test("lists a readable file with its memory need and whether this machine has th
 test("reports a file that cannot be deleted, stops serving the model, and keeps the rest listed", async () => {
   await store("stuck", ["stuck-00001-of-00003.gguf", "stuck-00002-of-00003.gguf", "stuck-00003-of-00003.gguf"]);
   await rm(inStore("stuck-00002-of-00003.gguf"));
-  // A directory is not deleted, whoever asks.
+  // A directory cannot be deleted like a file.
   await mkdir(inStore("stuck-00002-of-00003.gguf"));
   expect(await removePulledModel(dataDir, "stuck")).toMatchObject({
     bytes: 1_000_000,

@@ -8,7 +8,7 @@ import { partName, partOf } from "./model-source.ts";
 import { findManifest, type ModelManifest, manifestPath, modelsDirectory } from "./model-store.ts";
 import { claimPull } from "./pull-lock.ts";
 
-/** A file name of `pull`. `.part` marks an incomplete file. */
+/** Matches the name of a file that a pull has written. `.part` marks an incomplete file. */
 const fileOfPull = /^(.+)\.gguf(?:\.part(?:\.json)?)?$/;
 
 interface Found {
@@ -19,7 +19,7 @@ interface Found {
 
 const usual: AskedShape = { context: undefined, parallel: undefined };
 
-/** Pulled models by id. Their memory is estimated for `shape`. */
+/** Returns the pulled models, sorted by id. Their memory is estimated for `shape`. */
 export async function listPulledModels(dataDir: string, shape: AskedShape = usual): Promise<PulledModel[]> {
   const found = [...(await findAll(dataDir))].sort(([a], [b]) => (a < b ? -1 : 1));
   return await Promise.all(found.map(([id, one]) => shown(dataDir, id, one, shape)));
@@ -41,7 +41,7 @@ export async function removePulledModel(dataDir: string, id: string): Promise<Re
     const shared = new Set([...all].flatMap(([other, { files }]) => (other === id ? [] : files)));
     // The manifest goes first: a crash in between leaves an unlisted file, not a listed model without one.
     await rm(manifestPath(dataDir, id), { force: true });
-    // The last part first: files that cannot be deleted still belong to this model then.
+    // The last part is deleted first, so that parts that cannot be deleted are still recognized as this model's.
     const files = one.files.filter((file) => !shared.has(file)).sort();
     let bytes = 0;
     for (let name = files.at(-1); name !== undefined; name = files.at(-1)) {
@@ -61,7 +61,7 @@ export async function removePulledModel(dataDir: string, id: string): Promise<Re
 async function findAll(dataDir: string): Promise<Map<string, Found>> {
   const names: string[] = await readdir(modelsDirectory(dataDir)).catch(() => []);
   const found = new Map<string, Found>();
-  /** The model whose manifest names the file. */
+  /** The id of the model whose manifest names the file, by file name. */
   const owners = new Map<string, string>();
   for (const name of names) {
     const manifest = name.endsWith(".gguf.part.json") ? undefined : await manifestNamed(dataDir, name);
@@ -84,8 +84,8 @@ async function findAll(dataDir: string): Promise<Map<string, Found>> {
 }
 
 /**
- * The id of the split model to which this remaining part of a pull belongs. Parts come in order, so those before it
- * must be there. Undefined if it belongs to none, for example because the model is complete.
+ * Returns the id of the split model that this remaining part of a pull belongs to. Parts are downloaded in order, so
+ * those before it must be there. Undefined if the part belongs to none, for example because the model is complete.
  */
 function splitModelOf(stem: string, stems: ReadonlySet<string>, found: ReadonlyMap<string, Found>): string | undefined {
   const part = partOf(stem);
@@ -105,7 +105,7 @@ async function shown(dataDir: string, id: string, { manifest, files }: Found, sh
   const sizes = await Promise.all(files.map((name) => sizeOf(join(directory, name))));
   const wanted = manifest ? [manifest.file, ...manifest.otherFiles] : [];
   const isWhole = manifest !== undefined && wanted.every((path) => files.includes(basename(path)));
-  // A file that cannot be read may still be deleted.
+  // A model whose file cannot be read is still listed, so that it can be deleted.
   const facts = isWhole ? await readModelFile(wanted).catch(() => undefined) : undefined;
   return {
     id,
@@ -126,7 +126,7 @@ function reasonOf(error: unknown): string {
   return (error as NodeJS.ErrnoException).code ?? String(error);
 }
 
-/** 0 if it is gone. */
+/** Returns the size of a file, or 0 if the file is gone. */
 async function sizeOf(path: string): Promise<number> {
   return (await stat(path).catch(() => undefined))?.size ?? 0;
 }

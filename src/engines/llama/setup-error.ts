@@ -2,20 +2,25 @@
 // act on.
 
 /**
- * - `misuse`: the request itself is wrong (a malformed name, an unknown back-end). - `network`: no answer, or the
- * connection was lost; the machine may be offline. - `busy`: the server asked to retry later. - `failure`: everything
- * else that a retry will not fix.
+ * The kind of a failure:
+ * - `misuse`: the request itself is wrong (a malformed name, an unknown back-end).
+ * - `network`: no answer, or the connection was lost; the machine may be offline.
+ * - `busy`: the server asked to retry later.
+ * - `failure`: everything else that a retry will not fix.
  */
 export type SetupErrorKind = "misuse" | "network" | "busy" | "failure";
 
 export interface SetupErrorOptions {
   kind?: SetupErrorKind;
-  /** Milliseconds that the server asked to wait before the next attempt. */
+  /** The wait before the next attempt that the server asked for, in milliseconds. */
   retryAfterMs?: number | undefined;
   cause?: unknown;
 }
 
-/** `message` is shown to the person as it is, so it never contains a token or the query of a signed address. */
+/**
+ * An expected failure. `message` is shown to the person as it is, so it never contains a token or the query of a signed
+ * address.
+ */
 export class SetupError extends Error {
   override readonly name = "SetupError";
   readonly kind: SetupErrorKind;
@@ -27,7 +32,7 @@ export class SetupError extends Error {
     this.retryAfterMs = options.retryAfterMs;
   }
 
-  /** Whether the same attempt may succeed a little later. */
+  /** True if the same attempt may succeed a little later. */
   get transient(): boolean {
     return this.kind === "network" || this.kind === "busy";
   }

@@ -1,14 +1,14 @@
-// Slots: order of arrival, width, leaving while waiting, resizing, bounds.
+// Tests slots: order of arrival, width, leaving while waiting, resizing and limits.
 import { describe, expect, test } from "bun:test";
 import { GatewayError } from "../../base/errors.ts";
 import { Slots } from "./slots.ts";
 
 const never = new AbortController().signal;
 
-/** Lets everything that was made ready run. */
+/** Lets all pending callbacks run. */
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** Starts to wait and notes under `name` when the slots are granted. */
+/** Starts to wait for slots, and adds `name` to `granted` when they are granted. */
 function enter(slots: Slots, name: string, width: number, granted: string[], signal = never) {
   const entry: { release: () => void; failure: unknown } = { release: () => {}, failure: undefined };
   slots.acquire(width, signal).then(
@@ -153,7 +153,7 @@ describe("a changed number of slots", () => {
     expect(slots.busy).toBe(2);
     wide.release();
     expect(slots.busy).toBe(0);
-    // Exactly two may work now, not four.
+    // Exactly two more may run now, not four.
     for (const name of ["x", "y", "z"]) enter(slots, name, 1, granted);
     await settle();
     expect(granted).toEqual(["holder", "wide", "x", "y"]);

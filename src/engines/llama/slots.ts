@@ -1,10 +1,10 @@
-// Limits the work with a model at one time, from any sender. The gateway's fair queue should leave no request to wait
+// Limits how much work a model does at once, from any sender. The gateway's fair queue should leave no request to wait
 // here.
 import { GatewayError } from "../../base/errors.ts";
 
 interface Waiter {
   width: number;
-  /** Gets the number of slots that it takes. */
+  /** Called with the number of slots that the request gets. */
   start(taken: number): void;
   fail(error: unknown): void;
 }
@@ -34,7 +34,7 @@ export class Slots {
     return this.#waiting.length;
   }
 
-  /** A reloaded model may have another number of sequences. */
+  /** Changes the number of slots: a reloaded model may have another number of sequences. */
   resize(total: number): void {
     this.#free += total - this.#total;
     this.#total = total;
@@ -42,8 +42,8 @@ export class Slots {
   }
 
   /**
-   * Waits for `width` slots (at most all of them) in order of arrival. Call the result once to return them. Rejects
-   * with `service_unavailable` if too many wait already or the wait is too long.
+   * Waits for `width` slots (at most all of them) in order of arrival. Call the returned function to release them.
+   * Rejects with `service_unavailable` if too many requests wait already or the wait is too long.
    */
   async acquire(width: number, signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();

@@ -2,12 +2,12 @@
 import { open, readdir } from "node:fs/promises";
 import { join } from "node:path";
 
-/** Flushes the names in a directory. Windows has no call for it and needs none. */
+/** Writes the names in a directory to the disk. Windows has no call for that and needs none. */
 export async function syncNames(directory: string): Promise<void> {
   if (process.platform !== "win32") await syncOne(directory);
 }
 
-/** Flushes every file and name in and below a directory. */
+/** Writes every file and name in and below a directory to the disk. */
 export async function syncTree(directory: string): Promise<void> {
   for (const entry of await readdir(directory, { withFileTypes: true })) {
     const path = join(directory, entry.name);

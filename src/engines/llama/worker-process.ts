@@ -11,12 +11,12 @@ import { selfCommand } from "../../installation/paths.ts";
 export interface WorkerOptions {
   modelId: string;
   modelPath: string;
-  /** Tokens of one sequence. The worker chooses if undefined. */
+  /** The tokens of one sequence. If undefined, the worker chooses. */
   context: number | undefined;
-  /** Parallel sequences. The worker chooses if undefined. */
+  /** The number of parallel sequences. If undefined, the worker chooses. */
   parallel: number | undefined;
   threads: number | undefined;
-  /** The largest values that the worker chooses. Undefined for no limit. */
+  /** The largest context and number of sequences that the worker chooses. Undefined for no limit. */
   most: { context: number; parallel: number } | undefined;
   gpu: false | "auto";
   /** A node-llama-cpp installed elsewhere, with a GPU back-end. */
@@ -36,13 +36,16 @@ const firstRestartMs = 200;
 const maxRestartMs = 30_000;
 /** If a worker ran this long before it died, the back-off starts again. */
 const stableMs = 60_000;
-/** A file that failed to load is not tried again sooner, whatever requests arrive. */
+/** The time for which a file that failed to load is not tried again, whatever requests arrive. */
 const retryFailedMs = 15_000;
-/** A large model on a slow disk takes minutes. One that takes longer hangs. */
+/** The longest load. A large model on a slow disk takes minutes; a worker that takes longer hangs. */
 const maxLoadMs = 15 * 60_000;
 const stopGraceMs = 2_000;
 const probeTimeoutMs = 2_000;
-/** A worker that answers nothing for this long is stuck and is killed, since every request waits for it. */
+/**
+ * The interval of health checks, and the longest wait for the answer to one. A worker that does not answer in time is
+ * stuck and is killed, since every request waits for it.
+ */
 const healthEveryMs = 15_000;
 const healthTimeoutMs = 20_000;
 /** After this many deaths in a row while loading, the model is given up until the next request. */
@@ -57,7 +60,7 @@ export class WorkerProcess {
   #state: State = "stopped";
   #process: Bun.Subprocess<"pipe", "pipe", "pipe"> | undefined;
   #ready: WorkerReady | undefined;
-  /** Whether this process was ever ready. */
+  /** True if this process was ever ready. */
   #wasReady = false;
   #waiting = new Set<{ resolve(ready: WorkerReady): void; reject(error: GatewayError): void }>();
   #failure = "";
@@ -68,7 +71,7 @@ export class WorkerProcess {
   #generation = 0;
   #health: ReturnType<typeof setInterval> | undefined;
 
-  /** `onFailed`: the model cannot be loaded, as `loadError` says. */
+  /** `onFailed` is called if the model cannot be loaded; `loadError` says why. */
   constructor(options: WorkerOptions, log: Log, onReady: (ready: WorkerReady) => void, onFailed: () => void) {
     this.#options = options;
     this.#log = log;
@@ -85,7 +88,7 @@ export class WorkerProcess {
     return this.#process?.pid;
   }
 
-  /** Starts it unless it runs. Never throws: `ready` reports the result. */
+  /** Starts the process unless it runs. Never throws: `ready` reports the result. */
   start(): void {
     if (this.#state === "starting" || this.#state === "ready") return;
     if (this.#state === "failed" && exactMs() - this.#failedAtMs < retryFailedMs) return;
@@ -99,7 +102,9 @@ export class WorkerProcess {
     });
   }
 
-  /** Resolves once it accepts requests, after starting it if necessary. Rejects if the model cannot be loaded. */
+  /**
+   * Resolves once the process accepts requests, after starting it if necessary. Rejects if the model cannot be loaded.
+   */
   ready(signal: AbortSignal): Promise<WorkerReady> {
     signal.throwIfAborted();
     if (this.#ready) return Promise.resolve(this.#ready);
@@ -123,8 +128,8 @@ export class WorkerProcess {
   }
 
   /**
-   * A connection broke unexpectedly. Most likely the process is dying, but its end may be reported after its sockets.
-   * New requests wait for the next process, or for proof that this one lives.
+   * Call this after a connection broke unexpectedly. Most likely the process is dying, but its end may be reported
+   * after the end of its sockets. New requests wait for the next process, or for proof that this one lives.
    */
   suspect(ready: WorkerReady): void {
     if (this.#ready !== ready) return;
@@ -133,12 +138,13 @@ export class WorkerProcess {
     void this.#probe(ready, probeTimeoutMs);
   }
 
-  /** Continues with a worker that answers, and kills one that does not. */
+  /** Keeps a worker that answers, and kills one that does not. */
   async #probe(ready: WorkerReady, timeoutMs: number): Promise<void> {
     const generation = this.#generation;
     const alive = await fetch("http://engine/health", { unix: ready.socket, signal: AbortSignal.timeout(timeoutMs) })
       .then((response) => response.ok)
-      // Only silence and a refused connection count against it. A lack of descriptors here does not.
+      // Only silence and a refused connection count against the worker. A lack of file descriptors in this process does
+      // not.
       .catch((error: { name?: string; code?: string }) => error.code === "EMFILE" || error.code === "ENFILE");
     if (generation !== this.#generation || this.#process === undefined) return;
     if (!alive) this.#process.kill("SIGKILL");
@@ -151,7 +157,7 @@ export class WorkerProcess {
     for (const waiter of this.#waiting) waiter.resolve(ready);
   }
 
-  /** Stops it until the next `start`. A worker that does not end is killed. */
+  /** Stops the process until the next `start`. A worker that does not end is killed. */
   async stop(): Promise<void> {
     this.#generation++;
     clearInterval(this.#health);
@@ -257,7 +263,7 @@ export class WorkerProcess {
     this.#onFailed();
   }
 
-  /** Why it failed last. */
+  /** Returns an error that says why the worker failed last. */
   loadError(): GatewayError {
     const { modelId } = this.#options;
     return new GatewayError(

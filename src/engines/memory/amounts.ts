@@ -8,7 +8,7 @@ export type Amounts = Readonly<Record<string, number>>;
 
 export const ramPool = "ram";
 
-/** The pool of a GPU by its driver's index. */
+/** Returns the pool of a GPU by its driver's index. */
 export function gpuPool(index: number): string {
   return `gpu${index}`;
 }
@@ -17,17 +17,17 @@ export function groupPool(name: string): string {
   return `group:${name}`;
 }
 
-/** Whether the pool is on a GPU, where only one model is loaded at a time. */
+/** Reports whether the pool is on a GPU, where only one model is loaded at a time. */
 export function isGpu(pool: string): boolean {
   return pool.startsWith("gpu");
 }
 
-/** Whether it is counted in bytes. */
+/** Reports whether a pool is counted in bytes. */
 export function isMemory(pool: string): boolean {
   return !pool.startsWith("group:");
 }
 
-/** The pools with an amount above zero. */
+/** Returns the pools with an amount above zero. */
 export function poolsOf(amounts: Amounts): string[] {
   return Object.keys(amounts).filter((pool) => amountOf(amounts, pool) > 0);
 }
@@ -40,7 +40,7 @@ export function sum(one: Amounts, other: Amounts): Amounts {
   return combine(one, other, (a, b) => a + b);
 }
 
-/** What is left of each pool. Negative if more is taken than there is. */
+/** Returns what is left of each pool. An amount is negative if more is taken than there is. */
 export function difference(one: Amounts, other: Amounts): Amounts {
   return combine(one, other, (a, b) => a - b);
 }

@@ -4,7 +4,7 @@ import { type Amounts, amountOf, isGpu, poolsOf, sum } from "./amounts.ts";
 import { type Lease, MemoryBudget, NeverFits, type Tenant } from "./budget.ts";
 import type { Leaving } from "./plan.ts";
 
-/** A model that does what it is told at once, unless a test holds it up. */
+/** A model that obeys the budget immediately, unless a test delays it. */
 class Model implements Tenant {
   pinned = false;
   idleSinceMs: number | undefined = 0;
@@ -33,7 +33,7 @@ class Model implements Tenant {
     this.left.push(to);
   }
 
-  /** Its process is gone. */
+  /** Ends the lease of a model, as when its process is gone. */
   gone(): void {
     const { lease } = this;
     this.lease = undefined;
@@ -62,7 +62,7 @@ class World {
     await Bun.sleep(0);
   }
 
-  /** Loads it in no time. */
+  /** Loads a model immediately. */
   async load(model: Model, idleSinceMs: number | undefined): Promise<void> {
     await this.claim(model);
     model.idleSinceMs = idleSinceMs;
@@ -239,7 +239,7 @@ const anyStep = fc.record({
 
 type Step = { what: string; which: number };
 
-/** One thing happens to one model, if it can. */
+/** Takes one step with one model, if the step is possible. */
 async function take(world: World, models: Model[], { what, which }: Step): Promise<void> {
   const model = models[which % models.length];
   if (!model) return;

@@ -6,49 +6,58 @@ import { type Leaving, type MemoryHolding, makePlan, type Wanted } from "./plan.
 
 /** A model as the budget knows it, whatever runs it. Each has one lease at most. */
 export interface Tenant {
-  /** The name by which operators know it. */
+  /** The name by which operators know the model. */
   readonly name: string;
-  /** It never leaves for others. */
+  /** A pinned model is never unloaded for other models. */
   readonly pinned: boolean;
-  /** Monotonic milliseconds since when nothing is running. Undefined while it works. */
+  /** The monotonic time since which no request is running, in milliseconds. Undefined while the model works. */
   readonly idleSinceMs: number | undefined;
-  /** What it would hold asleep. Undefined if it cannot sleep. */
+  /** The memory that the model would hold asleep. Undefined if it cannot sleep. */
   readonly asleep: Amounts | undefined;
   /**
-   * If true, another model waits for its memory: it accepts no new requests, finishes the running ones and then calls
-   * `changed`. If false, it accepts requests again.
+   * Tells the model to make room, or to stop doing so. If true, another model waits for its memory: it accepts no new
+   * requests, finishes the running ones and then calls `changed`. If false, it accepts requests again.
    */
   yields(on: boolean): void;
   /**
-   * Called only while it is idle: from now on it accepts no requests and leaves. `gone` ends in `release`; `asleep`
-   * ends in `slept`, or in `release` if it could not sleep.
+   * Makes the model leave. Called only while it is idle: from now on it accepts no requests. `gone` ends in `release`;
+   * `asleep` ends in `slept`, or in `release` if the model could not sleep.
    */
   leave(to: Leaving): void;
 }
 
-/** Memory reserved for a tenant. It counts as loading until `loaded`, and on a GPU only one tenant loads at a time. */
+/**
+ * Memory reserved for a tenant, which counts as loading until `loaded` is called. On a GPU only one tenant loads at a
+ * time.
+ */
 export interface Lease {
   readonly amounts: Amounts;
-  /** It is ready, or awake. From now on it may be asked to leave. */
+  /** Call this once the tenant is ready or awake. From then on it may be asked to leave. */
   loaded(): void;
-  /** What it really holds, once known. */
+  /** Sets the memory that the tenant really holds, once known. */
   resize(amounts: Amounts): void;
-  /** It leaves by itself: what it holds is returned soon, or a part if it falls asleep. */
+  /**
+   * Call this when the tenant leaves by itself: its memory will be returned soon, or a part of it if the tenant falls
+   * asleep.
+   */
   leaves(to: Leaving): void;
-  /** False while another model is loading on one of its GPUs, which freed memory would confuse. */
+  /**
+   * True if the tenant may leave. False while another model is loading on one of its GPUs, because freed memory would
+   * distort what that model measures.
+   */
   readonly mayLeave: boolean;
-  /** It sleeps, and holds this much. */
+  /** Call this once the tenant sleeps and holds this much. */
   slept(amounts: Amounts): void;
   /**
-   * Reserves what it needs to be awake, like `claim`. It counts as loading from then on. Also rejects if it must leave
-   * before that.
+   * Claims what the tenant needs to be awake, like `claim`. The tenant counts as loading from then on. Also rejects if
+   * the tenant must leave before that.
    */
   grow(amounts: Amounts, signal: AbortSignal): Promise<void>;
-  /** Its process is gone, and the lease ends. */
+  /** Ends the lease, once the tenant's process is gone. */
   release(): void;
 }
 
-/** More than the budget can ever give it. */
+/** The error for a claim of more memory than the budget can ever give. */
 export class NeverFits extends Error {
   readonly pool: string;
   readonly needed: number;
@@ -68,14 +77,17 @@ export class NeverFits extends Error {
 export interface PoolView {
   pool: string;
   total: number;
-  /** What is reserved, including models that load or leave. */
+  /** The memory that is reserved, including that of models that load or leave. */
   used: number;
 }
 
 export interface BudgetView {
   pools: PoolView[];
   held: { name: string; amounts: Amounts; state: MemoryHolding["state"]; pinned: boolean; idle: boolean }[];
-  /** In the order in which they get memory. `behind` lists the models that must end, leave or yield first. */
+  /**
+   * The waiting models in the order in which they get memory. `behind` lists the models that must end, leave or yield
+   * first.
+   */
   waiting: { name: string; amounts: Amounts; behind: string[] }[];
   /** The model that would leave first. */
   next: string | undefined;
@@ -91,7 +103,7 @@ export class MemoryBudget {
   #planAgain = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** `totals` are those of each pool. A missing pool has nothing. */
+  /** `totals` are the totals of each pool. A missing pool has nothing. */
   constructor(totals: Amounts, clock: Pick<Clock, "monotonicMs">) {
     this.#totals = totals;
     this.#clock = clock;
@@ -105,7 +117,7 @@ export class MemoryBudget {
     return this.#want(tenant, amounts, undefined, signal);
   }
 
-  /** A tenant became idle, was pinned or unpinned, so waiting ones may get their turn. */
+  /** Call this when a tenant became idle, was pinned or unpinned, because waiting tenants may get memory now. */
   changed(): void {
     if (this.#claims.length > 0) this.#plan();
   }
@@ -194,12 +206,12 @@ export class MemoryBudget {
       claim.grant(this.#grant(claim));
     }
     for (const { holding, to } of plan.leaves) holding.leave(to);
-    // Reopening comes last, since a waiting request may take a slot there at once.
+    // The tenants that reopen come last, because a waiting request may take a slot there at once.
     for (const holding of plan.yields) holding.yieldNow(true, nowMs);
     for (const holding of this.#leases) if (!plan.yields.has(holding)) holding.yieldNow(false, nowMs);
     clearTimeout(this.#timer);
     if (plan.nextPlanMs === undefined) return;
-    // At least a millisecond, since timers may be early by a fraction of one.
+    // The wait is at least a millisecond, because timers may be early by a fraction of one.
     this.#timer = setTimeout(() => this.#plan(), Math.max(1, plan.nextPlanMs - nowMs));
     this.#timer.unref();
   }
@@ -253,7 +265,7 @@ interface HoldingPorts {
   changed(): void;
   want(holding: Holding, need: Amounts, signal: AbortSignal): Promise<Holding>;
   isLoadingBeside(holding: Holding): boolean;
-  /** It leaves, so its request to be awake ends. */
+  /** Called when the model leaves: its request for the memory to be awake ends. */
   goes(holding: Holding): void;
   ended(holding: Holding): void;
 }

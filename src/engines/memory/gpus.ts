@@ -2,26 +2,26 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 
 export interface Gpu {
-  /** Its index in the driver. */
+  /** The index of the GPU in its driver. */
   index: number;
-  /** Bytes. */
+  /** The memory in bytes. */
   total: number;
-  /** Unused bytes. */
+  /** The unused memory in bytes. */
   free: number;
 }
 
 const askTimeoutMs = 10_000;
 const drm = "/sys/class/drm";
 
-/** The GPUs of NVIDIA, or else those of AMD. Empty if neither driver is installed. */
+/** Returns the GPUs of NVIDIA, or else those of AMD. Empty if neither driver is installed. */
 export async function findGpus(): Promise<Gpu[]> {
   const listed = await nvidiaSmi("--query-gpu=index,memory.total,memory.free");
   return listed === undefined ? amdGpus() : parseGpus(listed);
 }
 
 /**
- * The bytes of these processes on each GPU, by its index. Only NVIDIA reports it. In a container its process ids are
- * the host's.
+ * Returns the bytes of these processes on each GPU, by its index. Only NVIDIA reports them. In a container, NVIDIA's
+ * process ids are the host's.
  */
 export async function gpuBytesOf(pids: readonly number[]): Promise<Map<number, number>> {
   const gpus = await nvidiaSmi("--query-gpu=index,uuid");
@@ -54,7 +54,7 @@ function rowsOf(text: string): string[][] {
   return lines.map((line) => line.split(",").map((cell) => cell.trim()));
 }
 
-/** A cell without a number, such as `[N/A]`, counts as zero. */
+/** Returns the bytes of a cell. A cell without a number, such as `[N/A]`, counts as zero. */
 function mebibytes(cell: string | undefined): number {
   const amount = Number(cell);
   return Number.isFinite(amount) ? amount * 2 ** 20 : 0;

@@ -5,22 +5,22 @@ import { type Amounts, amountOf, difference, isGpu, poolsOf, sum } from "./amoun
 /** Memory reserved for one model, from before its process starts until the process is gone. */
 export interface MemoryHolding {
   readonly amounts: Amounts;
-  /** What it would still hold asleep. Undefined if it cannot sleep, or already does. */
+  /** The memory that the model would still hold asleep. Undefined if it cannot sleep, or already does. */
   readonly asleep: Amounts | undefined;
   readonly state: "loading" | "loaded" | "leaving";
-  /** What a leaving model still holds once it sleeps. */
+  /** The memory that a leaving model still holds once it sleeps. */
   readonly leavesBehind: Amounts;
   readonly pinned: boolean;
-  /** Monotonic milliseconds since when nothing is running. Undefined while it works. */
+  /** The monotonic time since which no request is running, in milliseconds. Undefined while the model works. */
   readonly idleSinceMs: number | undefined;
-  /** Monotonic milliseconds since when it accepts requests without having been asked to yield. */
+  /** The monotonic time since which the model accepts requests without having been asked to yield, in milliseconds. */
   readonly servesSinceMs: number;
-  /** How long its loading took. */
+  /** The time that the loading of the model took. */
   readonly loadMs: number;
 }
 
 export interface Wanted<H extends MemoryHolding> {
-  /** In addition to what `holder` holds. */
+  /** The memory that is needed in addition to what `holder` holds. */
   readonly need: Amounts;
   /** The model to wake. Undefined if it is to be started. */
   readonly holder: H | undefined;
@@ -28,19 +28,21 @@ export interface Wanted<H extends MemoryHolding> {
 
 export interface Plan<H extends MemoryHolding, W extends Wanted<H>> {
   grants: W[];
-  /** Requests that can never be granted, with the pool. */
+  /** Requests that can never be granted, with the pool that is too small. */
   refusals: { wanted: W; pool: string }[];
   /** Idle models that must leave now. */
   leaves: { holding: H; to: Leaving }[];
-  /** Working models that accept no new requests until another model has had its turn. */
+  /** The working models that accept no new requests until another model has had its turn. */
   yields: Set<H>;
-  /** For each waiting request, the models that must end or yield first. */
+  /** The models that must end or yield first, for each waiting request. */
   waits: Map<W, H[]>;
-  /** Monotonic milliseconds of the next plan if no event comes earlier. Undefined if only an event changes anything. */
+  /**
+   * The monotonic time at which to plan again if no event comes earlier. Undefined if only an event changes anything.
+   */
   nextPlanMs: number | undefined;
 }
 
-/** Whether the process stays, with less memory. */
+/** The state of a model that has left: `asleep` keeps its process with less memory, `gone` ends it. */
 export type Leaving = "asleep" | "gone";
 
 interface Step<H> {
@@ -50,7 +52,7 @@ interface Step<H> {
 }
 
 /**
- * Plans in order of arrival: each waiting request keeps its share of free memory, and later ones do not get what it
+ * Decides in order of arrival: each waiting request keeps its share of free memory, and later ones do not get what it
  * lacks. Idle models leave for it, longest idle first. If that is not enough, working models yield that have served for
  * as long as they took to load. No model leaves if that would not make enough room.
  */
@@ -77,7 +79,7 @@ class Planning<H extends MemoryHolding, W extends Wanted<H>> {
   /** Pools that a waiting request lacks. */
   readonly #sought = new Set<string>();
   #free: Amounts;
-  /** What leaving models will return. */
+  /** The memory that leaving models will return. */
   #coming: Amounts = {};
 
   constructor(totals: Amounts, helds: readonly H[], nowMs: number) {
@@ -119,7 +121,7 @@ class Planning<H extends MemoryHolding, W extends Wanted<H>> {
     }
     this.plan.waits.set(wanted, this.#inTheWay([...short, ...beside], wanted.holder));
     if (!behind && beside.length === 0) this.#makeRoom(wanted, short);
-    // Its share of free memory is kept for it.
+    // The request's share of free memory is kept for it.
     for (const pool of short) this.#sought.add(pool);
     this.#free = difference(this.#free, Object.fromEntries(pools.map((pool) => [pool, kept(pool, need, short)])));
   }
@@ -144,12 +146,15 @@ class Planning<H extends MemoryHolding, W extends Wanted<H>> {
     this.plan.nextPlanMs = Math.min(this.plan.nextPlanMs ?? Number.POSITIVE_INFINITY, ...times);
   }
 
-  /** At most half of the time is spent on loading, however many models need the same memory. */
+  /**
+   * Returns when a model may be asked to yield: it has then served for as long as it took to load. So at most half of
+   * the time is spent on loading, however many models need the same memory.
+   */
   #yieldsFromMs({ servesSinceMs, loadMs }: H): number {
     return servesSinceMs + loadMs;
   }
 
-  /** Sleep comes first if it helps, since it takes less time. */
+  /** Returns the steps that idle models can take. Sleep comes first if it helps, because it takes less time. */
   #idleSteps(short: readonly string[], except: H | undefined): Step<H>[] {
     const idle = this.#candidates(short, except)
       .filter(({ idleSinceMs }) => idleSinceMs !== undefined)
@@ -167,7 +172,7 @@ class Planning<H extends MemoryHolding, W extends Wanted<H>> {
     return [...first, ...last];
   }
 
-  /** The one that has served longest comes first. */
+  /** Returns the steps that working models can take, beginning with the model that has served longest. */
   #workingSteps(short: readonly string[], except: H | undefined): Step<H>[] {
     return this.#candidates(short, except)
       .filter(({ idleSinceMs }) => idleSinceMs === undefined)
@@ -175,7 +180,10 @@ class Planning<H extends MemoryHolding, W extends Wanted<H>> {
       .map((holding) => ({ holding, to: "gone", frees: holding.amounts }));
   }
 
-  /** While a model is loading on a GPU, nothing is freed there: servers measure free memory while they start. */
+  /**
+   * Returns the models that may leave. While a model is loading on a GPU, no memory is freed there, because servers
+   * measure free memory while they start.
+   */
   #candidates(short: readonly string[], except: H | undefined): H[] {
     return this.#helds.filter(
       (holding) =>
@@ -190,7 +198,7 @@ class Planning<H extends MemoryHolding, W extends Wanted<H>> {
     );
   }
 
-  /** The steps that make enough room, without needless ones. Undefined if all of them are not enough. */
+  /** Returns the steps that make enough room, without needless ones. Undefined if all of them are not enough. */
   #enough(need: Amounts, short: readonly string[], steps: readonly Step<H>[]): Step<H>[] | undefined {
     const room = (taken: readonly Step<H>[]) => {
       const free = taken.reduce((remaining, { frees }) => sum(remaining, frees), sum(this.#free, this.#coming));
@@ -229,7 +237,10 @@ function shortOf(need: Amounts, free: Amounts): string[] {
   return poolsOf(need).filter((pool) => amountOf(need, pool) > amountOf(free, pool));
 }
 
-/** Only one request seeks a pool that is short, so nothing of it must be kept. */
+/**
+ * Returns the memory of a pool to keep for a request. Nothing is kept of a pool that is short, because only one request
+ * seeks it.
+ */
 function kept(pool: string, need: Amounts, short: readonly string[]): number {
   return short.includes(pool) ? 0 : amountOf(need, pool);
 }

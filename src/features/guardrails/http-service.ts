@@ -3,7 +3,9 @@ import { GatewayError } from "../../base/errors.ts";
 import type { HttpGuardrail } from "./model.ts";
 import type { Ask, Verdict } from "./side-guard.ts";
 
-/** The maximum number of concurrent requests to one service. A request beyond it fails, because no queue exists here. */
+/**
+ * The maximum number of concurrent requests to one service. A request beyond it fails, because no queue exists here.
+ */
 const maxAtOnce = 512;
 /** Bytes that an answer may have beyond the returned texts. */
 const answerBytes = 64 * 1024;

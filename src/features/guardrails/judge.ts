@@ -1,11 +1,12 @@
-// Asks a model of the gateway whether texts may pass. The prompt has the texts as data, and the answer is read strictly.
+// Asks a model of the gateway whether texts may pass. The prompt has the texts as data, and the answer is read
+// strictly.
 import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { OwnCalls } from "../../inference/own-calls.ts";
 import type { JudgeGuardrail } from "./model.ts";
 import type { Ask, Verdict } from "./side-guard.ts";
 
-/** The maximum is large enough for a model that reasons before its verdict. */
+/** Maximum tokens of an answer, enough for a model that reasons before its verdict. */
 const maxAnswerTokens = 2_000;
 
 const answerSchema = {

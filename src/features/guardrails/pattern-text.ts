@@ -51,8 +51,8 @@ const maxTokenLength = 4_096;
 const controls: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t", b: "\b", f: "\f" };
 
 /**
- * JSON: each of its strings is a text of its own, as is each number. What stays is as it was written; a number that is masked
- * becomes a string.
+ * Scans JSON, in which each string and each number is a separate text. Parts that stay keep their written form; a
+ * masked number becomes a string.
  */
 export class JsonText implements GuardedText {
   readonly #stage: PatternStage;

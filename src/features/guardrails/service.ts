@@ -26,7 +26,7 @@ export interface GuardrailsOptions {
   found(finding: Omit<Finding, "count">): void;
 }
 
-/** Copies of a request while guardrails check it: its texts, and the texts as sent to judges and services. */
+/** Number of copies of a request while guardrails check it: its texts, and the texts as sent to judges and services. */
 const bytesForEach = 2;
 
 export class ConfiguredGuardrails implements Guardrails {
@@ -59,7 +59,7 @@ export class ConfiguredGuardrails implements Guardrails {
   }
 }
 
-/** Throws a PatternFault for patterns that cannot be matched in linear time. */
+/** Makes a guardrail ready to check. Throws a PatternFault for patterns that cannot be matched in linear time. */
 export function railOf(settings: GuardrailSettings, ownCalls: OwnCalls): Rail {
   switch (settings.kind) {
     case "patterns":
@@ -75,7 +75,7 @@ export function railOf(settings: GuardrailSettings, ownCalls: OwnCalls): Rail {
 
 const sets = new Map<string, PatternSet>();
 
-/** Made once for each choice of rules, because a set has thousands of states. */
+/** Returns the patterns of the rules, compiled once for each choice of rules, because a set has thousands of states. */
 function secretsOf(names: readonly string[]): PatternSet {
   const key = names.join(" ");
   const known = sets.get(key) ?? new PatternSet(rulesOf(names).rules);

@@ -13,7 +13,9 @@ export interface Verdict {
   readonly texts?: readonly string[];
 }
 
-/** Asks about texts at one side of a request. Rejects if no answer comes, or an unreadable answer. */
+/**
+ * Asks a judge or a service about texts at one side of a request. Rejects if there is no answer, or an unreadable one.
+ */
 export type Ask = (texts: readonly AskedText[], side: GuardrailSide, call: GuardedCall) => Promise<Verdict>;
 
 /** A guardrail that is ready to check, by patterns or by asking. */
@@ -65,12 +67,15 @@ export class SideGuard implements TextGuard {
     this.#findings = findings;
   }
 
-  /** Shorter for larger patterns, because each character may take one step for each way. */
+  /**
+   * The characters to check before other requests run: fewer for larger pattern sets, because each character may take
+   * one step for each transition.
+   */
   get pieceLength(): number {
     return Math.max(minPiece, Math.floor(waysAtOnce / Math.max(1, this.#ways)));
   }
 
-  /** Each scan holds two numbers for each state. */
+  /** The memory of the scans of one text: each scan holds two numbers for each state. */
   get bytesOfText(): number {
     return 8 * this.#rails.reduce((sum, { patterns }) => sum + (patterns?.states.length ?? 0), 0);
   }

@@ -101,7 +101,10 @@ const tierShape = z
 const tierList = wholeListOf(tierShape, "TierOverviewList");
 
 const endpoint = scopedEndpoints<AccountRouteDeps>("usage:read", { tag: "Usage" });
-/** Users of models are refused by these limits and see them in the refusal, so they may read them beforehand. */
+/**
+ * Declares endpoints for every caller who may use models: such callers are refused at these limits, so they may read
+ * them beforehand.
+ */
 const userEndpoint = scopedEndpoints<AccountRouteDeps>("chat:write", { tag: "Usage" });
 
 export function accountRoutes(deps: AccountRouteDeps): ScopedRoute[] {
@@ -185,7 +188,10 @@ export async function accountToWire(
   };
 }
 
-/** Returns the usage of a caller who sees only own usage; undefined for one who sees the account's. */
+/**
+ * Returns the usage of a caller who sees only their own usage; undefined for a caller who sees the whole account's
+ * usage.
+ */
 async function ownUse(principal: Principal, limits: Pick<LimitStore, "used">): Promise<UsageTotals | undefined> {
   if (seesUsageOf(principal) === null) return undefined;
   const { keys, appId } = principal;

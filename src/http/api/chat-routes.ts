@@ -34,7 +34,10 @@ export interface ChatRouteDeps {
   requestLimits(): BodyLimits;
 }
 
-/** Maximum waiting searches. Each reads megabytes in the thread that serves all requests, so they run one at a time. */
+/**
+ * Maximum searches of an account that run or wait. Each reads megabytes in the thread that serves all requests, so they
+ * run one at a time.
+ */
 const maxSearches = 8;
 
 /**
@@ -215,7 +218,7 @@ export function chatOwnerOf(principal: Principal): ChatOwner {
   return { accountId: account.id, environment, appId, personId: ownOnly(principal) };
 }
 
-/** Returns the same error for a chat that never existed, was deleted, or belongs to another account. */
+/** Returns the same error for a chat that never existed, was deleted, or belongs to another owner. */
 function notFound(id: string): GatewayError {
   return new GatewayError(
     "not_found",

@@ -74,7 +74,9 @@ interface RouteParts<Granted> {
   handle(exchange: Exchange, principal: Granted): Promise<Response>;
 }
 
-/** Endpoints for callers with the scope. `admit`, if given, gets the principal and throws if the scope is not enough. */
+/**
+ * Endpoints for callers with the scope. `admit`, if given, gets the principal and throws if the scope is not enough.
+ */
 export function scopedEndpoints<Deps extends EndpointDeps>(
   access: Scope,
   {
@@ -145,7 +147,9 @@ function endpointsOf<Deps extends EndpointDeps, Granted extends Principal, Asker
   };
 }
 
-/** Returns the errors of an endpoint. Every named object may be missing, except for PUT, which creates it. */
+/**
+ * Returns the errors of an endpoint. An object that the path names may be missing, except for PUT, which creates it.
+ */
 function errorsOf(method: ScopedRoute["method"], { requestBody, parameters, errors = [] }: Omit<RouteDoc, "tag">) {
   return [
     ...(requestBody ? bodyErrors : []),

@@ -1,4 +1,4 @@
-// Clients make up the names of members: only what is safe in a header comes into one.
+// Tests that only names of JSON members that are safe in a header are written into one: clients choose these names.
 import { expect, test } from "bun:test";
 import { ignoredMembers } from "./ignored-members.ts";
 

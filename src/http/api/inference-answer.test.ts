@@ -1,4 +1,5 @@
-// The headers that an inference answer brings are dictionaries of RFC 9651, whatever was booked.
+// Tests that the usage and guardrail headers of an inference answer are structured dictionaries of RFC 9651, for any
+// amounts.
 import { expect, test } from "bun:test";
 import type { UsageEnd } from "../../domain/usage/usage.ts";
 import { guardrailHeader, usageHeader } from "./inference-answer.ts";
@@ -6,7 +7,7 @@ import { guardrailHeader, usageHeader } from "./inference-answer.ts";
 type Amounts = Pick<UsageEnd, "promptTokens" | "completionTokens" | "nanoUsd"> & Partial<Pick<UsageEnd, "parts">>;
 const written = (amounts: Amounts) => usageHeader(amounts as UsageEnd);
 
-/** Reads a dictionary whose members are integers without parameters, by RFC 9651, 4.2.2 and 4.2.4. */
+/** Parses a dictionary whose members are integers without parameters, by RFC 9651, 4.2.2 and 4.2.4. */
 function readDictionary(text: string): Record<string, number> {
   const members: Record<string, number> = {};
   for (const member of text.split(/[ \t]*,[ \t]*/)) {

@@ -52,7 +52,10 @@ export interface InferenceRouteDeps extends InferenceDeps, KeptDeps, Pick<Refuse
   requestLimits(): RequestLimits;
   /** Reports whether another process must answer the request. Absent if this process answers everything. */
   isElsewhere?: ((request: DecodedRequest, principal: Principal) => boolean) | undefined;
-  /** Returns the maximum body that this process reads; another process answers longer ones. Absent if this process reads all. */
+  /**
+   * Returns the bytes of the longest body that this process reads; another process answers longer ones. Absent if this
+   * process reads all bodies.
+   */
   maxReadBytes?: (() => number) | undefined;
   /** Storage of forms with files; absent if another process reads them. */
   forms?: FormSettings | undefined;
@@ -100,8 +103,8 @@ function mayBeLonger({ headers, bodyIsHere }: IncomingRequest, bytes: number): b
 }
 
 /**
- * Reads stored items that the request continues from before any decision, because limits, prompt and route depend on
- * all of them. For a caller with used-up requests nothing is read.
+ * Reads the stored items that the request continues from before any decision, because limits, prompt and route depend
+ * on all items. For a caller whose requests are used up, nothing is read.
  */
 async function runWithKept<Deps extends InferenceRouteDeps>(
   exchange: Exchange,
@@ -119,7 +122,7 @@ async function runWithKept<Deps extends InferenceRouteDeps>(
   return await runs(exchange, principal, await withKeptInput(request, deps, options), deps);
 }
 
-/** Avoids waiting for the rest of a body that another process must answer. */
+/** Refuses a caller whose requests are used up before waiting for the rest of the body, which would be in vain. */
 async function answerOnceHere<Deps extends InferenceRouteDeps>(
   operation: Operation,
   exchange: Exchange,
@@ -174,7 +177,8 @@ export async function countFor(
   const { requestId, req } = exchange;
   if (sent.dialect.maker === "anthropic") sent.messageHeaders = readMessageHeaders(req.headers, sent);
   const kept = { owner: responseOwnerOf(principal), limits, hold: (bytes: number) => req.hold(bytes) };
-  // No limit covers the counts of a key, and a short request may refer to a long conversation, so reads take turns.
+  // No limit bounds how often a key counts tokens, and a short request may name a long conversation, so reads take
+  // turns.
   const request = sent.namesKept ? await readInTurn(exchange, principal, () => withKeptInput(sent, deps, kept)) : sent;
   const mayAsk = () => deps.throttle.allows("count", principal);
   return countTokens(
@@ -229,7 +233,10 @@ export function usageHeader({ promptTokens, completionTokens, parts, nanoUsd }: 
 
 const findingWords = { mask: "masked", block: "blocked", note: "noted" } as const;
 
-/** Returns how often guardrails have masked, blocked and noted something so far, as a dictionary (RFC 9651); "" if never. */
+/**
+ * Returns how often guardrails have masked, blocked and noted something so far, as a dictionary (RFC 9651); "" if
+ * never.
+ */
 export function guardrailHeader(findings: Guarding["findings"]): string {
   const counts = Object.entries(findingWords).map(([action, word]) => {
     const count = findings.reduce((sum, one) => sum + (one.action === action ? one.count : 0), 0);
@@ -238,7 +245,10 @@ export function guardrailHeader(findings: Guarding["findings"]): string {
   return counts.filter((text) => text !== "").join(", ");
 }
 
-/** Returns the time that the request waited for a slot. For a stream that begins while it waits, also its current position. */
+/**
+ * Returns headers with the milliseconds that the request waited for a slot. For a stream that begins while it waits,
+ * they also have its current position in the queue.
+ */
 function queueHeaders(waitedMs: number, position: QueuePosition | undefined): Record<string, string> {
   const headers: Record<string, string> = { "x-headrace-queue-ms": String(waitedMs) };
   if (!position) return headers;

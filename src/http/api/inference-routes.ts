@@ -64,7 +64,10 @@ export function inferenceRoutes(deps: InferenceRouteDeps): ScopedRoute[] {
   ];
 }
 
-/** Returns the handler: if a task is sent as a form, a form, or JSON if the task accepts that too. */
+/**
+ * Returns the handler of an operation. A task that is sent as a form takes forms, and JSON if the task accepts that
+ * too.
+ */
 function handlerOf(operation: Operation, deps: InferenceRouteDeps): ScopedRoute["handle"] {
   const form = dialects[operation].task?.form;
   if (!form) return (exchange, principal) => answerInference(operation, exchange, principal, deps);

@@ -1,4 +1,5 @@
-// Routes for objects that are stored for clients, such as files and batches. Callers with access to models may read and change them.
+// Routes for objects that are stored for clients, such as files and batches. Callers with access to models may read and
+// change them.
 import type { ErrorForm, RouteDoc, ScopedRoute } from "../exchange/route.ts";
 
 export interface KeptKind {

@@ -7,10 +7,13 @@ import { isHere, toWire } from "../../policy/manage/manage-keys.ts";
 import { type KeyWire, keyShape, keyStatuses } from "../../wire/keys.ts";
 import { type ListPage, listOf, pageOf, pageQuery } from "./list.ts";
 
-/** Keys of one query, and keys that one page examines for a filter: SQLite runs in the thread that serves requests. */
+/**
+ * Keys of one query, and below the most keys that one page examines for a filter: SQLite runs in the thread that serves
+ * requests.
+ */
 const batch = 250;
 const maxInspected = 5_000;
-/** Keys with makers that are read before other work gets time; each is read with its makers. */
+/** Maker keys, each with its own makers, that are read before other work gets time. */
 const makersAtOnce = 20;
 /** Minimum length of a search in ids: shorter prefixes match all keys. */
 const minIdStartLength = "key_".length + 1;
@@ -30,7 +33,10 @@ export const keyList = listOf(keyShape, "ApiKeyList");
 
 type Keys = Pick<KeyStore, "findChainById" | "listKeys">;
 
-/** Throws `invalid_request`. A filtered page may be short; `last_id` is then the last examined key. */
+/**
+ * Returns one page of keys. Throws `invalid_request` for an unknown cursor. A filtered page may be short; `last_id` is
+ * then the last examined key.
+ */
 export async function keysPage(
   { limit, after, search, status }: z.output<typeof keyQuery>,
   principal: Principal,

@@ -1,4 +1,4 @@
-// Reports, lists and statements are read one at a time, and the accounts take turns.
+// Tests that an account reads one report, list or statement at a time, and accounts take turns.
 import { expect, test } from "bun:test";
 import { exchangeFor, incoming, responseOf } from "../../../tests/support/exchange.ts";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
@@ -13,7 +13,7 @@ import { requestRoutes } from "./usage/request-routes.ts";
 import { statementRoutes } from "./usage/statement-routes.ts";
 import { usageRoutes } from "./usage/usage-routes.ts";
 
-/** Returns the most reads that were under way at once, of 4 requests of one account and 2 of another. */
+/** Returns the maximum of concurrent reads during 4 requests of one account and 2 of another. */
 async function mostAtOnce(routeOf: (read: <Value>(value: Value) => Promise<Value>) => ScopedRoute, target: string) {
   let [running, most] = [0, 0];
   const route = routeOf(async (value) => {

@@ -3,7 +3,7 @@ import type { Principal } from "../../domain/principal.ts";
 import { AccountTurns } from "../../policy/account-turns.ts";
 import type { Exchange } from "../exchange/route.ts";
 
-/** Runs one at a time, with as much time for other requests in between. One key may have 1,000 open requests. */
+/** Runs one read at a time, with as much time for other requests in between. One key may have 1,000 open requests. */
 export const listTurns = new AccountTurns({
   maxRunning: 1,
   maxOfAccount: 4_000,

@@ -1,4 +1,4 @@
-// The list envelope and its paging parameters.
+// Tests the list envelope and its paging parameters.
 import { expect, test } from "bun:test";
 import { z } from "zod";
 import { readQuery } from "../content/query.ts";

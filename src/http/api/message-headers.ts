@@ -25,7 +25,7 @@ export function readMessageHeaders(headers: IncomingRequest["headers"], request:
   if (betas !== undefined && !areBetas(betas)) {
     throw fieldError("anthropic-beta", `must be names of at most ${maxBetasLength} characters in all, in ASCII.`);
   }
-  // The body is parsed for this check only for other versions than the default.
+  // Only a version other than the default is worth parsing the body for this check.
   if (version !== defaultMessageVersion) requireVersion(request.body, version);
   return { version, betas };
 }

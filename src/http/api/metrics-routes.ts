@@ -11,11 +11,11 @@ import type { Answer, Exchange, MachineRoute } from "../exchange/route.ts";
 export interface MetricsRouteDeps {
   authenticator: Pick<Authenticator, "authenticate">;
   metrics: {
-    /** Undefined if there is no token. */
+    /** The token for reading the metrics; undefined if there is none. */
     token: string | undefined;
     /** True if requests from this machine need no credential. */
     isOpenLocally: boolean;
-    /** Returns the metrics. `accept` is the client's header. Never asks a store. */
+    /** Returns the metrics without asking a store. `accept` is the header as the client sent it. */
     read(accept: string): Promise<{ contentType: string; text: string }>;
   };
 }
@@ -38,14 +38,17 @@ async function answer(exchange: Exchange, deps: MetricsRouteDeps): Promise<Answe
   return { status: 200, headers: { "content-type": contentType, "cache-control": "no-store" }, body: text };
 }
 
-/** If a credential is presented, only that counts. Throws or rejects if it may not read the metrics. */
+/**
+ * Requires that the caller may read the metrics; throws or rejects otherwise. If a credential is presented, only that
+ * credential counts.
+ */
 async function requireReader(exchange: Exchange, { authenticator, metrics }: MetricsRouteDeps): Promise<void> {
   const { req, clientAddress, requestId } = exchange;
   const authorization = req.headers.get("authorization");
   const apiKey = apiKeyOf(req.headers);
   if (authorization === null && apiKey === null) {
     if (metrics.isOpenLocally && exchange.isLocal() && !isOfPage(req)) return;
-    // Without a credential, this is no attempt for the audit log.
+    // A request without a credential is not an attempt that belongs in the audit log.
     throw invalidApiKey("missing");
   }
   const bearer = /^Bearer +(\S+) *$/i.exec(authorization ?? "")?.[1];

@@ -127,7 +127,7 @@ function listed(catalog: ModelCatalog, principal: Principal): ListedModel[] {
     });
 }
 
-/** Returns the paging parameters. A client without them gets everything, and other parameters are ignored. */
+/** Returns the paging parameters. A client that asks for no pages gets everything, and other parameters are ignored. */
 function queryOf(exchange: Exchange): Partial<z.infer<typeof pageQuery>> {
   const { req, requestId, answerHeaders } = exchange;
   if (!isAnthropicClient(req)) return readKnownQuery(pageQuery.pick({ client_version: true }), req.target);
@@ -141,7 +141,10 @@ interface PageWanted {
   before: string | undefined;
 }
 
-/** Anthropic API reference, "List Models". Throws `invalid_request`. */
+/**
+ * Returns one page of entries (Anthropic API reference, "List Models"). Throws `invalid_request` for two cursors or an
+ * unknown one.
+ */
 function pageOf(
   all: readonly ListedModel[],
   { limit, after, before }: PageWanted,

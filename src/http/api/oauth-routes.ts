@@ -74,7 +74,8 @@ export function oauthRoutes(deps: OAuthRouteDeps): PublicRoute[] {
     clientRoute("/oauth/introspect", introspectionDoc, deps, (request) => introspectToken(request, deps)),
     registrationRoute(deps),
     metadataRoute("/.well-known/oauth-authorization-server", serverMetadataDoc, server),
-    // RFC 9728, 3.1 and 3.3: the path of the resource follows the well-known path, and only that resource may be described there.
+    // RFC 9728, 3.1 and 3.3: the path of the resource follows the well-known path, and only that resource may be
+    // described there.
     metadataRoute(resourceMetadataUrl(apiResource, ""), resourceMetadataDoc, api),
     metadataRoute(resourceMetadataUrl(toolsResource, ""), toolsMetadataDoc, tools),
     metadataRoute(resourceMetadataUrl(`${toolsResource}/:server`, ""), mcpServerMetadataDoc, tools),
@@ -121,7 +122,7 @@ async function answerClient(exchange: Exchange, handle: () => Promise<object>, s
   }
 }
 
-/** Answers an OAuth error. Rethrows errors that are no refusals. */
+/** Answers a refused client with the OAuth error. Rethrows any error that is not a refusal. */
 function refuseClient(exchange: Exchange, error: unknown): PlainAnswer {
   doNotKeep(exchange);
   const { answer, code, reason } = oauthErrorAnswer(error);
@@ -136,7 +137,10 @@ function doNotKeep({ answerHeaders }: Exchange): void {
   answerHeaders["pragma"] = "no-cache";
 }
 
-/** Reads a client request in this order: the cheapest checks come first, and nothing counts before the client is known. */
+/**
+ * Reads a client request. The cheapest checks come first, and nothing of the request counts before it is clear which
+ * client sent it.
+ */
 async function clientRequest(exchange: Exchange, deps: OAuthRouteDeps): Promise<ClientRequest> {
   const { req, clientAddress } = exchange;
   await deps.clientThrottle.requireAddress(clientAddress);

@@ -1,4 +1,5 @@
-// The exchange of a key for a token over HTTP: the key is checked as one in a header, and the answer is never kept.
+// Tests the exchange of a key for a token over HTTP: the key is checked like one in a header, and the answer is never
+// cached.
 
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { createRemoteJWKSet, jwtVerify } from "jose";
@@ -19,7 +20,7 @@ let server: ReturnType<typeof startHttpServer>;
 
 beforeEach(async () => {
   all = await openCredentials();
-  // For the checks of a library that has its own clock.
+  // The library that verifies tokens uses the system clock.
   all.now.seconds = Math.floor(Date.now() / 1000);
   await all.signingKeys.start();
   const { authenticator, tokens, signingKeys, clock, log } = all;

@@ -24,7 +24,7 @@ const bodyLimits: BodyLimits = { bodyBytes: 16_384, depth: 4 };
 
 const tokenRequest = z
   .object({
-    // Authentication judges the form, with the same answer for every wrong key.
+    // The form of the key is not checked here: authentication has the same answer for every wrong key.
     api_key: z.string().describe("The API key to exchange."),
     expires_in: z
       .int()

@@ -1,4 +1,4 @@
-// The body of a request: read once, at once where it is here, and refused with a reason that helps.
+// Tests the body of a request: read once, synchronously if it has arrived, and refused with a helpful reason.
 
 import { describe, expect, test } from "bun:test";
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
@@ -17,7 +17,7 @@ function request(bytes: Uint8Array | string, more: Partial<IncomingRequest> = {}
   return { ...incoming({ target: "/", headers, body: "" }), readBody: () => ByteSpan.of(bytes), flowBody, ...more };
 }
 
-/** A source that lends its pieces: each is overwritten once it was taken. */
+/** Returns a source that lends its pieces: each is overwritten after the sink has received it. */
 function piecesOf(bytes: Uint8Array, pieceBytes: number): BodySource {
   let isPaused = false;
   let isCancelled = false;
@@ -163,7 +163,7 @@ describe("a compressed body", () => {
     expect(held).toBeLessThanOrEqual(limits.bodyBytes);
   });
 
-  /** A text of more than one block, so that much of it comes out before an end is missed. */
+  /** A text of more than one block, so that a decoder outputs much of it before it finds that the end is missing. */
   const long = JSON.stringify({ model: "m", x: Array.from({ length: 60_000 }, (_, n) => (n * n) % 977) });
   const codings = [
     ["gzip", gzipSync],

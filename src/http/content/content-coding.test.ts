@@ -1,4 +1,4 @@
-// Which coding a client gets, and what is compressed at all.
+// Tests the content coding that a client gets, and which answers are compressed.
 import { expect, test } from "bun:test";
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib";
 import { codingFor, codings, inCoding, isWorthCoding } from "./content-coding.ts";

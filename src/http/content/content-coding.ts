@@ -24,7 +24,7 @@ const compressible = /^(?:application\/(?:json|openmetrics-text)|text\/)/;
 
 /**
  * Returns the coding of `offered` that the client prefers, the first of several with equal weight. Undefined means no
- * coding, also for a client that forbids it without naming another, because every client can read plain content.
+ * coding, also for a client that refuses plain content without accepting a coding, because every client can read it.
  */
 export function codingFor<Offered extends Coding>(
   acceptEncoding: string | null,
@@ -44,7 +44,7 @@ export function codingFor<Offered extends Coding>(
   return best !== undefined && plain !== undefined && plain > weigh(best) ? undefined : best;
 }
 
-/** Returns the weight; an invalid weight counts as none. */
+/** Returns the weight of a coding: 1 if none is given, and 0 if it is invalid. */
 function weightOf(parameters: readonly string[]): number {
   const given = parameters.find((parameter) => parameter.startsWith("q="));
   return given === undefined ? 1 : /^q=[01](?:\.\d{0,3})?$/.test(given) ? Math.min(1, Number(given.slice(2))) : 0;

@@ -1,4 +1,4 @@
-// CSV: who gets it, and what is in a cell.
+// Tests CSV: which requests prefer it, and what is in a cell.
 import { describe, expect, test } from "bun:test";
 import { csvLine, prefersCsv } from "./csv.ts";
 

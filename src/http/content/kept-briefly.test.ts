@@ -1,4 +1,4 @@
-// What is kept of answers that take long to make, and for how long.
+// Tests which results are cached because they took long, and for how long.
 import { expect, test } from "bun:test";
 import { KeptBriefly } from "./kept-briefly.ts";
 

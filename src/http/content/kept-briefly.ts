@@ -2,8 +2,8 @@
 import type { Clock } from "../../base/clock.ts";
 
 /**
- * A result is cached for this multiple of the time that it took, so that at most a tenth of the time is spent on making
- * it.
+ * A result is cached for this multiple of the time that its computation took, so that computing takes at most a tenth
+ * of the time.
  */
 const timesAsLong = 10;
 const minMs = 1_000;

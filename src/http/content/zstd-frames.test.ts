@@ -1,4 +1,5 @@
-// Whole frames are told from parts of them, whatever an encoder makes of a text; a decoder is the second reader.
+// Tests that whole zstd frames are distinguished from parts of frames, for any encoder settings. A decoder confirms
+// each result.
 import { expect, test } from "bun:test";
 import { constants, zstdCompressSync } from "node:zlib";
 import fc from "fast-check";
@@ -13,7 +14,7 @@ const skippable = (length: number) => {
 
 const text = fc.oneof(
   fc.string(),
-  // Runs of one byte, and more than a block has room for.
+  // Repeated texts, some longer than a block.
   fc.tuple(fc.string({ minLength: 1 }), fc.nat(3_000)).map(([unit, times]) => unit.repeat(times)),
   fc.nat(300_000).map((length) => Buffer.alloc(length, "run").toString()),
   fc.uint8Array({ maxLength: 2_000 }).map((bytes) => Buffer.from(bytes).toString("latin1")),

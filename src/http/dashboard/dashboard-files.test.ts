@@ -1,4 +1,4 @@
-// What of the built dashboard is given out, and in which form.
+// Tests which files of the dashboard's build are served, and in which encoding.
 import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-// What the addresses of the dashboard answer to whom: to browsers that sign in, and to programs that forgot the /v1.
+// Tests the answers at the dashboard's paths: to browsers that sign in, and to programs that left out `/v1`.
 import { expect, test } from "bun:test";
 import { exchangeFor, incoming, responseOf } from "../../../tests/support/exchange.ts";
 import { RouteTable } from "../exchange/route-table.ts";
@@ -16,7 +16,7 @@ function get(target: string, headers: Record<string, string> = {}): Promise<Resp
 
 test.each([
   [{}],
-  // A proxy in front may ask for it.
+  // A proxy in front of the gateway may ask for Basic authentication.
   [{ authorization: "Basic YTpi" }],
 ])("redirects a browser without a session to sign in, and back afterwards (%p)", async (headers) => {
   for (const target of ["/", "/usage?group=key", "/requests/req_1", "/settings/keys", "/admin/upstreams"]) {

@@ -75,8 +75,8 @@ async function view(exchange: Exchange, deps: DashboardDeps, files: DashboardFil
 }
 
 /**
- * Reports whether a request has a bearer token, which browsers never send when they load a page; a proxy uses other
- * schemes.
+ * Reports whether a request has an API key or a bearer token. Browsers never send one when they load a page, and a
+ * proxy that authenticates people does not use bearer tokens.
  */
 function isProgram(headers: Exchange["req"]["headers"]): boolean {
   return hasApiKey(headers) || /^bearer /i.test(headers.get("authorization") ?? "");

@@ -4,7 +4,10 @@ import type { PausableChannel } from "../../http1/byte-channel.ts";
 import { contentTypeOptions } from "./browser-headers.ts";
 import type { AnswerHeaders, PlainAnswer, StreamedAnswer, UpgradeAnswer } from "./route.ts";
 
-/** Returns the usual headers in their final order, so that the object is not copied while it grows. */
+/**
+ * Returns the usual headers of an answer. The rate-limit headers, which are set later, have entries already, because
+ * the runtime copies an object's properties when entries are added.
+ */
 export function firstHeaders(requestId: string): AnswerHeaders {
   return {
     "x-request-id": requestId,

@@ -12,7 +12,10 @@ export function isAskedAsAnthropic(req: Pick<IncomingRequest, "headers">, path: 
   return isAnthropicClient(req) || /^\/(?:v1\/)*messages(?:\/|$)/.test(path);
 }
 
-/** Anthropic's SDKs and Claude Code send their API version with each request. */
+/**
+ * Reports whether an Anthropic client sent the request: Anthropic's SDKs and Claude Code send their API version with
+ * each request.
+ */
 export function isAnthropicClient({ headers }: Pick<IncomingRequest, "headers">): boolean {
   return headers.get("anthropic-version") !== null;
 }

@@ -17,8 +17,8 @@ export const pageHeaders: Readonly<Record<string, string>> = {
 };
 
 /**
- * Tells browsers to use https for a year. Sent with everything that needs no credential, because a browser loads that
- * first. Subdomains are excluded, because they may belong to others.
+ * Tells browsers to use https for a year, if the public URL is https. Sent with everything that needs no credential,
+ * because a browser loads that first. Subdomains are excluded, because they may belong to others.
  */
 const strictTransport = "max-age=31536000";
 

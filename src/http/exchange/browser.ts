@@ -8,7 +8,7 @@ export function browserOrigin({ req, clientAddress, requestId }: Exchange): Brow
   return { clientAddress, requestId, userAgent: req.headers.get("user-agent") };
 }
 
-/** Reports whether an origin is one of our own pages'. */
+/** Reports whether the gateway's own pages have this origin. */
 export function isOwnOrigin(
   origin: string,
   req: IncomingRequest,

@@ -1,4 +1,5 @@
-// The client's address: forwarded ones are believed of trusted proxies only, and what is no address is nobody's.
+// Tests the client's address: forwarded addresses count only from trusted proxies, and invalid ones are never an
+// address.
 import { describe, expect, test } from "bun:test";
 import type { BlockList } from "node:net";
 import { incoming } from "../../../tests/support/exchange.ts";
@@ -61,7 +62,7 @@ describe("the client's address", () => {
   ])("uses no client address if a trusted proxy forwards %p", (value) => {
     const trusted = trustedProxies(["10.0.0.0/8"]);
     expect(clientAddress(forwarded(value), "10.0.0.1", trusted)).toBe(subject.unknownAddress);
-    // It is no address that a list could have, either.
+    // No range of addresses contains the unknown address, either.
     expect(rangesContain([range("0.0.0.0/0"), range("::/0")], subject.unknownAddress)).toBe(false);
   });
 
@@ -77,7 +78,7 @@ describe("the client's address", () => {
     ]) {
       expect(clientAddress(forwarded(spelling), "10.0.0.1", trusted)).toBe("203.0.113.9");
     }
-    // A trusted proxy in such clothes is passed over as well.
+    // A trusted proxy that is written as an IPv4-mapped address is skipped as well.
     expect(clientAddress(forwarded("203.0.113.9, ::ffff:a01:203"), "10.0.0.1", trusted)).toBe("203.0.113.9");
   });
 

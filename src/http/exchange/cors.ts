@@ -25,8 +25,8 @@ const exposedHeaders = [
 ].join(", ");
 
 /**
- * Returns headers for an answer to the request's origin, in a separate object, empty if the origin is not allowed.
- * Credentials are never cookies, so `*` is safe.
+ * Returns headers for an answer to the request's origin, in a separate object; nothing but `vary` if the origin is not
+ * allowed. Credentials are never cookies, so `*` is safe.
  */
 export function corsHeaders(req: Pick<IncomingRequest, "headers">, origins: readonly string[]): Record<string, string> {
   if (origins.length === 0) return {};
@@ -39,8 +39,8 @@ export function corsHeaders(req: Pick<IncomingRequest, "headers">, origins: read
 }
 
 /**
- * Answers a preflight (Fetch standard, 3.2.2). SDKs send `X-Stainless-*` and other headers, so every requested header
- * is allowed.
+ * Answers a preflight (Fetch standard, 3.2.2); undefined for any other request, or for an origin that is not allowed.
+ * SDKs send `X-Stainless-*` and other headers, so every requested header is allowed.
  */
 export function preflight(
   req: Pick<IncomingRequest, "method" | "headers">,

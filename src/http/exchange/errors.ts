@@ -20,7 +20,10 @@ export function errorAnswer(error: GatewayError): PlainAnswer {
   return { status, headers, body: renderError(error) };
 }
 
-/** RFC 6750, 3: a request without any credential gets no error code. */
+/**
+ * Returns the challenge of RFC 6750, 3; undefined for other errors. A request without any credential gets no error
+ * code.
+ */
 function bearerChallenge(error: GatewayError): string | undefined {
   switch (error.code) {
     case "invalid_api_key":

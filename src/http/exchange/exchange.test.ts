@@ -1,4 +1,5 @@
-// One request of the HTTP API, where a handler fails at a moment at which nothing can be answered any more.
+// Tests exchanges of the HTTP API: handlers that fail too late for an error answer, log lines, memory, and turns of
+// reads.
 
 import { expect, test } from "bun:test";
 import { BlockList } from "node:net";
@@ -49,7 +50,7 @@ function serverWith(
   });
 }
 
-/** Starts a server whose route needs a key. `memoryAccount` is that of the key. */
+/** Starts a server whose route needs a key; the memory of its requests counts on the key's `memoryAccount`. */
 function keyServer(handle: ScopedRoute["handle"], memoryAccount: MemoryAccount = bufferedBytes.visitors) {
   const principal = principalFor({ account: accountFor({ id: "acct_exchange" }), scopes: new Set(["chat:read"]) });
   return serverWith(() => Response.json({}), [], [], manualClock(), {
@@ -192,7 +193,7 @@ test("begins no more than two reads of an account in one tick of the event loop"
   });
   const sent = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
   const answers = Array.from({ length: 40 }, () => rawUntilClosed(`http://127.0.0.1:${server.port}`, sent));
-  // The server finds all requests when it polls its sockets again.
+  // While this thread sleeps all requests arrive; the server finds them at its next poll of the sockets.
   await new Promise(setImmediate);
   Bun.sleepSync(100);
   await Promise.all(answers);

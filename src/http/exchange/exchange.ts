@@ -57,7 +57,7 @@ import { unrouted } from "./unrouted.ts";
 /** The size up to which an answer is sent regardless of the key's memory use, such as the secret of a new key. */
 const minCountedBytes = 16 * 1024;
 
-/** One object implements the interfaces of all parts that are called for a request, which saves further objects. */
+/** The exchange implements the interfaces of all parts that are called for a request, which saves further objects. */
 export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, OverListener, DeferredLine, SlotLender {
   readonly req: PassableRequest;
   readonly requestId = newRequestId();
@@ -81,7 +81,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
   /** Memory that is reserved until the request is over. */
   #resource: { release(): void } | undefined;
   #deferred = false;
-  /** The flag is valid until the coding is decided. */
+  /** True if the answer may be compressed. Valid only until the coding is decided. */
   #mayBeCoded: boolean;
 
   constructor(req: PassableRequest, reply: Reply, table: RouteTable, options: HttpServerOptions) {
@@ -93,7 +93,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     this.#found = table.find(req.method, pathOf(req.target));
     this.params = this.#found?.params ?? {};
     this.clientAddress = clientAddress(req, options.trustedProxies);
-    // Pages of other sites may not frame or open ours (RFC 9700, 4.2.4).
+    // Pages for people get no CORS headers, so that pages of other sites cannot read them (RFC 9700, 4.2.4).
     const isPage = this.#found ? this.#found.route.access === "page" : table.isPage(pathOf(req.target));
     const origins = isPage ? [] : options.corsOrigins();
     const own = firstHeaders(this.requestId);
@@ -191,7 +191,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
       this.#fail(toGatewayError(thrown));
       return;
     }
-    // Called when the client has left.
+    // The client has left, so no answer is sent.
     this.status = clientClosedRequest;
     if (!this.#deferred) this.#write();
   }
@@ -257,7 +257,8 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
   #handle(): Answer | MaybePromise<Answer> {
     const route = this.#found?.route;
     if (!route) throw unrouted(this.req, this.#table, this.#options.baseUrl());
-    // Requests of machines are still accepted: monitors, and other replicas that act for their clients.
+    // Requests of machines are accepted while the server stops: monitors, and other replicas that act for their
+    // clients.
     if (this.#options.isRefusing?.() && (isAuthenticated(route) || route.access === "page")) throw stoppingError();
     if (!isAuthenticated(route)) return this.#throttled(route) ?? route.handle(this);
     const principal = this.#authenticate();

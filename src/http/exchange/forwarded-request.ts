@@ -75,7 +75,7 @@ export async function forwardedRequest(exchange: Exchange, deps: ForwardedReques
   }
 }
 
-/** Throws if the other replica, or its client, has left. */
+/** Answers with the error. Throws it if the other replica, or its client, has left. */
 function failed(error: unknown, { req, line }: Exchange): Answer {
   if (req.clientGone.cancelled) throw error;
   const fault = toGatewayError(error);

@@ -1,4 +1,4 @@
-// The rate-limit headers: what they say, what they leave out, and durations that clients can read.
+// Tests the rate-limit headers: their values, the headers that are left out, and durations that clients can parse.
 import { expect, test } from "bun:test";
 import type { LimitStatus } from "../../domain/limits/limits.ts";
 import { duration, limitHeaders } from "./limit-headers.ts";

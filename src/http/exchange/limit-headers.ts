@@ -16,12 +16,15 @@ export function limitHeaders({ requests, tokens }: LimitStatus, headers: AnswerH
   }
 }
 
-/** Most values are below a second, and a cached string is compared by identity. */
+/**
+ * Texts of the durations below a second, which most are. Equal durations share one string, so that comparing them does
+ * not read the text.
+ */
 const belowSecond: readonly string[] = Array.from({ length: 1_000 }, (_, ms) => `${ms}ms`);
 
 /**
- * Formats Go's durations (`12ms`, `1s`, `6m0s`, `1h2m3s`), which OpenAI sends. Rounded up to whole numbers, because a
- * client with a simple pattern for digits and units would read `1.5s` as five seconds.
+ * Formats milliseconds as Go does (`12ms`, `1s`, `6m0s`, `1h2m3s`), as OpenAI sends them. Rounded up to whole numbers,
+ * because a client with a simple pattern for digits and units would read `1.5s` as five seconds.
  */
 export function duration(ms: number): string {
   if (ms <= 0) return "0s";

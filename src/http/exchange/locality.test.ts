@@ -1,4 +1,5 @@
-// What counts as this machine: without a key its own names alone, with a development key those that containers use as well.
+// Tests which requests count as local: without a key only those to the machine's own names, with a development key also
+// those to the names that containers use.
 import { describe, expect, test } from "bun:test";
 import { incoming } from "../../../tests/support/exchange.ts";
 import { Locality } from "./locality.ts";

@@ -25,7 +25,7 @@ interface CameWith {
   readonly method: string;
   readonly route: string;
   readonly headers: HeaderLines;
-  /** Set if the message uses the slot of another request, which then has none. */
+  /** The connection whose slot the message uses; the connection has no slot meanwhile. */
   readonly lender?: SlotLender | undefined;
 }
 

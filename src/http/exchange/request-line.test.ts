@@ -1,4 +1,4 @@
-// A sample leaves out only what went well, and says what it stands for.
+// Tests that sampling leaves out only log lines of successful requests, and a sampled line states the rate.
 import { describe, expect, test } from "bun:test";
 import type { LogFields } from "../../base/log.ts";
 import { everyRequest, levelOfLine } from "./request-line.ts";

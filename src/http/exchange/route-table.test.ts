@@ -1,4 +1,4 @@
-// Which route a path and a method lead to, and that no other way of writing a path leads there.
+// Tests the route for a path and a method. No other spelling of a path matches it.
 import { describe, expect, test } from "bun:test";
 import type { Route } from "./route.ts";
 import { pathOf, RouteTable } from "./route-table.ts";

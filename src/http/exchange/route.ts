@@ -15,7 +15,7 @@ import type { MessageKind, MessageRequest } from "../../inference/message-reques
 import type { AddressLimit } from "../../policy/address-throttle.ts";
 import type { OpenSlot } from "../../policy/open-requests.ts";
 
-/** The headers of an answer, which may be added until the answer is sent. */
+/** The headers of an answer. Further ones may be added until the answer is sent. */
 export type AnswerHeaders = Record<string, AnswerFields[string]>;
 
 /** One HTTP request while it is handled. */
@@ -32,7 +32,7 @@ export interface Exchange {
   isOwnMachine(principal: Principal): boolean;
   /** Returns why a development key is not accepted from the request's origin; undefined if it is. */
   whyNotLocal(): string | undefined;
-  /** The trace of the request. */
+  /** The trace of the request, if the request is traced. */
   readonly trace?: RequestTrace | undefined;
   /** Headers for the answer, whether it is a success or an error. */
   readonly answerHeaders: AnswerHeaders;
@@ -73,7 +73,7 @@ export interface PlainAnswer {
 export interface StreamedAnswer {
   status: number;
   headers: HeaderFields;
-  /** Called once the head of the answer is on its way. */
+  /** Called one time, when the head of the answer is on its way. */
   begin(client: ClientStream): void;
 }
 
@@ -81,7 +81,7 @@ export interface StreamedAnswer {
 export interface UpgradeAnswer {
   status: 101;
   headers: HeaderFields;
-  /** Called once the head of the answer is on its way. From then on the route owns the connection. */
+  /** Called one time, when the head of the answer is on its way. From then on the route owns the connection. */
   upgrade(channel: PausableChannel): void;
   /** Called if the connection could not be upgraded, perhaps after `upgrade` threw: releases what was taken for it. */
   abandoned?(): void;
@@ -151,7 +151,7 @@ export interface RouteDoc {
 export type ErrorForm = "openai" | "anthropic" | "asked";
 
 interface RouteBase {
-  /** By default OpenAI's format. */
+  /** The format of the route's errors; OpenAI's by default. */
   errorForm?: ErrorForm;
   method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** `:name` stands for one segment, a `*` at the end for the rest: `/v1/models/*`, `/v1/keys/:id`. */

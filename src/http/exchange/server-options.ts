@@ -33,16 +33,18 @@ export interface HttpServerParts {
   locality: Locality;
   /** Reports whether a key is the first one of a development server. Absent if there is none. */
   isFirstKey?: (principal: Principal) => boolean;
-  /** The URL under which browsers reach the server. Absent if only this machine does. */
+  /** The URL under which browsers reach the server. Absent if only browsers on this machine reach it. */
   publicUrl?: string | undefined;
   /** Limits clients without a credential. */
   addressThrottle: Pick<AddressThrottle, "take">;
   /** Reports whether requests are refused because the server is about to end. Absent means never. */
   isRefusing?: () => boolean;
-  /** Returns the allowed origins for each request, because a reload may change them. */
+  /** Returns the allowed origins. Called for every request, because a reload may change them. */
   corsOrigins(): readonly string[];
   log: Log;
-  /** Returns which requests get a log line, for each request. All by default. */
+  /**
+   * Returns which requests get a log line; all by default. Called for every request, because a reload may change it.
+   */
   requestLog?: () => RequestLogSettings;
   clock: Clock;
   /** Answers requests that were handed over or have no route here. Absent if this process answers everything. */
@@ -51,7 +53,7 @@ export interface HttpServerParts {
    * Called before an answer is sent, if the request changed something that must first take effect in other processes.
    */
   beforeAnswer?: (() => void) | undefined;
-  /** Traces authenticated requests. */
+  /** The tracer of authenticated requests. */
   tracer?: Tracer | undefined;
   /** Called at the end of each exchange. */
   observer?: Pick<Observer, "httpEnded"> | undefined;

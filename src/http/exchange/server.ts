@@ -71,7 +71,7 @@ function loadingOthers(
   };
 }
 
-/** Forwards a path without a route to the other process, which answers that there is none if so. */
+/** Forwards a request without a route here to the other process, which has the route or answers that there is none. */
 function passing(elsewhere: Elsewhere, table: RouteTable, options: HttpServerOptions): OnRequest {
   return (req, reply) => {
     if (table.find(req.method, pathOf(req.target))) new HttpExchange(req, reply, table, options).serve();

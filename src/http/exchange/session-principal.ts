@@ -79,7 +79,7 @@ export class SessionPrincipals {
   #environmentOf({ headers }: IncomingRequest): Environment {
     const wanted = headers.get("headrace-environment");
     if (wanted === null) return this.#options.environment;
-    // The development environment is only valid locally. The error names the environment, because the session is valid.
+    // Only a development server has the environment `dev`. The error is thrown here, because the session is valid.
     const here = environments.filter((name) => name !== "dev" || this.#options.environment === "dev");
     const environment = here.find((name) => name === wanted);
     if (environment) return environment;

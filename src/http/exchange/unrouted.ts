@@ -61,8 +61,8 @@ const otherApis: readonly { pattern: RegExp; hint(baseUrl: string): string }[] =
 ];
 
 /**
- * Refuses a request with a model server's secret, or for a model server's path, which would bypass the gateway's limits
- * and accounting.
+ * Returns the error for a path that would give the client a secret of the model server, or a call at it: the client
+ * would then bypass the gateway, and nothing would be limited or counted.
  */
 function pastGateway(path: string): GatewayError {
   return new GatewayError(

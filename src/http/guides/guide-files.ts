@@ -60,7 +60,8 @@ export class GuideFiles {
   async read({ file, compressed }: GuideFile, acceptEncoding: string | null) {
     const encoding = compressed ? codingFor(acceptEncoding, builtCodings) : undefined;
     const name = builtName(file, encoding);
-    // Keeps the cache of the current build, so that a file that is being read does not enter that of a newer build.
+    // The cache is remembered before the read, so that the file does not enter the cache of a build that comes
+    // meanwhile.
     const cache = this.#cache;
     const bytes = cache.files.get(name) ?? (await readFile(join(this.#directory, name)).catch(() => undefined));
     if (!bytes) return undefined;

@@ -1,4 +1,5 @@
-// What of the built guides is given out, to whom in which form, and what is said where there are none.
+// Tests the files of the guides' build: their encodings, their caching, and the answers if a file or the build is
+// missing.
 import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

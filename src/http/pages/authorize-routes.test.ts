@@ -1,4 +1,5 @@
-// Consent, on real stores and sockets: what is granted, to whom, for which account, and when nobody has to be asked.
+// Tests consent, on real stores and sockets: what is granted, to whom, for which account, and when no consent is
+// needed.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import {
   type AuthorizeServer,
@@ -281,7 +282,7 @@ describe("the account on the consent page", () => {
 describe("consent that was given before", () => {
   const confidential = { type: "confidential", requirePkce: false } as const;
 
-  /** Somebody who allowed the app `scope`, and whose app fetched its tokens. */
+  /** Creates an app and a user who allowed it `scope`; the app has redeemed its code. */
   async function allowedOnce(changes: Partial<App>, scope: string, uri?: string) {
     const app = await server.addApp(changes);
     const { browser, person } = await newcomer();

@@ -51,7 +51,7 @@ interface Parts extends AuthorizeDeps {
 }
 
 const path = "/oauth/authorize";
-/** The limit of codes per person, which are database rows; more than anybody needs. */
+/** Maximum codes per person and minute. Each is a database row; nobody means to allow this many apps. */
 const codesPerMinute = 60;
 
 export function authorizeRoutes(deps: AuthorizeDeps): PageRoute[] {
@@ -84,7 +84,7 @@ async function asked(exchange: Exchange, deps: Parts): Promise<PlainAnswer> {
   return ask({ request, query, signedIn, memberships }, deps);
 }
 
-/** The request is checked again, because the app may have changed since the page was shown. */
+/** The request is checked again, because it may have become invalid since the page was shown. */
 async function decided(exchange: Exchange, deps: Parts): Promise<PlainAnswer> {
   const signedIn = await signedInAt(exchange, deps);
   const fields = await readForm(exchange, deps, signedIn);

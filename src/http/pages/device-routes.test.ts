@@ -1,4 +1,5 @@
-// The device page, on real stores and sockets: a code that somebody types, or is made to, and what comes of it.
+// Tests the device page, on real stores and sockets: codes that users type, or are tricked into typing, and the
+// outcomes.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { type AuthorizeServer, formOf, startAuthorizeServer } from "../../../tests/hostile/authorize-server.ts";
 import { testEvent } from "../../../tests/support/credentials.ts";
@@ -21,13 +22,13 @@ beforeAll(async () => {
 
 afterAll(() => server.close());
 
-/** Until every try is forgotten; what a test has is made behind it. */
+/** Each test begins ten minutes later, when no wrong code of an earlier test counts any more. */
 beforeEach(() => server.clock.advance(600_000));
 
 const newcomer = (accounts?: readonly string[]) => server.signIn(`person-${++made}@example.com`, accounts);
 const alphabet = "BCDFGHJKLMNPQRSTVWXZ";
 
-/** Eight letters, another eight each time. */
+/** Returns eight letters, different ones at every call. */
 function nextCode(): string {
   made++;
   return `BCDFGH${alphabet[Math.floor(made / 20)]}${alphabet[made % 20]}`;
@@ -105,7 +106,7 @@ describe("a device code", () => {
     await server.addDeviceCode(codes[3], lesser, { scopes: ["chat:read", "chat:write"] });
     const greedy = await server.addApp({ scopes: ["chat:read", "keys:manage"] });
     await server.addDeviceCode(codes[4], greedy, { scopes: ["keys:manage"] });
-    // A code of the command line tool, from before the server was started in another mode.
+    // A code of the command line tool, from before the server was restarted in another mode.
     const elsewhere = nextCode();
     await server.addDeviceCode(elsewhere, { id: commandLineAppId }, { environment: "live" });
     for (const code of [...codes, elsewhere]) expect((await enter(browser, code)).status).toBe(400);
@@ -144,7 +145,7 @@ describe("wrong device codes", () => {
     expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "60"]);
     expect(await refused.text()).toContain("At most 10 wrong codes in 10 minutes.");
 
-    // Another person at the same address has no more of them.
+    // A second user at the same address has no attempts left, either.
     const { browser: other } = await newcomer();
     expect((await enter(other, right)).status).toBe(429);
     server.clock.advance(60_000);
@@ -278,7 +279,7 @@ describe("the decision about a device", () => {
       browser.post(action, { ...allow, user_code: other }),
       browser.post(action, { ...allow, ticket: "" }),
       eve.post(action, { ...allow, csrf: eve.session?.csrfToken ?? "" }),
-      // The answer is the one for a code under which nothing waits.
+      // No request waits under this code; the answers to the forged forms above must equal its answer.
       browser.post(action, { ...allow, user_code: "ZZZZZZZZ" }),
     ];
     const answers = await Promise.all(unshown);

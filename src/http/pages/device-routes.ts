@@ -53,8 +53,8 @@ interface PendingDevice {
 
 const path = "/device";
 /**
- * RFC 8628, 5.1: a code is short, because a person types it. Sessions, and addresses in a network, are easy to get, so
- * tries are counted for each of them.
+ * RFC 8628, 5.1: a code is short, because a person types it. A new session, or a new address within a network, is easy
+ * to get, so wrong codes are counted for each person and each network.
  */
 const maxWrongCodes = 10;
 const windowSeconds = 600;

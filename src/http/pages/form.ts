@@ -65,7 +65,7 @@ export function field(given: Field): Html {
   const id = idPrefix + name;
   const fault = given.fault?.field === name ? given.fault : undefined;
   const described = [hint !== undefined && `${id}-hint`, fault && `${id}-error`].filter(Boolean).join(" ");
-  // A browser focuses the first invalid field, as it does before sending.
+  // A browser focuses the first field with an error, as it does for a field that is invalid before sending.
   const isFocused = fault !== undefined || (given.autofocus === true && given.fault === undefined);
   return html`<div class="field">
 <label for="${id}">${label}</label>
@@ -97,7 +97,7 @@ export function nameField(value: string | undefined, fault: FormFault | undefine
   });
 }
 
-/** `autofocus` if it is the first field of its page. */
+/** Returns the field for a new password, with `autofocus` if it is the first field of its page. */
 export function newPasswordField(fault: FormFault | undefined, given: Partial<Field> = {}): Html {
   const hint = `At least ${minPasswordLength} characters. Several words in a row are easy to remember and hard to guess.`;
   return field({

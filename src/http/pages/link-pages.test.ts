@@ -1,4 +1,4 @@
-// Set-up, invitations and new passwords: the pages behind one-time links.
+// Tests set-up, invitations and new passwords: the pages behind one-time links.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { testEvent } from "../../../tests/support/credentials.ts";
 import { openTestPages, type TestPages } from "../../../tests/support/page-visits.ts";
@@ -15,7 +15,7 @@ beforeAll(async () => {
 
 afterAll(() => pages.close());
 
-// Each test has its own addresses, and none waits for another's attempts.
+// Each test begins an hour later, so that no attempt of an earlier test counts against its limits.
 beforeEach(() => pages.clock.advance(3_600_000));
 
 async function link(about: Partial<OneTimeLink> & Pick<OneTimeLink, "purpose">): Promise<string> {
@@ -113,7 +113,7 @@ describe("an invitation", () => {
     const { text } = await visitor.get(path);
     const signIn = /href="(\/sign-in\?next=[^"]+)"/.exec(text)?.[1] ?? "";
     expect(text).not.toContain('type="password"');
-    // A form that nobody was shown does not take over the address, either.
+    // A post of the form for new users, which the page did not show, does not take over the existing user, either.
     expect((await visitor.post(path, { name: "Eve", password: "the password of another" })).status).toBe(200);
     expect(await pages.people.membershipsOf(person.id)).toBeEmpty();
 
@@ -147,7 +147,7 @@ describe("an invitation", () => {
     const csrf = /name="csrf" value="([^"]+)"/.exec(text)?.[1] ?? "";
     await visitor.post(path, { csrf, name: "Third", password });
     expect(await pages.people.membershipsOf(other.id)).toBeEmpty();
-    // The second of the forms: the first is the menu's.
+    // Index 1 is the page's own sign-out form; the first is in the menu.
     expect((await visitor.submit("/sign-out", {}, 1)).location).toBe(path);
     expect((await visitor.get(path)).text).toContain('type="password"');
   });

@@ -15,7 +15,7 @@ export interface PageDeps {
   isOwnOrigin(origin: string, req: IncomingRequest): boolean;
 }
 
-/** What pages need whose forms are sent by people who are not signed in. */
+/** The dependencies of pages whose forms are sent by people who are not signed in. */
 export interface OpenFormDeps extends PageDeps {
   /** Over plain http, browsers send a form's origin only under another policy than `no-referrer`. */
   formReferrerPolicy(): "same-origin" | undefined;
@@ -133,8 +133,8 @@ export async function readFields(req: IncomingRequest): Promise<Map<string, stri
 }
 
 /**
- * Returns the fields. Throws `invalid_request` if a name that `once` accepts comes twice. The last value of other names
- * counts.
+ * Returns the fields. Throws `invalid_request` if a name that `once` accepts comes twice. Of any other name the last
+ * value counts.
  */
 export function fieldsOf(pairs: URLSearchParams, once: (name: string) => boolean): Map<string, string> {
   const fields = new Map<string, string>();

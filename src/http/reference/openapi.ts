@@ -205,8 +205,8 @@ function operation(route: ApiRoute, components: Components): OpenApiOperation {
 }
 
 /**
- * Returns the security schemes. Routes for people take no key, and a session's cookie is only for this server's own
- * pages, so clients get none.
+ * Returns the security schemes. Routes for people take no key. A session's cookie is not a scheme, because only this
+ * server's own pages can send it.
  */
 function securityOf(access: ApiRoute["access"]): Record<string, string[]>[] {
   if (access === "public") return [];

@@ -163,7 +163,7 @@ pre{background:var(--soft);padding:.8rem 1rem;border-radius:.4rem;overflow-x:aut
 @media(max-width:48rem){body{display:block}.side{position:static;height:auto;border-right:0;border-bottom:1px solid var(--line);padding:1rem}main{padding:1rem}}
 `;
 
-/** The list is open on a wide page; typed words filter it to the endpoints that match each word. */
+/** The page's script: opens the list on a wide page, and filters it to the endpoints that match each typed word. */
 const script = `
 const list=document.getElementById("list"),field=document.getElementById("find"),found=document.getElementById("found");
 if(matchMedia("(min-width:48.01rem)").matches)list.open=true;

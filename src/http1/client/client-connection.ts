@@ -39,7 +39,7 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
   #socket: Socket<ClientConnection> | undefined;
   #open = false;
   #gone = false;
-  /** Whether an earlier answer was received on this connection. */
+  /** True if an earlier answer was received on this connection. */
   #reused = false;
   /** The bytes of the request that the kernel has not taken yet. */
   #unsent: Uint8Array[] | undefined;
@@ -55,7 +55,7 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
   /** True while bytes are being read; the next deadline is known afterwards. */
   #reading = false;
 
-  /** Created before the connection is open. `deadline` is the time limit for opening it. */
+  /** Creates the connection before it is open. `deadline` is the time limit for opening it. */
   constructor(owner: ConnectionOwner, exchange: ClientExchange, deadline: number) {
     this.#owner = owner;
     this.deadline = deadline;
@@ -244,7 +244,7 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
     if (!this.#bulk) return;
     const refusal = this.#bulk.stop(this.exchange?.memoryAccount ?? bufferedBytes.bounded);
     if (!refusal) return;
-    // Runs after all current work on received bytes; by then, continuing code holds no reference to them.
+    // The check runs after all current work on received bytes: if reading has resumed by then, nothing is buffered.
     queueMicrotask(() => {
       if (this.#paused) this.#fail(refusal);
     });
@@ -296,7 +296,7 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
     if (upload) this.upload(upload);
   }
 
-  /** The wait for an answer begins once everything was sent, as far as the socket shows. */
+  /** Restarts the wait for an answer at each progress of `content`, so that it begins when everything was sent. */
   #tookSome(): void {
     const { exchange } = this;
     if (exchange?.request?.content && !this.#reader.answer) this.deadline = monotonicMs() + exchange.firstByteTimeoutMs;

@@ -15,7 +15,7 @@ export interface ClientRequest extends RequestContent {
    * change.
    */
   headers: HeaderFields;
-  /** Further headers of this request only. */
+  /** Headers of this request only, in addition to `headers`. */
   ownHeaders?: HeaderFields;
 }
 
@@ -55,7 +55,7 @@ export interface RequestContent {
    * ClientError `told`.
    */
   faultTrailer?: string;
-  /** Used by `pass` only. */
+  /** Set for `pass` only. */
   passed?: PassedParts;
 }
 
@@ -68,8 +68,8 @@ export interface SentContent {
 
 export interface AnswerTimeouts {
   /**
-   * The longest wait for the answer's head, counted from the end of sending; with `content`, from the last progress of
-   * sending.
+   * The longest wait for the answer's head, counted from the call of `send`; with `content`, from the last time that
+   * the server took some of it.
    */
   readonly firstByteTimeoutMs: number;
   /** The longest silence within the answer's body. */

@@ -90,7 +90,7 @@ export class ClientExchange implements PassedResponse, BodySource {
     return this.#sink !== undefined;
   }
 
-  /** Reports whether further bytes are useless. */
+  /** Reports whether the exchange is over, so that further bytes are of no use to anybody. */
   get over(): boolean {
     return this.#over;
   }

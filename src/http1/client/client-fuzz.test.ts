@@ -1,4 +1,5 @@
-// Answers cut anywhere are read alike; answers with errors in them never hang the client nor have a body of a wrong length.
+// Answers are read alike for every split of their bytes. Damaged answers never hang the client, and never deliver a
+// body of a wrong length.
 import { afterAll, expect, test } from "bun:test";
 import { ok, type RawConnection, rawUpstream } from "../../../tests/support/http1/raw-upstream.ts";
 import { until } from "../../../tests/support/http1/server-fixture.ts";
@@ -8,7 +9,7 @@ import { Http1Client } from "./client.ts";
 const seed = 20_261_120;
 const rounds = 400;
 
-/** Mulberry32: the same numbers for the same seed, from 0 to below 1. */
+/** Returns the random numbers of Mulberry32, from 0 to below 1: the same for the same seed. */
 function randomOf(start: number): () => number {
   let state = start;
   return () => {
@@ -21,7 +22,7 @@ function randomOf(start: number): () => number {
 
 const script = new Map<string, (connection: RawConnection) => void>();
 const upstream = rawUpstream((connection, request) => script.get(/\d+/.exec(request)?.[0] ?? "")?.(connection));
-/** Connections that the upstream ends, were it after the client has read a whole answer and kept the connection. */
+/** Connections that the upstream ends, even if the client has read a whole answer and kept the connection. */
 const ending = new Set<RawConnection>();
 const client = new Http1Client({ hostname: "127.0.0.1", port: upstream.port });
 
@@ -36,7 +37,7 @@ interface Outcome {
   body: string;
 }
 
-/** `patienceMs`: for an answer that is not complete, after which the client gives up. */
+/** Sends a request. After `patienceMs` without a byte of the answer the client gives it up. */
 async function ask(id: number, method: string, patienceMs: number): Promise<Outcome> {
   const timeouts = { firstByteTimeoutMs: patienceMs, idleTimeoutMs: patienceMs };
   const answer = Promise.resolve(client.send({ method, path: `/${id}`, headers: {} }, timeouts, new Cancellation()));
@@ -78,7 +79,7 @@ function framed(body: string, random: () => number): string {
   return `${interim}HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}0\r\n${trailers}\r\n`;
 }
 
-/** Sends the bytes in pieces that are cut at random, each in a turn of its own. */
+/** Sends the bytes in pieces that are cut at random, each in its own turn of the event loop. */
 function inPieces(bytes: string, random: () => number, end: boolean): (connection: RawConnection) => void {
   const cuts = Math.floor(random() * 6);
   const places = [...Array.from({ length: cuts }, () => Math.floor(random() * bytes.length)), 0, bytes.length];
@@ -145,7 +146,7 @@ test("ends on invalid answers, and delivers the announced length of valid ones",
 
 test("works as before after random answers, with no busy connection left", async () => {
   script.set("9999", ({ socket }) => socket.write(ok("fine")));
-  // A POST on a connection that is being ended cannot be sent again.
+  // Wait until they are closed: a POST that fails on a connection that the upstream ends is not sent again.
   await until(() => [...ending].every(({ closed }) => closed), "the upstream has ended what it ends");
   expect(await ask(9999, "POST", 30_000)).toEqual({ ended: true, status: 200, body: "fine" });
   expect(client.counts.connections).toBe(client.counts.free);

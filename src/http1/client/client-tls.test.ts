@@ -1,4 +1,4 @@
-// Over TLS nothing is sent to a server that is not certainly the right one.
+// Over TLS nothing is sent to a server whose certificate is not trusted for its host.
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-// The client over real sockets: which connection a request takes, what it sends, and how each way of ending is told.
+// The client over real sockets: which connection a request takes, what it sends, and how each end is reported.
 
 import { afterEach, describe, expect, spyOn, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -345,12 +345,13 @@ describe("answers", () => {
       const { body } = await send(client, { ...post, memoryAccount });
       const ends: unknown[] = [];
       let came = 0;
-      // Much waits in the kernel by then, and comes in one read behind what came with the head.
+      // Meanwhile much arrives in the kernel's buffer; one read then delivers it after the bytes that came with the
+      // head.
       await new Promise((resolve) => setTimeout(resolve, 10));
       body.flow({
         data(bytes) {
           came += bytes.length;
-          // Slow, so that it is given a part of each read at a time.
+          // Takes 3 ms, so that the client delivers each read in parts.
           for (const endMs = performance.now() + 3; performance.now() < endMs; );
           if (came > 300_000) body.pause();
         },
@@ -560,7 +561,7 @@ describe("a connection that closes during a request", () => {
 });
 
 describe("time limits of the client", () => {
-  /** Milliseconds that the work took. */
+  /** Returns how many milliseconds the work took. */
   async function timed(work: () => Promise<unknown>): Promise<number> {
     const startedMs = performance.now();
     await work();
@@ -583,7 +584,7 @@ describe("time limits of the client", () => {
   test("limits silence only within a body, anew after every piece", async () => {
     const { client } = setup(({ socket }) => {
       socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
-      // Far less apart than the limit, so that a busy machine that is late with one is not silent for as long.
+      // The pieces are far less than the limit apart, so that a late piece on a busy machine does not exceed it.
       for (const afterMs of [200, 400, 600]) setTimeout(() => socket.write("1\r\nx\r\n"), afterMs);
     });
     const took = await timed(async () => {
@@ -664,7 +665,7 @@ describe("the body of an answer", () => {
         fail: reject,
       });
     });
-    // The second piece may be on its way still where the processor is busy.
+    // On a busy machine the second piece may not have arrived yet.
     expect(["ab", "abcd"]).toContain(came);
     isTaken();
     await ended;
@@ -695,7 +696,7 @@ describe("the body of an answer", () => {
     const client = new Http1Client({ hostname: "127.0.0.1", port: upstream.port });
     opened.push({ [Symbol.dispose]: () => upstream.stop(true) }, { [Symbol.dispose]: () => client.close() });
     const { body } = await send(client);
-    // Endless as it is, only what fits into the buffers of the kernel is sent.
+    // Though the body is endless, the server can send only as much as the kernel's buffers hold.
     await new Promise((resolve) => setTimeout(resolve, 100));
     expect(sent).toBeLessThan(40_000_000);
     let pieces = 0;
@@ -718,7 +719,7 @@ describe("the body of an answer", () => {
       socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n");
     });
     const { body } = await send(client);
-    // This read is one of its own, which waits as well.
+    // These bytes come in a second read, which is buffered like the first.
     upstream.connections[0]?.socket.write("1\r\nb\r\n1\r\nc\r\n");
     await new Promise((resolve) => setTimeout(resolve, 20));
     let came = "";

@@ -226,7 +226,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
     const deadline = Math.min(exchange.answerBy, monotonicMs() + this.#connectTimeoutMs);
     const connection = new ClientConnection(this, exchange, deadline);
     this.#connections.add(connection);
-    // The running timer was started without keeping the process alive.
+    // If a sweep is running, it does not reach this connection any more, so the timer is kept alive for it here.
     if (!this.#holding) this.#hold();
     const common = {
       data: connection,
@@ -286,7 +286,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
     }
     for (const exchange of this.#waiting.filter((each) => each.answerBy <= now)) {
       const index = this.#waiting.indexOf(exchange);
-      // The connection is already gone, because another one's end made its owner close it.
+      // The request has left the queue already, by something that its owner did at the end of another request.
       if (index < 0) continue;
       this.#waiting.splice(index, 1);
       exchange.fail(new ClientError("first_byte_timeout", "no connection became free in time"));

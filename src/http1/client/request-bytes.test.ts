@@ -1,4 +1,4 @@
-// What a request looks like on the wire, whatever was sent before it through the same buffer.
+// The bytes of a request on the wire, whatever was sent before it through the same buffer.
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { createServer, type Server } from "node:http";
@@ -139,7 +139,7 @@ test("keeps one copy of a long unread body for many requests, patched or not", a
   });
   await Bun.sleep(200);
   expect(sockets.size).toBe(10);
-  // The one body may not have been counted before.
+  // 10 copies would be 80 MB. The limit leaves room for one copy, which `before` may not have included.
   expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(12e6);
   stopping.cancel(new Error("enough"));
   const ended = await Promise.allSettled(asked);

@@ -101,7 +101,7 @@ function lengthOf(body: string | Bytes | undefined): number | undefined {
   return typeof body === "string" ? Buffer.byteLength(body) : body?.length;
 }
 
-/** Returns the length of the head, including its final empty line. */
+/** Writes the head into the buffer. Returns its length, including its final empty line. */
 function putHead(buffer: Buffer, head: string, requestId: string | undefined, bodyLength: number | undefined): number {
   const idLength = requestId?.length ?? -1;
   let at = head.length;

@@ -1,4 +1,4 @@
-// What a body in chunks gives, however its bytes are cut.
+// The data of a chunked body, for every split of its bytes.
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { HeadError } from "../head.ts";
@@ -13,7 +13,7 @@ interface Reading {
   fault: string | undefined;
 }
 
-/** Each piece is one read. */
+/** Returns what the reader delivers of `pieces`, each of which is one read. */
 function readingOf(pieces: readonly string[]): Reading {
   const reader = new ResponseReader();
   const reading: Reading = { given: [], complete: false, fault: undefined };

@@ -41,7 +41,7 @@ export class ResponseReader implements ChunkTaker {
   #chunks: ChunkedDecoder | undefined;
   /** True if the body is chunked and the next byte is the first one of a chunk. */
   #betweenChunks = false;
-  /** The offset in the current bytes to which the body's data is moved. */
+  /** The start and end, in the current bytes, of the joined data of a chunked body. */
   #start = 0;
   #end = 0;
 

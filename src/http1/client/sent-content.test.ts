@@ -1,4 +1,5 @@
-// Bodies that are sent as they come, over real sockets: their length is told, their sender waits for the server, and is told where it ends.
+// Bodies that are streamed to a server, over real sockets: their length is announced, their source waits for a slow
+// server, and is notified of the end.
 import { afterEach, expect, test } from "bun:test";
 import type { Socket } from "bun";
 import { ok, type RawConnection, type RawUpstream, rawUpstream } from "../../../tests/support/http1/raw-upstream.ts";
@@ -14,7 +15,7 @@ afterEach(() => {
   for (const each of opened.splice(0)) each[Symbol.dispose]();
 });
 
-/** Pieces that come one by one, as from a file, and where they came to. */
+/** Content whose pieces are read one by one, as from a file, with counts of what was read, opened and cancelled. */
 class Pieces implements SentContent {
   readonly length: number;
   readonly #piece: Buffer;
@@ -127,7 +128,7 @@ test("pauses the content's source while the server reads nothing, and times the 
   opened.push({ [Symbol.dispose]: () => listener.stop(true) }, { [Symbol.dispose]: () => client.close() });
   const answer = ask(client, content, { firstByteTimeoutMs: 700 });
   while (taken === 0) await Bun.sleep(1);
-  // Longer than an answer is waited for, in all; but never so long without a byte.
+  // In all this takes longer than `firstByteTimeoutMs`, but the server never reads nothing for that long.
   for (let i = 0; i < 4; i++) {
     socket?.pause();
     await Bun.sleep(250);

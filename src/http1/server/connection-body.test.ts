@@ -144,7 +144,7 @@ describe("an unread upload", () => {
     try {
       await request.readBody(1_000);
     } catch {
-      // The answer is still to come.
+      // No answer is sent yet.
     }
   };
   test.each([
@@ -157,13 +157,13 @@ describe("an unread upload", () => {
     await connection.write(head);
     const before = process.memoryUsage.rss();
     let sent = 0;
-    // More than the kernel takes by and by once this process is less busy.
+    // 6 MB unsent are more than the kernel could still accept once this process is less busy.
     while (sent < 64_000_000 && connection.socket.writableLength < 6_000_000) {
       connection.socket.write(piece);
       sent += piece.length;
       await Bun.sleep(0);
     }
-    // What the kernel's own buffers hold is sent without anybody reading it.
+    // The bytes in the kernel's buffers count as sent although nobody has read them.
     expect(sent).toBeLessThan(32_000_000);
     expect(process.memoryUsage.rss() - before).toBeLessThan(48_000_000);
     await Bun.sleep(40);
@@ -341,7 +341,7 @@ test("a body with a declared length reserves no more than that length, so the la
 });
 
 describe("a body that is read as a stream", () => {
-  /** Answers with what came of the body, once it has ended in whatever way. */
+  /** Answers with the received body, once it has ended or failed. */
   function flowing(taken: string[], onData: (source: ReturnType<IncomingRequest["flowBody"]>) => void = () => {}) {
     return (request: IncomingRequest, reply: Reply) => {
       const source = request.flowBody(1_000_000);

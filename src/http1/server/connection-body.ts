@@ -9,7 +9,10 @@ import { type BodyFault, RequestBodyError } from "../message.ts";
 
 /** The smallest growth of a body's buffer, so that many small pieces are not copied for each. */
 const minGrowthBytes = 16 * 1024;
-/** From this size on, the whole declared length is allocated. The system provides that memory as it is written. */
+/**
+ * Once this many bytes of a body have arrived, its whole declared length is allocated. The system provides that memory
+ * as it is written.
+ */
 const trustedFromBytes = 128 * 1024;
 
 /** The memory account of a body's bytes. */
@@ -205,7 +208,7 @@ export class ConnectionBody implements ChunkTaker {
     if (!this.#complete) this.#fail(new RequestBodyError(fault, message));
   }
 
-  /** Refuses a declared length that exceeds the memory account before more is read. */
+  /** Refuses a declared length for which the memory account has no room, before more is read. */
   #refuseEarly(): void {
     const memoryAccount = this.#memoryAccount;
     // The allocated buffer may already have room for the rest.
@@ -305,7 +308,7 @@ export class ConnectionBody implements ChunkTaker {
     if (this.#fault) return undefined;
     const buffer = Buffer.allocUnsafeSlow(room);
     this.#buffered.copyTo(buffer, 0);
-    // The first piece of a declared length was copied and can be freed.
+    // The first piece of a declared length can be freed: nobody uses any later bytes of its read of the socket.
     if (this.#room > 0 || !this.#decoder) freeBytes(this.#buffered.buffer);
     this.#room = room;
     return buffer;

@@ -1,4 +1,5 @@
-// Bodies of requests that flow to their taker, over real sockets: all of them as they come, held by nobody, within bounds of length and time.
+// Bodies of requests that flow to a sink, over real sockets: complete, as they arrive, unbuffered, and within limits of
+// length and time.
 import { expect, test } from "bun:test";
 import { startTestServer, until } from "../../../tests/support/http1/server-fixture.ts";
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
@@ -129,7 +130,7 @@ test("leaves a paused body with its sender, holds no bytes, and counts no delay"
     for (; sent < length; sent += piece.length) await connection.write(piece);
   })();
   await Bun.sleep(900);
-  // The kernels of both ends hold some megabytes.
+  // The kernel's buffers at both ends hold a few megabytes.
   expect(sent).toBeLessThan(length / 2);
   expect(taker.fault).toBeUndefined();
   expect(bufferedBytes.total - before).toBeLessThan(2 * piece.length);
@@ -184,7 +185,7 @@ test("streams a body that arrived in pieces before it was read, and spares other
     expect(taker.text).toBe("onetwothree");
     connection.socket.destroy();
     await until(() => taker.fault !== undefined, "it is told");
-    // The one body of no bytes is the same for all requests.
+    // `noBytes` is shared by all requests and must stay empty.
     expect(noBytes.text).toBe("");
   }
 });

@@ -1,4 +1,4 @@
-// What a connection holds between its requests.
+// The bytes that a connection keeps between its requests.
 import { expect, test } from "bun:test";
 import { get, post } from "../../../tests/support/http1/server-fixture.ts";
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
@@ -30,7 +30,7 @@ test("keeps only the beginning of an incomplete head, not the requests that came
   }
 });
 
-/** The bodies of all requests in what came, as a connection takes them. */
+/** Returns the bodies of all requests in `parts`, read in the way of a connection. */
 function bodiesOf(parts: readonly Buffer[]): string[] {
   const input = new ConnectionInput(defaultLimits());
   const bodies: string[] = [];

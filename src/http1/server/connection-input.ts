@@ -161,7 +161,7 @@ function checkLength(
   { start, length, searched }: { start: number; length: number; searched: number },
   limits: Http1Limits,
 ): void {
-  // The line ends beyond its limit only if more than the limit was searched before.
+  // If more bytes than the line may have were searched before, the line was found to end within its limit.
   if (searched - start <= limits.requestLineBytes) {
     const line = bytes.indexOf(lineEnd, start);
     if (line < 0 || line - start > limits.requestLineBytes) {

@@ -1,11 +1,11 @@
-// What a slow client's socket does not take at once leaves later, all of it and in order.
+// Bytes that a slow client's socket does not accept at once are sent later, all of them and in order.
 import { expect, test } from "bun:test";
 import { BufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import { ConnectionOutput } from "./connection-output.ts";
 import { scratch } from "./outgoing.ts";
 import { gatheredBytes } from "./turn-output.ts";
 
-/** A socket with room for `room` bytes. */
+/** Returns a socket that accepts `room` bytes. */
 function slowSocket() {
   const it = {
     room: 0,
@@ -46,7 +46,7 @@ test.each([
 ])("copies kept bytes out of the shared buffer of %s", (_, shared) => {
   const socket = slowSocket();
   const output = new ConnectionOutput(socket, new BufferedBytes(1_000_000).visitors);
-  // At its end: what it begins with is known to whoever put it there.
+  // At the buffer's end: its beginning belongs to the code that wrote there.
   const start = shared.length - 5;
   shared.write("first", start, "latin1");
   output.keep(shared, start, shared.length);

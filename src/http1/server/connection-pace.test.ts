@@ -1,4 +1,5 @@
-// A client that takes its answer, or sends a body, a few bytes at a time: it has a pace to keep, by a clock and a kernel that the test moves.
+// The minimum pace of clients that read an answer or send a body a few bytes at a time, by a clock and a kernel that
+// the test controls.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { connectionServer, idleSocket } from "../../../tests/support/http1/connection-fixture.ts";
 import { get } from "../../../tests/support/http1/server-fixture.ts";
@@ -18,11 +19,11 @@ beforeEach(() => {
 });
 
 afterEach(() => {
-  // What they hold is counted, by whichever test comes next as well.
+  // Unsent bytes of an open connection would still be counted in the next test.
   for (const connection of opened.splice(0)) connection.didClose();
 });
 
-/** A connection whose kernel has no room for a byte of the answer. */
+/** Returns a connection with an answer of `bytes` bytes, of which the kernel accepts as many as `room` says. */
 function behind(bytes: number): Connection {
   const socket: ConnectionSocket = {
     ...idleSocket,
@@ -45,7 +46,7 @@ function behind(bytes: number): Connection {
   return connection;
 }
 
-/** Seconds until it is cut off, by a client that takes `bytes` every second. */
+/** Returns after how many seconds a connection is cut off whose client reads `bytes` bytes every second. */
 function secondsUntilCut(connection: Connection, bytes: number): number {
   for (let second = 1; second <= 3_600; second++) {
     nowMs += 1_000;
@@ -75,7 +76,7 @@ test("does not cut off a client that reads 500 bytes a second", () => {
   expect(secondsUntilCut(behind(10_000_000), 500)).toBe(Number.POSITIVE_INFINITY);
 });
 
-/** Seconds until a body of 10 MB is given up whose client sends `bytes` of it every second. */
+/** Returns after how many seconds a body of 10 MB is given up whose client sends `bytes` bytes every second. */
 async function secondsUntilGivenUp(bytes: number): Promise<number> {
   let failure: unknown;
   const server = connectionServer({

@@ -154,7 +154,10 @@ export class ConnectionRequest implements PassableRequest, BodyMemoryAccount {
     return undefined;
   }
 
-  /** Cancels `clientGone`, with `reason` if it was not the client that left. Does nothing if `clientGone` was never read. */
+  /**
+   * Cancels `clientGone`, with `reason` if it was not the client that left. Does nothing if `clientGone` was never
+   * read.
+   */
   clientLeft(reason?: GatewayError): void {
     this.#isClientGone = true;
     this.#goneReason = reason;
@@ -210,7 +213,7 @@ class PassedBody implements BodySource {
     this.connection.regulate();
   }
 
-  /** The answer was sent before the body was read, so it ends the connection. */
+  /** Stops the body. The answer was sent before the whole body arrived, so the answer ends the connection. */
   cancel(): void {
     this.pause();
   }

@@ -1,4 +1,5 @@
-// What a connection gives to a socket that takes as much as it likes: all of it, in order, framed, and with its deadlines.
+// The bytes that a connection writes to a socket that accepts any part of them: complete, in order, framed, and within
+// deadlines.
 import { expect, test } from "bun:test";
 import { connectionServer, idleSocket } from "../../../tests/support/http1/connection-fixture.ts";
 import type { Reply } from "../message.ts";
@@ -10,7 +11,7 @@ const turn = () => new Promise((resolve) => setImmediate(resolve));
 const unsentMs = 4_000_000;
 let nowMs = 1_000;
 
-/** A connection whose request was read; its socket takes `room` bytes, and none where that is negative. */
+/** Returns a connection whose request was read. Its socket accepts `room` bytes, and returns -1 if that is negative. */
 function answering({ room = Number.POSITIVE_INFINITY, method = "GET" } = {}) {
   const writes: string[] = [];
   const socket = {
@@ -47,13 +48,13 @@ function answering({ room = Number.POSITIVE_INFINITY, method = "GET" } = {}) {
     socket,
     reply,
     writes,
-    /** The bytes behind the head. */
+    /** Returns the bytes after the head. */
     body: () => writes.join("").replace(/^.*?\r\n\r\n/s, ""),
     [Symbol.dispose]: () => connection.destroy(),
   };
 }
 
-/** A connection whose answer is under way, with its head sent. */
+/** Returns a connection with a stream that has begun and whose head was sent. */
 async function streaming(setting: Parameters<typeof answering>[0] = {}) {
   const it = answering(setting);
   const stream = it.reply.stream(200, {});
@@ -112,7 +113,7 @@ test("sends pieces of one turn together if other connections are answered too", 
 test("reports the client as behind after a partial write", async () => {
   using it = await streaming({ room: 200 });
   it.stream.writeAround("", Buffer.alloc(500, "x"), 0, 500, "");
-  // Where servers of other tests answer in the same turn, it leaves at the end of that.
+  // If servers of other tests answer in the same turn, the bytes leave only at the end of the turn.
   await turn();
   expect(it.connection.behind).toBe(true);
   expect(it.stream.writeAround("", Buffer.from("y"), 0, 1, "")).toBe(false);

@@ -1,4 +1,4 @@
-// Heads that are known from the ones before say what they would say if each was read.
+// Heads that are recognized by their bytes give the same result as heads that are parsed.
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { ResponseReader, type ResponseTaker } from "../client/response-reader.ts";
@@ -10,7 +10,7 @@ import { defaultLimits, type Http1Limits } from "./server-limits.ts";
 
 const limits: Http1Limits = { ...defaultLimits(), headBytes: 400, requestLineBytes: 200 };
 
-/** All that a request says, or what it is refused by. */
+/** Returns all fields of the parsed request, or the error that refuses it. */
 function readHead(input: ConnectionInput, pieces: readonly Buffer[]): unknown {
   let read: ReadRequest | undefined;
   try {
@@ -87,7 +87,7 @@ const request = fc
     return [bytes.subarray(0, at), bytes.subarray(at)];
   });
 
-/** All that an answer says and gives, or what is wrong with it. */
+/** Returns the head and body of the answer, or its error. */
 function given(reader: ResponseReader, method: string, pieces: readonly Buffer[]): unknown {
   let head: ResponseHead | undefined;
   let body = "";
@@ -148,7 +148,7 @@ test("parses answers on one connection like answers on separate connections", ()
         for (let time = 0; time < times; time++) {
           const alone = given(new ResponseReader(), method, pieces);
           expect(given(reader, method, pieces)).toEqual(alone);
-          // A new reader takes the place of one whose connection would not be used again.
+          // The client would not reuse the connection after such an answer, so the next answer has a new reader.
           if (reader.answer || !isComplete(alone)) reader = new ResponseReader();
         }
       }
@@ -176,7 +176,7 @@ describe("requests on one connection", () => {
         for (const [pieces, times] of each) {
           for (let time = 0; time < times; time++) {
             expect(readHead(input, pieces)).toEqual(readHead(new ConnectionInput(limits), pieces));
-            // Bytes behind it, and behind a refusal, are none of the next one.
+            // Bytes that remain after a request or a refusal must not become part of the next request.
             if (input.length > 0) input = new ConnectionInput(limits);
           }
         }
@@ -195,7 +195,10 @@ describe("requests on one connection", () => {
     expect(readHead(input, [post(10)])).toEqual([431, "The head of a request must be at most 400 bytes."]);
   });
 
-  /** The same request as it is read the third time over one connection: it is known by then, where it is kept. */
+  /**
+   * Reads a request three times over one connection, and returns the second and the third result: the third is a
+   * remembered one if the connection remembers such requests.
+   */
   function readThrice(input: ConnectionInput, text: string): [ReadRequest, ReadRequest] {
     const wire = Buffer.from(text);
     const [, second, third] = [1, 2, 3].map(() => {
@@ -219,7 +222,7 @@ describe("requests on one connection", () => {
     }
     await Bun.sleep(0);
     Bun.gc(true);
-    // Those that lie on the stack by chance may still be there.
+    // A few may still be referenced from the stack.
     expect(reads.filter((read) => read.deref()).length).toBeLessThan(10);
     expect(gone.every((input) => input.length === 0)).toBe(true);
   });

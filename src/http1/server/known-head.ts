@@ -17,7 +17,7 @@ const maxKnownLength = 2 * 1024;
 const maxDigits = 16;
 /** Matches the line whose value may differ. */
 const lengthLine = /\r\ncontent-length:[ \t]*(\d+)[ \t]*\r\n/di;
-/** After this many different heads, a connection tries again to store the next one. */
+/** After at most this many different heads, a connection tries again to store the next one. */
 const maxApart = 64;
 
 /**

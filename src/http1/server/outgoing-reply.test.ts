@@ -139,7 +139,7 @@ describe("a whole answer", () => {
   });
 });
 
-/** A server that streams; gives the streams it began. */
+/** Starts a server that answers with streams, and returns those it has begun. */
 function streaming(limits = {}) {
   const streams: ClientStream[] = [];
   const it = startTestServer(
@@ -185,7 +185,7 @@ describe("a streamed answer", () => {
     expect(text).toEndWith("\r\n\r\n7\r\none\xe9two\r\n0\r\n\r\n");
     expect(answers).toHaveLength(1);
     expect(packets).toBe(1);
-    // The connection goes on.
+    // The connection stays open for the next request.
     await connection.write(get("/2"));
     expect((await connection.answered(2)).answers).toHaveLength(2);
     connection.socket.destroy();
@@ -230,10 +230,10 @@ describe("a streamed answer", () => {
     const write = (before: string, from: Buffer, start: number, end: number, after: string) => {
       expect(stream.writeAround(before, from, start, end, after)).toBe(true);
       wanted += before + from.toString("latin1", start, end) + after;
-      // The bytes are not asked for later.
+      // The caller may change its bytes right after the call.
       if (from === bytes) bytes.write("!!", 1);
     };
-    // A character of which each has a byte.
+    // One byte of the character é is in `before`, the other in `bytes`.
     write("a\xc3", bytes, 1, 3, "c");
     bytes.write("de", 1);
     write("", bytes, 1, 3, "");

@@ -1,10 +1,10 @@
-// The lines of a head that stay in the buffer from the head before: whatever came before, each head is its own.
+// Lines of a head that are reused in the buffer from the head before never change a head.
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { AnswerFields } from "../message.ts";
 import { type AnswerConnection, type AnswerFraming, putHead, scratch } from "./outgoing.ts";
 
-/** The expected head, but for the date. */
+/** Returns the expected head, without the date's value. */
 function headOf(status: number, fields: AnswerFields, framing: AnswerFraming, connection: AnswerConnection): string {
   const lines = [
     connection === "upgrade" ? "HTTP/1.1 101 Switching Protocols" : `HTTP/1.1 ${status} ${phrases[status]}`,

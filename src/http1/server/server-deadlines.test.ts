@@ -1,4 +1,5 @@
-// Clients that are slow, silent or gone: each holds a connection for a bounded time, and an open stream for as long as it likes.
+// Clients that are slow, silent or gone keep a connection for a bounded time only. A client that reads its stream may
+// keep it open without limit.
 
 import { describe, expect, test } from "bun:test";
 import { echo, get, startTestServer, until } from "../../../tests/support/http1/server-fixture.ts";
@@ -18,7 +19,7 @@ async function timed<T>(work: Promise<T>): Promise<[T, number]> {
 describe("a connection without a request", () => {
   test("closes a connection silently if no request arrives", async () => {
     await using it = startTestServer(echo, { ...patient, idleMs: 60 });
-    // The server may count from before the client knows that the connection is open.
+    // The server's time may begin before the client knows that the connection is open, hence only 40 ms.
     const [{ text, closed }, ms] = await timed(it.open().then((connection) => connection.ended()));
     expect([text, closed]).toEqual(["", true]);
     expect(ms).toBeGreaterThan(40);
@@ -120,7 +121,7 @@ describe("a slow body", () => {
 
   // hardening: F9
   test("reads a slow but steady body", async () => {
-    // In all for longer than the limit for silence; far less between two pieces, as a busy machine is late with some.
+    // The body takes longer than `bodyIdleMs` in all. The pauses are far shorter, as a busy machine may extend them.
     const { it } = reading({ bodyIdleMs: 1_000 });
     await using _ = it;
     const connection = await it.open();
@@ -264,7 +265,7 @@ describe("a slow answer", () => {
   test("keeps a closing connection open for its last bytes, for a bounded time", async () => {
     await using it = startTestServer(echo, { ...patient, lingerMs: 60 });
     const connection = await it.open();
-    // Reading, it would see the end and close its own side.
+    // A client that reads would see the end and close its own side.
     connection.socket.pause();
     await connection.write(get("/", ["Connection: close"]));
     const startedMs = performance.now();

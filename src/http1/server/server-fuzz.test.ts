@@ -1,8 +1,9 @@
-// Random cuts of right requests change nothing; random damage never crashes, hangs, or makes more requests than were sent.
+// Valid requests are read alike for random splits. Random damage never crashes or hangs the server, and never makes
+// more requests than were sent.
 import { expect, test } from "bun:test";
 import { echo, get, post, startTestServer, until } from "../../../tests/support/http1/server-fixture.ts";
 
-/** Numbers below `below`, the same for every run with one seed. */
+/** Returns a source of random integers below `below`: the same ones for the same seed. */
 function random(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -85,7 +86,7 @@ test("survives damaged requests, and reads no more requests than were sent", asy
     }
     return text;
   };
-  // The body that looks like requests is left out, for which a damaged length may rightly end early.
+  // Request 5 is left out: its body looks like requests, which would count if damage shortens its length.
   const plain = requests.filter((_request, index) => index !== 5).join("");
   for (let round = 0; round < 2; round++) {
     await Promise.all(
@@ -94,7 +95,7 @@ test("survives damaged requests, and reads no more requests than were sent", asy
         const connection = await it.open();
         await connection.write(Buffer.from(text, "latin1"));
         const { answers, closed } = await connection.ended(3_000);
-        // Every request line that a strict reader could see; the answer to what is none comes on top.
+        // All request lines that a strict parser could find. One more answer may refuse what is no request.
         const lines = text.match(/[A-Za-z0-9!#$%&'*+.^_`|~-]+ \S+ HTTP\/1\.[01]\r\n/g) ?? [];
         const served = answers.filter((answer) => answer.status === 200);
         expect([closed, served.length <= lines.length, answers.length <= lines.length + 1]).toEqual([true, true, true]);

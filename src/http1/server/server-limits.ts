@@ -18,7 +18,7 @@ export interface Http1Limits {
   idleMs: number;
   /** The longest silence of an awaited body. The whole body may take this long and a second more for every 8 KiB. */
   bodyIdleMs: number;
-  /** The time for the whole of an awaited body, however fast it arrives. */
+  /** The time for the whole of an awaited body, whatever its rate. */
   bodyMs: number;
   /**
    * The longest time without the client taking a byte of the answer. The client may be behind for this long and a

@@ -1,4 +1,4 @@
-// A connection that is handed over: nothing read is lost, nothing of the server touches it any more, its owner ends it.
+// Upgraded connections: no byte that was read is lost, the server no longer acts on them, and their owner ends them.
 import { afterEach, expect, test } from "bun:test";
 import { get, post, startTestServer, until } from "../../../tests/support/http1/server-fixture.ts";
 import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
@@ -105,7 +105,7 @@ test("cuts off an upgraded client that reads nothing, and reports a leaving one 
 test("frees bytes of a paused upgraded connection once the client is gone", async () => {
   let closed = 0;
   await using it = startTestServer(async (_request: IncomingRequest, reply: Reply) => {
-    // So much comes meanwhile that it is read in slices.
+    // Meanwhile so many bytes arrive that they are read in slices.
     await Bun.sleep(20);
     const channel = reply.upgrade({ upgrade: "echo" });
     channel.listen({
@@ -140,7 +140,7 @@ test("delivers bytes written before the end to a slow upgraded client", async ()
   const { text } = await connection.ended();
   const body = text.slice(text.indexOf("\r\n\r\n") + 4);
   expect(body.length).toBe(8_000_000);
-  // Bytes that the kernel had taken already cannot change; the rest was copied.
+  // The kernel has its own copy of the bytes that it accepted; the connection copied the rest.
   expect(/^a+$/.test(body)).toBe(true);
 });
 
@@ -175,7 +175,7 @@ test("ends an upgraded connection if its handler throws, and nothing else", asyn
       data(piece) {
         bytes += piece.length;
         if (bytes > 3_000_000) throw fault;
-        // The work takes so long that the rest is for another turn.
+        // This takes 5 ms, so that the rest is delivered in a later turn.
         const endMs = performance.now() + 5;
         while (performance.now() < endMs);
       },

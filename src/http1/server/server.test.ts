@@ -1,4 +1,4 @@
-// The server over real sockets: which requests it takes from a connection, in which order, and when it closes it.
+// The server over real sockets: which requests it reads from a connection, in which order, and when it closes one.
 import { describe, expect, test } from "bun:test";
 import { connect } from "node:net";
 import { raw } from "../../../tests/hostile/raw-client.ts";
@@ -79,7 +79,7 @@ describe("a server connection", () => {
 });
 
 describe("concurrent streams", () => {
-  /** Two streams that have begun, each on a connection of its own, with their heads sent. */
+  /** Begins two streams, each on a connection of its own, and waits until their heads were sent. */
   async function twoStreams() {
     const streams: ClientStream[] = [];
     const it = startTestServer((_request, reply) => void streams.push(reply.stream(200, {})));
@@ -102,7 +102,7 @@ describe("concurrent streams", () => {
     }
     a.end("end of a");
     b.end("end of b");
-    // It is of use to nobody before the end of the turn, and does not wait for a reason of its own.
+    // The requests stay pending until the turn ends, when the gathered bytes are sent.
     expect(it.server.pendingRequests).toBe(2);
     const counted = (text: (n: number) => string) => Array.from({ length: 300 }, (_, n) => text(n)).join("");
     const bodies = [`${counted((n) => `a${n},`)}end of a`, `${counted((n) => `b${n},`.repeat(n))}end of b`];
@@ -255,7 +255,7 @@ describe("pipelined requests", () => {
     expect(sent).toBeLessThan(32_000_000);
     expect(process.memoryUsage.rss() - before).toBeLessThan(40_000_000);
     expect(it.requests).toHaveLength(1);
-    // Reading goes on once it is answered.
+    // The server reads the next request once one is answered.
     for (let n = 0; n < 50; n++) {
       replies[n]?.send(200, {}, "");
       await until(() => replies.length > n + 1, "the next begins");
@@ -282,7 +282,7 @@ describe("malformed requests", () => {
     await using it = startTestServer(echo);
     const connection = await it.open();
     await connection.write(Buffer.from(bytes, "latin1"));
-    // While the answer is on its way, and after it.
+    // Sent while the answer is under way or after it: the server must not read this request.
     await connection.write(get("/hidden"));
     const { answers, closed } = await connection.ended();
     expect(answers.map((answer) => answer.status)).toEqual([status]);
@@ -325,7 +325,7 @@ describe("malformed requests", () => {
     const connection = await it.open();
     let failed: string | undefined;
     connection.socket.on("error", (error) => (failed = error.message));
-    // It reads only when all is sent.
+    // The client reads nothing until it has sent everything.
     connection.socket.pause();
     await connection.write("GET nowhere HTTP/1.1\r\n\r\n");
     for (let n = 0; n < 64; n++) expect(await connection.write(Buffer.alloc(64 * 1024))).toBe(true);
@@ -531,7 +531,7 @@ describe("the HTTP server", () => {
       const { answers, closed } = await connection.ended();
       expect([answers[0]?.headers["connection"], answers[0]?.body, closed]).toEqual(["close", "done", true]);
     }
-    // Its head had not said so: whoever keeps the connection may be sending its next request, which is answered.
+    // The stream's head did not announce the close, so its client may send another request, which is answered.
     streams[0]?.end();
     await streaming.answered(1);
     await streaming.write(get("/"));

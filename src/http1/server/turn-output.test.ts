@@ -1,4 +1,4 @@
-// What connections send in one turn leaves whole, in order, and at the turn's end at the latest.
+// The bytes that connections send in one turn leave complete, in order, and at the end of the turn at the latest.
 import { expect, test } from "bun:test";
 import { type Sender, TurnOutput } from "./turn-output.ts";
 
@@ -70,7 +70,7 @@ test("does not delay the writes of a single request", () => {
   output.requestBegan();
   expect(gather(a, "2")).toBe(true);
   output.requestEnded();
-  // Bytes that it writes itself now must not overtake that.
+  // "2" is still gathered, and must leave before bytes that the sender now writes itself.
   expect(gather(a, "3")).toBe(false);
   expect(log).toEqual(["a:2"]);
 });
@@ -88,7 +88,7 @@ test("gathers bytes that were written in place, and makes room for them", async 
   expect(log).toEqual([]);
   expect(put(a, "333")).toBe(true);
   expect(log).toEqual(["a:11", "b:222"]);
-  // Sent by itself it lies where it was put, and is no more in the way.
+  // "4" is not gathered, since only one request is open: its sender sends it, and its place in the buffer is free.
   output.send();
   output.requestEnded();
   expect([put(b, "4"), output.reserve(8), bytes.toString("latin1", 0, 1)]).toEqual([false, 0, "4"]);

@@ -64,8 +64,8 @@ export class TurnOutput {
   }
 
   /**
-   * Gathers `bytes` from `start` to `end`, by a copy or from `reserve`. If it returns false, the sender must write them
-   * itself; the kernel then has its bytes gathered earlier.
+   * Gathers `bytes` from `start` to `end`, by a copy, or in place if they are at `reserve`. If it returns false, the
+   * sender must write them itself; the kernel then has the sender's bytes that were gathered earlier.
    */
   gather(sender: Sender, bytes: Buffer, start: number, end: number): boolean {
     const length = end - start;

@@ -1,4 +1,4 @@
-// Reading the body of a whole answer: at once or in pieces, broken off, too long, left.
+// Tests how the body of a whole answer is read: in one piece or several, broken off, too long, or abandoned.
 
 import { expect, test } from "bun:test";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
@@ -21,7 +21,7 @@ function dispatchedWith(body: BodySource): Dispatched {
   };
 }
 
-/** Gives its pieces one after the other, later. */
+/** A body that delivers its pieces asynchronously, one after the other. */
 function slowBody(pieces: readonly ByteSpan[], end: "end" | "fail" | "never"): BodySource & { cancelled: boolean } {
   return {
     cancelled: false,
@@ -48,7 +48,7 @@ const wholeBody = (
 
 const never = () => expect.unreachable();
 const bytes = Buffer.from("A few bytes of an answer");
-/** What came with them: a head before and something behind. */
+/** Bytes of the received buffer before the body; surplus bytes follow the body. */
 const head = 10;
 const received = Buffer.concat([Buffer.alloc(head, "h"), bytes, Buffer.from("surplus")]);
 

@@ -22,7 +22,9 @@ export interface AnswerEnd {
   outcome: UsageOutcome;
 }
 
-/** Records an answer. If the client left, nothing is stored and `keep` is not called. `release` is always called, once. */
+/**
+ * Records an answer. If the client left, nothing is stored and `keep` is not called. `release` is always called, once.
+ */
 export abstract class AnswerRecorder {
   /** True if all events of a stream must be added; otherwise only those at its end. */
   readonly wantsAllEvents: boolean;

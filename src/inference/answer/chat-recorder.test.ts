@@ -1,4 +1,4 @@
-// Which chats are recorded, and what of them is kept.
+// Tests which chats are recorded and what is stored of them.
 
 import { describe, expect, test } from "bun:test";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";

@@ -31,7 +31,7 @@ export class ChatRecorder extends AnswerRecorder {
     this.#metadata = requireMetadata(options.request.body["metadata"]);
   }
 
-  /** Failed answers are not stored. */
+  /** Stores only completed answers. */
   override keep({ createdAt, usage, outcome }: AnswerEnd): undefined {
     if (outcome !== "completed") return;
     const { principal, request, model, writer } = this.#options;

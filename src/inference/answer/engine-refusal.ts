@@ -36,7 +36,10 @@ export function isOfEngine(error: unknown): boolean {
   return !(error instanceof GatewayError) || isEngineFault(error);
 }
 
-/** Returns the error for a body that ended before its answer did. `engine` sent the body; its name is for the operator's log. */
+/**
+ * Returns the error for a body that ended before its answer did. `engine` sent the body; its name is for the operator's
+ * log.
+ */
 export function brokeOff(cause: unknown, engine: Pick<Engine, "name" | "redact"> | undefined): GatewayError {
   const message = "The model server broke off in the middle of the answer. Retry your request.";
   if (!engine) return new GatewayError("upstream_error", message, { cause });
@@ -44,7 +47,9 @@ export function brokeOff(cause: unknown, engine: Pick<Engine, "name" | "redact">
   return new GatewayError("upstream_error", message, { cause, detail: `${engine.name} broke off${said}` });
 }
 
-/** Returns the error for a successful status without an answer. `what` describes, for operators, what came in its place. */
+/**
+ * Returns the error for a successful status without an answer. `what` describes, for operators, what came in its place.
+ */
 export function noAnswer(what: string): GatewayError {
   return new GatewayError("upstream_error", "The model server sent no answer. Retry your request.", { detail: what });
 }
@@ -113,7 +118,7 @@ function missing(
   };
 }
 
-/** The file may exist at this gateway, so a hint is added. */
+/** Adds a hint if the message names a file that may exist at this gateway. */
 function withFileHint({ message, ...fault }: PublicFault): PublicFault {
   const hint = message !== undefined && fileId.test(message) ? ` ${hintOnFiles}` : "";
   return { ...fault, message: message === undefined ? undefined : `${message}${hint}` };

@@ -33,7 +33,10 @@ const unknownType = "application/octet-stream";
  * The bytes show which.
  */
 const doubtfulSound = /^(?:text\/|application\/(?:[\w.-]+\+)?(?:xml|json|x-ndjson|jsonl)\b)/i;
-/** Number of first bytes to check. Sound has a control character or invalid UTF-8 among them: the header of each format, or the samples. */
+/**
+ * Number of first bytes to check. Sound has a control character or invalid UTF-8 among them: the header of each format,
+ * or the samples.
+ */
 const soundHeadBytes = 512;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they tell sound from text.
 const control = /[\0-\x08\x0e-\x1f]/;
@@ -110,7 +113,7 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
     if (!this.#hasBegun) this.#begins(bytes.subarray(start, end));
     if (this.#isOver) return;
     this.#bytes += end - start;
-    // The answer has begun, so a failure from here on is recorded for a request that was being answered.
+    // The answer has begun. If the process dies from here on, the ledger shows a request that was being answered.
     this.#open.meter.delivered(this.#open.promptTokens, this.#usageSoFar);
     if (this.#client) this.#write(bytes, start, end);
     else this.#early.push(Buffer.from(bytes.subarray(start, end)));
@@ -159,7 +162,7 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
     if (!this.#client?.writeAround("", bytes, start, end, "") && !this.#isOver) this.#fellBehind();
   }
 
-  /** Returns the request, so that another deployment may answer: the client has nothing of this answer. */
+  /** Hands the request back, so that another deployment may answer: the client has received nothing of this answer. */
   #noAnswer(error: unknown, isCut: boolean): void {
     this.#isOver = true;
     this.#open.cancellation.off(this);
@@ -217,7 +220,10 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
     this.#source.resume();
   }
 
-  /** The client gets the end after the end is recorded. If the answer broke off, the client's connection is broken off as well. */
+  /**
+   * The client gets the end after the end is recorded. If the answer broke off, the client's connection is broken off
+   * as well.
+   */
   #finish(error: unknown): void {
     const { call, deps, cancellation } = this.#open;
     this.#isOver = true;
@@ -270,7 +276,7 @@ function onRecorded(_: unknown, passing: Passing): void {
   passing.recorded();
 }
 
-/** Such an answer contains no usage, so the usage is computed from the request. */
+/** Returns the usage of an answer of bytes. Such an answer contains no usage, so it is computed from the request. */
 function usageAsAsked(request: DecodedRequest, bytes: number): TokenUsage {
   return usageOfTask(undefined, request.units, request, { bytes: request.answersText ? bytes : 0, tokens: 0 });
 }

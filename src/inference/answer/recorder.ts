@@ -7,8 +7,8 @@ import { ChatRecorder } from "./chat-recorder.ts";
 import { ResponseRecorder } from "./response-recorder.ts";
 
 /**
- * Reports whether the answer is stored. The request decides. If it does not say, responses are stored, and chats if
- * the account wants so.
+ * Reports whether the answer is stored: never if the retention is zero days, and otherwise as the request says. If the
+ * request does not say, responses are stored, and chats if the account wants so.
  */
 export function wantsStoring(
   account: Pick<Account, "storeChats">,

@@ -1,4 +1,4 @@
-// When a client's stream begins, and which engine's answer it is.
+// Tests when a client's stream begins, and which engine's answer it carries.
 import { describe, expect, test } from "bun:test";
 import { Client, comment, done, event, Source, settled, start } from "../../../tests/support/relay.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
@@ -6,7 +6,7 @@ import { Deferred } from "../../base/deferred.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Dispatched } from "../routing/attempt.ts";
 
-/** A relay whose client comes once it is asked for; `later`: and not in the same call. */
+/** Starts a relay without a client. The client connects when the relay requests it; with `later`, in a later tick. */
 function startWithout(first: Dispatched, others: Dispatched[] = [], later = false, heartbeatMs = 10_000) {
   const client = new Client();
   const world = {
@@ -97,7 +97,7 @@ describe("an engine that sends no answer", () => {
       0,
       [["no event", "a reset", "silence for too long"].includes(name)],
     ]);
-    // The rest of its answer goes to no client.
+    // The rest of the bad engine's answer must reach no client.
     bad.send(event("late"));
     good.send(event("a") + event("", "stop") + done);
     await settled();

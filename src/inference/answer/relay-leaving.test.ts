@@ -1,4 +1,4 @@
-// Clients that leave and servers that end, at every moment of a stream.
+// Tests clients that leave and servers that stop at any moment of a stream.
 import { describe, expect, test } from "bun:test";
 import { until } from "../../../tests/support/headrace.ts";
 import { done, event, Source, settled, soon, start } from "../../../tests/support/relay.ts";
@@ -123,7 +123,7 @@ describe("a client that disconnects", () => {
     await soon();
     expect(started.ends).toHaveLength(1);
     expect(started.aborts).toBe(1);
-    // Otherwise the router believes for ever that this engine is busy with it.
+    // Without this end, the router would count the request as running on the engine forever.
     expect(source.ends).toEqual([false]);
     expect(source.cancelled).toBe(true);
   });

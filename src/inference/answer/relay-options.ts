@@ -14,11 +14,11 @@ import type { Dispatched } from "../routing/attempt.ts";
 import type { QueuePosition } from "../routing/capacity.ts";
 import type { Stopping } from "../stopping.ts";
 
-/** Sets when to report the next piece: at the first of both limits. */
+/** When `onPiece` is called next: as soon as one of the two limits is reached. */
 export interface PieceDue {
   /** Time in monotonic milliseconds. */
   dueMs: number;
-  /** Number of delivered pieces that must be exceeded. */
+  /** The call is due when more pieces than this were delivered. */
   duePieces: number;
 }
 
@@ -46,18 +46,24 @@ export interface RelayOptions {
   readonly clock: Pick<Clock, "monotonicMs">;
   /** Milliseconds without output after which the client gets a comment. */
   readonly heartbeatMs: number;
-  /** Position in the queue, reported in comments while no engine has the request. Absent or undefined if the request does not wait. */
+  /**
+   * Position in the queue, reported in comments while no engine has the request. Absent or undefined if the request
+   * does not wait.
+   */
   readonly queuePosition?: QueuePosition | undefined;
   /** Monotonic time since which the client has received nothing. Default: now. */
   readonly sinceMs?: number;
   /** Called before the first event of an answer is sent, when the engine's output is known to be an answer. */
   answers(dispatched: Dispatched): void;
   /**
-   * Called once when there is something to send and the relay has no client yet. `begin` may be called immediately.
-   * The client's answer does not begin before.
+   * Called once when there is something to send and the relay has no client yet. `begin` may be called immediately. The
+   * client's answer does not begin before this call.
    */
   begins(begin: (client: ClientStream) => void): void;
-  /** Called in place of `begins`, after `onEnd` has settled, if the stream ended with an error before there was anything to send. */
+  /**
+   * Called instead of `begins`, after `onEnd` has settled, if the stream ended with an error before there was anything
+   * to send.
+   */
   unbegun(error: unknown): void;
   /** Asks another deployment after one that gave no answer; see `Dispatched.another`. */
   another(dispatched: Dispatched, error: unknown, isCut: boolean): MaybePromise<Dispatched>;

@@ -1,4 +1,4 @@
-// The relay's pace: back-pressure, heartbeats, stalled readers, the rest of a connection.
+// Tests the relay's pace: back-pressure, heartbeats, stalled readers, and reading the rest of a connection.
 import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
 import {
   comment,

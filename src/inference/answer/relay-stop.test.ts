@@ -1,11 +1,11 @@
-// A stream that a quota may end: it waits for what the quota says, loses nothing meanwhile, and has one end.
+// Tests a stream that a quota may end: it waits for the quota's decision, loses nothing meanwhile, and ends once.
 import { expect, test } from "bun:test";
 import { done, event, Source, settled, start, withoutReportedUsage } from "../../../tests/support/relay.ts";
 import type { StreamStop } from "./relay-options.ts";
 
 const mark = { stopped_by: "quota", quota: {} } as const;
 
-/** A quota that has so many tokens at first, and more once a test says how many; none: it is spent. */
+/** A quota of `tokens` tokens that a test can raise later; if the test adds no tokens, the quota is used up. */
 function quotaOf(tokens: number) {
   let most = tokens;
   let isAsked = false;

@@ -1,4 +1,4 @@
-// What the relay passes on, and that each end is told exactly once.
+// Tests what the relay forwards, and that each end is reported exactly once.
 import { describe, expect, test } from "bun:test";
 import {
   comment,
@@ -395,7 +395,7 @@ describe("ends", () => {
 });
 
 describe("a stream without content", () => {
-  /** What the client got at the end, after the engine has sent `piece` so many times. */
+  /** Returns what the client got in total after the engine sent `piece` up to `times` times. */
   async function ending(piece: string, times: number): Promise<{ source: Source; text: string }> {
     const source = new Source();
     const { client, left: clientGone } = start(source.dispatched);

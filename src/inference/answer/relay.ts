@@ -1,4 +1,5 @@
-// Forwards a stream of events from an engine to the client. Observes usage and the end, and keeps a silent stream alive.
+// Forwards a stream of events from an engine to the client. Observes usage and the end, and keeps a silent stream
+// alive.
 
 import type { BodySink } from "../../base/bytes/body-source.ts";
 import { ByteSpan, withoutMark } from "../../base/bytes/byte-span.ts";
@@ -27,15 +28,18 @@ import type { PieceDue, RelayOptions, StreamStop } from "./relay-options.ts";
 /** Matches the first byte that distinguishes a whole answer from events, after a byte-order mark and blanks. */
 const telling = /[^\xef\xbb\xbf\s]/;
 const jsonType = /^application\/(?:[\w.-]+\+)?json\b/i;
-/** After the end of a stream, the rest of the connection is read within these limits, so that the connection can be reused. */
+/**
+ * After the end of a stream, the rest of the connection is read within these limits, so that the connection can be
+ * reused.
+ */
 const drainMs = 1_000;
 const maxDrainedBytes = 64 * 1024;
 /** Milliseconds to wait after the finish reason: a server sends usage and the end mark immediately, or never. */
 const endGraceMs = 1_000;
 /**
- * Limits on bytes that contain nothing for the client, such as comments: a burst, and a rate per second. A server
- * that keeps a stream alive sends about a hundred bytes a second; one that sends only such bytes at full speed would
- * occupy the process.
+ * Limits on bytes that contain nothing for the client, such as comments: a burst, and a rate per second. A server that
+ * keeps a stream alive sends a few hundred bytes a second; one that sends only such bytes at full speed would occupy
+ * the process.
  */
 const idleBytesAtOnce = 256 * 1024;
 const idleBytesPerSecond = 16 * 1024;
@@ -72,7 +76,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   /** The stream with guardrails, if the answer has any. */
   #guarded: GuardedStream | undefined;
   #dispatched: Dispatched | undefined;
-  /** Reason why the last model server broke off, if another one was searched. */
+  /** Reason why the last model server broke off, if another one was looked for. */
   #broken: unknown;
   /** Cancels the wait for a whole answer. */
   #whole: Cancellation | undefined;
@@ -95,7 +99,10 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   #hasBegun = false;
   /** True if the current engine's output counts as an answer. */
   #isProven = false;
-  /** True if the next event can be taken directly from its buffer: no part of it was read yet, and it is not needed as text. */
+  /**
+   * True if the next event can be taken directly from its buffer: no part of it was read yet, and it is not needed as
+   * text.
+   */
   #atRest = false;
   #over = false;
   /** Monotonic time of the last write, and of the moment since which the client has been behind. */
@@ -476,7 +483,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     if (!this.#over && this.isFrom(dispatched)) this.end();
   }
 
-  /** Throws if the stream contains too little for the client. */
+  /** Throws if the engine sends more bytes without an event for the client than the limits allow. */
   #checkIdle(receivedBytes: number, isOfUse: boolean): void {
     if (isOfUse) {
       this.#idleBytes = 0;
@@ -634,7 +641,10 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#finish(undefined, last, isStopped);
   }
 
-  /** Ends the stream because a quota is used up: the client gets the same end as for a token limit, and the engine stops. */
+  /**
+   * Ends the stream because a quota is used up: the client gets the same end as for a token limit, and the engine
+   * stops.
+   */
   #stopHere(events: string): void {
     this.#endWith(events + this.#chunks.stopped((this.#stop as StreamStop).mark()), true);
   }
@@ -729,7 +739,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#finish(shown, last);
   }
 
-  /** Called when the client left, or was cut off because it does not read. */
+  /** Called when the client left, or was cut off because there is no memory for output that it does not read. */
   cancelled(): void {
     const { reason } = this.#options.clientGone;
     const why = reason instanceof GatewayError ? reason : new DOMException("The client left", "AbortError");
@@ -769,7 +779,10 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#client?.abort();
   }
 
-  /** Finishes the stream. `last` is sent to the client after the end is recorded; undefined if there is no client to read it. */
+  /**
+   * Finishes the stream. `last` is sent to the client after the end is recorded; undefined if there is no client to
+   * read it.
+   */
   #finish(error: unknown, last: string | undefined, isStopped = false): void {
     const options = this.#options;
     const dispatched = this.#dispatched;
@@ -858,7 +871,7 @@ function isWaitedFor(source: RelayOptions["source"]): source is MaybePromise<Dis
   return source instanceof Deferred || source instanceof Promise;
 }
 
-/** A shared function like those below: a closure for each stream would cost memory. */
+/** A function that all streams share, like those below, because a closure for each stream would cost memory. */
 function onTimer(relay: Relay): void {
   relay.onTimer();
 }

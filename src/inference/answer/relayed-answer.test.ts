@@ -1,4 +1,5 @@
-// What a stream brings about at the meter: told only of pieces that are due, it books as if told of each.
+// Tests what a stream reports to the meter: although only due pieces are reported, the charges are as if each piece
+// were.
 import { expect, test } from "bun:test";
 import { type ManualClock, manualClock } from "../../../tests/support/manual-clock.ts";
 import { Client, done, event, requestFor, Source, settled } from "../../../tests/support/relay.ts";
@@ -11,7 +12,7 @@ import { Meter } from "../../policy/meter.ts";
 import { Stopping } from "../stopping.ts";
 import { type RelayedRequest, relayTo } from "./relayed-answer.ts";
 
-/** With what it told its ledger and its lease, and when. */
+/** Returns a meter and the log of what it reported to its ledger and its lease, with times. */
 function meterOf(reservedTokens: number, clock: ManualClock): { meter: Meter; reported: unknown[] } {
   const received: unknown[] = [];
   const ledger = {
@@ -32,7 +33,7 @@ function meterOf(reservedTokens: number, clock: ManualClock): { meter: Meter; re
   };
 }
 
-/** What the answer asks of the request that it belongs to. */
+/** Returns a request with the members that the relayed answer uses. */
 function openWith(meter: Meter, promptTokens: number, clock: ManualClock): RelayedRequest {
   return {
     call: { clientGone: new Cancellation(), memoryAccount: bufferedBytes.visitors, renderError: String },

@@ -25,7 +25,7 @@ import { relay } from "./relay.ts";
 import type { PieceDue, RelayOptions, StreamStop } from "./relay-options.ts";
 import { spentCode, stopMark } from "./stop-mark.ts";
 
-/** Minimum bytes of text for each estimated token. */
+/** Bytes of answer text for each estimated token. Each delivered piece counts as at least one token. */
 const estimatedTokenBytes = 4;
 
 /** The request that is answered. */
@@ -46,19 +46,22 @@ export interface RelayedRequest extends AnswerNames, CancelListener, Stoppable {
   readonly continuation?: Continuation | undefined;
   /** Stops all work for the request. */
   readonly cancellation: Cancellation;
-  /** Called when the answer begins. In `ended`, `code` is the reason for the end if it is no error. */
+  /** Called when the engine's output is known to be an answer. */
   answers(dispatched: Dispatched): void;
-  /** The client's answer begins; see `RelayOptions` for this and the next two callbacks. */
+  /** Called when the client's answer begins; see `RelayOptions` for this and the next two callbacks. */
   begins(answer: InferenceAnswer): void;
   unbegun(error: unknown): void;
   another(dispatched: Dispatched, error: unknown, isCut: boolean): MaybePromise<Dispatched>;
+  /** Called at the end of the answer. `code` is the reason for the end if it is no error. */
   ended(usage: TokenUsage, error: unknown, code?: string): MaybePromise<void>;
   endedWithoutAnswer(error: unknown, reportedPrompt?: StreamObservation["reportedPrompt"]): MaybePromise<void>;
   /** Called if there is no answer and the client's answer has not begun: the request continues from there. */
   noAnswer(error: unknown, isCut: boolean): void;
 }
 
-/** Relays a stream. `source` is the engine's answer. If it has not arrived yet, the client's answer begins immediately. */
+/**
+ * Relays a stream. `source` is the engine's answer. If it has not arrived yet, the client's answer begins immediately.
+ */
 export function relayTo(source: RelayOptions["source"], open: RelayedRequest): void {
   // The relay itself listens to the client from here on and stops the work for the request.
   open.call.clientGone.off(open);
@@ -72,7 +75,7 @@ class RelayedAnswer implements RelayOptions, StreamStop {
   readonly #open: RelayedRequest;
   #isStopped = false;
   #usageSoFar: (() => TokenUsage) | undefined;
-  /** The observed stream. If the previous answer was empty, the stream begins anew. */
+  /** The stream that `#usageSoFar` reads. If an engine sent nothing, its successor's answer is a new stream. */
   #observed: StreamObservation | undefined;
 
   constructor(source: RelayOptions["source"], open: RelayedRequest) {

@@ -1,4 +1,4 @@
-// Which responses are kept, with what of their requests, and when their clients may go on.
+// Tests which responses are stored, with which items of their requests, and when their clients get the end.
 import { beforeEach, describe, expect, test } from "bun:test";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
 import { keyRecordFor, principalFor } from "../../../tests/support/principal.ts";

@@ -1,4 +1,4 @@
-// Whether a request may get a kept answer: what model, key and client say, and what is never looked for.
+// Tests whether a request may get a cached answer, by model, key and client header, and which requests never do.
 import { expect, test } from "bun:test";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
 import { principalFor } from "../../../tests/support/principal.ts";

@@ -133,9 +133,9 @@ export class CachedRequest {
   }
 
   /**
-   * Reports whether a cached answer may be used. An answer that a quota would end is not used, because the engine's
-   * answer must be ended. An answer older than the current policy allows, or from the future after a clock change, is
-   * not used either.
+   * Reports whether a cached answer may be used. An answer that a quota would cut is not used, because only an engine's
+   * answer can be ended in time. An answer older than the current policy allows, or from the future after a clock
+   * change, is not used either.
    */
   #fits({ usage, at }: KeptAnswer, open: CacheLookup): boolean {
     const age = this.#options.parts.clock.nowSeconds() - at;

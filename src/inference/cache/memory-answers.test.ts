@@ -1,4 +1,4 @@
-// Kept answers in memory: within their bound, shared fairly, until their time is over or they are forgotten.
+// Tests cached answers in memory: within their limit, shared fairly, until they expire or are removed.
 import { expect, test } from "bun:test";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
 import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";

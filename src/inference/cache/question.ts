@@ -1,4 +1,4 @@
-// Extracts the last message of a conversation, whose meaning may be compared, from the messages before it.
+// Separates the last message of a conversation, which may be compared by its meaning, from everything before it.
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
 
 export interface Question {
@@ -9,7 +9,10 @@ export interface Question {
 
 /** Maximum length of a question. Embedding models read no more, and longer texts seldom have the same meaning. */
 const maxQuestionLength = 8_000;
-/** Maximum bytes of a body that is parsed for this, because a parsed tree takes many times the memory and blocks other requests. */
+/**
+ * Maximum bytes of a body that is parsed for this, because a parsed tree takes many times the memory and blocks other
+ * requests.
+ */
 const maxBodyLength = 256 * 1024;
 
 /** Returns the question; undefined if the last message is not a user's message of text alone. */

@@ -1,4 +1,4 @@
-// What of a request makes it another one: everything that an answer may depend on, and nothing else.
+// Tests which changes of a request change its digest: those that an answer may depend on, and no others.
 import { describe, expect, test } from "bun:test";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
@@ -63,7 +63,7 @@ test("gives another digest for any changed byte in a value and any added or remo
       try {
         const value = JSON.parse(mutated);
         const { model: _, ...wanted } = value;
-        // What means the same, blanks and all, may be the same: JSON.stringify tells.
+        // If JSON.stringify shows that the values are equal, the digests may be equal.
         same = JSON.stringify(wanted) === JSON.stringify(body);
       } catch {
         continue;

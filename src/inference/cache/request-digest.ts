@@ -1,4 +1,5 @@
-// Computes a digest of everything in a request that its answer depends on: requests with the same digest get the same answer.
+// Computes a digest of everything in a request that its answer depends on: requests with the same digest get the same
+// answer.
 import { endOfString } from "../../base/text/json-text.ts";
 import type { Model } from "../../domain/models/model.ts";
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
@@ -11,7 +12,9 @@ const withoutEffect: ReadonlySet<string> = new Set([
   ...["model", "stream", "store"],
   ...["user", "metadata", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"],
 ]);
-/** Members that do not affect the answer. A response repeats them, so they count in the digest of Responses requests. */
+/**
+ * Members that do not affect the answer. A response repeats them, so they count in the digest of Responses requests.
+ */
 const withoutEffectUnrepeated: ReadonlySet<string> = new Set(["model", "stream", "store"]);
 
 export interface DigestedRequest {
@@ -48,7 +51,10 @@ export function requestDigest(
 }
 
 const blanks = /[\t\n\r ]+/g;
-/** Number of characters from which on a value counts with its white space, because searching it would block other requests. */
+/**
+ * Number of characters from which on a value counts with its white space, because searching it would block other
+ * requests.
+ */
 const longValue = 256 * 1024;
 
 function valueIn(text: string, start: number, end: number): string {

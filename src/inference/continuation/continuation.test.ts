@@ -1,4 +1,4 @@
-// A stream whose model server breaks off goes on at another one, and is one answer to its client: text, names, end and usage.
+// Tests that a stream whose model server breaks off continues at another one as one answer: text, names, end and usage.
 import { describe, expect, test } from "bun:test";
 import {
   type Break,
@@ -15,7 +15,10 @@ import { seeded } from "../../../tests/support/seeded.ts";
 import { bufferedBytes, NoRoomError } from "../../base/bytes/buffered-bytes.ts";
 import type { Operation } from "../../domain/models/operation.ts";
 
-/** An answer, split as a tokenizer may split it: words with their space, signs, characters of several bytes, JSON. */
+/**
+ * An answer that is split as a tokenizer may split it: words with their space, signs, characters of several bytes,
+ * JSON.
+ */
 const tokens = [
   ...["It", " is", " a", ' "g', "ate", '"', ":", "\n", "\n", "{", '"k', "ey", '":', " [", "1", ",", " ", "2", "]}"],
   ...["\n", "Grü", "ße", " an", " 世", "界", " 🚀", "👩‍🚀", "!", "\\", "u", "00", "e9", "\t", "end", "."],
@@ -66,7 +69,7 @@ function eventsOf(text: string): Event[] {
   return events.map((data) => JSON.parse(data));
 }
 
-/** What the client is told of usage, in whichever format. */
+/** Returns the prompt and completion tokens that the client's events report, in any format. */
 function reportedUsageOf(events: readonly Event[]): [number, number] {
   const reported = events.findLast((event) => event.usage || event.response?.usage);
   const usage = (reported?.usage ?? reported?.response?.usage ?? {}) as Record<string, number>;
@@ -76,7 +79,7 @@ function reportedUsageOf(events: readonly Event[]): [number, number] {
   ];
 }
 
-/** What there must be once in an answer; what a format does not have counts as once. */
+/** Counts what an answer must have exactly once. A member that the format lacks counts as once. */
 function oneOf(events: readonly Event[]): Record<"ids" | "moments" | "roles" | "ends", number> {
   const chunks = events.filter(({ choices }) => choices);
   const distinct = (values: readonly unknown[]) => new Set(values.filter((value) => value !== undefined)).size || 1;
@@ -124,7 +127,7 @@ describe.each(Object.keys(clients))("a client of %s", (name) => {
       expect([oneOf(events), where]).toEqual([{ ids: 1, moments: 1, roles: 1, ends: 1 }, where]);
       const [end] = world.ends;
       expect([reportedUsageOf(events), where]).toEqual([[end?.promptTokens ?? 0, end?.completionTokens ?? 0], where]);
-      // One that broke off behind the reason for the end told nothing of its usage, and what was delivered is counted.
+      // A server that broke off after its finish reason reported no usage, so the delivered text is counted.
       if (cuts[world.served.length - 1] !== undefined) continue;
       const { promptTokens, completionTokens } = world.computed;
       expect([end?.promptTokens, end?.completionTokens, where]).toEqual([promptTokens, completionTokens, where]);
@@ -134,7 +137,7 @@ describe.each(Object.keys(clients))("a client of %s", (name) => {
   }, 60_000);
 });
 
-/** What a client of chats gets. */
+/** Returns what a client of chat completions gets. */
 async function answered(world: ContinuingWorld, body: Record<string, unknown> = { messages }) {
   const text = await world.ask(body);
   const events = eventsOf(text);
@@ -142,7 +145,9 @@ async function answered(world: ContinuingWorld, body: Record<string, unknown> = 
   return { events, said, asked: world.served.length };
 }
 
-/** Bytes of the role and so many tokens, each an event, as a server of these tests sends them first. */
+/**
+ * Returns the length of the role event and of `count` token events, as the servers of these tests send them at first.
+ */
 async function bytesBehind(count: number, plan: Partial<ServerPlan> = {}): Promise<number> {
   const world = new ContinuingWorld({ tokens: tokens.slice(0, count), ...plan });
   await world.ask({ messages });
@@ -150,7 +155,7 @@ async function bytesBehind(count: number, plan: Partial<ServerPlan> = {}): Promi
   const none = new ContinuingWorld({ tokens: [], ...plan });
   await none.ask({ messages });
   const empty = none.served[0]?.length ?? 0;
-  // The figures of usage differ in length.
+  // The usage figures differ in their number of digits.
   const more = String(count + 1).length - 1;
   return (served?.length ?? 0) - more - empty + roleBytes;
 }
@@ -348,7 +353,7 @@ test("tries no other deployment if the client leaves during the search for one",
   expect(bufferedBytes.byKind.continued).toBe(0);
 });
 
-/** The first server was asked. */
+/** Resolves when the first server was asked. */
 async function until(world: ContinuingWorld): Promise<void> {
   while (world.served.length === 0) await turn();
 }

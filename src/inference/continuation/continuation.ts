@@ -1,4 +1,5 @@
-// Continues a streamed answer at another deployment after its model server broke off, exactly where the delivered text ends.
+// Continues a streamed answer at another deployment after its model server broke off, exactly where the delivered text
+// ends.
 
 import { type MaybePromise, whenSettled } from "../../base/deferred.ts";
 import { BlamelessError, GatewayError } from "../../base/errors.ts";
@@ -26,7 +27,7 @@ const maxCountMs = 1_000;
 export interface ContinuedRequest extends Sender {
   readonly request: DecodedRequest;
   readonly deps: DispatchDeps;
-  /** Called before another deployment is searched: the current one broke off after this usage. */
+  /** Called before the gateway looks for another deployment: the current one broke off after this usage. */
   cutOff(dispatched: Dispatched, error: unknown, usage: TokenUsage): void;
   /** Called when another deployment continues. */
   wentOn(dispatched: Dispatched): void;
@@ -58,9 +59,9 @@ export class Continuation implements Continuing {
   /** True if all servers so far continued a last assistant message as the beginning of their answer. */
   #prefills = true;
   #isUnderWay = false;
-  /** The delivered text; empty if nothing was delivered, so that the answer begins anew. */
+  /** The delivered text; empty if no text was delivered, so that the answer begins anew. */
   #text = "";
-  /** The request as a chat or completion; undefined if nothing was delivered. */
+  /** The request as a chat or completion; undefined if no part of an answer was delivered. */
   #body: Body | undefined;
   /** The deployment that broke off, if it worked until then; it is asked again if there is no other. */
   #again: Deployment | undefined;
@@ -71,7 +72,7 @@ export class Continuation implements Continuing {
     this.said = new SaidText(open.memoryAccount);
   }
 
-  /** True while a deployment is being searched. */
+  /** True while the gateway looks for a deployment that continues. */
   get isUnderWay(): boolean {
     return this.#isUnderWay;
   }
@@ -147,7 +148,8 @@ export class Continuation implements Continuing {
   #judged({ translation }: Dispatched, observed: AnswerStream): Verdict {
     const { request, recording, seal } = this.#open;
     const text = this.said.whole;
-    // Only chats and completions can be continued, so the client's request must be one or must have been translated to one.
+    // Only chats and completions can be continued, so the client's request must be one or must have been translated to
+    // one.
     const isAskedAlike =
       (translation === undefined) === (formatFor(request, inChat, request.model) === request.dialect);
     if (text === undefined || !isAskedAlike) return "cannot";
@@ -161,7 +163,10 @@ export class Continuation implements Continuing {
     return "goes_on";
   }
 
-  /** Settles with the deployment that continues. It is one that the model has now, because operators may have changed the deployments. */
+  /**
+   * Settles with the deployment that continues. It is one that the model has now, because operators may have changed
+   * the deployments.
+   */
   dispatch(): MaybePromise<Dispatched> {
     const { request, deps } = this.#open;
     const { model: before } = this.#cut as Dispatched;
@@ -189,7 +194,9 @@ export class Continuation implements Continuing {
     this.outcomes.push("failed");
   }
 
-  /** Returns the deployments that can continue. Suspended ones are not asked, because it is unknown whether they work. */
+  /**
+   * Returns the deployments that can continue. Suspended ones are not asked, because it is unknown whether they work.
+   */
   candidates(ranked: readonly Deployment[]): readonly Deployment[] {
     const { router } = this.#open.deps;
     const body = this.#body;
@@ -229,9 +236,9 @@ export class Continuation implements Continuing {
   }
 
   /**
-   * Determines the tokens of each part of the answer from the prompts that follow it. The server that continues
-   * counts them, in parallel to the request. Undefined if it cannot count; resolves with the count, or when counting
-   * takes too long.
+   * Determines the tokens of each part of the answer from the prompts that follow it. The server that continues counts
+   * them, in parallel to the request. Undefined if it cannot count; resolves when the counts are there, or when
+   * counting takes too long.
    */
   #counted(engine: Engine, sent: EngineRequest, whole: EngineRequest): Promise<void> | undefined {
     const { operation } = sent;
@@ -241,7 +248,7 @@ export class Continuation implements Continuing {
       try {
         countedPrompts[index] = await engine.countTokens?.({ ...sent, operation, body }, this.#open.cancellation);
       } catch {
-        // The delivered tokens are estimated.
+        // Without a count, the delivered tokens are estimated.
       }
     };
     const [part, first] = [this.#part, countedPrompts[0]];

@@ -1,4 +1,4 @@
-// What else there is of a request whose answer goes on elsewhere: bills, quotas, what operators say meanwhile, and where text ends.
+// Tests bills, quotas, changes by operators, and text ends for a request whose answer another server continues.
 import { describe, expect, test } from "bun:test";
 import {
   basePrompt,
@@ -23,7 +23,7 @@ import { goesOnFrom, isWithinStop } from "./continued-body.ts";
 const tokens = ["One", " two", " three", " four", " five", " six", " seven", " eight", " nine", " ten"];
 const whole = tokens.join("");
 const eventBytes = 165;
-/** Behind so many tokens, in the middle of an event. */
+/** Returns a break after `count` tokens, in the middle of the next event. */
 const behind = (count: number) => ({ atByte: (count + 1) * eventBytes + 60, how: "reset" }) as const;
 
 async function asked(world: ContinuingWorld, body: Record<string, unknown> = {}) {
@@ -97,7 +97,7 @@ describe("the charge of a continued answer to the overflow", () => {
   });
 });
 
-/** One that has so many tokens in all, of which nobody else takes any. */
+/** Returns a lease of `all` tokens that no other request uses. */
 function stopOf(all: number): StopLease {
   const none = { nanoUsd: Number.POSITIVE_INFINITY, mostNanoUsd: Number.POSITIVE_INFINITY, tightest: undefined };
   return { tokens: all, mostTokens: all, ...none, grow() {} };
@@ -126,7 +126,7 @@ describe("a hard-stop quota during a continuation", () => {
 
   test("stops a restarted answer at the quota if nothing had arrived before", async () => {
     const { promptTokens } = decodedRequest({ messages });
-    // It looks from the first event on, and the first server breaks off before that is whole.
+    // The quota is checked from the first event on, and the first server breaks off before that event is complete.
     const plan = { tokens, stop: stopOf(promptTokens + 3), breaks: [{ atByte: 40, how: "reset" }] } as const;
     const { text, said } = await asked(new ContinuingWorld(plan));
     expect(text).toContain('"stopped_by":"quota"');

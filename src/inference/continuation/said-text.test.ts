@@ -1,4 +1,4 @@
-// The text of an answer is kept as it was said, within its bound, on the account of its request.
+// Tests that the text of an answer is kept unchanged, within its limit, and counted on the request's account.
 import { expect, test } from "bun:test";
 import { AccountMemory, BufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import { SaidText } from "./said-text.ts";

@@ -5,7 +5,10 @@ import type { SaidListener } from "../../requests/dialects/answer.ts";
 
 /** Maximum bytes. Text of a longer answer is not kept. */
 const maxBytes = 1024 * 1024;
-/** Pieces are joined into blocks of this many characters: a string of very many pieces takes far more memory than its text. */
+/**
+ * Pieces are joined into blocks of this many characters: a string of very many pieces takes far more memory than its
+ * text.
+ */
 const blockCharacters = 2048;
 
 export class SaidText implements SaidListener {

@@ -18,7 +18,10 @@ export interface ToolAsker {
 }
 
 export interface ModelTools {
-  /** Returns the name of the requested server, by its label or address; undefined if the principal can use no such server. */
+  /**
+   * Returns the name of the requested server, by its label or address; undefined if the principal can use no such
+   * server.
+   */
   serverOf(principal: Principal, asked: Pick<AskedServer, "label" | "url">): string | undefined;
   /** Lists the tools that the principal may call. Rejects with a GatewayError. */
   list(server: string, asker: ToolAsker): Promise<readonly HostedTool[]>;

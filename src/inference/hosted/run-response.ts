@@ -233,7 +233,9 @@ class HostedRun<Result> implements Stoppable {
     this.#items.push(...calledFunction({ ...call, output: result.output }));
   }
 
-  /** Uses the approval of a call, which can be used once. Returns what the client gets if another response has used it. */
+  /**
+   * Uses the approval of a call, which can be used once. Returns what the client gets if another response has used it.
+   */
   async #taken({ requestId: approvalId, label, name }: Decided, callId: string): Promise<CallResult | undefined> {
     const { requestId, request } = this.#call;
     // If an approval is used and its call is not made, the call is lost, so rights are checked first.
@@ -419,7 +421,8 @@ class HostedRun<Result> implements Stoppable {
     // Guardrails have not checked the client's items, so the response is stored without them.
     if (!this.#isChecked) this.#keepInput([]);
     const last = await this.#endBroken(error, response, recorder);
-    // The turn was refused, but tool calls were recorded, so the caller may continue.
+    // The turn was refused before it was in the ledger. Tool calls were made, so a caller that waits for the ledger may
+    // continue.
     this.#call.onLedger();
     if (!this.#call.request.stream) return this.#call.answer(truthfulWhole(response, recorder));
     return this.#call.answer((client) => client.end(encodeByteText(last)));

@@ -1,4 +1,4 @@
-// What a name stands for: the alias itself before beginnings of it, and the longest of those, however many there are.
+// Tests which model a name stands for: an exact alias comes before prefixes, and the longest prefix before others.
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { aliasPattern } from "../../domain/models/model-entry.ts";

@@ -8,7 +8,7 @@ interface Named {
 /** An alias that has no effect, because another model has the name. */
 export interface AliasWithoutEffect {
   readonly alias: string;
-  /** Id of the model with the alias. */
+  /** Id of the model that declares the alias. */
   readonly model: string;
   /** Id of the model that gets the requests. */
   readonly served_by: string;

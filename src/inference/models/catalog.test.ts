@@ -1,4 +1,4 @@
-// The catalog: declared over discovered, several engines for one id, and engines that come and go.
+// Tests the catalog: declarations precede discovered models, several engines may serve one id, and engines come and go.
 import { beforeEach, describe, expect, test } from "bun:test";
 import type { Log, LogFields } from "../../base/log.ts";
 import type { Engine, EngineModel } from "../../domain/models/engine.ts";
@@ -141,7 +141,8 @@ describe("one model id on several engines", () => {
     expect(model?.deployments.map((deployment) => deployment.engine.name)).toEqual(["a", "b", "c"]);
     expect(model?.context).toBe(100);
     expect(model?.environments).toEqual(["live"]);
-    // Any of them may get a request: an embedding must not be promised where one says that it cannot.
+    // Any deployment may get a request, so embeddings must not be promised if one engine reports that it cannot serve
+    // them.
     expect(model?.capabilities?.embeddings).not.toBe(true);
   });
 
@@ -259,7 +260,7 @@ describe("declarations", () => {
     const names = ["gpt-5", "gpt-5-mini", "claude-opus-5", "big", "gpt-4o", "other"];
     expect(names.map((name) => catalog.find(name)?.id)).toEqual([
       ...["gpt-5", "big", "big", "big"],
-      // A model that is not there is not served by another that its alias would also fit.
+      // A declared model without deployments is not replaced by another model whose alias matches too.
       ...[undefined, undefined],
     ]);
     expect(names.map((name) => catalog.get(name)?.id)).toEqual([

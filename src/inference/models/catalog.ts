@@ -66,7 +66,7 @@ export interface EngineWatcher {
 }
 
 export class Catalog {
-  /** Receiver of the availability, if there is one. */
+  /** Notified of each engine's availability; undefined if nothing watches it. */
   watcher: EngineWatcher | undefined;
   /** Called when the available models may have changed. */
   onChange: (() => void) | undefined;
@@ -74,7 +74,10 @@ export class Catalog {
   readonly #clock: Clock;
   #sources: readonly CatalogSource[] = [];
   #declared: readonly DeclaredModel[] = [];
-  /** The last answer of each engine, kept while the engine cannot be reached: a server's restart must not change the models. */
+  /**
+   * The last answer of each engine, kept while the engine cannot be reached: a server's restart must not change the
+   * models.
+   */
   #reported = new Map<Engine, readonly EngineModel[]>();
   /** Ids of the models in such an answer, computed on demand. */
   readonly #listed = new WeakMap<readonly EngineModel[], ReadonlySet<string>>();
@@ -83,9 +86,9 @@ export class Catalog {
   #firstSeen = new Map<string, number>();
   #models: ReadonlyMap<string, Model> = new Map();
   #aliases = new Aliases([]);
-  /** Aliases that were logged, as JSON. */
+  /** Aliases without effect that were logged, as JSON. */
   #warnedOf = new Set<string>();
-  /** Models that exclude nodes, as JSON. */
+  /** Nodes that were logged as left out of a model, each with the model's id, as JSON. */
   #leftOut = new Set<string>();
   /** Resolves when every source was asked once. */
   readonly #firstPoll = Promise.withResolvers<void>();
@@ -139,7 +142,10 @@ export class Catalog {
     return this.#isPolled;
   }
 
-  /** Resolves immediately or, just after the start, when every source was asked: until then an unknown model may only be not known yet. */
+  /**
+   * Resolves immediately or, just after the start, when every source was asked: until then an unknown model may only be
+   * not known yet.
+   */
   async whenComplete(): Promise<void> {
     if (!this.#isPolled) await this.#firstPoll.promise;
   }
@@ -306,7 +312,10 @@ export class Catalog {
   }
 }
 
-/** Adds a declaration. A deployment serves only environments that both allow, because the operator of the engine may restrict the model. */
+/**
+ * Adds a declaration. A deployment serves only environments that the found model and the declaration both allow,
+ * because the operator of the engine may restrict the model.
+ */
 function withDeclared(found: Model, declared: DeclaredModel): Model {
   const { environments } = declared;
   return {
@@ -335,7 +344,7 @@ function rankOf({ configured, isNode = false }: CatalogSource): number {
   return configured ? 2 - Number(isNode) : 0;
 }
 
-/** Reports whether a node lacks something that the model is known to have. */
+/** Reports whether a node offers a shorter context or fewer capabilities than the model is known to have. */
 function promisesLess(reported: EngineModel, { context, capabilities }: Pick<Model, "context" | "capabilities">) {
   if (context !== undefined && reported.context !== undefined && reported.context < context) return true;
   return capabilityNames.some((name) => capabilities?.[name] && reported.capabilities?.[name] === false);

@@ -1,4 +1,4 @@
-// The deletion of a pulled model is on record as it happened, and only where it happened.
+// Tests that the deletion of a pulled model is recorded as it happened, and only if it happened.
 import { expect, test } from "bun:test";
 import { principalFor } from "../../../tests/support/principal.ts";
 import { GatewayError } from "../../base/errors.ts";

@@ -26,7 +26,7 @@ export interface PulledModelsOptions {
   audit: Pick<AuditLog, "append">;
   catalog: Pick<Catalog, "refreshSource">;
   engine: PulledModelEngine;
-  /** Files that another program uses. */
+  /** Model files that another program runs. */
   elsewhere: readonly FileElsewhere[];
   log: Log;
 }

@@ -1,4 +1,4 @@
-// Where models run and how they do there: state, load and speed of each deployment.
+// Tests where models run: state, load and speed of each deployment.
 import { beforeEach, expect, test } from "bun:test";
 import { type ManualClock, manualClock } from "../../../tests/support/manual-clock.ts";
 import type { Engine, EngineModel } from "../../domain/models/engine.ts";

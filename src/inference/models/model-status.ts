@@ -51,7 +51,10 @@ export class ModelStatus {
     this.#options = options;
   }
 
-  /** Lists the models in the order of the catalog. `usable` returns each model as it may be shown, or undefined to hide it. */
+  /**
+   * Lists the models in the order of the catalog. `usable` returns each model as it may be shown, or undefined to hide
+   * it.
+   */
   async list(
     usable: (model: Model) => Model | undefined,
   ): Promise<{ model: Model; deployments: DeploymentStatus[] }[]> {

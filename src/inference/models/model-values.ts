@@ -45,7 +45,8 @@ export function changedModelSettings(
   surroundings: ModelSurroundings,
 ): ModelSettings {
   const { deployments } = request;
-  // Only changed deployments are checked: an earlier one may name a deleted upstream, and other settings can still be changed.
+  // Only changed deployments are checked: an earlier one may name a deleted upstream, and other settings can still be
+  // changed.
   if (deployments) throwFirst(deploymentFaults(id, deployments, surroundings.upstreams));
   const settings: ModelSettings = {
     ownedBy: chosen(request.owned_by, current.ownedBy),

@@ -73,7 +73,10 @@ export function modelToWire(known: KnownModel, deps: ModelViewDeps): Omit<Manage
   };
 }
 
-/** Returns the declared deployments, even if their upstream was deleted; without any, all places where the model was found. */
+/**
+ * Returns the declared deployments, even if their upstream was deleted; without any, all places where the model was
+ * found.
+ */
 function deploymentsOf(
   settings: ModelSettings | undefined,
   offered: Model | undefined,

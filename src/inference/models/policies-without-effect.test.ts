@@ -1,4 +1,5 @@
-// Policies that name what there is not: told once each, again where they come back, and never before all servers were asked.
+// Tests that names in policies that do not exist are logged once, again if they return, and never before all servers
+// were asked.
 import { expect, test } from "bun:test";
 import type { Model } from "../../domain/models/model.ts";
 import type { ModelPolicies } from "../../domain/models/policies/model-policies.ts";

@@ -1,4 +1,5 @@
-// Logs names in policies that do not exist, once while they last, because nothing else shows why such a policy has no effect.
+// Logs names in policies that do not exist, once while they last, because nothing else shows why such a policy has no
+// effect.
 import type { Log } from "../../base/log.ts";
 import type { Model } from "../../domain/models/model.ts";
 import type { Catalog } from "./catalog.ts";

@@ -1,4 +1,4 @@
-// Money of overflows where the database fails: nothing is set aside, and nothing is given back that may have been already.
+// Tests overflow spending while the database fails: nothing is reserved, and no amount is returned twice.
 import { expect, test } from "bun:test";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
 import type { OverflowSpend, SpendChange } from "../../domain/models/policies/overflow.ts";

@@ -1,4 +1,5 @@
-// Reserves money for overflows before a request is sent there, and corrects it by the actual cost, so that no cap is exceeded.
+// Reserves money for overflows before a request is sent there, and corrects it by the actual cost, so that no cap is
+// exceeded.
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { calendarPeriod, windowOf } from "../../domain/limits/quota-rules.ts";
@@ -54,12 +55,16 @@ export class OverflowSpending {
     this.#options = options;
   }
 
-  /** True if the store failed a moment ago: nothing is reserved, and requests that need a reservation do not overflow. */
+  /**
+   * True if the store failed a moment ago: nothing is reserved, and requests that need a reservation do not overflow.
+   */
   get isUnknown(): boolean {
     return this.#options.clock.monotonicMs() < this.#failedUntilMs;
   }
 
-  /** Returns the nano-USD that are left in this period; undefined if that is not known well enough to refuse a request. */
+  /**
+   * Returns the nano-USD that are left in this period; undefined if that is not known well enough to refuse a request.
+   */
   remaining(model: string, spend: OverflowSpend): number | undefined {
     if (this.isUnknown) return 0;
     const known = this.#known.get(model);
@@ -111,7 +116,10 @@ export class OverflowSpending {
     return await this.#options.store.spent(this.periodOf(model, spend));
   }
 
-  /** Returns the spending that this process knows: for each model that of its last known period, unless the period is over. */
+  /**
+   * Returns the spending that this process knows: for each model that of its last known period, unless the period is
+   * over.
+   */
   figures(): { model: string; spentNanoUsd: number }[] {
     return [...this.#known.values()]
       .filter(({ period }) => this.#period(period.per).start === period.start)
@@ -129,7 +137,7 @@ export class OverflowSpending {
     this.#writing ??= this.#writeAll();
   }
 
-  /** The flag is cleared in the turn in which nothing is left, so that a later request starts a new write. */
+  /** `#writing` is cleared in the same tick in which nothing is left, so that a later request starts a new write. */
   async #writeAll(): Promise<void> {
     while (this.#asked.length + this.#corrections.size > 0) {
       const asked = this.#asked;

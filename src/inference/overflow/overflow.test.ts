@@ -1,4 +1,5 @@
-// Overflow of a model: its own servers first, others by the reasons of its policy alone, and within what that may cost.
+// Tests a model's overflow: its own servers come first, other servers only for a reason of the policy and within its
+// cost limits.
 import { beforeEach, describe, expect, test } from "bun:test";
 import { ContinuingWorld, messages } from "../../../tests/support/continuing-servers.ts";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
@@ -22,7 +23,7 @@ import type { Tried } from "../trail-writer.ts";
 import { Overflow, ownDeployments } from "./overflow.ts";
 import { OverflowSpending } from "./overflow-spending.ts";
 
-/** So that a token costs a nano-USD. */
+/** With these prices, a token costs one nano-USD. */
 const cost = { input: 0.001, output: 0.001 };
 const noon = Date.UTC(2026, 9, 1, 12) / 1000;
 
@@ -34,7 +35,7 @@ let spending: OverflowSpending;
 let steps: Tried[];
 let spent: Map<string, number>;
 
-/** Does in memory what the database does. */
+/** A store in memory that works like the database. */
 const store: OverflowSpendStore = {
   async change(changes) {
     return changes.map(({ model, start, nanoUsd, most }) => {
@@ -219,7 +220,7 @@ describe("reasons", () => {
     const [second, third] = [send(model), send(model)];
     expect(nameOf(await second)).toBe("cloud");
     expect(performance.now() - since).toBeGreaterThan(45);
-    // The one place of the cloud is taken: the third one waits at both, and goes where there is one first.
+    // The cloud's only slot is taken, so the third request waits for both servers and takes the first free slot.
     gate.resolve(ok());
     (await first).done(false);
     expect(nameOf(await third)).toBe("own");
@@ -321,7 +322,7 @@ describe("money", () => {
       "what its overflow may cost in this day is used up. It opens at 2026-10-02T00:00:00Z.",
     );
     expect(refused?.reason.message).not.toContain("1000");
-    // What they really used is less, and is there for others.
+    // The actual costs are lower, and the difference becomes available to other requests.
     for (const one of taken) {
       one.bill?.settle({ promptTokens: 1, completionTokens: 1, parts: undefined });
       one.done(false);
@@ -364,7 +365,7 @@ describe("money", () => {
     await expect(send(model, { cancellation: clientGone, request })).rejects.toThrow("left");
     await spending.close();
     expect([...spent.values()]).toEqual([promptTokens]);
-    // Nobody knows how much of it was written by then.
+    // It is unknown how much of the whole answer was generated, so the reserved amount counts as spent.
     const whole = { ...request, stream: false, max_tokens: 5_000 };
     clientGone = new Cancellation();
     await expect(send(model, { cancellation: clientGone, request: whole })).rejects.toThrow("left");
@@ -390,7 +391,7 @@ describe("money", () => {
 
   test("tries its own server only once if the overflow spend is used up, however slowly it failed", async () => {
     const own = engineNamed("own", () => {
-      // So long that what was known of the money is not believed any more.
+      // So long that the cached spending is no longer valid.
       clock.advance(5_000);
       return answerOf(500);
     });
@@ -448,7 +449,8 @@ test("charges each server's part of a continued answer to its own overflow once"
   expect([world.served.length, end?.completionTokens]).toEqual([3, world.computed.completionTokens]);
   const paid = [...spent.values()].reduce((sum, one) => sum + one, 0);
   const used = (end?.promptTokens ?? 0) + (end?.completionTokens ?? 0);
-  // What was read is known exactly only once the next one has told how much it has: 20 tokens for each that broke off.
+  // The tokens that a broken-off server read are known exactly only when the next server reports its prompt: up to 20
+  // tokens for each break.
   expect(paid).toBeLessThanOrEqual(used);
   expect(paid).toBeGreaterThanOrEqual(used - 40);
 });

@@ -101,7 +101,9 @@ export class Overflow {
     return { ...none, candidates, reason };
   }
 
-  /** Requests of the idle lane wait for slots that nobody else wants: neither waiting nor a lack of slots is a reason. */
+  /**
+   * Requests of the idle lane wait for slots that nobody else wants: neither waiting nor a lack of slots is a reason.
+   */
   #reason(
     own: readonly Deployment[],
     { hours, promptTokensAbove, afterSeconds }: OverflowPolicy,
@@ -224,7 +226,7 @@ export interface OverflowLabels {
   readonly reason: OverflowReason;
 }
 
-/** Returns the deployments that are used without a reason of the overflow policy. */
+/** Returns the deployments without those of the overflow, for calls that do not queue or cost nothing. */
 export function ownDeployments({ deployments, policies }: Model): readonly Deployment[] {
   const overflow = policies?.overflow;
   return overflow ? deployments.filter((one) => !targetOf(overflow, one)) : deployments;

@@ -1,4 +1,5 @@
-// One response or transcript of a realtime session: admitted, recorded in the ledger, and settled once, however it ends.
+// One response or transcript of a realtime session: admitted, recorded in the ledger, and settled once, however it
+// ends.
 import type { GatewayError } from "../../base/errors.ts";
 import type { LogFields } from "../../base/log.ts";
 import type { Granted } from "../../domain/limits/limits.ts";

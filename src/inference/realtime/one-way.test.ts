@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import type { PausableLink } from "../../base/bytes/message-link.ts";
 import { maxBufferedBytes, OneWay } from "./one-way.ts";
 
-/** A sender that is told to wait. */
+/** A sender's link that notes when it is paused. */
 class Sender implements PausableLink {
   readonly peer = "test";
   readonly unsentBytes = 0;

@@ -1,4 +1,5 @@
-// Converts model names in the events of a realtime session: public ids for the client, the server's own ids for the server.
+// Converts model names in the events of a realtime session: public ids for the client, the server's own ids for the
+// server.
 import { fieldError, type GatewayError } from "../../base/errors.ts";
 import { shown } from "../../base/text/shown.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
@@ -43,7 +44,7 @@ export function forServer(
   principal: Principal | undefined,
   { catalog }: Pick<InferenceDeps, "catalog">,
 ): SentEvent {
-  // vLLM has the model beside the type.
+  // vLLM puts the model directly into the event, beside `type`.
   let sent = withOwnModel(event, [], models);
   for (const part of ["session", "response"]) {
     const settings = sent[part];
@@ -78,7 +79,9 @@ function noTranscription(field: string, said: unknown, { name }: SessionModels):
   );
 }
 
-/** Returns the part of an event at `path` with the server's own model id, if it names a model. Throws `invalid_request`. */
+/**
+ * Returns the part of an event at `path` with the server's own model id, if it names a model. Throws `invalid_request`.
+ */
 function withOwnModel(part: Json, path: readonly string[], { name, model, deployment }: SessionModels): Json {
   for (const member of Object.keys(part)) {
     const fault = overridingFault(member);

@@ -75,7 +75,10 @@ export class SessionResponses {
     return this.#underWay.keys();
   }
 
-  /** Requests a response for the client. Rejects with the refusal; resolves to whether the response may still be requested. */
+  /**
+   * Requests a response for the client. Rejects with the refusal; resolves to whether the response may still be
+   * requested.
+   */
   async ask(eventId: string, maxTokens: number | undefined, isOver: () => boolean): Promise<boolean> {
     const booked = await this.#book(maxTokens);
     if (isOver()) {
@@ -86,7 +89,10 @@ export class SessionResponses {
     return true;
   }
 
-  /** Called when the server begins the first requested response, or one on its own after the user's speech. Rejects with the refusal. */
+  /**
+   * Called when the server begins the first requested response, or one on its own after the user's speech. Rejects with
+   * the refusal.
+   */
   async begin(id: string): Promise<void> {
     const booked = this.#asked.shift()?.booked ?? (await this.#book(this.maxTokens));
     const forgotten = this.#underWay.get(id);
@@ -100,7 +106,10 @@ export class SessionResponses {
     return this.#underWay.get(responseIdOf(event));
   }
 
-  /** Ends a response as its server reports. `end` is set if the session is ending. Resolves when the response is in the ledger. */
+  /**
+   * Ends a response as its server reports. `end` is set if the session is ending. Resolves when the response is in the
+   * ledger.
+   */
   async done(event: Json, end: SessionEnd | undefined): Promise<void> {
     const { status, usage } = memberOf(event, "response");
     const booked = this.of(event) ?? this.#asked.shift()?.booked;

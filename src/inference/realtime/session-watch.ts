@@ -25,7 +25,7 @@ export interface SessionWatchOptions {
   /** Resolves if the credential still permits the session; rejects otherwise. */
   holds(): Promise<void>;
   toGatewayError(thrown: unknown): GatewayError;
-  /** `message`: why, for the client. */
+  /** Ends the session. `message` tells the client why. */
   expired(message: string): void;
   credentialEnded(error: GatewayError): void;
 }

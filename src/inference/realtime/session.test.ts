@@ -1,4 +1,5 @@
-// The bounds of a realtime session: its age and its silence, what is said before the client is there, and what of a server's account nobody is told.
+// Tests the limits of a realtime session: age, silence, events before the client connects, and account data that no
+// client may see.
 import { expect, test } from "bun:test";
 import { principalFor } from "../../../tests/support/principal.ts";
 import { AccountMemory, bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
@@ -11,12 +12,12 @@ import { type RealtimeOptions, RealtimeSession } from "./session.ts";
 
 type Json = Record<string, unknown>;
 
-/** No response is asked for here. */
+/** These sessions must not request a response. */
 function never(): never {
   throw new Error("Nobody is to be asked.");
 }
 
-/** One end of a connection, as the session has it. */
+/** One end of a connection, as the session sees it. */
 class End implements PausableLink {
   readonly peer = "test";
   readonly unsentBytes = 0;

@@ -1,4 +1,5 @@
-// A realtime session: forwards events between a client and a model's server until one of them ends, or the session must end.
+// A realtime session: forwards events between a client and a model's server until one of them ends, or the session must
+// end.
 
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { MessageLinkListener, PausableLink } from "../../base/bytes/message-link.ts";

@@ -1,4 +1,5 @@
-// Records the times of an engine's answers by the number of requests in flight, to detect that requests queue inside the engine.
+// Records the times of an engine's answers by the number of requests in flight, to detect that requests queue inside
+// the engine.
 import { BeginTimes } from "./overdue.ts";
 
 export interface Answer {
@@ -12,7 +13,9 @@ export interface Answer {
   kind: AnswerKind;
 }
 
-/** Number of levels, one for each doubling of requests in flight; no engine takes more than the last level stands for. */
+/**
+ * Number of levels, one for each doubling of requests in flight; no engine takes more than the last level stands for.
+ */
 const levels = 20;
 
 /** For one kind of answers: the mean of log(time) and the number of answers, by requests in flight. */
@@ -21,7 +24,10 @@ export class AnswerKind {
   /** Mean and count of each level side by side, because each answer needs both. */
   #figures: Float64Array | undefined;
 
-  /** Times to the beginning of these answers. `clear` keeps them, because they are used to judge one request and not the concurrency. */
+  /**
+   * Times to the beginning of these answers. `clear` keeps them, because they are used to judge one request and not the
+   * concurrency.
+   */
   get begins(): BeginTimes {
     this.#begins ??= new BeginTimes();
     return this.#begins;
@@ -52,7 +58,10 @@ const remembered = 16;
 const fewestAnswers = 8;
 /** Minimum answers at a lower level. A burst passes the lower levels once: four answers for levels from 4 on. */
 const fewestBelow = 4;
-/** Rise of log(time) per doubling of requests in flight, relative to that of a queue, from which on a queue is suspected. */
+/**
+ * Rise of log(time) per doubling of requests in flight, relative to that of a queue, from which on a queue is
+ * suspected.
+ */
 const doubtfulSlope = 0.6;
 /** Minimum rise worth a trial: below it hardly any request waits. */
 const minRise = Math.LN2;
@@ -73,7 +82,10 @@ export class AnswerTimes {
     kind.add(levelOf(inFlight), logTime(durationMs));
   }
 
-  /** Reports whether answers of this kind take longer about in proportion to the requests in flight, compared with any lower level. */
+  /**
+   * Reports whether the times of this kind of answers rise about in proportion to the requests in flight, compared with
+   * any lower level.
+   */
   looksQueued(answer: Answer): boolean {
     return this.#rises(answer, fewestBelow, doubtfulSlope);
   }
@@ -106,7 +118,7 @@ interface Sums {
   time: number;
 }
 
-/** Some answers in a row. */
+/** A sample of consecutive answers. */
 export class Sample {
   readonly #kinds = new Map<AnswerKind, Sums>();
   #size = 0;

@@ -69,10 +69,15 @@ export interface Continuing {
   sendRest(deployment: Deployment, whole: EngineRequest): MaybePromise<EngineResponse>;
 }
 
-/** A request as its dispatch sees it. It is notified as events happen, because a request that ends early has no result. */
+/**
+ * A request as its dispatch sees it. It is notified as events happen, because a request that ends early has no result.
+ */
 export interface Sender {
   readonly requestId: string;
-  /** Priority in queues, and for servers that accept one; then the party whose turn is determined. */
+  /**
+   * Priority in queues, and at servers that accept one. Between requests of one priority, `accountId` and `partyId`
+   * decide whose turn it is.
+   */
   readonly priority: Priority;
   readonly accountId: string;
   /** The person or key within the account. */
@@ -84,7 +89,10 @@ export interface Sender {
   /** Seal for data that the client stores for the gateway. */
   readonly seal: AccountSeal;
   readonly workload: Workload;
-  /** Returns the maximum tokens of each generation that quotas allow for this model; absent or undefined if none limits them. */
+  /**
+   * Returns the maximum tokens of each generation that quotas allow for this model; absent or undefined if none limits
+   * them.
+   */
   maxTokensOf?(model: Model): number | undefined;
   /** Returns names of limits that the deployment is known to ignore. Default: none. */
   ignoredLimits?(deployment: Deployment): ReadonlySet<string>;
@@ -92,13 +100,16 @@ export interface Sender {
   readonly onWanted?: (() => void) | undefined;
   /** The trace of the request. */
   readonly trace?: RequestTrace | undefined;
-  /** Set if another deployment is searched in the middle of an answer; absent or undefined for a whole answer. */
+  /** Set if another deployment is looked for in the middle of an answer; absent or undefined for a whole answer. */
   readonly continuing?: Continuing | undefined;
   /** Stops the attempt until the response has arrived. */
   readonly cancellation: Cancellation;
   /** Returns the current model; undefined if it is no longer offered. */
   modelNow(id: string): Model | undefined;
-  /** Reports whether the request may go to the deployment, called directly before it does: this decides whether a request stays local. */
+  /**
+   * Reports whether the request may go to the deployment, called directly before it does: this decides whether a
+   * request stays local.
+   */
   mayAsk(deployment: Deployment, model: Model): boolean;
   /** Returns the fallback models, best first. */
   fallbackModels(): readonly Model[];
@@ -112,7 +123,10 @@ export interface Sender {
   waited(ms: number): void;
   /** `sinceMs` is the monotonic time when the slot was taken, or when the engine is asked again in it. */
   sending(sinceMs: number): void;
-  /** Called when an engine returned the head of an answer; with `error`, if it failed or refused. */
+  /**
+   * Called once for each attempt: when the body is known to be an answer, or with `error` if the engine failed or
+   * refused, or the client left.
+   */
   attempted(deployment: Deployment, error: unknown): void;
   /** Called when a step of the request's trail ended without an engine taking the request. */
   tried(step: Tried): void;
@@ -164,7 +178,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   /** True once the body is known to be an answer. */
   #isProven = false;
   readonly #dispatch: AttemptDispatch;
-  /** Milliseconds after which the attempt is overdue and given up for another, and the means for that. */
+  /** Milliseconds after which the attempt is overdue and given up for another, and the cancellation that ends it. */
   #limitMs = 0;
   #overdue: Cancellation | undefined;
   /** True if the time to the first byte is recorded, because another deployment could be asked. */
@@ -284,7 +298,8 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
       this.checks = 0;
       return;
     }
-    // If other answers are running, the engine may be busy with them, or they may be dead as well, so the limit is longer.
+    // If other answers are running, the engine may be busy with them, or they may be dead as well, so the limit is
+    // longer.
     const limitMs = this.#limitMs * (this.#router.isAnswering(engine) ? 2 : 1);
     if (waitedMs < limitMs || this.#router.answeredSince(engine, this.#slot.sinceMs)) return;
     if (!this.#dispatch.hasOther(this.deployment)) return;
@@ -310,7 +325,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
       (tokens) => {
         if (this.translation) this.translation.promptTokens = tokens;
       },
-      // The estimate stands.
+      // If the count fails, the estimate remains.
       () => {},
     );
   }
@@ -413,7 +428,10 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     return isFault ? { failure: error, again: undefined, isUnsent } : undefined;
   }
 
-  /** The engine may have read the prompt before the request ended or became overdue, and may have written any part of a whole answer. */
+  /**
+   * The engine may have read the prompt before the request ended or became overdue, and may have written any part of a
+   * whole answer.
+   */
   #settle(bill: OverflowBill, error: unknown): void {
     const isLate = error instanceof GatewayError && error.code === "upstream_timeout";
     if (!this.#sender.cancellation.cancelled && !isLate) bill.settle(undefined);
@@ -451,7 +469,9 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     this.#end(isMeasured ? completionTokens : undefined);
   }
 
-  /** Ends an attempt whose client left before the body was known to be an answer, or whose fault is the request's own. */
+  /**
+   * Ends an attempt whose client left before the body was known to be an answer, or whose fault is the request's own.
+   */
   #endUnproven(): void {
     const { cancelled, reason } = this.#sender.cancellation;
     if (!cancelled) {

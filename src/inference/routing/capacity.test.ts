@@ -1,4 +1,4 @@
-// Places at engines and the queue before them: fair, bounded, with a deadline, and nothing is ever lost.
+// Tests slots at engines and the queue for them: fair, bounded, with a deadline, and without losing requests or slots.
 import { beforeEach, describe, expect, test } from "bun:test";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
 import { Cancellation } from "../../base/cancellation.ts";
@@ -40,7 +40,7 @@ function requestOf(accountId: string, width = 1, priority: Priority = "normal"):
   return { ...whose, operation: "chat", stream: true, width, model: "public-name" };
 }
 
-/** A place at once, or after waiting for it. */
+/** Takes a slot immediately or after waiting. */
 async function enter(candidates: readonly Deployment[], request: SlotRequest, cancellation = never): Promise<Slot> {
   const place =
     capacity.take(candidates, request) ?? (await capacity.wait(candidates, request, capacity.arrive(), cancellation));
@@ -64,7 +64,7 @@ function watch(candidates: readonly Deployment[], request: SlotRequest, cancella
 
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** The engine's only figures. */
+/** Returns the figures of the engine's only limit. */
 function figures(engine: Engine) {
   const { limit, inFlight, waiting } = capacity.figures(engine)[0] ?? { limit: 0, inFlight: 0, waiting: 0 };
   return { limit, inFlight, waiting };
@@ -239,7 +239,7 @@ describe("several candidates", () => {
     atRest.add(broken);
     expect(capacity.take(on(busy, broken), requestOf("a"))?.deployment.engine).toBe(busy);
     const waiting = [1, 2].map(() => watch(on(busy, broken), requestOf("a")));
-    // After it was found at rest once more.
+    // The suspension ends only after it was checked once more.
     setTimeout(() => atRest.delete(broken), 300);
     await Promise.all(waiting.map(({ settled }) => settled));
     expect(waiting.map(({ place }) => place?.deployment.engine)).toEqual([broken, broken]);
@@ -273,7 +273,7 @@ describe("fairness", () => {
       overtaken.push(order.indexOf("b", before) - before);
     }
     await Promise.all(flood);
-    // It is the very next one to be served, whenever it comes.
+    // Each request of account `b` is served next, whenever it arrives.
     expect(overtaken).toEqual(Array(10).fill(0));
     expect(order).toHaveLength(210);
     expect(figures(engine)).toEqual({ limit: 4, inFlight: 0, waiting: 0 });
@@ -319,7 +319,7 @@ describe("refusals", () => {
       bounds: () => ({ maxWaiting: 512, maxWaitMs: 30_000 }),
     });
     const engine = engineWith({ maxConcurrency: 2 });
-    // Ten seconds each, two at a time: one free place every five seconds.
+    // Answers take ten seconds each, two at a time, so a slot becomes free every five seconds on average.
     for (let i = 0; i < 3; i++) {
       const places = [capacity.take(on(engine), requestOf("a")), capacity.take(on(engine), requestOf("a"))];
       now.ms += 10_000;
@@ -336,7 +336,7 @@ describe("refusals", () => {
       "The model `public-name` has no free capacity now (7 requests wait). Retry in 40 s.",
     );
     expect(waiting[7]?.error?.retryAfterSeconds).toBe(40);
-    // Another account would be served as the second, long before.
+    // A request of another account would be served second, long before the deadline.
     const other = watch(on(engine), requestOf("b"), client);
     await settle();
     expect(other.error).toBeUndefined();
@@ -420,7 +420,7 @@ describe("leaks", () => {
       }
     };
     await Promise.all(Array.from({ length: 600 }, (_, index) => request(index)));
-    // How many of each depends on the processor; that there are some of both does not.
+    // The numbers depend on the processor, but some requests are served and some are refused.
     expect([served > 0, refused > 0]).toEqual([true, true]);
     expect(engines.map(figures)).toEqual(limits.map((limit) => ({ limit, inFlight: 0, waiting: 0 })));
   });
@@ -482,7 +482,7 @@ describe("an engine whose server is started on demand", () => {
 });
 
 describe("the idle lane", () => {
-  /** A request of it, with how often its place was wanted. */
+  /** Returns a request of the idle lane that counts how often its slot was wanted. */
   function idle(accountId: string) {
     const request = { ...requestOf(accountId), wanted: 0, onWanted: () => void request.wanted++ };
     return request;
@@ -516,7 +516,7 @@ describe("the idle lane", () => {
     await Promise.all([first.settled, second.settled]);
     expect([first.place !== undefined, second.place !== undefined]).toEqual([true, true]);
     expect(figures(engine)).toEqual({ limit: 3, inFlight: 3, waiting: 0 });
-    // It is asked again for the next one alone.
+    // The idle lane is asked for another slot only when another request waits.
     const third = watch(on(engine), requestOf("l"));
     expect(lines.map(({ wanted }) => wanted)).toEqual([1, 1, 1]);
     first.place?.release();

@@ -1,9 +1,9 @@
-// The measured limit against simulated engines: found where there is one, out of the way where there is none.
+// Tests the measured limit with simulated engines: the limit is found if there is one, and otherwise does not throttle.
 import { describe, expect, test } from "bun:test";
 import { AnswerKind } from "./answer-times.ts";
 import { ConcurrencyLimit } from "./concurrency-limit.ts";
 
-/** Events in order of their time; milliseconds. */
+/** Runs events in the order of their times, in milliseconds. */
 class Simulation {
   nowMs = 0;
   readonly #events: { at: number; run(): void }[] = [];
@@ -29,7 +29,7 @@ class Simulation {
   }
 }
 
-/** Mulberry32: the same numbers in every run. */
+/** Returns a Mulberry32 generator, which yields the same numbers in every run. */
 function randomFrom(seed: number): () => number {
   let state = seed;
   return () => {
@@ -43,7 +43,7 @@ function randomFrom(seed: number): () => number {
 type End = "answered" | "refused";
 type Upstream = (simulation: Simulation, serviceMs: () => number) => (done: (end: End) => void) => void;
 
-/** `parallel` at once; the rest waits inside, in order. */
+/** An engine that works on `parallel` requests at once and queues the others inside, in order. */
 const hiddenQueue =
   (parallel: number): Upstream =>
   (simulation, serviceMs) => {
@@ -63,7 +63,7 @@ const hiddenQueue =
     };
   };
 
-/** 429 beyond `parallel`. */
+/** An engine that answers 429 to more than `parallel` requests at once. */
 const refusing =
   (parallel: number): Upstream =>
   (simulation, serviceMs) => {
@@ -80,7 +80,10 @@ const refusing =
 
 const plentiful: Upstream = (simulation, serviceMs) => (done) => simulation.after(serviceMs(), () => done("answered"));
 
-/** Continuous batching: every answer slows the others down, but the throughput rises, to half its highest at `half`. */
+/**
+ * An engine with continuous batching: every answer slows the others down, but the throughput rises, to half its highest
+ * at `half`.
+ */
 const batching =
   (half: number): Upstream =>
   (simulation, serviceMs) => {
@@ -102,11 +105,11 @@ const batching =
     };
   };
 
-/** What came of the time after `settledSeconds`. */
+/** Results of a simulation, measured after `settledSeconds`. */
 interface Result {
   meanLimit: number;
   lowestLimit: number;
-  /** Answers a second. */
+  /** Answers per second. */
   throughput: number;
   refusals: number;
 }
@@ -116,17 +119,17 @@ interface SimulationOptions {
   /** Sigma of the log-normal times. */
   spread: number;
   seconds?: number;
-  /** Left out: half of `seconds`. */
+  /** Default: half of `seconds`. */
   settledSeconds?: number;
   seed?: number;
 }
 
-/** `clients` that send again as soon as they are answered or refused, all at once at the beginning. */
+/** Simulates `clients` clients that all start at once and send again as soon as they are answered or refused. */
 function simulate(upstream: Upstream, options: SimulationOptions): Result {
   const { clients, spread, seconds = 600, settledSeconds = seconds / 2, seed = 1 } = options;
   const simulation = new Simulation();
   const random = randomFrom(seed);
-  /** Log-normal around one second. */
+  /** Returns a log-normal service time with a mean of one second. */
   const serviceMs = () => {
     const normal = Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
     return 1_000 * Math.exp(spread * normal - (spread * spread) / 2);
@@ -185,9 +188,9 @@ describe("an engine with a hidden queue", () => {
     "keeps an engine with a hidden queue of four busy and its queue short: spread %p, %p clients",
     (spread, clients) => {
       const results = seeds.map((seed) => simulate(hiddenQueue(4), { clients, spread, seed }));
-      // Without a limit: all of them.
+      // Without a limit, all clients' requests would be in flight.
       expect(mean(results.map(({ meanLimit }) => meanLimit))).toBeLessThan(24);
-      // Four a second at most.
+      // The engine's maximum is four answers per second.
       expect(mean(results.map(({ throughput }) => throughput))).toBeGreaterThan(3.7);
     },
   );
@@ -205,7 +208,7 @@ test.each([0, 0.6, 1])("settles at eight or nine for an engine that refuses more
     expect(meanLimit).toBeGreaterThan(7.5);
     expect(meanLimit).toBeLessThan(9.5);
     expect(throughput).toBeGreaterThan(7.4);
-    // 300 s of 8 answers a second: it tries one more about once a round.
+    // In 300 s with 8 answers per second, the limit tries one more request about once per round.
     expect(refusals).toBeLessThan(400);
   }
 });
@@ -232,7 +235,7 @@ describe("a healthy engine", () => {
 
   test("keeps nearly all of the throughput if batching slows each answer down", () => {
     for (const seed of seeds) {
-      // 200 at once: 200 / (1 + 200 / 32) = 27.6 a second.
+      // 200 requests at once have a throughput of 200 / (1 + 200 / 32) = 27.6 answers per second.
       const { throughput } = simulate(batching(32), { clients: 200, spread: 0.6, seed, seconds: 240 });
       expect(throughput).toBeGreaterThan(27.6 * 0.85);
     }

@@ -20,11 +20,11 @@ interface Trial {
  * the engine has been silent for a second, as with a burst of long requests. Two signs shrink it:
  *
  * - The engine refuses (429, 503, a timeout). The limit falls to what the engine still holds, in each round by half at
- *   most, so that a refusal for another reason, such as a rate, does not end at one.
+ * most, so that a refusal for another reason, such as a rate, does not end at one.
  * - The engine accepts everything and queues inside, first come, first served: one tenant's burst then delays all
- *   others. In such an engine, twice as many requests in flight take twice as long, so more in flight has no benefit. If
- *   the measured times look like that, a trial decides: half as many requests for a few answers. The trial's limit stays
- *   if times fall in proportion. If they do not, the engine did work on all requests at once and gets its slots back.
+ * others. In such an engine, twice as many requests in flight take twice as long, so more in flight has no benefit. If
+ * the measured times look like that, a trial decides: half as many requests for a few answers. The trial's limit stays
+ * if times fall in proportion. If they do not, the engine did work on all requests at once and gets its slots back.
  *
  * Gradient limits (Netflix, Envoy) trust a time at rest instead. But inference times differ a hundredfold by request:
  * such a limit throttles a healthy engine as soon as its requests become longer, and a trial does not.

@@ -40,7 +40,9 @@ export class DeploymentState {
   readonly answered = new Set<Operation>();
   /** Keeps what requests need here because the server refuses them otherwise; undefined until that is known. */
   adaptations: AdaptationMemory | undefined;
-  /** A number that differs between deployments and is the same in every process: it decides where a conversation goes. */
+  /**
+   * A number that differs between deployments and is the same in every process: it decides where a conversation goes.
+   */
   readonly lot: number;
   /** Work and milliseconds of ended requests, weighted towards the latest. */
   #paceWork = 0;
@@ -104,7 +106,9 @@ export class Assignment {
   #prompted = false;
   #ended = false;
 
-  /** `promptTokens` are those that the deployment has to read, as far as known. `learns` is true if its pace is needed. */
+  /**
+   * `promptTokens` are those that the deployment has to read, as far as known. `learns` is true if its pace is needed.
+   */
   constructor(
     state: DeploymentState,
     promptTokens: number,
@@ -162,7 +166,10 @@ export class Assignment {
     this.#open -= this.#promptWork;
   }
 
-  /** Ends the assignment. `answerTokens` are those of all generations, if the answer came whole. Only the first call counts. */
+  /**
+   * Ends the assignment. `answerTokens` are those of all generations, if the answer came whole. Only the first call
+   * counts.
+   */
   end(answerTokens?: number): void {
     if (this.#ended) return;
     this.#ended = true;

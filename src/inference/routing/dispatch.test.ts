@@ -1,4 +1,4 @@
-// One request on its way to an engine: candidates, waiting, asking again, and places that always come back.
+// Tests how one request reaches an engine: candidates, waiting, retries, and slots that are always released.
 
 import { beforeEach, describe, expect, test } from "bun:test";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
@@ -55,7 +55,7 @@ const status = (code: number, headers: Record<string, string> = {}): EngineRespo
   return { status: code, headers: new Headers(headers), body: bodyOf(new Uint8Array()) };
 };
 
-/** The first one is tried first: it is a million times heavier. */
+/** Returns a model on these engines. The first engine is tried first, because its weight is a million times greater. */
 function modelOn(...engines: Engine[]): Model {
   return {
     id: "m",
@@ -111,12 +111,12 @@ function senderFor(model: Model, options: SendingOptions): Sender {
   };
 }
 
-/** How long the requests of a test waited, and how many were sent. */
+/** The waits of a test's requests, and the number of requests sent. */
 let waits: number[] = [];
 let sent = 0;
-/** What became of each that was asked. */
+/** The outcome of each engine that was asked. */
 let received: [engine: string, code: string | undefined][] = [];
-/** Its trail. */
+/** The steps of the request's trail. */
 let steps: Tried[] = [];
 beforeEach(() => {
   waits = [];
@@ -344,7 +344,7 @@ test("reports the outcome of each attempt, whether another one follows or not", 
   const [bad, good] = [named("bad", () => status(500)), named("good", () => status(200))];
   (await send(modelOn(lost, bad, good))).done(false);
   expect(received.at(-1)).toEqual(["good", undefined]);
-  // Which ones come before it is up to the router.
+  // The router decides which engines are tried before the good one.
   expect(received.slice(0, -1).every(([, code]) => code === "upstream_error")).toBe(true);
   received = [];
   await expect(send(modelOn(named("strict", () => status(400))))).rejects.toBeInstanceOf(GatewayError);
@@ -408,7 +408,7 @@ describe("refusals that a retry cannot change", () => {
   });
 
   const lacking = { detail: "Not Found" };
-  /** A server of chat alone, with the 404 of FastAPI. */
+  /** A server that supports only chat completions and answers other paths with FastAPI's 404. */
   const chatAlone = () => engineThat(({ operation }) => (operation === "chat" ? status(200) : said(404, lacking)));
   const completion = () => decodedRequest({ prompt: "x" }, "completion");
   const ask = async (model: Model, request = requestWith()) => {
@@ -833,7 +833,8 @@ describe("fallbacks", () => {
     const outcomes = await Promise.allSettled(Array.from({ length: 60 }, () => send(model)));
     const answered = outcomes.filter(({ status: outcome }) => outcome === "fulfilled").length;
     expect(bad.requests.length).toBeGreaterThan(30);
-    // Those that went to the good one at once, ten, and a fifth of all.
+    // Answered are the requests that went to the good engine first, ten retries, and a fifth of all requests as
+    // retries.
     expect(answered).toBe(60 - bad.requests.length + 10 + 12);
   });
 });

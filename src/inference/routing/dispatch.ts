@@ -47,7 +47,7 @@ export function dispatch(
   return dispatching;
 }
 
-/** State that only a request needs which the first deployment did not serve immediately. */
+/** The state of a request that the first deployment did not serve immediately. Other requests need none. */
 class Detour {
   /** The current model: as it was at the beginning of its attempts, and as it is offered now. */
   model: Model;
@@ -62,11 +62,14 @@ class Detour {
   /** Number of attempts at each deployment of the current model, and its last refusal. */
   attempts: Map<Deployment, number> | undefined;
   refused: Refused | undefined;
-  /** True if the budget was already asked for the next attempt. */
+  /** True if the retry budget has already granted the next attempt. */
   isBudgeted = false;
   /** True if the same deployment may be asked again. */
   mayReturn = false;
-  /** True after the request waited for the next start of a server. The request may be what ended the server, so it waits only once. */
+  /**
+   * True after the request waited for the next start of a server. The request may be what ended the server, so it waits
+   * only once.
+   */
   wasUnsent = false;
   /** Monotonic time since which the request waits. */
   waitingSinceMs: number | undefined;
@@ -255,7 +258,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     this.#moveOn(failure);
   }
 
-  /** Takes a retry once for each failure, however often the next deployment is searched. */
+  /** Takes a retry once for each failure, however often the next deployment is looked for. */
   #mayRetry(): boolean {
     const way = this.#way;
     way.isBudgeted ||= this.#budget.take();
@@ -501,7 +504,10 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     this.#sender.tried({ deployment, model: model.id, result: "overflowed", said: reason });
   }
 
-  /** Reports the deployments of the model that are currently not counted on, except the one that was just asked. */
+  /**
+   * Adds a step to the trail for each deployment of the model that is away or suspended, except the one that was just
+   * asked.
+   */
   #reportIdle({ id, deployments }: Model, asked?: Deployment): void {
     const { router } = this.#deps;
     for (const deployment of deployments) {

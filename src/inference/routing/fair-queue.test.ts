@@ -1,4 +1,4 @@
-// Turns: the least in flight first, then the longest unserved, in order of arrival within an account.
+// Tests the order of turns: fewest requests in flight first, then longest unserved, and by arrival within an account.
 import { describe, expect, test } from "bun:test";
 import type { Priority } from "../../domain/models/policies/priority.ts";
 import { FairQueue, type Sharer, type Waiter } from "./fair-queue.ts";
@@ -15,7 +15,7 @@ function queueOf(...accounts: string[]): FairQueue<Waiter> {
   return queue;
 }
 
-/** Serves the next one, who keeps the place unless `ends`. */
+/** Serves the next request, which keeps its slot unless `ends` is true. */
 function serve(queue: FairQueue<Waiter>, ends = false): string | undefined {
   const next = queue.next();
   if (!next) return undefined;
@@ -41,7 +41,7 @@ test("serves the account with the fewest requests in flight next", () => {
   queue.took(sharer("a"), 2);
   queue.took(sharer("b"), 3);
   expect(serve(queue)).toBe("a");
-  // Three each: b was served longer ago.
+  // Both accounts hold three slots, and b was served longer ago.
   expect(serve(queue)).toBe("b");
   expect(serve(queue)).toBe("a");
   expect(queue.next()).toBeUndefined();
@@ -118,7 +118,7 @@ test("forgets most of a thousand idle accounts and their shares", () => {
   }
   expect([queue.waiting, queue.busy]).toEqual([1, 1]);
   expect(queue.known).toBeLessThanOrEqual(130);
-  // It comes back as a newcomer, and behind who waits.
+  // A forgotten account returns as a newcomer, behind the account that waits.
   queue.add(waiter("account 999"));
   expect([serve(queue, true), serve(queue, true)]).toEqual(["old", "account 999"]);
 });
@@ -137,7 +137,7 @@ test("serves ten thousand waiting keys in under a millisecond each and leaves no
 });
 
 describe("priorities", () => {
-  /** Takes turns with what is served at once, and counts them. */
+  /** Serves requests that end immediately and are queued again, and counts the turns of each priority. */
   function shares(queue: FairQueue<Waiter>, turns: number): Record<Priority, number> {
     const served = { low: 0, normal: 0, high: 0 };
     for (let i = 0; i < turns; i++) {
@@ -188,7 +188,7 @@ describe("priorities", () => {
     queue.add(other);
     const round = queue.took(low, 1);
     queue.gaveBack(low, 1, round, 3);
-    // Its four turns are sixteen of the other, and its next one is four more.
+    // Four turns of the low priority equal sixteen of the normal one, and its next turn equals four more.
     expect(shares(queue, 20)).toEqual({ low: 0, normal: 20, high: 0 });
     expect(queue.next()).toBe(low);
   });
@@ -290,7 +290,7 @@ describe("users and keys of one account", () => {
 describe("random arrivals and departures", () => {
   const names = ["a", "b", "c"];
 
-  /** The same numbers each time. */
+  /** Returns a seeded random generator, so that each run has the same numbers. */
   function dice(seed: number): (sides: number) => number {
     let state = seed;
     return (sides) => {
@@ -311,7 +311,7 @@ describe("random arrivals and departures", () => {
       const waiting = new Set<Waiter>();
       const held: Waiter[] = [];
       const lastOf = new Map<string, number>();
-      /** Turns that went by since it could have been served. */
+      /** Number of turns that each waiting request has missed. */
       const passed = new Map<Waiter, number>();
       for (let step = 0; step < 2_000; step++) {
         if (waiting.size < 60 && roll(2) === 0) {
@@ -336,7 +336,8 @@ describe("random arrivals and departures", () => {
         expect(next.order).toBeGreaterThan(lastOf.get(line) ?? 0);
         lastOf.set(line, next.order);
         for (const one of waiting) passed.set(one, (passed.get(one) ?? 0) + 1);
-        // Nine keys in three accounts, at most 60 before it, of which low priorities have one of 21 turns, or fewer by what they owe.
+        // At most 60 requests of nine keys in three accounts come first. Low priorities have one of 21 turns, or fewer
+        // if they owe turns.
         expect(passed.get(next) ?? 0).toBeLessThan(60 * 21);
       }
       for (const one of waiting) expect(queue.remove(one)).toBe(true);
@@ -355,14 +356,15 @@ describe("random arrivals and departures", () => {
       queue.add(own);
       expect(queue.ahead(own, own)).toBe(reported);
       let before = 0;
-      // Each place is given back at once, so that all that counts is whose turn it is.
+      // Each slot is released immediately, so that only turns decide the order.
       for (let next = queue.next(); next && next !== own; next = queue.next()) {
         queue.took(next, 1);
         queue.remove(next);
         queue.gaveBack(next, 1);
         before++;
       }
-      // Turns go around: who had one a moment ago is behind all others of its kind, one turn more or less of each.
+      // A party that has just had a turn is behind all others of its kind, so each may have one turn more or less than
+      // predicted.
       expect(Math.abs(before - reported)).toBeLessThanOrEqual(8);
     }
   });

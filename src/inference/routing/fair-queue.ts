@@ -1,4 +1,5 @@
-// Decides who gets an engine's next free slot: priorities by their shares, then accounts, people and keys by the slots they hold.
+// Decides who gets an engine's next free slot: priorities by their shares, then accounts, people and keys by the slots
+// they hold.
 import { type Priority, priorities, priorityShares } from "../../domain/models/policies/priority.ts";
 
 /** The party that holds a slot or wants one. */
@@ -81,7 +82,7 @@ class Rank<W> {
     this.share = priorityShares[priority];
   }
 
-  /** Returns `used` after this many more turns, if the priority waits since `now` at the earliest. */
+  /** Returns `used` after this many more turns. A priority without a waiting request starts from `now` at least. */
   usedAfter(turns: number, now: number): number {
     return (this.waiting > 0 ? this.used : Math.max(this.used, now)) + turns / this.share;
   }
@@ -100,8 +101,8 @@ export class FairQueue<W extends Waiter> {
   #waiting = 0;
   #given = 0;
   /**
-   * The `used` value of the priority last served, before that. One that begins to wait has at least this, so that it
-   * cannot claim earlier turns.
+   * The highest `used` at which a priority was served so far. A priority that begins to wait starts from at least this
+   * value, so that it cannot claim earlier turns.
    */
   #now = 0;
   /** Number of the current round. A round ends when nobody waits, and owed turns expire with it. */
@@ -133,12 +134,15 @@ export class FairQueue<W extends Waiter> {
     return this.#ranks.reduce((sum, { parties, idle }) => sum + parties.size - idle, 0);
   }
 
-  /** The same number, including those that became idle a moment ago. */
+  /** Number of people and keys in memory, idle ones included, counted once for each priority. */
   get known(): number {
     return this.#ranks.reduce((sum, { parties }) => sum + parties.size, 0);
   }
 
-  /** Records assigned slots. Returns the round in which they count as turns; 0 if nobody waits, so that they do not count. */
+  /**
+   * Records assigned slots. Returns the round in which they count as turns; 0 if nobody waits, so that they do not
+   * count.
+   */
   took(sharer: Sharer, slots: number): number {
     const rank = this.#rank(sharer.priority);
     const party = this.#party(rank, sharer);
@@ -213,8 +217,9 @@ export class FairQueue<W extends Waiter> {
   }
 
   /**
-   * `isHeldBack`: whether one may not have a place now that the highest priority may have; left out: none. Where that is so of
-   * the one whose turn it is, nobody else of the lower ones goes before it: a wide one would never find its places.
+   * Returns the next request. `isHeldBack` reports whether a request must not take a slot that is reserved for the
+   * highest priority; absent if no slots are reserved. If the next request is held back, only the highest priority goes
+   * before it: otherwise a wide request would never find enough slots.
    */
   next(isHeldBack?: (waiter: W) => boolean): W | undefined {
     if (this.#waiting === 0) return undefined;
@@ -257,8 +262,8 @@ export class FairQueue<W extends Waiter> {
 
   /**
    * Returns the request whose place in a full queue goes to this sharer: the last request of the party with the most
-   * waiting ones, by priority shares, then accounts, then people and keys. It must keep at least as many as this
-   * sharer. Undefined if this sharer already has its part and is refused.
+   * waiting ones, by priority shares, then accounts, then people and keys. Afterwards that party must still have at
+   * least as many as this sharer. Undefined if this sharer already has its part and is refused.
    */
   yielding(sharer: Sharer): W | undefined {
     const rank = this.#rank(sharer.priority);
@@ -315,7 +320,10 @@ export class FairQueue<W extends Waiter> {
   }
 }
 
-/** Number of idle parties that are kept for each priority, or as many as are busy, so that parties are not created for each request. */
+/**
+ * Number of idle parties that are kept for each priority, or as many as are busy, so that parties are not created for
+ * each request.
+ */
 const maxIdle = 64;
 
 function isIdle({ inFlight, waiting }: Share): boolean {

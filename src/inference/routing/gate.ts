@@ -136,7 +136,10 @@ export class Gate {
     return this.#idleInFlight;
   }
 
-  /** Returns the mean time between two slots that become free for this priority while all are taken; undefined before the first answer. */
+  /**
+   * Returns the mean time between two slots that become free for this priority while all are taken; undefined before
+   * the first answer.
+   */
   turnMsOf(priority: Priority): number | undefined {
     if (this.#holdMs === undefined) return undefined;
     return this.#holdMs / Math.max(1, this.limit - (priority === "high" ? 0 : this.#reservedSlots));

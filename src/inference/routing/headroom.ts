@@ -31,7 +31,9 @@ export class Headroom {
     this.#peak = Math.max(this.#peak, slots);
   }
 
-  /** Returns how many of `limit` slots lower priorities must leave. Reads no clock if there was nothing to reserve for. */
+  /**
+   * Returns how many of `limit` slots lower priorities must leave. Reads no clock if there was nothing to reserve for.
+   */
   slotsOf(limit: number): number {
     if (this.#peak === 0 && this.#peakBefore === 0) return 0;
     this.#turn();

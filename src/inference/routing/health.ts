@@ -1,14 +1,20 @@
-// Decides whether an engine, or one of its models, may be asked: it is suspended after a failure, and then one request tests it.
+// Decides whether an engine, or one of its models, may be asked: it is suspended after a failure, and then one request
+// tests it.
 import type { HealthState } from "../../wire/upstreams.ts";
 
-/** `ready`: the suspension is over and the next request tests it; `trying`: a request tests it, and others wait for the result. */
+/**
+ * `ready`: the suspension is over and the next request tests it; `trying`: a request tests it, and others wait for the
+ * result.
+ */
 export type { HealthState };
 
 const firstRestMs = 2_000;
 const maxRestMs = 60_000;
 /** Suspensions vary by up to this part in either direction, so that what failed together is not tested together. */
 const jitter = 0.1;
-/** Milliseconds without a verdict after which another request may test: the first one may be delayed by something else. */
+/**
+ * Milliseconds without a verdict after which another request may test: the first one may be delayed by something else.
+ */
 const maxTrialMs = 60_000;
 
 export class Health {

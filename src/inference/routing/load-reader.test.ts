@@ -1,4 +1,5 @@
-// Who is asked for its load: those that say it, while requests go there, never twice at a time.
+// Tests which engines are asked for their load: those that report it, only while they get requests, and never twice at
+// a time.
 import { expect, test } from "bun:test";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
 import type { Engine, EngineLoad } from "../../domain/models/engine.ts";

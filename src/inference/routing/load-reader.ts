@@ -1,4 +1,4 @@
-// Asks busy servers for their load, because other senders may use them as well.
+// Asks servers that get requests for their load, because other senders may use the same servers.
 import type { Clock } from "../../base/clock.ts";
 import type { Engine } from "../../domain/models/engine.ts";
 import type { Router } from "./route.ts";

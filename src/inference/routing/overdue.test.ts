@@ -1,4 +1,4 @@
-// A deployment that takes far longer to begin an answer than ever before: when another one is asked in its place.
+// Tests when another deployment is asked because one takes far longer to begin an answer than ever before.
 import { describe, expect, test } from "bun:test";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
@@ -81,7 +81,9 @@ function engineNamed(name: string, more: Partial<Engine> = {}): Hole {
   };
 }
 
-/** A model of these deployments, the first of which is asked first and has answered `known` requests in 100 ms each. */
+/**
+ * Returns a model with these engines. The first one is asked first and has answered `known` requests in 100 ms each.
+ */
 async function worldOf(engines: readonly Hole[], known = 16) {
   const clock = manualClock();
   const router = new Router(clock, () => 0.5);
@@ -122,7 +124,7 @@ async function worldOf(engines: readonly Hole[], known = 16) {
     dispatched.answers();
     dispatched.done(false, 10);
   }
-  /** Lets time pass as the watch sees it. */
+  /** Advances the clock and runs the watch's checks. */
   const pass = async (s: number) => {
     for (let i = 0; i < s; i += 5) {
       clock.advance(5_000);

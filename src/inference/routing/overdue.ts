@@ -1,11 +1,15 @@
-// Finds requests whose deployment takes far longer to begin an answer than ever before, so that another one can be asked.
+// Finds requests whose deployment takes far longer to begin an answer than ever before, so that another one can be
+// asked.
 import { type IndexedItem, IndexedSet } from "../../base/indexed-set.ts";
 
 /** Minimum known answers of a kind before a request of that kind can be overdue. */
 const fewestAnswers = 16;
 /** A request is overdue after this multiple of the slowest known answer. */
 const patience = 5;
-/** Minimum milliseconds before a stream is overdue: some servers send nothing while a model thinks, and load models silently. */
+/**
+ * Minimum milliseconds before a stream is overdue: some servers send nothing while a model thinks, and load models
+ * silently.
+ */
 const minMs = 120_000;
 /** Weight of a new answer against the slowest known one. */
 const newest = 1 / 256;
@@ -29,7 +33,10 @@ export class BeginTimes {
     this.#misses = 0;
   }
 
-  /** Called for an overdue request. A server that is slower now, for example because it loads its model, gets more time with each test. */
+  /**
+   * Called for an overdue request. A server that is slower now, for example because it loads its model, gets more time
+   * with each test.
+   */
   missed(): void {
     this.#misses = Math.min(this.#misses + 1, maxMisses);
   }

@@ -1,4 +1,4 @@
-// Which deployments were sent what: exact while it is remembered, and remembered within a bound.
+// Tests which prompts the table remembers for each deployment: exactly, and within a limit.
 import { expect, test } from "bun:test";
 import { PrefixTable } from "./prefix-table.ts";
 import { PromptPrefix } from "./prompt-prefix.ts";

@@ -6,7 +6,9 @@ const wordBits = 31;
 const maxWords = 4;
 
 interface Word {
-  /** Deployments by hash, as bits: those sent since the last change of generation, and before it. */
+  /**
+   * The deployments that were sent a prompt with the hash, as bits: since the last change of generation, and before it.
+   */
   young: Map<number, number>;
   old: Map<number, number>;
 }
@@ -58,7 +60,7 @@ export class PrefixTable<D extends object> {
     let column = this.#columns.get(deployment);
     if (column !== undefined) return column;
     if (this.#columns.size >= wordBits * maxWords) {
-      // Deployments that came and went hold places for ever: begin anew.
+      // Deployments that no longer exist keep their columns, so the table starts again when all columns are taken.
       this.#columns = new Map();
       this.#words.length = 0;
     }
@@ -69,7 +71,10 @@ export class PrefixTable<D extends object> {
   }
 }
 
-/** Returns lengths by bit. A deployment with a hash has or had all hashes before it, so the first missing one ends its length. */
+/**
+ * Returns lengths by bit. A deployment with a hash has or had all hashes before it, so the first missing one ends its
+ * length.
+ */
 function lengthsIn({ young, old }: Word, { hashes, ends }: PromptPrefix): number[] {
   const lengths: number[] = [];
   let holders = -1;

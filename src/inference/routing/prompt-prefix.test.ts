@@ -1,4 +1,4 @@
-// What prompts have in common from their beginning: by account, tools first, whatever their texts are written like.
+// Tests the common beginning of prompts: separate for each account, tools first, however the texts are written in JSON.
 import { expect, test } from "bun:test";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
 import type { Operation } from "../../domain/models/operation.ts";

@@ -1,4 +1,5 @@
-// Represents the beginning of a prompt as a chain of hashes: two prompts share as many hashes as they are equal from the start.
+// Represents the beginning of a prompt as a chain of hashes: two prompts share as many hashes as they are equal from
+// the start.
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
 
 /** Characters between two hashes: few where prompts are short, many where they are long. */
@@ -19,16 +20,19 @@ export class PromptPrefix {
   length = 0;
   /** Hash of what all requests of a conversation share: everything up to the first user message. */
   origin = 0;
-  /** The end of that part, in characters. */
+  /** The end of the part that `origin` stands for, in characters. */
   originEnd = 0;
-  /** True if the prompt continues after that part: the conversation has had an answer before, perhaps elsewhere. */
+  /**
+   * True if the prompt has more messages after `originEnd`: the conversation has had an answer before, perhaps
+   * elsewhere.
+   */
   continues = false;
 }
 
 /**
  * Returns the chain of a request's prompt: tools first, because models read them before the messages, then role and
  * content of each message. Chains of different accounts share nothing, whatever their content. Undefined for
- * embeddings, which nothing is cached of.
+ * embeddings, because servers cache nothing of their prompts.
  */
 export function promptPrefixOf(request: DecodedRequest, accountId: string): PromptPrefix | undefined {
   const { dialect, body } = request;
@@ -47,7 +51,7 @@ export function promptPrefixOf(request: DecodedRequest, accountId: string): Prom
 class Chain {
   readonly #prefix = new PromptPrefix();
   #hash: number;
-  /** Characters since the last entry of the chain, and those that the next entry still needs. */
+  /** Characters that the chain still needs for its next hash. */
   #missing: number = steps[0].size;
   #userSpoke = false;
 

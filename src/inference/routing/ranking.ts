@@ -49,9 +49,15 @@ const spare = 1;
  * load costs hardly anything. Found by simulation (docs/routing.md).
  */
 const coldTokenCost = 16;
-/** Costs that differ by less than this part of a usual request count as equal, so that a conversation stays at its deployment. */
+/**
+ * Costs that differ by less than this part of a usual request count as equal, so that a conversation stays at its
+ * deployment.
+ */
 const sameCost = 0.1;
-/** Requests of usual size by which the deployment of a new conversation may be worse, so that other gateways can find it. */
+/**
+ * Requests of usual size by which the deployment of a new conversation may be worse, so that other gateways can find
+ * it.
+ */
 const worthFinding = 8;
 /** Paces whose ratio is above this count as equal: the difference is chance and the mix of requests. */
 const leastPart = 0.75;
@@ -90,7 +96,10 @@ export function ranked(candidates: readonly Candidate[], question: Question, ran
   return ranks.map(({ deployment }) => deployment);
 }
 
-/** `usual` is the work of a usual request, `answer` that of this request's answer, and `others` the requests of other senders. */
+/**
+ * `usual` is the work of a usual request, `answer` that of this request's answer, and `others` the requests of other
+ * senders.
+ */
 function loadOf(candidates: readonly Candidate[], size: RequestSize, nowMs: number) {
   let [requests, work, others, answer] = [0, 0, 0, 0];
   for (const { state } of candidates) {
@@ -102,7 +111,9 @@ function loadOf(candidates: readonly Candidate[], size: RequestSize, nowMs: numb
   return { usual: requests > 0 ? work / requests : size.promptTokens + answer, answer, others };
 }
 
-/** Follows consistent hashing with bounded loads: a deployment that would be loaded too far above the mean gets no more. */
+/**
+ * Follows consistent hashing with bounded loads: a deployment that would be loaded too far above the mean gets no more.
+ */
 function bound(ranks: readonly Rank[], own: number, usual: number): void {
   let [work, shares] = [own, 0];
   for (const rank of ranks) {
@@ -117,8 +128,9 @@ function bound(ranks: readonly Rank[], own: number, usual: number): void {
 }
 
 /**
- * Settles the choice for a conversation. Gateways do not know of conversations that began at others, so each chooses
- * the same deployment for one, among those that hold the beginning that it shares with other conversations.
+ * Lets all gateways choose the same deployment for a conversation, because none knows the conversations that began at
+ * another gateway. The choice depends only on the prompt's beginning, and is made among the deployments at which most
+ * of the prompt is warm.
  */
 function settle(ranks: readonly Rank[], prefix: PromptPrefix, usual: number): void {
   const open = ranks.filter((rank) => rank.class === 0);
@@ -162,7 +174,7 @@ function rampOf({ engine, health }: DeploymentState, nowMs: number): number {
   return wellMs >= slowStartMs ? 1 : Math.max(slowStart, wellMs / slowStartMs);
 }
 
-/** The lowest value wins, each as often as its share. */
+/** Returns a value of which the lowest wins: each deployment wins in proportion to its share. */
 function lotOf(part: number, share: number): number {
   return -Math.log(1 - part) / share;
 }

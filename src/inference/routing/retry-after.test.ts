@@ -1,4 +1,4 @@
-// Whatever a model server says of when to ask again becomes seconds that clients heed.
+// Tests that any form of a model server's retry time becomes seconds that clients obey.
 import { expect, test } from "bun:test";
 import { retryAfterOf } from "./retry-after.ts";
 

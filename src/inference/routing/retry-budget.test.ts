@@ -1,4 +1,4 @@
-// A budget for retries: a part of the requests and a few more, of the last seconds alone.
+// Tests the retry budget: a share of the requests plus a few more, counted over the last seconds.
 import { expect, test } from "bun:test";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
 import { RetryBudget } from "./retry-budget.ts";
@@ -25,7 +25,7 @@ test("counts requests and retries for five to ten seconds", () => {
   clock.advance(4_999);
   expect(taken(budget)).toBe(0);
   clock.advance(1);
-  // The requests no longer count, the retries still do.
+  // The requests are too old to count, but the retries still count.
   expect(taken(budget)).toBe(0);
   clock.advance(5_000);
   expect(taken(budget)).toBe(10);

@@ -1,4 +1,5 @@
-// Routing: health with one trial after a rest, load by weight and pace, and bounded attachment to warm prompts.
+// Tests routing: health with one test request after a suspension, load by weight and pace, and limited preference for
+// warm prompts.
 import { beforeEach, describe, expect, test } from "bun:test";
 import { type ManualClock, manualClock } from "../../../tests/support/manual-clock.ts";
 import { seeded } from "../../../tests/support/seeded.ts";
@@ -48,7 +49,7 @@ function at({ deployments }: Model, name: string): Deployment {
   return deployment;
 }
 
-/** How often each engine comes first when requests come one after the other and end at once. */
+/** Counts how often each engine comes first for consecutive requests that end immediately. */
 function firsts(model: Model, rounds: number): Record<string, number> {
   const counts: Record<string, number> = {};
   for (let i = 0; i < rounds; i++) {
@@ -230,10 +231,10 @@ describe("health", () => {
     expect(router.state(broken)).toBe("ready");
     expect(router.claim(broken)).toBe(true);
     expect([router.claim(broken), router.state(broken), order(model)[0]]).toEqual([false, "trying", "b"]);
-    // Its client left.
+    // The client of the test request left.
     router.release(broken);
     expect(router.claim(broken)).toBe(true);
-    // Nothing was heard of it for a minute.
+    // The test request had no verdict for a minute.
     clock.advance(60_000);
     expect(router.claim(broken)).toBe(true);
     router.succeeded(broken);
@@ -326,7 +327,10 @@ describe("health", () => {
 });
 
 describe("warm prompts", () => {
-  /** A prompt of so many blocks of 512 characters, the first of them shared by all of this name. */
+  /**
+   * Returns a prompt of `blocks` blocks of 512 characters. The first `shared` blocks are the same for all prompts whose
+   * names are equal before the `/`.
+   */
   function prompt(name: string, blocks: number, shared = blocks): Workload {
     const prefix = new PromptPrefix();
     for (let i = 0; i < blocks; i++) {
@@ -384,7 +388,7 @@ describe("warm prompts", () => {
     });
     const [first, ...others] = gateways;
     if (!first) throw new Error("no gateway");
-    // All of them know the beginning that all conversations share, wherever that is warm.
+    // All gateways know the beginning that all conversations share, on every deployment.
     for (const gateway of gateways) {
       for (const one of eight.deployments) gateway.begin(one, eight, prompt("app", 4)).end();
     }

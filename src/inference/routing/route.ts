@@ -1,4 +1,5 @@
-// Chooses the order in which a model's deployments are tried: health first, then bounded load, warm prompts, least work.
+// Chooses the order in which a model's deployments are tried: health first, then bounded load, warm prompts, least
+// work.
 import type { Clock } from "../../base/clock.ts";
 import type { Engine, EngineLoad } from "../../domain/models/engine.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
@@ -156,7 +157,7 @@ export class Router {
     }
   }
 
-  /** Called when the engine answered something that was no request. */
+  /** Called when the engine was reached without a request, for example when it listed its models. */
   reached(engine: Engine): void {
     this.#engine(engine).health.succeeded(this.#clock.monotonicMs());
   }

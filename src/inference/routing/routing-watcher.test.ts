@@ -1,4 +1,5 @@
-// Changes of upstreams by other processes: seen at the next look or at once when told, and never lost by a look that fails.
+// Tests that changes of upstreams by other processes are seen at the next poll or notification, and not lost if a poll
+// fails.
 import { afterEach, expect, test } from "bun:test";
 import { until } from "../../../tests/support/headrace.ts";
 import type { ChangeTopic } from "../../domain/change-feed.ts";
@@ -62,7 +63,7 @@ test("polls at once when told of a change, and once more after a poll under way"
   const { promise: held, resolve: release } = Promise.withResolvers<void>();
   world.onLook = () => held;
   const looking = watcher?.poll();
-  // That look has read the number already.
+  // The running poll has already read the revision.
   await Promise.resolve();
   world.revision = 2;
   world.tell();

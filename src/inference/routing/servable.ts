@@ -30,7 +30,10 @@ function requireCapability(model: Model, { dialect }: DecodedRequest): void {
   }
 }
 
-/** If the model currently runs nowhere, the client gets that error instead. */
+/**
+ * Throws `invalid_request` if no deployment of the model takes forms with files. A model without deployments passes:
+ * the error that it runs nowhere is more useful.
+ */
 function requireFormsTaken({ id, deployments }: Model): void {
   if (deployments.length === 0 || deployments.some(takesForms)) return;
   throw fieldError(

@@ -1,4 +1,4 @@
-// The request that tries a deployment after its rest: however it ends, the deployment can be tried again.
+// Tests that however the request that tests a deployment after its suspension ends, the deployment can be tested again.
 import { expect, test } from "bun:test";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
@@ -21,7 +21,7 @@ const response = (status: number): EngineResponse => ({
   body: bodyOf(new Uint8Array()),
 });
 
-/** A model with a deployment whose rest is over, and one beside it that has no place. */
+/** Returns a model with a deployment whose suspension is over, and another one that cannot serve requests. */
 function restedWorld() {
   const clock = manualClock();
   const router = new Router(clock, () => 0.5);
@@ -68,7 +68,7 @@ function restedWorld() {
     };
     return Promise.resolve(dispatch(decodedRequest({ messages: [] }), model, { router, capacity, clock }, sender));
   };
-  // Both are candidates again, and the other one is at rest.
+  // Both deployments are candidates again, and the other one is suspended.
   router.drained = new Set();
   router.failed(other, "deployment");
   return {

@@ -1,4 +1,5 @@
-// The share that a shadow gets: as many as its percent says, none that it may not have, and never more than there is room for.
+// Tests the share of a shadow: its percentage of requests, none that it may not get, and never more than there are idle
+// slots for.
 import { expect, test } from "bun:test";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
 import { principalFor } from "../../../tests/support/principal.ts";

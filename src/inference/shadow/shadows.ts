@@ -43,7 +43,10 @@ interface Shadowed {
   readonly request: DecodedRequest;
   readonly requestId: string;
   readonly neverLeaves: boolean;
-  /** Names of the second model's guardrails that have not checked the request yet and must do so first; and of those that have. */
+  /**
+   * Names of the second model's guardrails that have not checked the request yet and must do so first; and of those
+   * that have.
+   */
   readonly names: readonly string[];
   readonly checkedBy: readonly string[] | undefined;
 }
@@ -69,7 +72,8 @@ export class Shadows implements ShadowSender {
   /** Called when a client's request is being sent to its engine; the shadow starts only after that. Never throws. */
   sent(policy: ShadowPolicy, model: string, call: ShadowedCall): void {
     const { request, requestId, onWanted } = call;
-    // A batch line is itself in the idle lane, and sealed content can be opened only for its own request.
+    // A batch line is itself in the idle lane, and content that is sealed for its client can be opened only for that
+    // client.
     if (onWanted || request.form || request.background || request.maySeal || !request.dialect.generates) return;
     if (!isSampled(requestId, policy.percent)) return;
     setImmediate(() => this.#begin(policy, model, call));

@@ -1,4 +1,5 @@
-// The split of a model's requests: the same conversation gets the same model, each gets its share, and little moves.
+// Tests the split of a model's requests: a conversation stays with one model, each model gets its share, and few
+// conversations move.
 import { expect, test } from "bun:test";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
 import { principalFor } from "../../../tests/support/principal.ts";

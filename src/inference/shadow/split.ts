@@ -1,4 +1,5 @@
-// Decides which of the models that share a model's requests gets one: the same for all requests of a conversation, in every process.
+// Decides which of the models that share a model's requests gets one: the same for all requests of a conversation, in
+// every process.
 import type { Model } from "../../domain/models/model.ts";
 import type { SplitPart } from "../../domain/models/policies/traffic.ts";
 import { accessibleModel } from "../../policy/authorize.ts";
@@ -27,8 +28,8 @@ export function splitOf(
 
 /**
  * Returns the part with the lowest score, by weighted rendezvous hashing: a random number for this conversation and
- * part, which is lower the more percent the part has. A part that gets a greater share keeps all of its
- * conversations; exactly the difference moves.
+ * part, which is lower the more percent the part has. A part that gets a greater share keeps all of its conversations.
+ * With a single other model, exactly the difference moves.
  */
 export function partOf(asked: string, parts: readonly SplitPart[], conversation: string): string {
   const own = parts.reduce((remaining, { percent }) => remaining - percent, 100);
@@ -43,7 +44,8 @@ export function partOf(asked: string, parts: readonly SplitPart[], conversation:
 
 function scoreOf(asked: string, part: string, percent: number, conversation: string): number {
   if (percent <= 0) return Number.POSITIVE_INFINITY;
-  // The hash is the same in every process and after every start: it contains no key of the installation, which may be replaced.
+  // The hash is the same in every process and after every start: it contains no key of the installation, which may be
+  // replaced.
   const hash = Bun.hash.xxHash64(`${asked}\n${part}\n${conversation}`);
   const uniform = (Number(hash >> 11n) + 0.5) / 2 ** 53;
   return -Math.log(uniform) / percent;

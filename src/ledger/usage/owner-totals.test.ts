@@ -1,4 +1,5 @@
-// Totals of an owner over any span of time: nothing is missing, whatever second it begins in, and nothing older is among them.
+// Totals of an owner over any span: whatever second the span begins in, no usage is missing and no older usage is
+// included.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { join } from "node:path";
 import { onEachDatabase, type TestDatabase } from "../../../tests/support/databases.ts";
@@ -8,7 +9,7 @@ import { waitBriefly } from "../../storage/sql/database.ts";
 import { SqlRetentionStore } from "../../storage/tables/retention-store.ts";
 import { SpoolLedger } from "../ledger.ts";
 
-/** Midnight, UTC. */
+/** Midnight in UTC. */
 const day = 1_799_971_200;
 const hour = day + 7 * 3_600;
 const owner: TotalsOwner = { type: "account", id: "acct_1", environment: "live", since: day, until: day + 86_400 };
@@ -55,7 +56,10 @@ onEachDatabase((databases) => {
     return found;
   }
 
-  /** One second before, at, and after the span's beginning, in the hours around it and on the days around those. */
+  /**
+   * Serves requests one second before, at and after the beginning of the span, in the hours around it, and on the days
+   * around those.
+   */
   async function serveAround(): Promise<void> {
     for (const flush of [true, false]) {
       serve(day - 1, 1);

@@ -8,7 +8,7 @@ import { tagInText } from "../../storage/tables/tags-text.ts";
 import { at, type UsageColumns } from "./usage-columns.ts";
 import type { TotalOf, UsageSpan } from "./usage-sums.ts";
 
-/** The sums in the database, and the test for waiting records of the same owner. */
+/** An owner's sums in the database, and what finds the owner's usage among records that are not there yet. */
 export interface OwnerTotals {
   totals: SpanTotals;
   totalOf: TotalOf;
@@ -31,7 +31,8 @@ export async function readOwnerTotals(db: Database, owner: TotalsOwner): Promise
   for (const piece of piecesOf(since, until, part)) add(totals, await readRollups(db, whose, piece, since));
   const first = await readFirst(db, whose, { since, until, part, recordsFrom: kept?.records ?? 0 });
   add(totals, first.totals);
-  // Waiting usage of the partial hour is not added if its records were read.
+  // If the partial hour was read from its records, usage that the roll-ups still lack is not added for that hour,
+  // because the records contain it.
   const totalOf = { ...ownerOf(whose), since: first.isOfRecords ? ceilTo(since, hourSeconds) : since, until };
   return {
     totals,
@@ -101,7 +102,7 @@ async function readFirst(
   return { totals: await readRecords(db, whose, since, end), isOfRecords: true };
 }
 
-/** Reads sums; `first_at` is `since` if older usage is included. */
+/** Reads the sums of roll-ups. The first time is `since` if older usage is included. */
 async function readRollups(db: Database, whose: Whose, { span, from, to }: Piece, since: number): Promise<SpanTotals> {
   const { tag } = whose;
   const [row] = await db`
@@ -170,7 +171,8 @@ function isOf({ accountId, keyIds, environment, models, tag }: Whose, usage: Usa
 }
 
 /**
- * Returns a key, its earlier and later rotations, and the keys created with any of these: all count against its limit.
+ * Returns the ids of a key, of its earlier and later rotations, and of the keys that were created with any of these.
+ * All count against the key's limit.
  */
 async function readFamily(db: Database, id: string): Promise<Set<string>> {
   const rows: { id: string }[] = await db`

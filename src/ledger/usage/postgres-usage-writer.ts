@@ -16,7 +16,9 @@ import { type RollupRow, rollupColumns, tagColumn, UsageSums } from "./usage-sum
  * prepared statement is the same for any number of them.
  */
 export class PostgresUsageWriter implements UsageWriter {
-  /** Roll-ups are updated immediately, because another process may read them. */
+  /**
+   * PostgreSQL's roll-ups are updated immediately, because another process may read them, so nothing is gathered here.
+   */
   readonly rollups: LaterRollups = {
     gathered: 0,
     moved: 0,
@@ -52,8 +54,8 @@ export class PostgresUsageWriter implements UsageWriter {
 
   #insert(all: UsageColumns): Promise<{ added: number; tooOld: number }> {
     return adding(this.#db, async (tx) => {
-      // The lock comes first: a deletion of old records either waits for this transaction or has announced its limit
-      // before.
+      // The lock comes first: a deletion of old records either waits for this transaction, or has stored its limit
+      // before it.
       await tx`SELECT pg_advisory_xact_lock_shared(${usageAgeLock})`;
       const known: { name: string; value: string }[] = await tx`
         SELECT name, value FROM installation WHERE name IN (${requestsKeptFrom}, 'id')`;

@@ -1,4 +1,5 @@
-// Roll-ups of batches with very many keys: at each moment they and what they lack are the sums of the records, also after a death.
+// Roll-ups of batches with very many keys: at each moment the roll-ups plus the gathered sums equal the sums of the
+// records, also after the process died.
 import { Database as Sqlite } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { join } from "node:path";
@@ -35,14 +36,14 @@ async function newWriter(clock: Clock = manualClock()): Promise<UsageWriter> {
   return writer;
 }
 
-/** A ledger that writes to the database nearly at once. */
+/** Opens a ledger that writes to the database after 1 ms. */
 function openLedger(clock: Clock = shiftedClock()): Promise<SpoolLedger> {
   const log = { info: () => {}, warn: () => {}, error: () => {} };
   const spool = join(opened.directory, "spool");
   return SpoolLedger.open({ db: opened.db, directory: spool, log, clock, drainMs: 1 });
 }
 
-/** Records of 700 keys of three accounts, over two hours at the end of a day. */
+/** Makes records of 700 keys of three accounts, in the two hours around midnight. */
 function recordOf(i: number): UsageRecord {
   return {
     requestId: `req_${i}`,
@@ -83,7 +84,7 @@ test("stores a batch of many keys in the records at once and in the roll-ups lat
   const before = rollups();
   for (const nth of [1, 2]) expect(await writer.insert(batchOf(nth))).toBe(500);
   expect([writer.rollups.isBehind, unrolled()]).toEqual([true, 2]);
-  // A reader of the roll-ups must not see a part of a batch.
+  // A reader of the roll-ups must not see only a part of a batch.
   expect(rollups()).toEqual(before);
   await catchUp(writer);
   expect([writer.rollups.isBehind, unrolled()]).toEqual([false, 0]);
@@ -221,7 +222,7 @@ test("finds what is missing once after a crash between any two steps", async () 
       if (writer.rollups.isBehind) await writer.rollups.goOn();
     }
     const wasDone = !writer.rollups.isBehind;
-    // Nobody tells this writer that it is over.
+    // The first writer is not closed, as if its process had died.
     const next = await newWriter();
     expect([deathAfter, next.rollups.isBehind, unrolled()]).toEqual([deathAfter, false, 0]);
     expect([deathAfter, rollups()]).toEqual([deathAfter, sums()]);

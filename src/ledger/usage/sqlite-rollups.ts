@@ -9,11 +9,11 @@ import { UsageColumns } from "./usage-columns.ts";
 import type { LaterRollups } from "./usage-rows.ts";
 import { rollupColumns, type TotalOf, tagColumn, UsageSums } from "./usage-sums.ts";
 
-/** A batch with this many sums is gathered for later. */
+/** A batch with at least this many sums is gathered, and written to the roll-ups later. */
 const many = 200;
 /**
- * The number of gathered sums at which writing starts, their longest wait, and the number beyond which additions are
- * written immediately.
+ * The number of gathered sums at which their writing starts; the longest time for which they wait; and the number
+ * beyond which new sums are written immediately.
  */
 const enough = 200_000;
 const waitMs = 60_000;
@@ -192,7 +192,7 @@ function isSums(text: string): boolean {
 
 const recordsOfBatch = "SELECT * FROM usage_records WHERE request_id IN (SELECT value FROM json_each(?))";
 
-/** The row that ends the pass is deleted last. */
+/** Deletes batches that do not count any more. The row that says so (batch 0) is deleted last. */
 const deleteMoved = `
   DELETE FROM usage_unrolled WHERE batch IN (
     SELECT batch FROM usage_unrolled WHERE batch <= ? ORDER BY batch = 0, batch LIMIT ?)`;

@@ -1,4 +1,5 @@
-// Usage by tag: a request with several is under each and once in the whole, on the spool, in the database, its sums and reports.
+// Usage by tag: a request with several tags counts under each tag and once in total, in the spool, the database, its
+// sums and reports.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { join } from "node:path";
 import { onEachDatabase, type TestDatabase } from "../../../tests/support/databases.ts";
@@ -12,7 +13,7 @@ import { UsageColumns } from "./usage-columns.ts";
 import { SqlUsageReports } from "./usage-reports.ts";
 import { UsageSums } from "./usage-sums.ts";
 
-/** Midnight, UTC. */
+/** Midnight in UTC. */
 const day = 1_799_971_200;
 const span = { start: day, end: day + 2 * 86_400 } as const;
 
@@ -33,7 +34,10 @@ interface Request extends UsageBegin {
   tokens: number;
 }
 
-/** Half of them without tags, the others with one to three; of many keys, so that SQLite writes their sums later. */
+/**
+ * Makes requests, half of them without tags and the others with up to three. They have many keys, so that SQLite
+ * gathers their sums for later.
+ */
 function requests(count: number, keys: number): Request[] {
   const below = numbers(count + keys);
   return Array.from({ length: count }, (_, i) => {
@@ -124,7 +128,7 @@ onEachDatabase((databases) => {
         const those = all.filter(ofApp).filter((one) => (tag ? one.tags?.some((t) => t === tag) : !one.tags));
         expect(figures(row)).toEqual(sumOf(those));
       }
-      // By hour and in small pages it is the same.
+      // The report by hour in small pages has the same sums.
       const pages: UsageRow[] = [];
       for (let after: UsageRow | undefined; ; ) {
         const query = { ...base, bucket: "hour", groupBy: ["tag"] } as const;
@@ -206,7 +210,7 @@ onEachDatabase((databases) => {
     for (const tag of [...tags, "team", "a"]) {
       const filter = { accountId: "acct_1", environment: "live", tag, ...span } as const;
       const records: UsageRecord[] = [];
-      // A page ends where too much was looked through for it, or for too long.
+      // A page ends early if too many rows were scanned for it, or for too long.
       for (let after: RequestPosition | undefined | null = undefined; after !== null; ) {
         const page: RequestPage = await history.list(filter, { after, limit: 100 });
         records.push(...page.records);

@@ -1,4 +1,5 @@
-// From when on requests without a price are counted: from the first start that counts them, where there was usage before.
+// The time from which requests without a price are counted: the first start that counts them, if there was usage
+// before.
 import { expect, test } from "bun:test";
 import { onEachDatabase } from "../../../tests/support/databases.ts";
 import { unpricedSince } from "./unpriced-since.ts";

@@ -5,7 +5,10 @@ import { available, written } from "../../storage/sql/outage.ts";
 
 const name = "unpriced_counted_from";
 
-/** Returns Unix seconds; 0 if all usage was counted. The first start of a version with this count stores the time. */
+/**
+ * Returns Unix seconds; 0 if requests without a price were always counted. The first start of a version that counts
+ * them stores the time.
+ */
 export async function unpricedSince(db: Database, nowSeconds: number): Promise<number> {
   const known = await available(readInstallation(db, name));
   if (known !== undefined) return Number(known);

@@ -24,7 +24,7 @@ const none = -1;
 
 /** Usage records in integers that a database column can hold, so that storing the spool never fails. */
 export class UsageColumns {
-  /** The number of rows; rows from this index on are undefined. */
+  /** The number of rows. Array elements from this index on have no meaning. */
   length = 0;
   readonly kinds: UsageKind[] = [];
   readonly requestIds: string[] = [];
@@ -36,7 +36,7 @@ export class UsageColumns {
   readonly #trails = new Map<number, string>();
   /** Details of usage as texts of `details-text.ts`, by row. */
   readonly #details = new Map<number, string>();
-  /** Tags by row. */
+  /** Tags by row; rows without tags are missing. */
   readonly #tags = new Map<number, readonly string[]>();
 
   /** Allocates space for this many rows; more may follow. */
@@ -78,7 +78,7 @@ export class UsageColumns {
     return row;
   }
 
-  /** Copies a row of `from` and returns its index here. */
+  /** Copies a row of `from`, and returns the index of the copy. */
   copy(from: UsageColumns, row: number): number {
     const copied = this.#grow();
     this.kinds[copied] = from.kindAt(row);

@@ -1,4 +1,4 @@
-// Combinations of values that many requests share, each once, with its text for the spool.
+// Values that many requests share: each combination once, with its text for the spool.
 import type { UsageBegin, UsageEnd } from "../../domain/usage/usage.ts";
 
 /** The values that beginning requests share. */
@@ -16,7 +16,10 @@ export interface UsageKind extends Pick<UsageEnd, "outcome" | "errorCode" | "est
   text: Uint8Array;
 }
 
-/** The number beyond which all kinds are dropped and recreated; duplicates do no harm. */
+/**
+ * If there are more kinds than this, all are dropped and made again when needed. Two kinds with the same values do no
+ * harm.
+ */
 const maxModels = 4_096;
 const maxOfOne = 64;
 

@@ -1,4 +1,5 @@
-// What a person sees of usage, requests and refusals: those of their own credentials in the account and environment, ended ones too.
+// The usage, requests and refusals that a person sees: those of the person's own credentials in the account and
+// environment, including ended ones.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { onEachDatabase, type TestDatabase } from "../../../tests/support/databases.ts";
 import { accountFor, keyRecordFor } from "../../../tests/support/principal.ts";
@@ -17,7 +18,7 @@ const start = Date.UTC(2026, 8, 1) / 1000;
 const end = start + 86_400;
 const page = { after: undefined, limit: 100 };
 
-/** Whose each credential is; by its id. */
+/** The person of each credential, by the credential's id. */
 const persons: Readonly<Record<string, string | null>> = {
   ...{ key_ada: "usr_ada", key_ada_ended: "usr_ada", mbr_ada_live: "usr_ada", grt_ada: "usr_ada" },
   ...{ key_bob: "usr_bob", key_account: null },

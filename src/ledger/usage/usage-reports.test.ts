@@ -1,4 +1,4 @@
-// Usage reports: sums that are right, pages without gaps or doubles, and only as much reading as a page needs.
+// Usage reports: correct sums, pages without gaps or duplicates, and no more reads than a page needs.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { onEachDatabase, type TestDatabase } from "../../../tests/support/databases.ts";
 import { withinMs } from "../../../tests/support/long.ts";
@@ -65,7 +65,7 @@ onEachDatabase((databases) => {
     ...more,
   });
 
-  /** Adds it up by hour and by day, as the ledger does. */
+  /** Adds usage to the roll-ups by hour and by day, as the ledger does. */
   async function add(all: readonly Used[]): Promise<void> {
     const each = all.flatMap((one) =>
       (["hour", "day"] as const).map((span) => ({
@@ -87,7 +87,7 @@ onEachDatabase((databases) => {
         generation_ms: one.generationMs,
       })),
     );
-    // No statement of PostgreSQL changes a row twice.
+    // A PostgreSQL statement cannot change a row twice, so equal rows are merged.
     const together = Map.groupBy(each, (row) =>
       JSON.stringify([row.account_id, row.environment, row.span, row.start, row.key_id, row.app_id, row.model]),
     );
@@ -314,7 +314,7 @@ onEachDatabase((databases) => {
         ["hour", 3_600, days * 24],
         ["day", day, days],
       ] as const) {
-        // The rows are inserted in pieces, none of which takes long enough to be given up.
+        // The rows are inserted by key, so that no statement exceeds the statement timeout.
         for (let k = 0; k < keys; k++)
           await db.unsafe(`
         INSERT INTO usage_rollups (account_id, environment, span, start, key_id, app_id, model, requests, prompt_tokens,
@@ -423,7 +423,7 @@ onEachDatabase((databases) => {
     });
   });
 
-  /** A database that answers each query with no rows and puts into `plans` how it would be read. */
+  /** Makes a database that answers each query with no rows, and adds its query plan to `plans`. */
   function explaining(plans: Set<string>): Database {
     return new Proxy(db, {
       apply(target, self, [text, ...values]: [TemplateStringsArray, ...unknown[]]) {
@@ -438,7 +438,7 @@ onEachDatabase((databases) => {
     });
   }
 
-  /** The same numbers at every run. */
+  /** Returns a generator of the same random numbers in every run (mulberry32). */
   function mulberry32(seed: number): () => number {
     let state = seed;
     return () => {

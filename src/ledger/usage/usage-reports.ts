@@ -33,7 +33,7 @@ const windowOf: Record<UsageBucket, UsageBucket> = { hour: "day", day: "month", 
 
 const groupColumns = ["start", "environment", "key_id", "app_id", "model"];
 
-/** The columns of a summed row. */
+/** The columns of a row that a report adds up. */
 const wholes = [...groupColumns, "'' AS tag", ...sums].join(", ");
 const ofTags = [...groupColumns, "tag", ...sums].join(", ");
 /** The columns of amounts to subtract. */
@@ -74,7 +74,7 @@ export class SqlUsageReports implements UsageReports {
   readonly #db: Database;
   readonly #catchUp: () => Promise<void>;
 
-  /** `catchUp` is that of `SpoolLedger`. */
+  /** `catchUp` is `SpoolLedger.catchUp`. */
   constructor(db: Database, catchUp: () => Promise<void> = async () => {}) {
     this.#db = db;
     this.#catchUp = catchUp;
@@ -95,7 +95,7 @@ export class SqlUsageReports implements UsageReports {
   #read(query: UsageQuery, { from, until, after, limit }: Window) {
     const db = this.#db;
     const groups = query.groupBy.map((group) => columns[group]);
-    // A window of months is a single month, so its rows share the bucket.
+    // A window of the month bucket is a single month: all its rows are in one bucket, and have the same environment.
     const order = db.unsafe([query.bucket === "month" ? "environment" : "start", ...groups].join(", "));
     return db`
       SELECT min(start) AS earliest, ${db.unsafe(groups.map((column) => `${column}, `).join(""))}
@@ -105,7 +105,7 @@ export class SqlUsageReports implements UsageReports {
       GROUP BY ${order} HAVING sum(requests) > 0 ORDER BY ${order} LIMIT ${limit}`;
   }
 
-  /** Returns the rows to sum, with their condition. */
+  /** Returns the table and condition of the rows to add up. */
   #rollups(query: UsageQuery, from: number, until: number) {
     const db = this.#db;
     const { tag, groupBy } = query;
@@ -127,7 +127,10 @@ export class SqlUsageReports implements UsageReports {
       AND start >= ${from} AND start < ${until} ${query.model === undefined ? db`` : db`AND model = ${query.model}`}`;
   }
 
-  /** Returns the condition that an index serves; further conditions are expressions that no index serves. */
+  /**
+   * Returns the condition for the query's owner. An index serves its first part; the other parts are expressions that
+   * no index serves.
+   */
   #whose({ accountId, environment, keyId, appId, personId }: UsageQuery) {
     const db = this.#db;
     const ofAccount = accountId === null ? db`` : db`AND account_id || '' = ${accountId}`;
@@ -153,12 +156,15 @@ export class SqlUsageReports implements UsageReports {
   }
 }
 
-/** Returns sums of money as text, because a month's sum may exceed the exact range of a double. */
+/** Returns the SQL of a sum. Money is read as text, because a month's sum may exceed the exact range of a double. */
 function summed(name: (typeof sums)[number]): string {
   return name === "nano_usd" ? `CAST(sum(${name}) AS TEXT) AS ${name}` : `sum(${name}) AS ${name}`;
 }
 
-/** Yields the windows of a page; the first is the rest of the last row's bucket. */
+/**
+ * Yields the windows of a page. After the last row of the previous page, the first window is the rest of that row's
+ * bucket.
+ */
 function* windows(query: UsageQuery, last: UsagePosition | undefined): Generator<Omit<Window, "limit">> {
   let from = query.start;
   if (last && last.start >= query.start) {

@@ -3,7 +3,10 @@ import type { SpanTotals, UsageRecord } from "../../domain/usage/usage.ts";
 import { at, UsageColumns } from "./usage-columns.ts";
 import type { TotalOf } from "./usage-sums.ts";
 
-/** Writes usage. Each database has its own implementation, because only this path needs the speed. */
+/**
+ * Writes usage. Each database has its own implementation, because this is the only path on which the database's speed
+ * matters.
+ */
 export interface UsageWriter {
   /**
    * Adds new records and their roll-ups together, or nothing, and resolves to the number of new records. A request id
@@ -19,12 +22,15 @@ export interface UsageWriter {
 
 /** Records that are not in the roll-ups yet. A reader must catch up first, or add them. */
 export interface LaterRollups {
-  /** Number of incomplete batches, and of those completed since. */
+  /**
+   * `gathered` counts the batches of which the roll-ups lack some sums; `moved` counts those of them that were written
+   * to the roll-ups since.
+   */
   readonly gathered: number;
   readonly moved: number;
-  /** Whether there are sums to write. */
+  /** True if there are sums to write to the roll-ups. */
   readonly isBehind: boolean;
-  /** Whether it is time to continue. */
+  /** True if it is time to call `goOn`. */
   readonly isDue: boolean;
   /** Runs some milliseconds of work. Rejects as `insert` does, and has the same `waitMs`. */
   goOn(waitMs?: number): Promise<void>;

@@ -1,4 +1,4 @@
-// Sums of usage: each record is added to the sums of its own key, in whatever batches records come.
+// Sums of usage: each record is added to the sums of its own key, whatever batches the records come in.
 import { expect, test } from "bun:test";
 import { usageBegin } from "../../../tests/support/usage-begin.ts";
 import type { UsageEnd } from "../../domain/usage/usage.ts";
@@ -54,7 +54,7 @@ test("adds sums of a version without parts of tokens to present ones", () => {
   const own = new UsageSums("hour");
   own.add(UsageColumns.of(usage.map((record) => ({ ...record, parts: reported }))));
   sums.addText(own.textTakingAway([0, 1]));
-  // The two that are left, as it was written then.
+  // The two remaining sums, as an earlier version wrote them.
   const before =
     '["acct_1","a","","live","m",-1,-7,-3,-20,0,-1,-2,-2,-3,5,5,0,"acct_1","b","","live","m",-1,-7,-3,-20,0,-1,-2,-2,-3,5,5,0]';
   sums.addText(before);

@@ -25,8 +25,8 @@ const spanSeconds = { hour: 3_600, day: 86_400 } as const satisfies Record<Usage
 export type RollupRow = [string, string, UsageSpan, number, string, string, string, ...(string | number)[]];
 
 /**
- * The row of all requests with tags, each counted once: a request with several tags is in several rows of the roll-up
- * by tag.
+ * The tag of the row that counts all requests with tags, each once, because a request with several tags is in several
+ * rows of the roll-up by tag. Requests that this row does not count have no tags.
  */
 export const anyTag = "";
 
@@ -53,7 +53,7 @@ export const rollupColumns = {
 export const tagColumn = "tag";
 
 const [promptSum, completionSum, nanoUsdSum] = [1, 2, 3];
-/** The index of the times after the sums of a row, followed by the start of its span. */
+/** The index of the first second after the sums of a row, followed by the last second and the start of the span. */
 const firstAt = rollupColumns.sums.length;
 const lastAt = firstAt + 1;
 const start = lastAt + 1;
@@ -80,7 +80,7 @@ export interface TotalOf {
   /** Model ids, or prefixes ending in `*`. Undefined means all. */
   models?: readonly string[];
   tag?: string;
-  /** Unix seconds, from `since` inclusive to `before` exclusive. A span that contains `since` counts whole. */
+  /** Unix seconds: from `since`, before `until`. An hour or day that contains `since` counts whole. */
   since: number;
   until: number;
 }
@@ -96,11 +96,13 @@ export class UsageSums {
   readonly #ofKey = new Map<string, number>();
   readonly #before: number[] = [];
   readonly #keyIds: string[] = [];
-  /** Equal owners share one object: with very many keys, each further memory access is slow. */
+  /**
+   * The owners of sums. Equal owners share an object, because with very many keys each further memory access is slow.
+   */
   readonly #whose: Whose[] = [];
   readonly #known = new Map<string, Whose>();
   #numbers = new Float64Array(16 * stride);
-  /** The newest sum of each row being added, looked up in advance. */
+  /** The newest sum of the key of each row that is being added, looked up in advance. */
   #newest = new Int32Array(0);
 
   constructor(span: UsageSpan) {
@@ -150,7 +152,10 @@ export class UsageSums {
     return JSON.stringify(values);
   }
 
-  /** Returns the amounts to add to the sum's row of the roll-ups, by hour or by day. */
+  /**
+   * Returns the amounts to add to the row of the roll-ups that the sum belongs to. With `span` day, an hourly sum
+   * yields the row of its day.
+   */
   rowAt(sum: number, span: UsageSpan): RollupRow {
     const { accountId, appId, environment, model, tag } = this.#whoseAt(sum);
     const keyId = this.#keyIds[sum] ?? "";
@@ -324,7 +329,7 @@ export class UsageSums {
     return sum;
   }
 
-  /** Finds the sum with these members in the list that begins at `newest`. */
+  /** Finds the sum with these members in the list of one key, or of one of its tags, that begins at `newest`. */
   #among(newest: number, accountId: string, appId: string, environment: string, model: string, from: number): number {
     for (let sum = newest; sum !== none; sum = this.#before[sum] ?? none) {
       const whose = this.#whoseAt(sum);
@@ -377,7 +382,7 @@ export class UsageSums {
   }
 }
 
-/** Returns a unique name, because ids contain no line break. */
+/** Returns the name of a key, or of one of its tags. It is unique, because ids contain no line break. */
 function nameOf(id: string, tag: string | undefined): string {
   return tag === undefined ? id : `${id}\n${tag}`;
 }

@@ -1,4 +1,4 @@
-// Writing usage into the database: every field of every row, each record once, all of a batch or nothing.
+// Writing usage into the database: every field of every row, each record once, and a whole batch or nothing.
 import { Database as Sqlite } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { join } from "node:path";
@@ -24,7 +24,7 @@ onEachDatabase((databases) => {
     await opened.close();
   });
 
-  /** No two of them are the same; `kinds` of them differ in what many records have in common. */
+  /** Makes records that all differ. The values that many records share have `kinds` different combinations. */
   function recordOf(i: number, kinds: number): UsageRecord {
     const kind = i % kinds;
     return {
@@ -52,7 +52,7 @@ onEachDatabase((databases) => {
     };
   }
 
-  /** Nothing was told of some, a little of others, all of the rest. */
+  /** Makes token parts: none for some records, without details for others, and with all details for the rest. */
   function partsOf(i: number): UsageRecord["parts"] {
     if (i % 3 === 0) return undefined;
     const reported = { cachedTokens: i % 5, cacheWriteTokens: i % 2, reasoningTokens: 1 + (i % 7) };
@@ -95,7 +95,7 @@ onEachDatabase((databases) => {
     })) as UsageRecord[];
   }
 
-  /** Roll-ups as they are, and as the records say they should be. */
+  /** Returns the roll-ups in the database, and the expected ones computed from the records. */
   async function rollups(): Promise<{ found: unknown[]; expected: unknown[] }> {
     await catchUp(writer);
     const found = [...(await db`SELECT * FROM usage_rollups`)];
@@ -188,7 +188,7 @@ onEachDatabase((databases) => {
     const triesMs: number[] = [];
     for (let i = 0; i < 10; i++) {
       const started = performance.now();
-      // Up to its first `await`: one try.
+      // Measures the synchronous part, up to the first `await`: one attempt.
       const tried = writer.insert([recordOf(1, 1)], 0);
       triesMs.push(performance.now() - started);
       await expect(tried).rejects.toThrow(/locked/);

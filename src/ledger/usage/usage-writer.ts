@@ -30,9 +30,8 @@ export type { UsageWriter };
 
 export interface UsageWriterOptions {
   /**
-   * Whether no other process adds usage to this SQLite database meanwhile, which the lock of its data directory
-   * ensures. A command beside a server updates roll-ups immediately, and leaves gathered sums to the server. Default:
-   * true.
+   * True if no other process adds usage to this SQLite database meanwhile, as the lock of its data directory ensures. A
+   * command beside a server updates roll-ups immediately, and leaves gathered sums to the server. Default: true.
    */
   isAlone?: boolean;
   /**

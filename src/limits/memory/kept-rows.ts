@@ -8,7 +8,10 @@ const pageRows = 256;
 /** Prefix of the ids of keys, to which most limits belong. */
 const commonPrefix = "key:key_";
 
-/** The location of a row: its numbers begin at `first` of a page. The last number of a row is for this class. */
+/**
+ * The location of a row: its numbers begin at `first` of a page. The last number of a row marks its current use, for
+ * `KeptRow`.
+ */
 export interface RowLocation {
   readonly nth: number;
   readonly page: Float64Array;
@@ -25,7 +28,7 @@ export abstract class KeptRows<Row extends KeptRow> {
   #cursor = 0;
   #lives = 0;
 
-  /** `width` is the number of entries of a row. The last entry is for this class. */
+  /** `width` is the number of entries of a row. The last entry marks the current use of the row. */
   constructor(width: number) {
     this.#width = width;
   }

@@ -39,7 +39,10 @@ export class RequestBuckets {
     return this.#recent.get(id) !== undefined || this.#resting.find(id) !== undefined;
   }
 
-  /** Returns the bucket, with the figures of this rule from now on. `known` is the caller's previous bucket, which may be obsolete. */
+  /**
+   * Returns the bucket, with the figures of this rule from now on. `known` is the caller's previous bucket, which may
+   * be obsolete.
+   */
   use(rule: RateLimit, nowMs: number, known?: RequestBucket): RequestBucket {
     if (known?.rule === rule) return known;
     const bucket = this.#recent.get(rule.id) ?? this.#add(rule);
@@ -81,7 +84,10 @@ export class RequestBucket extends Bucket implements Chained<RequestBucket> {
     this.name = name;
   }
 
-  /** The rule whose figures the bucket has. Undefined after the bucket became a row; the next caller gets another object. */
+  /**
+   * The rule whose figures the bucket has. Undefined after the bucket became a row; the next caller gets another
+   * object.
+   */
   get rule(): RateLimit | undefined {
     return this.#rule;
   }
@@ -96,7 +102,7 @@ export class RequestBucket extends Bucket implements Chained<RequestBucket> {
   }
 }
 
-/** Positions of the numbers in a row, and their count. One more entry is for the row itself. */
+/** Positions of the numbers in a row, and their count. One more entry marks the current use of the row. */
 const [limit, windowMs, backlog, refilledMs, width] = [0, 1, 2, 3, 5] as const;
 
 class RestingBuckets extends KeptRows<RestingBucket> {

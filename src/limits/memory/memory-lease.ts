@@ -11,7 +11,10 @@ import type { QuotaCounter, QuotaCounters } from "./quota-counters.ts";
 /** The owners of buckets and counters. They drop nothing that has an open lease. */
 export interface LeaseSlots {
   readonly clock: Clock;
-  /** The counters of the month in which the lease begins. Its usage belongs to this month even if the lease ends in the next. */
+  /**
+   * The counters of the month in which the lease begins. Its usage belongs to this month even if the lease ends in the
+   * next.
+   */
   readonly counters: QuotaCounters;
 }
 
@@ -27,7 +30,10 @@ export class MemoryLease implements Lease, Granted {
   /** The windows that were open when the lease began; its usage belongs to them. */
   readonly #windows: readonly CountedWindow[] | undefined;
   readonly stop: MemoryStop | undefined;
-  /** Token reservations in the order of the parties that limit tokens, beginning with the last. Usually only the account limits tokens. */
+  /**
+   * Token reservations in the order of the parties that limit tokens, beginning with the last. Usually only the account
+   * limits tokens.
+   */
   #hold: Hold | undefined;
   #otherHolds: Hold[] | undefined;
   #tokens: number;

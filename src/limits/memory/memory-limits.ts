@@ -1,4 +1,5 @@
-// Rate limits and quotas in this process's memory. One synchronous and therefore atomic step decides about all limits of a request.
+// Rate limits and quotas in this process's memory. One synchronous and therefore atomic step decides about all limits
+// of a request.
 
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";

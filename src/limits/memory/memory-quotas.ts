@@ -31,7 +31,10 @@ export class MemoryQuotas {
     return this.#counters;
   }
 
-  /** Returns the counter of a quota. `counters` are those of `now`. `known` is the caller's previous counter, which may be obsolete. */
+  /**
+   * Returns the counter of a quota. `counters` are those of `now`. `known` is the caller's previous counter, which may
+   * be obsolete.
+   */
   use(id: string, counters: QuotaCounters, nowMs: number, known?: MonthCounter): MonthCounter {
     const counter = known?.among === counters ? known : (counters.find(id) ?? counters.add(id));
     counter.lastUsedMs = nowMs;

@@ -1,4 +1,5 @@
-// The reservations of an answer in quotas in memory that can end the answer, and the amounts that these quotas have left.
+// The reservations of an answer in quotas in memory that can end the answer, and the amounts that these quotas have
+// left.
 import type { StopLease, StoppedBy, StopReservation } from "../../domain/limits/limits.ts";
 import { stopFigures } from "../stop-figures.ts";
 import { shareOf } from "../stop-share.ts";

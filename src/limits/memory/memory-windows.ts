@@ -175,7 +175,8 @@ export class MemoryWindows {
     const known = this.#counters.get(key);
     if (known && this.#isCurrent(known, nowMs)) return known;
     const counter = new WindowCounter(period, this.#counters, nowMs);
-    // All usage belongs to past windows, unless the ledger did not count usage for a while.
+    // All earlier usage belongs to past windows, so the new counter begins at 0. If the earlier counter is unread, some
+    // usage may not have been counted, and the new one has to be read as well.
     if (known) counter.isRead = known.isRead;
     this.#counters.set(key, counter);
     return counter;

@@ -26,7 +26,7 @@ export interface QuotaCounter extends QuotaFigures {
  */
 export const forgetAfterMs = 3_600_000;
 
-/** Positions of the numbers in a row, and their count. One more entry is for the row itself. */
+/** Positions of the numbers in a row, and their count. One more entry marks the current use of the row. */
 const [usedRequests, usedTokens, usedNanoUsd, leases, heldTokens, heldNanoUsd, lastUsedMs, isRead, width] = [
   0, 1, 2, 3, 4, 5, 6, 7, 9,
 ] as const;

@@ -1,4 +1,5 @@
-// Stores the start times of rolling windows in a file: the ledger does not have them, and a restart must not begin new windows.
+// Stores the start times of rolling windows in a file: the ledger does not have them, and a restart must not begin new
+// windows.
 import { appendFileSync, existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import type { Log } from "../../base/log.ts";
 

@@ -16,7 +16,9 @@ import sweep from "./scripts/sweep.lua" with { type: "text" };
 import takeHold from "./scripts/take-hold.lua" with { type: "text" };
 import window from "./scripts/window.lua" with { type: "text" };
 
-/** Each script is appended to the scripts that it uses. The top of each file explains its keys, arguments and result. */
+/**
+ * Each script is appended to the scripts that it uses. The top of each file explains its keys, arguments and result.
+ */
 export const limitScripts = {
   admit: common + fields + bucket + takeHold + quota + window + share + admit,
   grow: common + fields + quota + window + heldOf + share + grow,

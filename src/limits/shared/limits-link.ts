@@ -1,4 +1,5 @@
-// The connection to the store of shared limits: scripts, the server's time, live replicas, and reservations of dead replicas.
+// The connection to the store of shared limits: scripts, the server's time, live replicas, and reservations of dead
+// replicas.
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { RedisConnection, runIdOf } from "../../storage/redis/redis-connection.ts";
@@ -24,7 +25,7 @@ export interface LimitsLinkOptions {
   /**
    * Called when the server has registered this replica, at first or again. `isEmptied` means that the server has lost
    * its data. Messages that this call sends precede all later requests. `doubted` holds keys of quotas whose data may
-   * be older than the server's last state.
+   * be older than what the server was last sent.
    */
   onMet(meeting: { isEmptied: boolean; doubted: readonly string[] }): void;
   /** Called when the server becomes unreachable. */
@@ -42,7 +43,10 @@ const digests = Object.fromEntries(
 ) as Record<ScriptName, string>;
 
 const beatMs = 5_000;
-/** Milliseconds without a heartbeat after which a replica counts as dead. The next heartbeat of another replica drops its reservations. */
+/**
+ * Milliseconds without a heartbeat after which a replica counts as dead. The next heartbeat of another replica drops
+ * its reservations.
+ */
 const graceMs = 30_000;
 /** Milliseconds that a stop waits for pending messages. */
 const lastWordsMs = 500;
@@ -127,7 +131,10 @@ export class LimitsLink {
     return this.nowMicros() - (this.#options.clock.monotonicMs() - monotonicMs) * 1000;
   }
 
-  /** Runs the script that admits. `lease` is the number of the lease, `peek`, or empty for none. Rejects if there is no answer. */
+  /**
+   * Runs the script that admits. `lease` is the number of the lease, `peek`, or empty for none. Rejects if there is no
+   * answer.
+   */
   async admit(keys: readonly string[], lease: string, args: readonly string[]): Promise<number[]> {
     const leases = `${this.#options.prefix}leases:${this.#replica}`;
     // Recently settled amounts are sent first, so that the script counts them.
@@ -137,7 +144,10 @@ export class LimitsLink {
     return answer;
   }
 
-  /** Enlarges a reservation. `args` are the script's arguments from the number of the lease on. Rejects if there is no answer. */
+  /**
+   * Enlarges a reservation. `args` are the script's arguments from the number of the lease on. Rejects if there is no
+   * answer.
+   */
   async grow(args: readonly string[]): Promise<number[]> {
     // Recently settled amounts are sent first: no others may be available.
     this.operations.flush();
@@ -223,14 +233,20 @@ export class LimitsLink {
     return [...found];
   }
 
-  /** Accepts a refusal to list keys and throws every other error. Without the list, an older copy of the data is not noticed. */
+  /**
+   * Accepts a refusal to list keys and throws every other error. Without the list, an older copy of the data is not
+   * noticed.
+   */
   #unlisted(error: unknown): undefined {
     requireRefusal(error);
     if (!this.#isUnlisted) this.#options.log.warn("redis_quotas_unlisted", { reason: error.message });
     this.#isUnlisted = true;
   }
 
-  /** Registers the server's process. Sent after the commands that make all quotas load again, so that it runs after them. */
+  /**
+   * Registers the server's process. Sent after the commands that make all quotas load again, so that it runs after
+   * them.
+   */
   async #noteProcess(): Promise<void> {
     await this.#connection.send("SET", [`${this.#options.prefix}run`, this.#process ?? ""]).catch(requireRefusal);
   }

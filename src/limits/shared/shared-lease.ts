@@ -19,7 +19,10 @@ export class SharedLease implements Lease, IndexedItem {
   /** Number of the lease, never reused within this process. */
   readonly number: number;
   readonly plan: LimitPlan;
-  /** Keys of the lease's quotas, for recording usage later. The key of a rolling quota is that of the window in which the lease began. */
+  /**
+   * Keys of the lease's quotas, for recording usage later. The key of a rolling quota is that of the window in which
+   * the lease began.
+   */
   readonly quotaKeys: readonly string[];
   /** Tokens reserved so far. */
   tokens: number;

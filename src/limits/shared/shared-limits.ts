@@ -115,7 +115,10 @@ export class SharedLimits implements LimitStore {
   readonly #unsentQuotas: UnsentQuotas;
   #outage: Outage | undefined;
 
-  /** Resolves after the first connection attempt. If the attempt fails, the limits work without the server and keep trying. */
+  /**
+   * Resolves after the first connection attempt. If the attempt fails, the limits work without the server and keep
+   * trying.
+   */
   static async open(options: SharedLimitsOptions): Promise<SharedLimits> {
     const limits = new SharedLimits(options);
     await limits.#link.start();
@@ -468,7 +471,10 @@ export class SharedLimits implements LimitStore {
     );
   }
 
-  /** Reads the usage of a quota. Concurrent callers share one read. If several replicas read, the figures of the first count. */
+  /**
+   * Reads the usage of a quota. Concurrent callers share one read. If several replicas read, the figures of the first
+   * count.
+   */
   #read(quota: Quota, figures: AnsweredQuota): Promise<void> {
     const { now } = this.#link.windowTime();
     const key = quotaKey(this.#prefix, quota, now);
@@ -513,7 +519,10 @@ export class SharedLimits implements LimitStore {
     operations.add("load", key, String(tokens), String(nanoUsd), session, String(requests), String(readFrom));
   }
 
-  /** Loads are sent in the order of settlements: the figures include earlier settlements, and later ones are sent afterwards. */
+  /**
+   * Loads are sent in the order of settlements: the figures include earlier settlements, and later ones are sent
+   * afterwards.
+   */
   async #load(
     { owner, ownerId, environment, filter }: Quota,
     span: { since: number; until: number },
@@ -559,7 +568,10 @@ export class SharedLimits implements LimitStore {
     );
   }
 
-  /** The server decides from now on. First it receives all open reservations, and the usage since the outage began. */
+  /**
+   * The server decides from now on. First it receives what was taken from rate limits and used of quotas during the
+   * outage, and the reservations that are still open.
+   */
   #met(isEmptied: boolean, doubted: readonly string[]): void {
     const { operations } = this.#link;
     const outage = this.#outage;

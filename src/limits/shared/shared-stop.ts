@@ -1,4 +1,5 @@
-// The reservation of an answer in quotas that can end it, in the shared store, or in this process alone during an outage.
+// The reservation of an answer in quotas that can end it, in the shared store, or in this process alone during an
+// outage.
 import type { Granted, Quota, Reservation, StopLease, StoppedBy } from "../../domain/limits/limits.ts";
 import type { QuotaFigures } from "../limit-decision.ts";
 import { stopFigures } from "../stop-figures.ts";
@@ -17,7 +18,10 @@ export interface StopFacts {
   readonly grows: boolean;
   /** The figures of each quota at the beginning, including this reservation. */
   readonly figures: readonly QuotaFigures[];
-  /** The maximum amounts that this process could grant, if it granted the reservation alone. */
+  /**
+   * The maximum amounts that this process could grant, if it granted the reservation alone, because the figures of the
+   * quotas were unknown.
+   */
   readonly most?: Pick<StopLease, "mostTokens" | "mostNanoUsd"> | undefined;
 }
 

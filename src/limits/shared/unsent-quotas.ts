@@ -19,7 +19,10 @@ export class UnsentQuotas {
   #triedMs = 0;
   #syncing: Promise<void> = Promise.resolve();
 
-  /** `directory` must not be lost before usage that the database lacks. `prefix` is the beginning of all keys. */
+  /**
+   * `directory` must be kept, moved or lost together with the usage that the database lacks. `prefix` is the beginning
+   * of all keys.
+   */
   constructor(directory: string, prefix: string, log: Pick<Log, "error">, clock: Pick<Clock, "monotonicMs">) {
     this.#path = join(directory, "untold-quotas");
     this.#log = log;

@@ -1,4 +1,4 @@
-// A request in progress at an MCP server: its deadlines, its buffered bytes, and its result.
+// A request in progress at an MCP server: its deadlines, its buffered bytes, and its end, which comes only once.
 import { AsyncLocalStorage } from "node:async_hooks";
 import { GatewayError } from "../../base/errors.ts";
 import type { ToolAnswer, ToolExchange } from "../../domain/tools/client-session.ts";

@@ -65,8 +65,8 @@ export function credentialsOf(
 }
 
 /**
- * Throws for a key that may use only local servers if the server is not local. The id of the node decides, because
- * another node may get its name later.
+ * Throws for a key that may use only local servers if the server is at a node without the mark `local`. The node is
+ * found by its id, because another node may get its name later.
  */
 export function requireLocal(
   { name, place }: McpServer,

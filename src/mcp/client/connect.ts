@@ -17,7 +17,7 @@ const processStartMs = 60_000;
 const processProbeMs = 5_000;
 /** Additional HTTP connections for notification streams, responses to server requests, and cancellations. */
 const besideCalls = 8;
-/** Placeholder, because the node knows the real address. */
+/** Placeholder for the URL of a server at a node: only the node knows the real address. */
 const urlAtNode = "http://node/";
 
 /** Rejects with a GatewayError. */
@@ -43,7 +43,8 @@ export async function connect(connecting: Connecting, deps: ConnectingDeps): Pro
   try {
     return await Connection.open(line, options);
   } catch (error) {
-    // Some processes exit when they get the unknown request of the probe. They are connected again with an earlier revision.
+    // Some processes exit when they get the unknown request of the probe. They are connected again with an earlier
+    // revision.
     if (isLegacy || protocolVersion || !line.endedItself) throw error;
     return await Connection.open(lineTo(connecting, deps), { ...options, isLegacy: true });
   }

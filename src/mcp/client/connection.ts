@@ -372,7 +372,10 @@ function notReady(server: string): GatewayError {
   return new GatewayError("upstream_timeout", `The MCP server "${server}" did not become ready in time.`);
 }
 
-/** Offers the pinned revision with sessions first. The server may still answer with another revision. */
+/**
+ * Returns the options of the negotiation. A pinned revision with sessions is offered first, but the server may answer
+ * with another one.
+ */
 function negotiationOf(only: ToolProtocolVersion | null | undefined, probe: { timeoutMs: number }) {
   if (!only) return { versionNegotiation: { mode: "auto" as const, probe } };
   if (!SUPPORTED_PROTOCOL_VERSIONS.includes(only)) return { versionNegotiation: { mode: { pin: only }, probe } };
@@ -382,7 +385,10 @@ function negotiationOf(only: ToolProtocolVersion | null | undefined, probe: { ti
   };
 }
 
-/** Returns the fault of a server with a pinned revision: that the revision is not supported, or the cause of the failure. */
+/**
+ * Returns the fault of a server with a pinned revision: that the revision is not supported, or the cause of the
+ * failure.
+ */
 function revisionFault(error: unknown, refusal: unknown, options: ConnectionOptions): GatewayError {
   const { server } = options.bounds;
   const isFailed = error instanceof SdkError && error.code === SdkErrorCode.EraNegotiationFailed;

@@ -13,7 +13,10 @@ import type { Line } from "./transport.ts";
 
 /** Sends HTTP requests to the server: an HTTP client, or the tunnel of a node. */
 export interface HttpWay {
-  /** Sends a request. Rejects with a ClientError or a GatewayError. The cancellation applies until the response head arrives. */
+  /**
+   * Sends a request. Rejects with a ClientError or a GatewayError. The cancellation applies until the response head
+   * arrives.
+   */
   send(
     request: { method: string; path: string; headers: Readonly<Record<string, string>>; body?: string },
     timeouts: AnswerTimeouts,
@@ -231,7 +234,9 @@ function eventsIn(piece: Buffer): number {
   return count;
 }
 
-/** Calls a listener at the end of the body, so that an abort signal with a longer life does not keep the body in memory. */
+/**
+ * Calls a listener at the end of the body, so that an abort signal with a longer life does not keep the body in memory.
+ */
 class WatchedBody implements BodySource {
   readonly #body: BodySource;
   readonly #over: () => void;

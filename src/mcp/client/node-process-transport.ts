@@ -75,7 +75,7 @@ export class NodeProcessTransport implements Line, Transport {
     body.flow({
       data: (piece) => {
         if (!lines.push(piece.view)) body.cancel();
-        // The receiver of a message may close the transport while this loop runs.
+        // The receiver of a message may have closed the transport during `push`.
         if (this.#isClosed) lines.end();
       },
       end: () => {

@@ -185,7 +185,7 @@ export class PooledSession implements ClientSession {
     if (this.#closing.signal.aborted) await connection.close();
     for (const uri of this.#watched) {
       const nobody = { memoryAccount: bufferedBytes.bounded, cancellation: new Cancellation() };
-      // The next connection subscribes again.
+      // An error is ignored, because the next connection subscribes again.
       connection.request("resources/subscribe", { uri }, nobody).catch(() => {});
     }
     connection.notifications?.want(this.#listeners.size > 0);

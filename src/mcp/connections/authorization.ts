@@ -177,7 +177,7 @@ export class ToolAuthorization {
     });
   }
 
-  /** Reports whether the authorization server revoked the tokens (RFC 7009). Never rejects. */
+  /** Asks the authorization server to revoke the tokens (RFC 7009). Returns whether it did. Never rejects. */
   async revoke(serverUrl: string, { issuer, client, refreshToken, accessToken }: ToolTokens): Promise<boolean> {
     if (issuer.revocationEndpoint === undefined) return false;
     try {
@@ -298,13 +298,15 @@ async function describedBy(
   }
 }
 
-/** Prefers a public client with PKCE, which has no secret that could leak; some authorization servers require a secret. */
+/**
+ * Prefers a public client with PKCE, which has no secret that could leak; some authorization servers require a secret.
+ */
 function authMethodFor({ token_endpoint_auth_methods_supported: known }: AuthorizationServerMetadata): string {
   if (known === undefined || known.includes("none")) return "none";
   return known.find((method) => method === "client_secret_basic" || method === "client_secret_post") ?? "none";
 }
 
-/** Adds `offline_access`, because OpenID providers issue no refresh token without this scope. */
+/** Adds `offline_access` if supported, because OpenID providers issue no refresh token without this scope. */
 function withRefresh(scopes: readonly string[] | undefined, { scopes_supported: known }: AuthorizationServerMetadata) {
   const scope = "offline_access";
   if (!known?.includes(scope) || scopes?.includes(scope)) return scopes;

@@ -22,7 +22,7 @@ export interface BegunConnection extends ToolPerson {
   sessionId: string;
   server: string;
   url: string;
-  /** The authorization server that the operator configured; null: none. */
+  /** The authorization server that the operator configured; null if there is none. */
   issuer: string | null;
   metadata: AuthorizationServerMetadata;
   resource: string;

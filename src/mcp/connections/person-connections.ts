@@ -31,11 +31,14 @@ export interface PersonConnectionsOptions {
 }
 
 /**
- * Margin before the end of a token within which it is refreshed; a quarter of the lifetime if that is shorter. A
- * token must outlast the call.
+ * Seconds before the end of a token at which it is refreshed; a quarter of its lifetime if that is shorter. A token
+ * must outlast the call.
  */
 const marginSeconds = 60;
-/** Lease of a refresh in seconds: longer than a refresh takes, and short enough that a crashed process does not block others for long. */
+/**
+ * Lease of a refresh in seconds: longer than a refresh takes, and short enough that a crashed process does not block
+ * others for long.
+ */
 const claimSeconds = 30;
 const waitMs = 200;
 const maxWaits = 100;

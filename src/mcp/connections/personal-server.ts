@@ -6,7 +6,7 @@ import type { StoredToolConnection } from "../../domain/tools/tool-connection.ts
 /** Addresses that an operator configured, which may be private. */
 export interface Target {
   readonly url: string;
-  /** The authorization server; null: the operator configured none. */
+  /** The authorization server; null if the operator configured none. */
   readonly issuer: string | null;
 }
 

@@ -29,12 +29,15 @@ export class Revocations {
     this.#options = options;
   }
 
-  /** Starts revocations without waiting for them, because an authorization server may never respond. The log reports the outcome. */
+  /**
+   * Starts revocations without waiting for them, because an authorization server may never respond. The log reports the
+   * outcome.
+   */
   begin(ended: readonly StoredToolConnection[]): void {
     for (const [server, ofServer] of Map.groupBy(ended, (one) => one.server)) void this.#revokeAll(server, ofServer);
   }
 
-  /** Reports whether the tokens were revoked. Never rejects. */
+  /** Asks the authorization server to revoke the tokens of a connection. Returns whether it did. Never rejects. */
   async revoke({ id, url, sealed }: StoredToolConnection): Promise<boolean> {
     const { seals, authorization } = this.#options;
     try {

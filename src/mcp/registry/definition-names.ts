@@ -20,7 +20,10 @@ const alike = [
   /\p{Script=Lisu}/u,
 ];
 
-/** Returns the same text for names that look the same: names that differ only in composition, case or invisible characters. */
+/**
+ * Returns the same text for names that look the same: names that differ only in composition, case or invisible
+ * characters.
+ */
 export function appearanceOf(name: string): string {
   return name
     .normalize("NFKC")

@@ -19,7 +19,10 @@ export interface Judged {
   readonly record?: ToolDefinition;
 }
 
-/** Members of `_meta` that describe one message and not the tool (MCP, "_meta"; W3C Trace Context). They differ in every message. */
+/**
+ * Members of `_meta` that describe one message and not the tool (MCP, "_meta"; W3C Trace Context). They differ in every
+ * message.
+ */
 const messageMeta = ["progressToken", "traceparent", "tracestate", "baggage"];
 /** Longer texts of `icons` and `_meta`, such as pictures in data URIs, are recorded as their digest. */
 const maxMetaText = 4_096;
@@ -71,7 +74,8 @@ export function judge(before: ToolDefinition | undefined, said: Said): Judged {
   if (known) return { state: known };
   const of = (record: ToolDefinition): Judged => ({ state: record.state, record });
   if (!before) return of(firstRecord(said, digest));
-  // With approval `all`, a refusal applies to every later definition of the tool, because operators do not decide on them.
+  // With approval `all`, a refusal applies to every later definition of the tool, because operators do not decide on
+  // them.
   if (isApproved && before.state === "refused") return of({ ...before, seen, seenAt });
   if (isApproved) return of({ ...before, state: "approved", approvedDigest: digest, approved: seen, seen, seenAt });
   // A tool that returns to its approved definition is approved again.
@@ -105,7 +109,8 @@ export function decided(
   if (isPersonal && isWaiting(before) && approved !== null) {
     return { ...before, ...by, state: "approved", seen: approved, seenAt: by.decidedAt ?? before.seenAt, refused };
   }
-  // A refused definition may have been approved before. The approval is removed, so that the same definition does not get it back later.
+  // A refused definition may have been approved before. The approval is removed, so that the same definition does not
+  // get it back later.
   const none = (isPersonal || approvedDigest === digest) && { approvedDigest: null, approved: null };
   return { ...before, ...by, ...none, state, approvedOthers: [], refused };
 }
@@ -124,8 +129,9 @@ function firstRecord({ server, kind, name, seen, isApproved, nowSeconds }: Said,
 }
 
 /**
- * Returns the state of a definition that is not the latest: the earlier decision, or undecided while the definition
- * on record awaits a decision.
+ * Returns the state of a definition that does not replace the one on record: the earlier decision about it, or, while a
+ * decided definition on record has its turn, that one's state if no approval is needed; while an undecided one has its
+ * turn, undecided if approval is needed. Undefined if the definition replaces the one on record.
  */
 function judgedBefore(
   before: ToolDefinition,

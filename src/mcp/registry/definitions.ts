@@ -72,7 +72,10 @@ const knownMs = 10_000;
 const otherThan: Readonly<Record<Kind, readonly Kind[]>> = { tool: ["prompt"], prompt: ["tool"], instructions: [] };
 /** Name of a record that stands for an empty list. No tool or prompt has this name. */
 const nothingName = "";
-/** Rows that one query of a search reads. SQLite runs in the thread that serves requests, so the search pauses between queries. */
+/**
+ * Rows that one query of a search reads. SQLite runs in the thread that serves requests, so the search pauses between
+ * queries.
+ */
 const batch = 250;
 /** Maximum number of recorded items of one server. */
 const maxOfServer = 5_000;
@@ -113,7 +116,8 @@ export class Definitions implements DefinitionGuard {
     { server, origin, kind, listed, lacks }: Listed & { listed: readonly Json[]; lacks: boolean },
   ): Promise<readonly Json[]> {
     const { all } = known;
-    // Each kind has its own first list: tools and prompts are listed one after the other, and the later kind must not need approval.
+    // Each kind has its own first list: tools and prompts are listed one after the other, and the later kind must not
+    // need approval.
     const isNew = (one: Kind) => all.values().every((definition) => definition.kind !== one);
     const isFirst = server.approval !== "each" && isNew(kind);
     const isApproved = isFirst || server.approval === "all";

@@ -100,7 +100,9 @@ export class ManagedServers implements McpServers {
     throw unknownServer(name);
   }
 
-  /** Throws `invalid_request` if the credentials cannot be decrypted. Without credentials the server must not be called. */
+  /**
+   * Throws `invalid_request` if the credentials cannot be decrypted. Without credentials the server must not be called.
+   */
   requireReadable(name: string): void {
     if (!this.#openedOf(name)?.isUnreadable || this.find(name)?.isDeclared) return;
     throw invalidRequest(
@@ -269,7 +271,10 @@ export class ManagedServers implements McpServers {
     for (const listener of this.#listeners) listener();
   }
 
-  /** Runs `change` until it returns true. `change` returns false if another process changed the server since the last read. */
+  /**
+   * Runs `change` until it returns true. `change` returns false if another process changed the server since the last
+   * read.
+   */
   #decide(change: () => Promise<boolean>): Promise<void> {
     return this.#inTurn(async () => {
       for (let tries = 0; tries < maxTries; tries++) {
@@ -326,7 +331,10 @@ function changeDetail(before: McpServer, after: McpServer): Record<string, unkno
   return detail;
 }
 
-/** Reports whether the change ends user connections. Their tokens belong to the issuing server and to the client that requested them. */
+/**
+ * Reports whether the change ends user connections. Their tokens belong to the issuing server and to the client that
+ * requested them.
+ */
 function endsConnections(before: McpServer, after: McpServer): boolean {
   const [old, now] = [before.credentials, after.credentials];
   if (old.kind !== "person") return false;

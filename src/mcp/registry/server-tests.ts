@@ -157,7 +157,9 @@ function secretsOf({ credentials, place }: McpServer): string[] {
   return [...headers, ...bare, ...(place.kind === "command" ? Object.values(place.env) : [])];
 }
 
-/** Converts a fault to an error without credentials. A user's token is in no list of secrets, so it is redacted here. */
+/**
+ * Converts a fault to an error without credentials. A user's token is in no list of secrets, so it is redacted here.
+ */
 function errorOf(fault: unknown, safe: Safe): McpServerTestWire["error"] {
   if (!(fault instanceof GatewayError)) throw fault;
   const { code, message, detail } = fault;

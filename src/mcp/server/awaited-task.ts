@@ -35,7 +35,7 @@ export async function askByTask(
     return withoutTask(resultOf(await link.request("tools/call", asked, exchange), call, server.name));
   } catch (error) {
     const nobody = { memoryAccount, cancellation: new Cancellation() };
-    // The client gets the original error, whether the cancellation succeeds or not.
+    // A failed cancellation is ignored: the client gets the original error, and an unreachable server ends the task.
     if (task.id !== undefined) link.request("tasks/cancel", { taskId: task.id }, nobody).catch(() => {});
     throw error;
   }

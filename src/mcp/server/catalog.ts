@@ -190,7 +190,7 @@ function firstOfEach(all: readonly Found[], of: string | undefined): Found[] {
   return all.filter(({ name }) => names.size < names.add(publicName(of, name)).size);
 }
 
-/** Returns the item with its public name, or undefined if the principal may not use the item. */
+/** Returns the item with the server's own name for it, or undefined if the principal may not use the item. */
 function usable(
   server: McpServer,
   item: JsonObject,
@@ -199,7 +199,7 @@ function usable(
 ): Found | undefined {
   const { name } = item;
   if (typeof name !== "string" || !mayUseTool(server, name, principal)) return undefined;
-  // A tool is left out for clients of later revisions if its arguments cannot be mirrored as headers.
+  // A client of a server of a later revision must leave out tools whose arguments cannot be mirrored as headers.
   return isLegacy || mirroredParameters(item["inputSchema"]) !== undefined ? { server, item, name } : undefined;
 }
 

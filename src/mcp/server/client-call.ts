@@ -16,11 +16,13 @@ export interface ClientRequest {
   readonly trace: RequestTrace | undefined;
   /** Name of the server whose address received the request; undefined for the address of all servers. */
   readonly only: string | undefined;
-  /** Whether all tool schemas are listed, or a search tool in their place. If undefined, the number of tools decides. */
+  /**
+   * Whether all tool schemas are listed, or a search tool in their place. If undefined, the number of tools decides.
+   */
   readonly listing: "all" | "search" | undefined;
   /** True if the client's `Cache-Control: no-cache` asks to read a list anew from the servers. */
   readonly isFresh?: boolean | undefined;
-  /** Forwards notifications of servers to the client; undefined: the client has no open stream. */
+  /** Forwards notifications of servers to the client; undefined if the client has no open stream. */
   readonly subscriber?: Subscriber | undefined;
 }
 

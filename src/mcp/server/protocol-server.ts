@@ -53,8 +53,8 @@ export function protocolServer(
 }
 
 /**
- * Answers a request that its client cancelled. The SDK sends no response, so the stream would stay open and the
- * request id would stay taken.
+ * Answers a request that its client cancelled. The SDK sends no response, so without this the stream would stay open,
+ * and the request id taken, for as long as the session lasts.
  */
 function endIfCancelled(server: Server, { mcpReq: { id, signal } }: ServerContext): void {
   const error = { code: refused, message: "Its client cancelled the request." };
@@ -63,7 +63,10 @@ function endIfCancelled(server: Server, { mcpReq: { id, signal } }: ServerContex
   signal.addEventListener("abort", end, { once: true });
 }
 
-/** Charges the parameters to the key after the client disconnects, because a client with a session may return for the result. */
+/**
+ * Charges the parameters to the key after the client disconnects, because a client with a session may return for the
+ * result.
+ */
 function keptBeyondClient(call: ClientCall, asked: JsonObject): () => void {
   let letGo = () => {};
   const onLeave = () => {

@@ -103,7 +103,10 @@ export class RequestHandler {
     await this.#calls.close();
   }
 
-  /** Returns the difference between the headers of a call and its arguments. Returns undefined for a tool that the caller may not use. */
+  /**
+   * Returns the difference between the headers of a call and its arguments. Returns undefined for a tool that the
+   * caller may not use.
+   */
   async parameterFault(
     { name, arguments: args }: JsonObject,
     call: ClientCall,

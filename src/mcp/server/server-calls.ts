@@ -63,8 +63,8 @@ export class ServerCalls {
   }
 
   /**
-   * Returns the result of a suspended call whose client brings responses, even while new calls are refused. Undefined:
-   * the request brings no responses. `asked` is the public name or address.
+   * Returns the result of a suspended call whose client brings responses, even while new calls are refused. Undefined
+   * if the request continues no suspended call. `asked` is the public name or address.
    */
   resumed(
     method: string,
@@ -150,8 +150,8 @@ export class ServerCalls {
   }
 
   /**
-   * Returns the function that releases the kept parameters. Throws if the client did not ask for a task or has too
-   * many, and cancels the task.
+   * Returns the function that releases the kept parameters of a task. If the client did not ask for a task or has too
+   * many, cancels the task and throws.
    */
   #takeTask(made: JsonObject, { link, params }: Asked, call: ClientCall): () => void {
     try {
@@ -159,7 +159,7 @@ export class ServerCalls {
       return keepAsked(call, params);
     } catch (error) {
       const nobody = { memoryAccount: call.memoryAccount, cancellation: new Cancellation() };
-      // The client gets the original error, whether the cancellation succeeds or not.
+      // A failed cancellation is ignored: the client gets the original error, and an unreachable server ends the task.
       link.request("tasks/cancel", { taskId: made["taskId"] }, nobody).catch(() => {});
       throw error;
     }

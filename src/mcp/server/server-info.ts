@@ -32,7 +32,10 @@ export const unintroduced: ServerInfo = {
   },
 };
 
-/** Merges the information of servers. With `only`, the address is that of one server, whose instructions have no heading. */
+/**
+ * Merges the information of servers. With `only`, the address is that of one server, whose instructions have no
+ * heading.
+ */
 export function serverInfoOf(met: readonly Met[], isLegacy: boolean, only: string | undefined): ServerInfo {
   const has = (capability: string) =>
     met.some(({ link }) => link === undefined || link.capabilities[capability] !== undefined);
@@ -68,7 +71,10 @@ function taskable(capabilities: JsonObject, isLegacy: boolean): boolean {
   return isObject(tools) && tools["call"] !== undefined;
 }
 
-/** Quotes each line below a heading, so that the text of one server cannot be taken for that of another server or of the gateway. */
+/**
+ * Quotes each line below a heading, so that the text of one server cannot be taken for that of another server or of the
+ * gateway.
+ */
 function headed({ name, title }: McpServer, text: string): string {
   return `# ${plainText(title ?? name)} (tools ${name}_…)\n\n${text.replace(/^/gm, "> ")}`;
 }

@@ -20,7 +20,10 @@ export type ListKind = keyof typeof listKinds;
 const [maxPages, maxItems] = [64, 5_000];
 /** Maximum characters of one list, and of all cached lists. */
 const [maxListLength, maxKept] = [8 * 1024 * 1024, 64 * 1024 * 1024];
-/** Lifetimes of cached lists. Servers that notify changes need no shorter one; other servers may state how long a list is valid. */
+/**
+ * Default and maximum lifetime of a cached list. Servers that notify changes need no shorter one; other servers may
+ * state a shorter one.
+ */
 const [defaultMs, maxMs] = [60_000, 600_000];
 /**
  * Maximum depth of an item. A deeper item is left out, because some clients cannot parse it and would reject the whole
@@ -28,7 +31,10 @@ const [defaultMs, maxMs] = [60_000, 600_000];
  */
 const deepest = 100;
 const sweepMs = 30_000;
-/** Minimum age at which a list is read anew for a client that asks for a fresh list, so that the client cannot keep a server busy. */
+/**
+ * Minimum age at which a list is read anew for a client that asks for a fresh list, so that the client cannot keep a
+ * server busy.
+ */
 const freshMs = 1_000;
 /** Timeout for all pages of a list together. */
 const readMs = 60_000;
@@ -159,7 +165,10 @@ export class ServerLists {
   }
 }
 
-/** The read continues when the first caller disconnects, because others share it. It is charged to no caller's memory account. */
+/**
+ * The read continues when the first caller disconnects, because others share it. It is charged to no caller's memory
+ * account.
+ */
 async function inTime(link: ClientSession, kind: ListKind, takeSlot: TakeSlot): Promise<ReadList> {
   const cancellation = new Cancellation();
   const late = () => cancellation.cancel(listFault(`${listKinds[kind].method} took more than ${readMs} ms`));

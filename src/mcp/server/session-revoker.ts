@@ -27,7 +27,10 @@ export class SessionRevoker {
     this.#deps = deps;
   }
 
-  /** Adds an entry; `end` is called when the credential ends. Returns the function to call when the session or stream ends by itself. */
+  /**
+   * Adds an entry; `end` is called when the credential ends. Returns the function to call when the session or stream
+   * ends by itself.
+   */
   add(principal: Principal, untilSeconds: number | undefined, end: () => void): () => void {
     const entry: Entry = { principal, untilSeconds, end };
     this.#entries.add(entry);

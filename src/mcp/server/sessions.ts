@@ -150,7 +150,10 @@ export class Sessions {
     return request;
   }
 
-  /** Ends the least recently used session of the same owner, or else of the account with the most sessions. */
+  /**
+   * Ends a session if the owner, or all owners together, have as many as may be: of the same owner, or else of an
+   * account with the most sessions. Idle sessions end first, then the least recently used ones.
+   */
   #makeRoom({ owner }: Session): void {
     const all = [...this.#byId.values()];
     const own = all.filter((session) => session.owner === owner);

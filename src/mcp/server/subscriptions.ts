@@ -11,7 +11,10 @@ const updated = "notifications/resources/updated";
 const gatherMs = 50;
 const maxResources = 100;
 
-/** Subscribers of each resource, by session. Only the first and the last subscriber reach the server, because they share the session. */
+/**
+ * Subscribers of each resource, by session. Only the first and the last subscriber reach the server, because they share
+ * the session.
+ */
 const listeners = new WeakMap<ClientSession, Map<string, Set<Subscriber>>>();
 
 interface Subscription {

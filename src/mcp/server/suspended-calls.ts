@@ -1,4 +1,5 @@
-// Suspends calls whose servers send requests of their own, for clients that answer by repeating the call.
+// Suspends calls whose servers send requests to the client over their own connection, for clients that answer by
+// repeating the call.
 import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { longLived } from "../../base/long-lived.ts";
@@ -63,7 +64,10 @@ class SuspendedCall {
     return promise;
   }
 
-  /** Returns the request state that the client sends when it continues the call. Each new request of the server changes the state. */
+  /**
+   * Returns the request state that the client sends when it continues the call. Each new request of the server changes
+   * the state.
+   */
   get state(): string {
     return `${this.id}.${this.#asks}`;
   }
@@ -116,8 +120,8 @@ export class SuspendedCalls {
   }
 
   /**
-   * Resumes the call of a state; undefined if no suspended call has the state. Rejects if the call belongs to another
-   * owner, or if `isSame` rejects its request.
+   * Resumes the call of a state; undefined if `state` is not in the form of a suspended call's state. Rejects if the
+   * call is unknown, has ended or belongs to another owner, or if `isSame` refuses its request.
    */
   resume(
     client: ClientCall,

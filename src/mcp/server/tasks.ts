@@ -60,7 +60,10 @@ export class Task {
     use.rest();
   }
 
-  /** Updates the task from a response or notification of the server. Ends the record of the task when the task has ended. */
+  /**
+   * Updates the task from a response or notification of the server. Ends the record of the task when the task has
+   * ended.
+   */
   async heard(method: string, said: JsonObject): Promise<void> {
     if (method === "tasks/result") return await this.end("completed", said);
     // Since 2026-07-28 this response only acknowledges the cancellation.

@@ -1,5 +1,5 @@
-// The proof of who a node is, needed at each connection: nothing else is taken before, nothing that was seen before
-// helps.
+// Tests the proof of a node's identity: each connection needs one, nothing is accepted before it, and an earlier proof
+// is useless.
 import { describe, expect, test } from "bun:test";
 import {
   messageOf,
@@ -235,7 +235,7 @@ test("accepts a proof for one text only, in one spelling", () => {
   for (const name of ["protocol", "gateway", "nodeId", "nonce"] as const) {
     expect(verifyProof(key.publicKey, { ...text, [name]: `${text[name]} ` }, signature)).toBe(false);
   }
-  // Text that belongs to two parts cannot be moved from one to the other.
+  // A part of one member cannot be moved into the next member.
   expect(verifyProof(key.publicKey, { ...text, nodeId: 'n","x', nonce: "" }, signature)).toBe(false);
   for (const other of [`${signature}=`, `${signature} `, signature.slice(1), "", "AAAA"]) {
     expect(verifyProof(key.publicKey, text, other)).toBe(false);

@@ -14,9 +14,9 @@ export const nodeConnectPath = "/v1/node/connect";
 /** WebSocket subprotocol. Its number is the major version of the protocol. */
 export const tunnelProtocol = "headrace.node.v1";
 
-/** Why a tunnel ended: WebSocket close codes (RFC 6455, 7.4), our own from 4000 on. */
+/** The reasons for which a tunnel ends: WebSocket close codes (RFC 6455, 7.4), our own from 4000 on. */
 export const tunnelCloseCodes = {
-  /** Ended normally by the end that sends it. */
+  /** The end that sends this code has ended the tunnel normally. */
   normal: 1000,
   goingAway: 1001,
   /** The connection broke off, or became silent. */
@@ -34,42 +34,44 @@ export const tunnelCloseCodes = {
   replaced: 4409,
   /** The two ends have no common protocol version. */
   version: 4426,
-  /** There is no room for now. */
+  /** The gateway has no room for another connection for now. */
   busy: 4429,
   /** A part of the other end failed, for example the store of nodes. */
   internal: 4500,
 } as const;
 
-/** The most parallel generations or embedding requests, by operation. Left out if unknown. */
+/**
+ * The most parallel generations or embedding requests, by operation. An operation is left out if its number is unknown.
+ */
 export type AnnouncedConcurrency = Partial<Record<Operation, number>>;
 
 /** A model as a node announces it. `environments` of EngineModel is never set, since the node does not decide it. */
 export interface AnnouncedModel extends Omit<EngineModel, "environments"> {
   concurrency?: AnnouncedConcurrency;
-  /** The state of its process, if the node starts it on demand. */
+  /** The state of the model's process, if the node starts it on demand. */
   process?: ModelProcessState;
-  /** How it continues the beginning of an answer. Left out if it is not known to do so. */
+  /** The way in which the model continues the beginning of an answer. Left out if it is not known to do so. */
   continues?: ChatContinuation;
 }
 
 export interface NodeAnnouncement {
-  /** Version of its Headrace, such as `0.6.0`. */
+  /** The version of the node's Headrace, such as `0.6.0`. */
   version: string;
   models: readonly AnnouncedModel[];
-  /** The MCP servers that it offers. Left out if none. */
+  /** The MCP servers that the node offers. Left out if it offers none. */
   toolServers?: readonly OfferedMcpServer[];
   /** Running and waiting requests at the node, from any sender. */
   load?: { active: number; waiting: number };
 }
 
-/** The status of a node at its gateway, for people at the node. */
+/** The name and the approved models of a node, as the gateway tells the node for people there. */
 export interface NodeStatus {
   name: string;
   /** Ids of models, or only `*`. */
   approvedModels: readonly string[];
 }
 
-/** For a model, or for an MCP server. */
+/** A request for a model, or for an MCP server. */
 export type TunnelRequest = EngineRequest | NodeToolRequest;
 
 /** Name of the feature of nodes that have MCP servers. */
@@ -78,35 +80,35 @@ export const toolsFeature = "tools";
 /** The gateway's end of a tunnel to a verified node. */
 export interface GatewayEnd {
   readonly nodeId: string;
-  /** Id of this one connection. */
+  /** The id of this connection. */
   readonly connectionId: string;
   /** Address of the node, with the server's trusted proxies taken into account. */
   readonly clientAddress: string;
-  /** Undefined until the node's first announcement. */
+  /** The last announcement of the node. Undefined until the first one. */
   readonly announcement: NodeAnnouncement | undefined;
-  /** The running requests. */
+  /** The number of running requests. */
   readonly openStreams: number;
-  /** Whether nothing new is accepted: either end is shutting down. */
+  /** True if no new requests are accepted, because either end is shutting down. */
   readonly draining: boolean;
   readonly closed: boolean;
-  /** Milliseconds that the last answer to a heartbeat took. Undefined before the first. */
+  /** The time that the last answer to a heartbeat took, in milliseconds. Undefined before the first. */
   readonly roundTripMs: number | undefined;
-  /** Sends the node its status. */
+  /** Tells the node its name and its approved models. */
   sendStatus(status: NodeStatus): void;
   /** Sends a request like `Engine.send`. */
   send(request: TunnelRequest, cancellation: Cancellation): Promise<EngineResponse>;
-  /** Accepts nothing new. Resolves once open requests have ended and the connection is closed. */
+  /** Accepts no new requests. Resolves once open requests have ended and the connection is closed. */
   drain(): Promise<void>;
-  /** Ends it, and its open requests with `upstream_error`. */
+  /** Ends the tunnel, and its open requests with `upstream_error`. */
   close(code: number, reason: string): void;
 }
 
 export interface GatewayEndListener {
-  /** Called after its `announcement` was replaced. At most once a second. */
+  /** Called after the end's `announcement` was replaced, at most once a second. */
   announced(announcement: NodeAnnouncement): void;
-  /** The node accepts nothing new. Open requests continue. */
+  /** Called when the node accepts no new requests. Open requests continue. */
   draining(): void;
-  /** Once. All open streams have failed by then. */
+  /** Called once, after all open streams have failed. */
   closed(code: number, reason: string): void;
 }
 
@@ -125,19 +127,19 @@ export interface NodeAnswer {
 
 /** Limits of time and size. Those of tests are shorter. */
 export interface TunnelLimits {
-  /** Milliseconds between two heartbeats. */
+  /** The interval between two heartbeats, in milliseconds. */
   heartbeatMs: number;
-  /** After this many milliseconds without a byte, the other end counts as gone. */
+  /** The milliseconds without a byte after which the other end counts as gone. */
   silenceMs: number;
-  /** The other end must have identified itself within this many milliseconds. */
+  /** The milliseconds within which the other end must have proven its identity. */
   authenticationMs: number;
-  /** Open at once on one tunnel. */
+  /** The most streams open at once on one tunnel. */
   streams: number;
-  /** Bytes of one stream that may be on their way without a further grant. */
+  /** The most bytes of one stream that may be on their way without a further grant. */
   windowBytes: number;
-  /** Bytes of one request's body. */
+  /** The most bytes of one request's body. */
   bodyBytes: number;
-  /** Bytes of all bodies together that a node holds for running requests. */
+  /** The most bytes of all bodies together that a node holds for running requests. */
   allBodyBytes: number;
 }
 

@@ -26,7 +26,7 @@ export interface GatewayHandshakeOptions {
   findKey(nodeId: string): Promise<NodeKey>;
   /** Called once the node's identity is verified. */
   connected(end: GatewayEnd): GatewayEndListener;
-  /** Called once: the node's identity is verified, or never will be. */
+  /** Called once, when the node's identity is verified or the handshake has failed. */
   settled(authenticated: boolean, reason: string): void;
   limits: TunnelLimits;
   times: StreamTimes;

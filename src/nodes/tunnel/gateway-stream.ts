@@ -1,4 +1,4 @@
-// One request on its way to a node and back: the promise of its answer, its body, its time limits.
+// A request on its way to a node and back: the promise of its answer, its body, its time limits.
 
 import { type MemoryAccount, NoRoomError } from "../../base/bytes/buffered-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
@@ -59,7 +59,7 @@ export class GatewayStream implements AnswerOwner, Tabled<GatewayStream> {
     cancellation.onCancel(this.#onCancel);
   }
 
-  /** Whether the node has not begun to answer. */
+  /** True while the node has not begun to answer. */
   get waits(): boolean {
     return this.#settle !== undefined;
   }
@@ -74,21 +74,21 @@ export class GatewayStream implements AnswerOwner, Tabled<GatewayStream> {
     this.answer.complete();
   }
 
-  /** The request broke off, before or within the answer. */
+  /** Ends the request with an error, before or within the answer. */
   fail(error: unknown): void {
     const settle = this.#end();
     if (settle) settle.reject(error);
     else this.answer.fail(error);
   }
 
-  /** The node could not answer, or not completely. */
+  /** Ends the request because the node could not answer, or not completely. */
   failedAtNode({ code, message }: Failure): void {
     const detail = `${this.#owner.name}: ${message}`;
     // No text of the node reaches the client: it may be wrong or false.
     if (code === "upstream_timeout") {
       this.fail(new GatewayError(code, "The model server of the node did not answer in time.", { detail }));
     } else if (!this.waits && (code === "service_unavailable" || code === "rate_limit_exceeded")) {
-      // For an answer that has begun, the node gives this code only if its memory is exhausted.
+      // The node gives this code for an answer that has begun only if it holds as many bytes as it may.
       this.fail(
         new NoRoomError("service_unavailable", "The node holds as many bytes of answers as it may at the moment.", {
           detail,
@@ -106,7 +106,7 @@ export class GatewayStream implements AnswerOwner, Tabled<GatewayStream> {
     }
   }
 
-  /** Ends it if it has taken too long. */
+  /** Ends the request if it has taken too long. */
   checkDeadline(nowMs: number): void {
     const { firstByteTimeoutMs, idleTimeoutMs } = this.#times;
     if (this.waits && nowMs >= this.#answerByMs) {
@@ -120,7 +120,7 @@ export class GatewayStream implements AnswerOwner, Tabled<GatewayStream> {
     this.#owner.grant(this, bytes);
   }
 
-  /** The taker of the answer wants no more of it. */
+  /** Called when the reader of the answer wants no more of it. */
   cancelled(): void {
     this.#owner.cancel(this);
   }
@@ -130,7 +130,7 @@ export class GatewayStream implements AnswerOwner, Tabled<GatewayStream> {
     this.fail(new GatewayError("upstream_timeout", message, { detail: this.#owner.name }));
   }
 
-  /** The cancellation of the request, which counts until the answer begins. */
+  /** Called when the request is cancelled, which counts only until the answer begins. */
   #cancelled(): void {
     const settle = this.#end();
     if (!settle) return;

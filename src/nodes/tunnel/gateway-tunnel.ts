@@ -41,7 +41,7 @@ export interface GatewayTunnelOptions {
   times: StreamTimes;
 }
 
-/** Each accepted announcement may be written to the database. */
+/** The least interval between two accepted announcements, because each may be written to the database. */
 const announcementIntervalMs = 1_000;
 const maxStreamId = 0xffff_ffff;
 const { head, data, end, fail, credit } = messageTypes;
@@ -57,19 +57,22 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
   readonly #connection: TunnelConnection;
   readonly #options: GatewayTunnelOptions;
   readonly #streams = new StreamTable<GatewayStream>();
-  /** Streams whose body waits until the connection accepts more. */
+  /** Streams whose request body waits until the connection accepts more. */
   readonly #paused = new Set<GatewayStream>();
   readonly #orphans = new Orphans();
   readonly #maxStreams: number;
   #lastId = 0;
   #announcement: NodeAnnouncement | undefined;
   #announcedAtMs = Number.NEGATIVE_INFINITY;
-  /** The last announcement that was not read yet. */
+  /** The last announcement that has not been read yet. */
   #nextAnnouncement: Buffer | undefined;
-  /** We accept nothing new, and the node knows. */
+  /** True once the gateway sends no new requests and has told the node so. */
   #drainSent = false;
   #draining = false;
-  /** The node accepts nothing new, and ends the connection once we confirmed that nothing more comes. */
+  /**
+   * True once the node accepts no new requests. It ends the connection after the gateway has confirmed that no more
+   * will come.
+   */
   #nodeLeaves = false;
   #drained: PromiseWithResolvers<void> | undefined;
 
@@ -198,7 +201,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
 
   #refusal(request: TunnelRequest, head: Buffer): GatewayError | undefined {
     const detail = this.nodeId;
-    // An older node would treat it as a protocol fault and end the connection.
+    // A node of an earlier version would treat the request as a protocol fault and end the connection.
     const needed = "server" in request ? toolsFeature : isTask(request.operation) ? request.operation : undefined;
     if (needed !== undefined && !this.#options.proof.features.includes(needed)) {
       const message = "The node's version does not know this endpoint; its operator has to update it.";
@@ -216,7 +219,10 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
     });
   }
 
-  /** Until the node has our confirmation that no more requests come. */
+  /**
+   * Reports whether a request may still be sent to a draining node: a message that belongs to an open call may be,
+   * until the gateway has confirmed that no more will come.
+   */
   #mayGoOn(request: TunnelRequest): boolean {
     return !this.#drainSent && "server" in request && isOfOpen(request);
   }
@@ -274,7 +280,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
     this.#sendBody(stream);
   }
 
-  /** The node sends no more on it. */
+  /** Ends a stream on which the node sends no more. */
   #over(stream: GatewayStream, failure: Failure | undefined): void {
     if (!failure && stream.waits) throw new ProtocolError("an answer ended before it began");
     this.#forget(stream);
@@ -320,7 +326,10 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
     this.#connection.send(messageTypes.drain, 0);
   }
 
-  /** If the node is draining, it waits for our confirmation before it ends the connection. */
+  /**
+   * Ends the connection, or confirms the node's drain, once no stream is open. A draining node waits for that
+   * confirmation before it ends the connection.
+   */
   #endIfDrained(): void {
     if (this.#streams.size > 0) return;
     if (this.#drained) this.close(tunnelCloseCodes.goingAway, "the gateway is going away");

@@ -1,4 +1,5 @@
-// A gateway that breaks the rules: a node that it cannot trust does no work for it, and holds no more than its limits.
+// Tests a gateway that violates the protocol: the node does no work for a gateway that it cannot trust, and holds no
+// more than its limits.
 
 import { describe, expect, test } from "bun:test";
 import {

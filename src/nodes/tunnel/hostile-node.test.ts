@@ -1,4 +1,4 @@
-// A node that breaks the rules: what is wrong with a stream ends that stream, the rest ends the connection.
+// Tests a node that violates the protocol: a fault of a stream ends that stream, any other fault ends the connection.
 import { describe, expect, test } from "bun:test";
 import { json, type RawEnd, requestMessage, welcomedNode } from "../../../tests/support/tunnel/raw-ends.ts";
 import {
@@ -23,7 +23,7 @@ async function withNode(gateway: TestGateway) {
   const heard = gateway.ends.at(-1);
   if (!heard) throw new Error("no end");
   const send = () => heard.end.send(requestOf("hi"), new Cancellation());
-  /** Answers one request as a node should: the connection and its other streams are fine. */
+  /** Answers a request correctly, to show that the connection still works. */
   const works = async () => {
     const before = node.of(request).length;
     const response = send();
@@ -70,7 +70,7 @@ describe("hostile nodes", () => {
       await using gateway = startGateway();
       const { node, heard, send, works } = await withNode(gateway);
       const response = send();
-      // The body has no taker, so that nothing more is granted.
+      // The body is not read, so the gateway grants no more bytes.
       const failed = response.then(
         async ({ body: answer }) => {
           const sink = new RecordingSink();
@@ -162,7 +162,7 @@ describe("hostile nodes", () => {
     node.send(announce, 0, json({ version: "1.1.0", models: [], toolServers: [...strange, own, own] }));
     await until(() => heard.end.announcement?.version === "1.1.0", "the announcement");
     expect(heard.end.announcement?.toolServers).toEqual([{ ...own, title: "Files of Ann" }]);
-    // It has not said that it knows such requests.
+    // The node has not announced support for these requests.
     const request = { requestId: "req_1", server: "files", method: "GET", headers: {}, body: "" } as const;
     const asked = heard.end.send({ ...request, memoryAccount: bufferedBytes.visitors }, new Cancellation());
     await expect(asked).rejects.toThrow("does not know this endpoint; its operator has to update it");
@@ -222,7 +222,7 @@ describe("hostile nodes", () => {
     const before = process.memoryUsage().rss;
     const one = Buffer.from("x");
     for (let sent = 0; sent < 50_000; sent++) node.send(data, 1 + (sent % 20), one);
-    // Comes after all of it.
+    // This announcement arrives after all of the data.
     node.send(announce, 0, json({ version: "1", models: [] }));
     await until(() => heard.end.announcement, "all of it");
     expect(process.memoryUsage().rss - before).toBeLessThan(80e6);

@@ -1,5 +1,5 @@
-// Bytes that a node sent and nobody takes: held within the ledger, given back, and broken off where there is no room
-// for them.
+// Tests bytes that a node sent and nobody reads: held within the memory limit, released, and broken off if there is no
+// memory for them.
 import { afterEach, expect, test } from "bun:test";
 import { RecordingSink } from "../../../tests/support/tunnel/tunnel-fixture.ts";
 import { AccountMemory, BufferedBytes, bufferedBytes, type MemoryAccount } from "../../base/bytes/buffered-bytes.ts";

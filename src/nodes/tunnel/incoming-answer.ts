@@ -8,7 +8,7 @@ import { exactMs } from "../../base/clock.ts";
 export interface AnswerOwner {
   /** Allows the node to send this many bytes more. */
   grant(bytes: number): void;
-  /** Called if nobody wants the rest. */
+  /** Called when nobody wants the rest of the answer. */
   cancelled(): void;
 }
 
@@ -23,20 +23,23 @@ export class IncomingAnswer implements BodySource {
   readonly #memoryAccount: MemoryAccount;
   /** The bytes that the node may still send. */
   #grantedBytes: number;
-  /** Passed on since the last grant. */
+  /** The bytes passed on since the last grant. */
   #takenBytes = 0;
   #sink: BodySink | undefined;
   #paused = false;
-  /** Bytes that arrived without a taker, copied: a piece may be a small part of a larger buffer. */
+  /**
+   * The bytes that arrived while nobody read them. They are copied, because a piece may be a small part of a larger
+   * buffer.
+   */
   #buffer: Buffer = nothing;
   #bufferedBytes = 0;
   #end: End | undefined;
-  /** Set once the sink gets no more calls. */
+  /** True once the sink gets no more calls. */
   #over = false;
-  /** When the last byte came, or when waiting began again. */
+  /** The monotonic time at which the last byte came, or at which waiting began again. */
   #waitingSinceMs = Number.POSITIVE_INFINITY;
 
-  /** `memoryAccount` counts the bytes that nobody takes. */
+  /** `memoryAccount` counts the bytes that wait for a reader. */
   constructor(owner: AnswerOwner, windowBytes: number, memoryAccount: MemoryAccount) {
     this.#owner = owner;
     this.#memoryAccount = memoryAccount;
@@ -49,7 +52,7 @@ export class IncomingAnswer implements BodySource {
     return this.#grantedBytes;
   }
 
-  /** Since when the taker waits for the node. Never, while nobody takes the bytes. */
+  /** The time since which the reader waits for the node. Infinite while nobody reads the answer. */
   get waitingSinceMs(): number {
     return this.#waitingSinceMs;
   }
@@ -79,7 +82,7 @@ export class IncomingAnswer implements BodySource {
     if (!this.#end) this.#owner.cancelled();
   }
 
-  /** A piece arrived. Returns false if it exceeds the grant. */
+  /** Takes a piece that arrived. Returns false if the piece exceeds the grant. */
   push(bytes: Buffer): boolean {
     if (bytes.length > this.#grantedBytes) return false;
     this.#grantedBytes -= bytes.length;
@@ -94,13 +97,13 @@ export class IncomingAnswer implements BodySource {
     return true;
   }
 
-  /** The whole answer arrived. */
+  /** Call this once the whole answer has arrived. */
   complete(): void {
     this.#end ??= "complete";
     this.#give();
   }
 
-  /** The answer broke off. Bytes before that are delivered first. */
+  /** Ends the answer with an error. The bytes that arrived before are delivered first. */
   fail(error: unknown): void {
     this.#end ??= { error };
     this.#give();
@@ -132,7 +135,7 @@ export class IncomingAnswer implements BodySource {
       this.#letGo();
       sink.data(buffer);
       this.#took(buffer.length);
-      // The taker may have paused or cancelled.
+      // The reader may have paused or cancelled meanwhile.
       if (this.#paused || this.#over) return;
     }
     const end = this.#end;
@@ -150,7 +153,10 @@ export class IncomingAnswer implements BodySource {
     this.#takenBytes = 0;
   }
 
-  /** There is no room for bytes without a taker: the node stops, and the taker is told once it continues. */
+  /**
+   * Ends the answer because there is no memory for bytes that nobody reads. The node stops, and the reader gets the
+   * error when it continues.
+   */
   #breakOff(error: unknown): void {
     this.#letGo();
     this.#owner.cancelled();

@@ -34,14 +34,14 @@ export class IncomingBody {
   readonly #windowBytes: number;
   readonly #length: number;
   #pieces: Buffer[] = [];
-  /** Later small pieces, copied: each would keep a larger buffer alive. */
+  /** Small pieces after `#pieces`. They are copied, because each would keep a larger buffer alive. */
   readonly #small = new GatheredBytes();
   #bytes: Buffer | undefined;
   #receivedBytes = 0;
-  /** The gateway may still send these. */
+  /** The bytes that the gateway may still send under its grant. */
   #grantedBytes: number;
 
-  /** `length`: as announced. */
+  /** `length` is the announced length of the body. */
   constructor(length: number, windowBytes: number, budget: BodyBudget) {
     this.#length = length;
     this.#windowBytes = windowBytes;
@@ -59,7 +59,8 @@ export class IncomingBody {
   }
 
   /**
-   * Returns false if the node holds too much already. Throws a ProtocolError for more than was announced or granted.
+   * Takes a piece. Returns false if the node holds too many bytes already. Throws a ProtocolError for more bytes than
+   * were announced or granted.
    */
   push(piece: Buffer): boolean {
     if (piece.length > this.expectedBytes) throw new ProtocolError("more of a body came than was announced or granted");
@@ -74,7 +75,7 @@ export class IncomingBody {
     return true;
   }
 
-  /** Bytes that may be granted now, or 0 while too few for a message. */
+  /** Returns the bytes to grant now, or 0 while too few for a message. */
   grant(): number {
     const due = this.#windowBytes - this.#grantedBytes;
     if (due < this.#windowBytes / 2 || this.#receivedBytes + this.#grantedBytes >= this.#length) return 0;

@@ -14,15 +14,16 @@ export const messageTypes = {
   welcome: 0x03,
   /** Node: NodeAnnouncement. */
   announce: 0x04,
-  /** Either, with bytes that come back in a `pong`. */
+  /** A ping of either end, with bytes that come back in a `pong`. */
   ping: 0x05,
   pong: 0x06,
   /**
-   * Either: no more streams from here on. Answered by a `drain`, unless one was sent before. A node answers once its
-   * streams have ended, since it accepts further calls of theirs until then.
+   * Sent by either end: no more streams will be opened. The other end answers with a `drain`, unless it has sent one
+   * already. The gateway answers a node's `drain` only once the node's streams have ended, because until then the node
+   * accepts messages that belong to their calls.
    */
   drain: 0x07,
-  /** Gateway: NodeStanding. */
+  /** Gateway: NodeStatus. */
   status: 0x08,
   /**
    * Gateway: opens a stream. The length of a RequestPayload as two bytes, that payload, the first piece of the body.
@@ -40,11 +41,11 @@ export const messageTypes = {
   fail: 0x15,
   /** Gateway: nobody wants the rest; the stream is over. */
   cancel: 0x16,
-  /** Either: this many bytes more (four bytes) may be sent on a stream. */
+  /** Sent by either end: this many bytes more (four bytes) may be sent on a stream. */
   credit: 0x17,
 } as const;
 
-/** One byte for the type, four for the stream. */
+/** The bytes before the payload: one for the type, four for the stream. */
 export const headBytes = 5;
 /** Most bytes of a body in one message. */
 export const pieceBytes = 64 * 1024;
@@ -77,7 +78,7 @@ export function parsePayload(payload: Buffer, maxBytes = maxPayloadBytes): Reado
   return value as Record<string, unknown>;
 }
 
-/** Throws a ProtocolError. */
+/** Reads the number of granted bytes. Throws a ProtocolError. */
 export function readCredit(payload: Buffer): number {
   const credit = payload.length === 4 ? payload.readUInt32BE(0) : 0;
   if (credit === 0) throw new ProtocolError("a credit is a number of bytes above 0");

@@ -1,4 +1,4 @@
-// One request at the node: its body comes in, its engine answers, and the answer goes out as far as it was granted.
+// A request at the node: its body comes in, its engine answers, and the answer goes out as far as it was granted.
 
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
@@ -12,7 +12,7 @@ import type { Tabled } from "./stream-table.ts";
 
 /** The members of its tunnel that a stream needs. */
 export interface NodeStreamOwner {
-  /** Whether bodies must wait until the connection accepts more. */
+  /** True if bodies must wait until the connection accepts more. */
   readonly behind: boolean;
   readonly handle: NodeHandler;
   /** Calls `proceed` of the stream once the connection accepts more. */
@@ -34,11 +34,11 @@ export class NodeStream implements BodySink, Tabled<NodeStream> {
   readonly #head: RequestHead;
   readonly #cancellation = new Cancellation();
   #source: BodySource | undefined;
-  /** Bytes that may still be sent to the gateway. */
+  /** The number of bytes that may still be sent to the gateway. */
   #creditBytes: number;
   /**
-   * Bytes from the source that are neither granted yet nor accepted by the connection: at most those on their way
-   * before a pause.
+   * Bytes from the source that are not granted yet, or that the connection does not accept yet: at most those that were
+   * on their way when the source was paused.
    */
   readonly #waiting: Uint8Array[] = [];
   #paused = false;
@@ -58,7 +58,7 @@ export class NodeStream implements BodySink, Tabled<NodeStream> {
     return this.#started;
   }
 
-  /** The whole body is here. */
+  /** Starts the engine, once the whole body has arrived. */
   start(): void {
     this.#started = true;
     void this.#run();
@@ -78,7 +78,7 @@ export class NodeStream implements BodySink, Tabled<NodeStream> {
     this.#source?.cancel();
   }
 
-  /** The gateway violated the protocol on this stream: it is told, and the engine stops. */
+  /** Ends the stream because the gateway violated the protocol on it: the gateway is told, and the engine stops. */
   stop(problem: string): void {
     if (this.#over) return;
     const failure = JSON.stringify({ code: "upstream_error", message: problem });

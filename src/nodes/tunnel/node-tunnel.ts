@@ -36,7 +36,7 @@ export interface NodeTunnelOptions {
   nodeId: string;
   /** The private key in the form of `newNodeKey`. */
   privateKey: string;
-  /** The gateway's own URL, from the time the node joined: the node identifies itself only to that one. */
+  /** The gateway's own URL, as the node got it when it joined. The node proves its identity only to that gateway. */
   gateway: string;
   handle: NodeHandler;
   limits: TunnelLimits;
@@ -44,13 +44,13 @@ export interface NodeTunnelOptions {
 }
 
 export interface NodeTunnelListener {
-  /** The gateway has verified the node, and may send requests. */
+  /** Called once the gateway has verified the node, and may send requests. */
   welcome(tunnel: NodeTunnel): void;
-  /** The current status of the node at the gateway. */
+  /** Called with the node's name and approved models each time that the gateway sends them. */
   status(status: NodeStatus): void;
-  /** The gateway sends no more requests. Open ones continue. */
+  /** Called when the gateway sends no more requests. Open ones continue. */
   draining(tunnel: NodeTunnel): void;
-  /** Once. All that was at work was cancelled by then. */
+  /** Called once, after all running requests were cancelled. */
   closed(tunnel: NodeTunnel, code: number, reason: string): void;
   /** Called with a handler's error that is not a GatewayError. */
   fault(error: unknown): void;
@@ -82,7 +82,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
     this.#deadlineMs = exactMs() + options.limits.authenticationMs;
   }
 
-  /** The tunnel, and the listener for its link. */
+  /** Creates a tunnel, and the listener for its link. */
   static begin(link: MessageLink, options: NodeTunnelOptions): { tunnel: NodeTunnel; listener: MessageLinkListener } {
     let tunnel: NodeTunnel | undefined;
     const listener = new TunnelConnection(link, options.limits, (connection) => {
@@ -92,12 +92,12 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
     return { tunnel: tunnel as unknown as NodeTunnel, listener };
   }
 
-  /** The running requests. */
+  /** The number of running requests. */
   get openStreams(): number {
     return this.#streams.size;
   }
 
-  /** Bytes of requests' bodies that are held. */
+  /** The number of bytes that are held of request bodies. */
   get bufferedBodyBytes(): number {
     return this.#budget.bufferedBytes;
   }
@@ -119,8 +119,8 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
   }
 
   /**
-   * Announces its current models. Does nothing until the gateway has welcomed it. Throws if the announcement is too
-   * long.
+   * Announces the node's current models. Does nothing until the gateway has verified the node. Throws if the
+   * announcement is too long.
    */
   announce(announcement: NodeAnnouncement): void {
     if (this.#stage !== "welcome") return;
@@ -133,7 +133,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
     this.#connection.send(announce, 0, payload);
   }
 
-  /** Accepts nothing new. Resolves once open requests have ended and the connection is closed. */
+  /** Accepts no new requests. Resolves once open requests have ended and the connection is closed. */
   drain(): Promise<void> {
     this.#drained ??= Promise.withResolvers<void>();
     if (this.closed) this.#drained.resolve();
@@ -145,7 +145,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
     return this.#drained.promise;
   }
 
-  /** Ends it, with its open requests. */
+  /** Ends the tunnel, with its open requests. */
   close(code: number, reason: string): void {
     this.#connection.close(code, reason);
   }
@@ -264,7 +264,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
     }
   }
 
-  /** Undefined if it is invalid, which the gateway is told. */
+  /** Parses a request. Undefined if the request is invalid, which the gateway is told. */
   #requestOf(id: number, payload: Buffer): RequestHead | undefined {
     try {
       return parseRequestHead(payload);
@@ -317,7 +317,10 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
     this.#connection.send(messageTypes.drain, 0);
   }
 
-  /** Only the gateway's confirmation is certain, since a request may have crossed our message. */
+  /**
+   * Ends a drained connection. The node waits for the gateway's `drain`, because a request may have crossed the node's
+   * own message.
+   */
   #endIfDrained(): void {
     if (!this.#drained || !this.#drainReceived || this.#streams.size > 0) return;
     this.close(tunnelCloseCodes.normal, "the node is going away");

@@ -8,7 +8,7 @@ export class OutgoingBody {
   readonly #pieces: Uint8Array[];
   #creditBytes: number;
 
-  /** `creditBytes` is what may be sent at once. */
+  /** `creditBytes` is the number of bytes that may be sent without a grant. */
   constructor(body: Bytes, creditBytes: number) {
     this.length = body.length;
     // A body in one message is copied into one piece. A longer one counts on its sender's account only once.
@@ -24,7 +24,7 @@ export class OutgoingBody {
     this.#creditBytes = Math.min(this.#creditBytes + bytes, Number.MAX_SAFE_INTEGER);
   }
 
-  /** Bytes that may be sent now, at most one piece, or undefined. */
+  /** Returns the bytes that may be sent now, at most one piece, or undefined for none. */
   next(): Uint8Array | undefined {
     const [first] = this.#pieces;
     if (!first || this.#creditBytes === 0) return undefined;

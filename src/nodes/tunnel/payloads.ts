@@ -22,9 +22,12 @@ import { maxAnnouncementBytes, ProtocolError, parsePayload } from "./messages.ts
 export interface Greeting {
   major: number;
   minor: number;
-  /** What it can do beyond this version; for a node, the task operations that it knows. */
+  /**
+   * The features that this end supports beyond this version of the protocol. For a node, these are the task operations
+   * that it knows.
+   */
   features: readonly string[];
-  /** The bytes of one stream that it accepts without a further grant. */
+  /** The bytes of one stream that this end accepts without a further grant. */
   window: number;
 }
 
@@ -97,7 +100,7 @@ export function parseRequestHead(payload: Buffer): RequestHead {
     stream: fields["stream"] === true,
     width: whole(fields, "width", 1, 1_000_000),
     length: whole(fields, "length", 0, Number.MAX_SAFE_INTEGER),
-    // A later version's value counts as missing.
+    // A priority of a later version counts as missing.
     priority: priorities.find((priority) => priority === fields["priority"]),
   };
 }
@@ -183,7 +186,7 @@ export function parseStatus(payload: Buffer): NodeStatus {
   return { name: plain(text(fields, "name", 256), 256), approvedModels: approved.slice(0, maxNodeModels) };
 }
 
-/** Invalid parts are left out. */
+/** Returns the MCP servers in an announcement. Invalid parts are left out. */
 function offeredOf(given: unknown): OfferedMcpServer[] {
   const servers = new Map<string, OfferedMcpServer>();
   for (const entry of Array.isArray(given) ? (given as unknown[]) : []) {
@@ -208,7 +211,7 @@ function modelOf(fields: Fields): AnnouncedModel | undefined {
     ...(isCount(context) ? { context } : {}),
     ...(isFields(capabilities) ? { capabilities: truths(capabilities) } : {}),
     ...(isFields(concurrency) ? { concurrency: counts(concurrency) } : {}),
-    // A later version's state or continuation counts as missing.
+    // A state or a continuation of a later version counts as missing.
     ...(process === undefined ? {} : { process }),
     ...(continues === undefined ? {} : { continues }),
   };
@@ -246,7 +249,7 @@ function whole(fields: Fields, name: string, least: number, most: number): numbe
   throw new ProtocolError(`\`${name}\` must be a whole number from ${least} to ${most}`);
 }
 
-/** The text without characters that would write more than one line into a log. */
+/** Returns the text without characters that would write more than one line into a log. */
 function plain(value: string, maxLength: number): string {
   return value.slice(0, maxLength).replace(/\p{Cc}+/gu, " ");
 }

@@ -9,7 +9,7 @@ test("finds each stream by its number after any others came and went", () => {
   let random = 11;
   for (let step = 0; step < 5_000; step++) {
     random = (Math.imul(random, 1_664_525) + 1_013_904_223) >>> 0;
-    // Mostly the next number; now and then one that shares its last bits with others.
+    // The id is usually the next number, and sometimes one that shares its last bits with others.
     const id = random % 10 === 0 ? 1_024 * (random % 50) : step;
     const known = open.get(id);
     expect(table.get(id)).toBe(known);

@@ -3,16 +3,17 @@
 /** An object that can be in one table at a time. */
 export interface Tabled<Stream> {
   readonly id: number;
-  /** Only the table writes it. Initially undefined. */
+  /** The next stream in the same row. Only the table writes this member; it is undefined at first. */
   nextInTable: Stream | undefined;
 }
 
 const fewRows = 16;
 
 /**
- * A Map moves to new tables as streams come and go, and each old table links to the next: once the collector treats one
- * of them as old, all streams of the later ones stay until the next full collection. This table has no link to a stream
- * that has left. Numbers rise, so their last bits spread them over the rows.
+ * A hash table of streams. A Map is not used: it moves to new tables as streams come and go, and each old table links
+ * to the next. Once the collector treats one of them as old, all streams of the later ones stay until the next full
+ * collection. This table has no link to a stream that has left. Numbers rise, so their last bits spread them over the
+ * rows.
  */
 export class StreamTable<Stream extends Tabled<Stream>> implements Iterable<Stream> {
   #rows: (Stream | undefined)[] = new Array(fewRows).fill(undefined);
@@ -35,7 +36,7 @@ export class StreamTable<Stream extends Tabled<Stream>> implements Iterable<Stre
     this.#size++;
   }
 
-  /** Returns whether it was in the table. */
+  /** Removes a stream. Returns whether the stream was in the table. */
   delete(stream: Stream): boolean {
     const row = this.#rowOf(stream.id);
     let before: Stream | undefined;
@@ -52,7 +53,7 @@ export class StreamTable<Stream extends Tabled<Stream>> implements Iterable<Stre
     return true;
   }
 
-  /** The streams in the table at this moment, whatever happens to them meanwhile. */
+  /** Returns the streams in the table at this moment, whatever happens to the table meanwhile. */
   [Symbol.iterator](): ArrayIterator<Stream> {
     const all: Stream[] = [];
     for (let stream of this.#rows) for (; stream !== undefined; stream = stream.nextInTable) all.push(stream);

@@ -1,15 +1,16 @@
-// Either end of a tunnel: messages over the link, heartbeats in both directions, and an end with a clear reason.
+// An end of a tunnel, at the gateway or the node: messages over the link, heartbeats in both directions, and an end
+// with a clear reason.
 
 import type { MessageLink, MessageLinkListener } from "../../base/bytes/message-link.ts";
 import { exactMs } from "../../base/clock.ts";
 import { type TunnelLimits, tunnelCloseCodes } from "./contract.ts";
 import { headBytes, maxPingBytes, messageTypes, ProtocolError } from "./messages.ts";
 
-/** Receives the messages. It is replaced once the node's identity is verified. */
+/** The receiver of messages. Another receiver replaces it once the node's identity is verified. */
 export interface TunnelUser {
-  /** Throws a ProtocolError if the message is not allowed. The payload may be kept. */
+  /** Receives a message. Throws a ProtocolError if the message is not allowed. The payload may be kept. */
   received(type: number, stream: number, payload: Buffer): void;
-  /** The other end accepts more again. */
+  /** Called when the other end accepts more again. */
   drained(): void;
   /** Called several times a second. */
   tick(nowMs: number): void;
@@ -17,11 +18,11 @@ export interface TunnelUser {
   ended(code: number, reason: string): void;
 }
 
-/** With this many unsent bytes, no bodies are sent until they are gone. */
+/** The unsent bytes beyond which no bodies are sent until the bytes are gone. */
 const maxUnsentBytes = 512 * 1024;
 /**
- * With this many unsent bytes, the other end counts as not reading at all. Messages that are sent in spite of the above
- * limit need a limit too.
+ * The unsent bytes beyond which the other end counts as not reading at all. Messages that are sent in spite of
+ * `maxUnsentBytes` need a limit too.
  */
 const farTooMuchUnsentBytes = 8 * 1024 * 1024;
 const ticksPerHeartbeat = 5;
@@ -38,7 +39,7 @@ export class TunnelConnection implements MessageLinkListener {
   #lastTickMs: number;
   #lastHeardMs: number;
   #lastPingMs: number;
-  /** Whether heartbeats are sent and expected. */
+  /** True if heartbeats are sent and expected. */
   #beating = false;
   #pings = 0;
   #roundTripMs: number | undefined;
@@ -64,7 +65,7 @@ export class TunnelConnection implements MessageLinkListener {
     return this.#isOver;
   }
 
-  /** Whether bodies must wait until `drained`. */
+  /** True if bodies must wait until `drained`. */
   get behind(): boolean {
     return this.#link.unsentBytes > maxUnsentBytes;
   }
@@ -73,13 +74,13 @@ export class TunnelConnection implements MessageLinkListener {
     return this.#roundTripMs;
   }
 
-  /** From now on `user` receives the messages, and heartbeats are exchanged. */
+  /** Makes `user` the receiver of messages, and starts to exchange heartbeats. */
   established(user: TunnelUser): void {
     this.#user = user;
     this.#beating = true;
   }
 
-  /** The payload may change after the call. */
+  /** Sends a message. The payload may change after the call. */
   send(type: number, stream: number, payload: Uint8Array = empty): void {
     if (this.#isOver) return;
     head[0] = type;
@@ -91,7 +92,10 @@ export class TunnelConnection implements MessageLinkListener {
     this.send(type, stream, Buffer.from(payload));
   }
 
-  /** Tells the other end the reason, and its own user immediately. Harmless on a closed connection. */
+  /**
+   * Closes the connection. Tells the other end the reason, and this end's user immediately. Harmless on a closed
+   * connection.
+   */
   close(code: number, reason: string): void {
     if (this.#isOver) return;
     this.#link.close(code, reason);

@@ -1,5 +1,5 @@
-// The ends of streams and tunnels: what fails at the node, time limits, drains, a close; and what both ends tell each
-// other.
+// Tests the ends of streams and tunnels: failures at the node, time limits, drains and closes, and what both ends
+// report to each other.
 
 import { describe, expect, test } from "bun:test";
 import {
@@ -160,7 +160,7 @@ describe("time limits of a tunnel", () => {
     const response = await end.send(requestOf("xx"), new Cancellation());
     const sink = new RecordingSink();
     response.body.flow(sink);
-    // Silence that the taker asked for is not the node's.
+    // Silence while the reader pauses does not count against the node.
     response.body.pause();
     await Bun.sleep(200);
     expect([sink.error, end.openStreams]).toEqual([undefined, 1]);
@@ -263,7 +263,7 @@ describe("the end of a tunnel", () => {
     expect(await text).toBe("old");
     await drained;
     expect(gateway.ends[0]?.closed).toEqual({ code: tunnelCloseCodes.goingAway, reason: "the gateway is going away" });
-    // The end of the old connection is no reason for a third.
+    // The end of the old connection must not cause a third one.
     await Bun.sleep(80);
     expect([next.closed, gateway.ends.length]).toEqual([false, 2]);
     expect(node.link.state.status).toBe("connected");

@@ -1,4 +1,4 @@
-// Messages at random, most of them nearly right: neither end crashes, hangs or keeps anything open.
+// Tests random messages, most of them nearly valid: neither end crashes, hangs or leaves anything open.
 import { expect, test } from "bun:test";
 import { seeded } from "../../../tests/support/seeded.ts";
 import {

@@ -1,4 +1,4 @@
-// Requests over a tunnel, from end to end over real sockets: answers, back-pressure, cancelling, many at once.
+// Tests requests over a tunnel with real sockets: answers, back-pressure, cancellation, and many at once.
 
 import { describe, expect, test } from "bun:test";
 import { withinMs } from "../../../tests/support/long.ts";
@@ -45,7 +45,7 @@ test("delivers a request to the node unchanged, and its answer with the relevant
   const names = ["content-type", "retry-after", "set-cookie"];
   expect(names.map((name) => response.headers.get(name))).toEqual(["text/event-stream", "3", null]);
   expect(await textOf(response)).toBe("data: ä\n\n");
-  // The memoryAccount of its bytes here is nobody else's business.
+  // The memory account is local to the gateway and is not sent.
   const { memoryAccount: _, ...sent } = request;
   expect(seen).toEqual([sent]);
   expect([end.openStreams, node.link.openStreams]).toEqual([0, 0]);
@@ -83,7 +83,7 @@ test("sends an MCP exchange to the node with its protocol fields only, and retur
   const response = await end.send({ ...asked, headers: { ...fields, ...secret }, memoryAccount }, new Cancellation());
   expect([response.status, response.headers.get("mcp-session-id")]).toEqual([202, session]);
   expect(seen).toEqual([{ ...asked, headers: fields }]);
-  // What does not fit in the head of a request is refused here, and is no fault of the connection.
+  // A request whose head is too long is refused here, and the connection is not at fault.
   const long = { "mcp-param-region": "x".repeat(20_000) };
   await expect(end.send({ ...asked, headers: long, memoryAccount }, new Cancellation())).rejects.toMatchObject({
     code: "request_too_large",

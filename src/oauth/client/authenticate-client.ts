@@ -10,7 +10,7 @@ import { presentedClient } from "./presented-client.ts";
 
 export interface ClientAuthenticationDeps {
   apps: Pick<AppStore, "findApp">;
-  /** Reports whether it is one of the app's valid secrets, compared in constant time. */
+  /** Reports whether `secret` is one of the app's valid secrets, compared in constant time. */
   matchesSecret(app: App, secret: string): boolean;
   clientThrottle: ClientThrottle;
   refusals: Pick<RefusalLog, "record">;

@@ -19,10 +19,10 @@ export interface ClientDocumentsOptions extends Omit<EgressOptions, "timeoutMs">
   /** The hosts that may have documents; null means all. */
   hosts: readonly string[] | null;
   clientThrottle: Pick<ClientThrottle, "requireDocument">;
-  /** The environment of such clients. */
+  /** The environment of clients with a document. */
   environment: Environment;
   clock: Pick<Clock, "monotonicMs" | "nowSeconds">;
-  /** The time limit of the whole fetch. Default 5,000. */
+  /** The time limit of the whole fetch, in milliseconds. Default 5,000. */
   timeoutMs?: number;
 }
 

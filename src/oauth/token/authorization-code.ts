@@ -43,7 +43,7 @@ async function codeIsUnused(
 /** Refuses a code that was not redeemed soon. */
 function codeIsFresh(code: AuthorizationCode, { origin }: ClientRequest): undefined {
   if (origin.nowSeconds >= code.expiresAt) throw invalidGrant("code_expired");
-  // A clock that was set back must not prolong a code. The clocks of two processes differ by less.
+  // A clock that was set back must not prolong a code. The clocks of two processes may differ, but by less than this.
   if (origin.nowSeconds < code.createdAt - codeSeconds) throw invalidGrant("code_of_the_future");
 }
 

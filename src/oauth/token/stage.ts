@@ -38,7 +38,10 @@ export interface TokenAnswer {
   scope: string;
 }
 
-/** A check of a request. Throws to refuse it; returns nothing to pass it to the next stage. */
+/**
+ * A check of a request. Throws to refuse the request, returns an answer to end the check, and nothing to pass the
+ * request to the next stage.
+ */
 export type Stage<Found> = (
   found: Found,
   request: ClientRequest,

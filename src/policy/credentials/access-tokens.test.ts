@@ -1,4 +1,4 @@
-// Access tokens: what they carry, what is refused however it was made, and that they end with what they came from.
+// Tests access tokens: their content, what is refused however it was made, and that a token ends with its key or grant.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { decodeJwt, decodeProtectedHeader, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from "jose";
 import {
@@ -273,12 +273,13 @@ describe("a token's lifetime", () => {
       living.push({ token: accessToken, until: all.now.seconds + day, kid });
       all.now.seconds += 3_600;
       await other.signingKeys.maintain();
-      // A process that has seen none of them before: no cache helps. On either side of each change of keys.
+      // The tokens are checked by a process that has seen none of them, on either side of each change of keys, so that
+      // no cache helps.
       const cold = [4, 5, 6].includes(hour % 24) ? await all.startProcess() : other;
       for (const { token, until: end } of living) {
         const expected = all.now.seconds < end ? "accepted" : "token_expired";
         if (end < all.now.seconds - 7_200) continue;
-        // Its signing key may be gone an hour after the last of its tokens.
+        // The signing key of a token may be gone an hour after its last token has ended.
         if (expected === "accepted") expect(await outcome(token, {}, cold.authenticator)).toBe("accepted");
         expect(await outcome(token, {}, other.authenticator)).toBe(expected);
       }
@@ -299,7 +300,7 @@ test("frees the cached data of a key from before a change although its token is 
   for (let i = 0; i < 100; i++) await use();
   await Bun.sleep(0);
   Bun.gc(true);
-  // What the stack happens to point at is kept as well.
+  // Objects that the stack still happens to refer to stay in memory.
   expect(outdated.filter((one) => one.deref() !== undefined).length).toBeLessThan(20);
 });
 
@@ -404,7 +405,7 @@ describe("invalid tokens, which are never reported as expired", () => {
     ["aud", { aud: [audience, "https://other.example/v1"] }],
   ])("refuses a token with another %s, never as expired", async (claim, more) => {
     expect(await outcome(await sign(claims(more)))).toBe(`token_claim_${claim}`);
-    // Though it is past its expiry as well.
+    // The claim counts although the token has expired as well.
     expect(await outcome(await sign(claims({ ...more, exp: 1 })))).toBe(`token_claim_${claim}`);
   });
 
@@ -456,7 +457,7 @@ describe("invalid tokens, which are never reported as expired", () => {
 
   test("refuses a valid token with any character changed, never as expired", async () => {
     const token = await sign(claims());
-    // The last one holds bits that mean nothing.
+    // The last character is skipped, because it has bits without a meaning.
     for (let i = 0; i < token.length - 1; i += 7) {
       if (token[i] === ".") continue;
       const changed = `${token.slice(0, i)}${token[i] === "A" ? "B" : "A"}${token.slice(i + 1)}`;

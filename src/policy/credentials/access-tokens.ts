@@ -25,7 +25,7 @@ export interface AccessTokensOptions {
 export interface TokenRequest {
   /** The principal of the key that requests the token. */
   principal: Principal;
-  /** Seconds, 60 to 86,400. */
+  /** The lifetime in seconds, 60 to 86,400. */
   expiresIn: number;
   /** Scopes separated by spaces; undefined requests all scopes of the key except `admin:manage`. */
   scope: string | undefined;
@@ -82,7 +82,10 @@ const audienceFault = "token_claim_aud";
 const algorithm = "ES256";
 const type = "at+jwt";
 const requiredClaims = ["iss", "sub", "aud", "client_id", "scope", "iat", "exp", "jti", "key_id", "environment"];
-/** Matches canonical base64url (RFC 4648, 3.5). Without this, unused bits of the last character would give each token 16 spellings. */
+/**
+ * Matches canonical base64url (RFC 4648, 3.5). Without this, unused bits of the last character would give each token 16
+ * spellings.
+ */
 const canonicalPart = String.raw`(?:[\w-]{4})+(?:[\w-][AQgw]|[\w-]{2}[AEIMQUYcgkosw048])?`;
 const canonicalToken = new RegExp(`^${canonicalPart}\\.${canonicalPart}\\.${canonicalPart}$`);
 /** Maximum length of a token: several times that of any issued token. */
@@ -95,7 +98,7 @@ const maxWaiting = 4_000;
 
 export class AccessTokens {
   readonly #options: AccessTokensOptions;
-  /** Verified tokens by digest, so that reading the memory reveals no token. */
+  /** The verified tokens by digest, so that reading the memory reveals no token. */
   readonly #verified = new LruMap<{ token: VerifiedToken }>(capacity);
   readonly #checking = new Map<string, Promise<Verification>>();
   readonly #turns = new Turns(maxChecks, maxWaiting);
@@ -130,7 +133,7 @@ export class AccessTokens {
       targetId: key.id,
       detail,
     });
-    // Audited before the token is returned, so that the audit log knows every token.
+    // The event is written before the token is returned, so that the audit log knows every token.
     await audit.append([event]).catch((error) => {
       throw new GatewayError("service_unavailable", "The audit log cannot be written; try again in a moment.", {
         detail: `audit: ${String(error)}`,
@@ -141,7 +144,10 @@ export class AccessTokens {
     return { accessToken, expiresIn: expiresAt - now, scope, id };
   }
 
-  /** Issues a token for a grant and writes nothing: the creator of the grant records it. The token is valid as long as the grant. */
+  /**
+   * Issues a token for a grant and writes nothing: the creator of the grant records it. The token ends with the grant,
+   * if it has not expired before.
+   */
   async issueForGrant({
     grant,
     personId,
@@ -187,7 +193,10 @@ export class AccessTokens {
     return this.#options.signingKeys.isPublished?.(signingKeyId) !== false;
   }
 
-  /** Verifies a token. Returns a promise only for a token that is not cached. Does not check the key that the token was issued for. */
+  /**
+   * Checks a token. Returns a promise only for a token that is not cached. Does not check the key that the token was
+   * issued for.
+   */
   verify(token: string): Verification | Promise<Verification> {
     if (token.length > maxLength || !canonicalToken.test(token)) return { fault: "malformed" };
     const digest = new Bun.CryptoHasher("sha256").update(token).digest("hex");
@@ -236,7 +245,8 @@ export class AccessTokens {
       return verification;
     } catch (error) {
       if (error instanceof GatewayError) throw error;
-      // The library checks the audience last, but an expired token for another audience is not reported as a genuine expired token.
+      // The audience is checked only after the library has checked everything else. An expired token for another
+      // audience must still not be reported as a genuine expired token.
       const { payload } = error as { payload?: Readonly<Record<string, unknown>> };
       const fault = faultOf(error);
       return { fault: fault === "expired" && this.#resourcesOf(payload ?? {}).length === 0 ? audienceFault : fault };
@@ -267,7 +277,7 @@ export class AccessTokens {
 
 class UnknownKey extends Error {}
 
-/** Returns the scopes in the order of `accountScopes`. */
+/** Returns the scopes of a new token in the order of `scopes`. */
 function grantedScopes(principal: Principal, wanted: string | undefined): Scope[] {
   if (wanted === undefined) {
     const granted = scopes.filter((scope) => scope !== "admin:manage" && principal.scopes.has(scope));
@@ -291,7 +301,10 @@ function grantedScopes(principal: Principal, wanted: string | undefined): Scope[
   throw new GatewayError("insufficient_scope", `API key lacks required scope: ${lacking}`);
 }
 
-/** The signature is genuine, but an older version may have issued the token, so its shape is checked. */
+/**
+ * Returns the content of a token; undefined if its shape is wrong. The signature is genuine, but an older version may
+ * have issued the token.
+ */
 function readClaims(
   claims: Readonly<Record<string, unknown>>,
   resources: readonly string[],

@@ -1,4 +1,5 @@
-// Authentication: which credentials count, how long a cached one is believed, and what a revocation in any process does.
+// Tests authentication: which credentials are valid, how long a cached one is trusted, and the effect of a revocation
+// by any process.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { type Credentials, openCredentials, presented, testEvent, until } from "../../../tests/support/credentials.ts";
 import { withinMs } from "../../../tests/support/long.ts";
@@ -21,7 +22,7 @@ afterEach(() => all.close());
 
 const messageOf = (reason: string) => `Invalid API key provided. Incorrect API key provided: ${reason}.`;
 
-/** The reason of a refusal, as the log has it; the code of any other error; "accepted" where there is none. */
+/** Returns the reason of a refusal as in the log, the code of any other error, or "accepted". */
 async function outcome(parts: Partial<PresentedCredentials>, by: Authenticator = all.authenticator): Promise<string> {
   try {
     await by.authenticate(presented(parts));
@@ -30,7 +31,7 @@ async function outcome(parts: Partial<PresentedCredentials>, by: Authenticator =
     expect(error).toBeInstanceOf(GatewayError);
     const { code, message, detail } = error as GatewayError;
     if (code !== "invalid_api_key") return code;
-    // Only who has a valid key is told what is wrong with where it comes from.
+    // Only the owner of a valid key learns that the request comes from the wrong place.
     if (detail === "dev_key_not_local") expect(message).toBe(messageOf("it is elsewhere"));
     else expect(message).toBe(invalidApiKeyMessage);
     return detail ?? "";
@@ -39,7 +40,7 @@ async function outcome(parts: Partial<PresentedCredentials>, by: Authenticator =
 
 const reads = () => all.keySwitch.calls["findChainByDigest"] ?? 0;
 
-/** What another process would do: without a word to this one. */
+/** Revokes a key as another process would, without a notification to this one. */
 const revoke = (id: string, revokedAt = all.now.seconds) =>
   all.keys.updateKey(id, { revokedAt }, testEvent(all.now.seconds));
 
@@ -350,7 +351,7 @@ describe("a cached key", () => {
       await outcome({ apiKey: (await all.addKey()).secret }, authenticator);
       await outcome({ apiKey: busy.secret }, authenticator);
     }
-    // The busy one was never pushed out.
+    // The busy key never left the cache.
     expect(keySwitch.calls["findChainByDigest"]).toBe(102);
     expect(await outcome({ apiKey: secret }, authenticator)).toBe("accepted");
     expect(keySwitch.calls["findChainByDigest"]).toBe(103);
@@ -396,7 +397,7 @@ describe("a revocation", () => {
     const { secret, id } = await all.addKey();
     expect(await outcome({ apiKey: secret }, other.authenticator)).toBe("accepted");
     await revoke(id);
-    // The test's clock stands still: only the background can tell.
+    // The test's clock stands still, so only the background poll can notice the change.
     await until(async () => (await outcome({ apiKey: secret }, other.authenticator)) === "revoked");
   });
 
@@ -408,7 +409,7 @@ describe("a revocation", () => {
     all.keySwitch.held = gate.promise;
     const { answered } = all.keySwitch;
     const inFlight = outcome({ apiKey: secret });
-    // The database has answered with the key as it was; the answer has not arrived yet.
+    // The database has answered with the key as it was, but the answer has not arrived yet.
     await until(() => all.keySwitch.answered > answered);
     all.keySwitch.held = undefined;
     await revoke(id);
@@ -430,7 +431,7 @@ describe("a revocation", () => {
     await until(() => other.keySwitch.answered > answered);
     other.keySwitch.held = undefined;
     await revoke(id);
-    // Another request finds out, as the last look was a second ago.
+    // Another request notices the change, because the last poll was a second ago.
     all.now.ms += 1_000;
     const finder = outcome({ apiKey: generateApiKey("live") }, other.authenticator);
     expect(await finder).toBe("unknown");
@@ -572,7 +573,7 @@ describe("an unavailable store", () => {
     all.now.ms += 10;
     await all.authenticator.hint([other.record.accountId]);
     expect(await outcomes()).toEqual(Array(3).fill("service_unavailable"));
-    // Nobody is left whom it could serve.
+    // No cached credential is left.
     expect(await all.authenticator.checkStore()).toBe("gone");
   });
 
@@ -681,7 +682,7 @@ describe("users and apps", () => {
     expect([...member.scopes]).toEqual([...accountScopes]);
     const operator = await asMember({ ...person, isOperator: true });
     expect([...operator.scopes]).toEqual([...accountScopes, "admin:manage"]);
-    // What one request was given is not remembered for the next.
+    // The rights of one request are not kept for the next.
     expect((await asMember()).scopes.has("admin:manage")).toBe(false);
   });
 
@@ -721,7 +722,7 @@ describe("users and apps", () => {
     expect(await accepted("app_1", { accountId: "acct_2" })).toBe("token_account");
     expect(await accepted("app_1", { environment: "test" })).toBe("environment");
     expect(await accepted("app_1", { personId: "usr_2" })).toBe("token_person");
-    // The token of a grant is none of the membership behind it, nor of a key.
+    // The token of a grant does not count for the membership behind it, nor for a key.
     expect(await accepted("app_1", { id: "mbr_1_live" })).toBe("token_app");
     expect(await accepted("app_1", { id: (await all.addKey("live")).id })).toBe("token_app");
     await revoke("mbr_1_live");

@@ -43,9 +43,9 @@ export interface AuthenticatorOptions extends CredentialCacheOptions {
   clock: Clock;
 }
 
-/** A key has fewer characters than this. A longer credential is not looked up in the cache directly. */
+/** The longest credential that is looked up in the cache directly, which is longer than any key. */
 const maxKeyLength = 64;
-/** Milliseconds without further attempts after a write to the store failed. */
+/** Milliseconds after a failed write of a revocation until the next attempt. */
 const endAgainMs = 1_000;
 
 export class Authenticator {
@@ -54,8 +54,8 @@ export class Authenticator {
   #endAgainMs = Number.NEGATIVE_INFINITY;
   readonly #cache: CredentialCache;
   /**
-   * Principals narrowed by tokens, by the key's principal first: when that is dropped, all principals derived from it
-   * are dropped too. With the token first, a token cached for hours would keep the principals of every change in
+   * The principals narrowed by tokens, by the key's principal first: when that is dropped, all principals derived from
+   * it are dropped too. With the token first, a token cached for hours would keep the principals of every change in
    * memory.
    */
   readonly #narrowed = new WeakMap<Principal, WeakMap<VerifiedToken, Principal>>();
@@ -89,7 +89,7 @@ export class Authenticator {
 
   /**
    * Checks within a second whether the store answers. `away`: the store does not answer, and cached credentials are
-   * still accepted. `gone`: they are not any more, or none are cached.
+   * still accepted. `gone`: the store does not answer, and no cached credential is accepted any more.
    */
   checkStore(): Promise<"ok" | "away" | "gone"> {
     return this.#cache.checkStore();
@@ -120,7 +120,7 @@ export class Authenticator {
     return this.#warm(presented) ?? this.#check(presented);
   }
 
-  /** Authenticates a cached key. Only well-formed keys are cached, so the form is not checked again. */
+  /** Accepts a cached key. Only well-formed keys are cached, so the form is not checked again. */
   #warm(presented: PresentedCredentials): Principal | Promise<Principal> | undefined {
     const { authorization, apiKey } = presented;
     let key = apiKey;
@@ -290,7 +290,10 @@ export class Authenticator {
     return entry;
   }
 
-  /** Stores a revocation that took effect by the clock as final before reporting it, so that setting the clock back does not undo it. */
+  /**
+   * Stores a revocation that took effect by the clock as final before reporting it, so that setting the clock back does
+   * not undo it.
+   */
   async #end(nowSeconds: number, error: GatewayError): Promise<never> {
     const { clock, keys } = this.#options;
     if (clock.monotonicMs() >= this.#endAgainMs) {
@@ -330,14 +333,15 @@ function endOf({ principal: { keys } }: CachedChain, nowSeconds: number, status:
 }
 
 /**
- * A separate function, because variables that a closure refers to are allocated on the heap even if the closure is
- * never created. Every request passes through the caller; only those of keys with an address list get here.
+ * Reports whether every list contains the address. This is a separate function, because variables that a closure refers
+ * to are allocated on the heap even if the closure is never created. Every request passes through the caller; only
+ * those of keys with an address list get here.
  */
 function allContain(lists: readonly (readonly IpRange[])[], address: string): boolean {
   return lists.every((ranges) => rangesContain(ranges, address));
 }
 
-/** Continues immediately if the value is no promise. */
+/** Calls `next` immediately if the value is no promise. */
 function andThen<Value, Result>(
   value: Value | Promise<Value>,
   next: (value: Value) => Result | Promise<Result>,

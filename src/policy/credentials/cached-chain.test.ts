@@ -1,4 +1,4 @@
-// Little of a key stays in memory between its requests, and what is made of that for each is the same every time.
+// Tests that little of a key stays in memory between its requests, and that each request gets an equal principal.
 
 import { heapStats } from "bun:jsc";
 import { expect, test } from "bun:test";
@@ -11,18 +11,18 @@ const account = accountFor();
 const tier = tierFor({ requestsPerMinute: 60, tokensPerMinute: 6_000, monthlyTokens: 1_000_000 });
 const limits = ({ keys, account }: Chain) => limitsOf({ keys, account, environment: keys[0].environment, tier });
 const own = { rateLimit: 10, rateLimitWindow: 60, monthlyTokens: 1_000, monthlySpend: 5 } as const;
-/** One text, as a database gives it. */
+/** Returns an id as one flat string, as a database does. */
 const idOf = () => Buffer.from(`key_${Bun.randomUUIDv7()}`).toString("latin1");
 const chainOf = (changes = {}): KeyChain => ({ keys: [keyRecordFor({ id: idOf(), ...own, ...changes })], account });
 
-/** All that a principal is made of, the lists of its limits included. */
+/** Returns everything that a principal contains, including the lists of its limits. */
 const contentOf = ({ limits, scopes, keys, ...others }: Principal) => {
   const { requests, tokens, quotas, windows, groups } = limits;
   const members = keys.map(({ id, limitId, scopes, expiresAt, tags }) => ({ id, limitId, scopes, expiresAt, tags }));
   return structuredClone({ ...others, scopes: [...scopes], keys: members, requests, tokens, quotas, windows, groups });
 };
 
-/** So many others are used that nothing is kept that was made for a request before. */
+/** Uses so many other keys that no principal of an earlier request stays in memory. */
 function useOthers(chains: CachedChains): void {
   for (let n = 0; n < 1_100; n++) expect(chains.of(chainOf()).principal.keys).toHaveLength(1);
 }

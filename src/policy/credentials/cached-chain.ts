@@ -44,7 +44,7 @@ interface ChainTerms {
  */
 export class CachedChain implements KeyUse {
   readonly keyId: string;
-  /** The last use that was reported to the key's activity. */
+  /** The last use that was reported to `KeyActivity`, in Unix seconds. */
   seconds = Number.NEGATIVE_INFINITY;
   isWaiting = false;
   readonly #limitId: string;
@@ -54,7 +54,7 @@ export class CachedChain implements KeyUse {
 
   constructor(key: Pick<ChainKey, "id" | "limitId">, terms: ChainTerms) {
     this.keyId = key.id;
-    // One string object instead of two equal ones.
+    // A single string object replaces two equal ones.
     this.#limitId = key.limitId === key.id ? key.id : key.limitId;
     this.#terms = terms;
   }
@@ -64,7 +64,7 @@ export class CachedChain implements KeyUse {
     return this.#principal ?? this.#makePrincipal();
   }
 
-  /** Earliest expiry in the chain in Unix seconds; infinity if nothing expires. */
+  /** The earliest expiry in the chain in Unix seconds; infinity if nothing expires. */
   get expiresAt(): number {
     return this.#terms.expiresAt;
   }
@@ -198,7 +198,7 @@ export class CachedChains {
     const keys: Principal["keys"] = [new KeptKey(first.id, first.limitId, own), ...kept];
     const limits = this.#limitsOf({ keys, account });
     const ofAccount = limits instanceof ChainLimits ? limits.ofAccount : undefined;
-    // Serialised before the limits are shared, because stores attach data to shared limits.
+    // The text is made before the limits are shared, because stores attach data to shared limits.
     const limitsText = JSON.stringify(ofAccount);
     const scopes = keys.map((key) => new Set(key.scopes)).reduce((common, more) => common.intersection(more));
     const allowedIps = keys

@@ -1,4 +1,5 @@
-// The key under which stored responses are sealed: created once for an installation, and itself sealed under the secret.
+// The key under which stored responses are sealed: created once for an installation, and itself sealed under the
+// secret.
 import { hkdfSync, randomBytes } from "node:crypto";
 import { StartError } from "../../base/errors.ts";
 import type { Keys } from "../../domain/key-ring.ts";
@@ -11,8 +12,8 @@ const keyContext = "content_key";
 
 /**
  * Opens the key, or creates it if there is none; processes that start at the same time get the same key. `sealingKey`
- * has 32 bytes: those of the current secret and of accepted older ones. Throws a StartError if none of them opens the
- * key.
+ * has keys of 32 bytes: that of the current secret and those of accepted older ones. Throws a StartError if none of
+ * them opens the key.
  */
 export async function openContentKey(store: ContentKeyStore, sealingKey: Keys): Promise<SealFor> {
   const key = await foundKey(store, sealingKey);
@@ -28,7 +29,10 @@ export async function openContentKey(store: ContentKeyStore, sealingKey: Keys): 
   });
 }
 
-/** Opens the key of pseudonyms, which stay equal across replicas and after the secret was replaced. Throws as `openContentKey` does. */
+/**
+ * Opens the key of pseudonyms, which stay equal across replicas and after the secret was replaced. Throws as
+ * `openContentKey` does.
+ */
 export async function openPseudonymKey(store: ContentKeyStore, sealingKey: Keys): Promise<Uint8Array> {
   return new Uint8Array(hkdfSync("sha256", await foundKey(store, sealingKey), "", "pseudonyms-v1", keyBytes));
 }
@@ -46,7 +50,7 @@ function opened(sealed: string, sealingKey: Keys): Uint8Array {
     const key = Buffer.from(unseal(sealed, sealingKey, keyContext), "base64url");
     if (key.length === keyBytes) return key;
   } catch {
-    // Reported below: in both cases the key is not the one that was created here.
+    // The error is reported below: in both cases the key is not the one that was created here.
   }
   throw new StartError(
     "The key of stored responses opens under no secret that HEADRACE_SECRET, or the file `secret`, has. Name the one that was in use before as well, after the one in use. If it is lost, `headrace secret forget-old --force` gives up the responses that are stored.",

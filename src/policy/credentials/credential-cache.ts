@@ -21,7 +21,7 @@ export interface CredentialCacheOptions {
   limitsOf(chain: Chain): LimitSet;
   /** Returns the highest priority that an account's requests may have. Default: the normal priority. */
   priorityOf?(account: Account): Priority;
-  /** Notified of a key that was found by its digest under an older secret, with its digest under the current one. */
+  /** Called for a key that was found by its digest under an older secret, with its digest under the current one. */
   renewals?: { keyFound(key: Pick<ApiKeyRecord, "id" | "digest">, digest: string): void } | undefined;
   /** Reads again what `limitsOf` depends on, after a change by any process. */
   reread?(): Promise<void>;
@@ -59,7 +59,7 @@ export class CredentialCache {
   readonly #turns = new Turns(maxReads, maxWaiting);
   readonly #graceMs: number;
   readonly #chains: CachedChains;
-  /** Incremented by every change. A read that began under another generation is neither used nor cached. */
+  /** The number of changes so far. A read that began under another generation is neither used nor cached. */
   #generation = 0;
 
   constructor(options: CredentialCacheOptions) {
@@ -133,7 +133,9 @@ export class CredentialCache {
     else this.invalidate();
   }
 
-  /** Drops only these entries: if the store cannot be asked, the others could not be read again. */
+  /**
+   * Drops only the entries that depend on these ids: if the store cannot be asked, the others could not be read again.
+   */
   #forget(ids: ReadonlySet<string>): void {
     this.#generation++;
     const isAbout = (entry: CachedChain) => entry.dependsOn(ids);

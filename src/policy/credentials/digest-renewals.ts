@@ -29,7 +29,7 @@ export class DigestRenewals {
     this.#options = options;
   }
 
-  /** `digest`: under the secret in use. */
+  /** `digest` is the key's digest under the current secret. */
   keyFound({ id, digest: from }: { id: string; digest: string }, digest: string): void {
     this.#add({ table: "api_keys", id, from, to: digest });
   }

@@ -3,13 +3,17 @@
 /** Maximum parts. Beyond it all known parts are forgotten, because sharing only saves memory. */
 const maxKept = 10_000;
 
-/** Texts from this length on are stored as digests: if no parts are equal, the texts would take more memory than the parts. */
+/**
+ * Texts longer than this are stored as digests: if no parts are equal, the texts would take more memory than the parts.
+ */
 const shortest = 64;
 
 export class EqualParts<Part> {
   readonly #parts = new Map<string, Part>();
 
-  /** Returns the first part with this text. The text must describe the part completely, and nobody may change the part. */
+  /**
+   * Returns the first part with this text. The text must describe the part completely, and nobody may change the part.
+   */
   shared(text: string, part: Part): Part {
     const name = text.length > shortest ? Bun.SHA256.hash(text, "base64") : text;
     const known = this.#parts.get(name);

@@ -1,4 +1,4 @@
-// The installation's first key: made once for each environment, told once, and never stored as it is.
+// Tests the installation's first key: created once for each environment, shown once, and never stored in plain text.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { type Credentials, openCredentials, pepper } from "../../../tests/support/credentials.ts";
 import { parseApiKey } from "../../domain/api-key.ts";
@@ -41,7 +41,7 @@ test("creates a first key with every account scope, hands it over, and stores on
   expect(events).toMatchObject([{ actor: { type: "system" }, targetId: record.id, accountId, at: now.seconds }]);
   for (const hidden of [key, record.digest]) expect(JSON.stringify(events)).not.toContain(hidden);
 
-  // Started again: the same record and no secret; in another mode a key of that one.
+  // A second start returns the same record without the secret. In another mode, the key of that environment is created.
   expect(await ensureFirstKey(store, options)).toEqual({ record, key: undefined });
   expect((await ensureFirstKey(store, { ...options, environment: "dev" })).key).toStartWith("sk_dev_hr_");
   expect(kept).toHaveLength(2);

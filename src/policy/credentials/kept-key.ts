@@ -11,7 +11,7 @@ export class KeptKey implements ChainKey {
 
   constructor(id: string, limitId: string, terms: KeyTerms) {
     this.id = id;
-    // One string object instead of two equal ones.
+    // A single string object replaces two equal ones.
     this.limitId = limitId === id ? id : limitId;
     this.#terms = terms;
   }

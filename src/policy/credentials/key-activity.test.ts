@@ -1,4 +1,4 @@
-// When a key was last used: known soon, written seldom, and never lost by a store that is away for a while.
+// Tests the last use of keys: known soon, written seldom, and not lost if the store is away for a while.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { type Credentials, openCredentials, presented, until } from "../../../tests/support/credentials.ts";
 import { KeyActivity, type KeyUse } from "./key-activity.ts";
@@ -57,7 +57,7 @@ test("writes the keys that wait longest first, a few at a time, and all at shutd
   const keys = { touchKeys: async (batch: ReadonlyMap<string, number>) => void written.push([...batch]) };
   const activity = new KeyActivity({ keys, log: all.log, flushMs: 1, maxAtOnce: 2 });
   const [first = unused("")] = usedAt(activity, 1, "a", "b", "c", "d", "e", "f");
-  // A key in use all the time neither loses its turn nor takes that of another.
+  // A key in constant use neither loses its turn nor takes that of another.
   activity.used(first, 2);
   await until(() => written.length === 2);
   await activity.close();
@@ -108,7 +108,7 @@ test("gives each key its turn if more keys are used than may wait", async () => 
   const waiting = (of: readonly KeyUse[]) => of.filter(({ isWaiting }) => isWaiting).length;
   const known = uses(0, 60_000);
   expect(waiting(known)).toBe(60_000);
-  // One that waits already takes no other place.
+  // A key that waits already takes no second place.
   for (const use of known) activity.used(use, 2);
   await activity.flush();
   expect(waiting(known)).toBe(0);

@@ -6,7 +6,7 @@ import type { KeyStore } from "../../domain/principal.ts";
 /** The last use of a key, stored with the cached key until it is written. */
 export interface KeyUse {
   readonly keyId: string;
-  /** Unix time. */
+  /** The time of the use in Unix seconds. */
   seconds: number;
   /** True if the time is not written yet, so that a later time may replace it. */
   isWaiting: boolean;
@@ -28,12 +28,18 @@ const defaultFlushMs = 5_000;
 const defaultMaxAtOnce = 2_000;
 /** Maximum keys that wait for a write. Beyond it, times of further keys are dropped until there is space. */
 const maxPending = 100_000;
-/** Uses wait in several arrays of this length, because the next collection visits the whole of an array that grew. */
+/**
+ * Uses wait in several arrays of this length, because the next garbage collection visits the whole of an array that
+ * grew.
+ */
 const chunkLength = 512;
 
 export class KeyActivity {
   readonly #options: KeyActivityOptions;
-  /** Waiting uses in order of arrival. A key that was read again meanwhile may have two entries; the later one is written. */
+  /**
+   * The waiting uses in order of arrival. A key that was read again meanwhile may have two entries; the later time is
+   * written.
+   */
   #waiting: KeyUse[][] = [];
   #count = 0;
   /** If too many uses wait for one write, the uses that are written next, in this order. */

@@ -1,6 +1,9 @@
 // Computes the digests of API keys by which keys are stored and found.
 
-/** Returns the hex HMAC-SHA-256 of the whole key under the installation's pepper, so that a stolen database cannot be searched offline. */
+/**
+ * Returns the hex HMAC-SHA-256 of the whole key under the installation's pepper, so that a stolen database cannot be
+ * searched offline.
+ */
 export function keyDigest(key: string, pepper: Uint8Array): string {
   return new Bun.CryptoHasher("sha256", pepper).update(key).digest("hex");
 }

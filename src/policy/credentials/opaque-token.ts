@@ -9,7 +9,10 @@ export function newOpaqueToken(prefix = ""): string {
   return `${prefix}${randomBytes(32).toString("base64url")}`;
 }
 
-/** Returns the hex SHA-256. The time of a look-up by it reveals nothing useful, because 256 random bits cannot be guessed. */
+/**
+ * Returns the hex SHA-256. The time of a look-up by it reveals nothing useful, because 256 random bits cannot be
+ * guessed.
+ */
 export function tokenDigest(token: string): string {
   return createHash("sha256").update(token).digest("hex");
 }

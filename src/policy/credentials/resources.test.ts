@@ -1,4 +1,5 @@
-// Which addresses are resources of ours, in the spellings by which somebody else's may try to pass for one.
+// Tests which addresses are resources of this gateway, including spellings by which foreign addresses may try to pass
+// for one.
 import { describe, expect, test } from "bun:test";
 import { coversResource, defaultResources, resourceAt, resourceOf, rootAsAsked } from "./resources.ts";
 

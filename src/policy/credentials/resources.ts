@@ -1,4 +1,5 @@
-// The protected resources that access tokens are for (RFC 8707): the API and the MCP endpoints, each identified by its path.
+// The protected resources that access tokens are for (RFC 8707): the API and the MCP endpoints, each identified by its
+// path.
 import type { Scope } from "../../domain/scope.ts";
 import { mcpServerName } from "../../domain/tools/mcp-server.ts";
 
@@ -43,7 +44,10 @@ function decodedOr(path: string, otherwise: string): string {
   }
 }
 
-/** Reports whether a grant for these resources is valid at another. A grant for all MCP servers is valid at each of them. */
+/**
+ * Reports whether a grant for these resources is valid at another. A grant for all MCP servers is valid at each of
+ * them.
+ */
 export function coversResource(granted: readonly string[], resource: string): boolean {
   return granted.some((one) => one === resource || (one === toolsResource && resource.startsWith(`${toolsResource}/`)));
 }

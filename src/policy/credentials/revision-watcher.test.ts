@@ -1,4 +1,4 @@
-// What is told by other processes is looked for at once; where nobody can say whether it is true, it counts as true.
+// Tests that reports of other processes cause a poll immediately, and are trusted if the store cannot be asked.
 import { afterEach, expect, test } from "bun:test";
 import { systemClock } from "../../base/clock.ts";
 import { RevisionWatcher } from "./revision-watcher.ts";
@@ -6,7 +6,7 @@ import { RevisionWatcher } from "./revision-watcher.ts";
 let watcher: RevisionWatcher | undefined;
 afterEach(() => watcher?.close());
 
-/** Looks only when it is told to. */
+/** Creates a watcher that polls only when told to. */
 async function watch(reread?: () => Promise<void>) {
   const errors: string[] = [];
   const world = { revision: 1, isAway: false, looks: 0, changes: 0, beforeAnswer: async () => {}, errors };

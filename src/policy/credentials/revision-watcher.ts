@@ -21,13 +21,18 @@ export interface RevisionWatcherOptions {
   pollMs?: number;
 }
 
-/** `fresh`: nothing changed up to a second ago; `overdue`: the store must be asked first; `away`: the store cannot be asked. */
+/**
+ * `fresh`: nothing changed up to a second ago; `overdue`: the store must be asked first; `away`: the store cannot be
+ * asked.
+ */
 export type Freshness = "fresh" | "overdue" | "away";
 
 const defaultPollMs = 500;
 /** Maximum delay of a revocation in milliseconds: an older confirmation is not trusted while the store can be asked. */
 const freshMs = 1_000;
-/** Milliseconds after which a slow store counts as away, so that a cached key does not wait. A late answer still counts. */
+/**
+ * Milliseconds after which a slow store counts as away, so that a cached key does not wait. A late answer still counts.
+ */
 const patienceMs = 800;
 const abandonMs = 10_000;
 const wentBack =
@@ -88,7 +93,7 @@ export class RevisionWatcher {
     });
   }
 
-  /** Polls now and waits a moment at most. Never rejects; `freshness` then has the result. */
+  /** Asks the store now and waits a moment at most. Never rejects; `freshness` then has the result. */
   ask(): Promise<void> {
     this.#polling ??= this.#poll().finally(() => {
       this.#polling = undefined;
@@ -104,7 +109,7 @@ export class RevisionWatcher {
     return this.#asking;
   }
 
-  /** Polls one after the other, so that no answer overtakes a later one. */
+  /** Reads the revision. Polls run one at a time, so that an earlier answer cannot replace a later one. */
   async #poll(): Promise<void> {
     const { keys, clock, log, onChange, reread } = this.#options;
     const startedMs = clock.monotonicMs();

@@ -20,7 +20,9 @@ export function seal(text: string, keys: Keys, context: string): string {
   return `${version}.${sealed.toString("base64url")}`;
 }
 
-/** Opens sealed text. Throws if none of the keys or another context sealed the text, or if it was changed. */
+/**
+ * Opens sealed text. Throws if the text was sealed under none of the keys or for another context, or if it was changed.
+ */
 export function unseal(sealed: string, keys: Keys, context: string): string {
   let failure: unknown;
   for (const key of keyRing(keys)) {

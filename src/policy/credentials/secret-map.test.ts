@@ -1,4 +1,4 @@
-// A map by secrets finds what it has, whatever came and went, keeps no more than it may, and spares what is asked for.
+// Tests that a map by secrets finds its entries after any changes, keeps to its size, and spares used entries.
 import { expect, test } from "bun:test";
 import { SecretMap } from "./secret-map.ts";
 
@@ -60,7 +60,7 @@ test("keeps entries that are used now and then, however many others come and go"
   for (const busy of ["sk_a", "sk_b", "sk_c"]) map.set(busy, busy);
   for (let n = 0; n < 10_000; n++) {
     map.set(`sk_${n}`, "once");
-    // Each of them once in 51 others.
+    // Each of these keys is read once in 51 steps.
     if (n % 17 === 0) expect(map.get(`sk_${"abc"[(n / 17) % 3]}`)).toBeDefined();
   }
   expect(map.size).toBe(100);

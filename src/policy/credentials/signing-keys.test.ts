@@ -1,4 +1,4 @@
-// Signing keys: one for all processes, published before it signs and for as long as anything that it signed may live.
+// Tests signing keys: one for all processes, published before it signs and for as long as its tokens may live.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { type Credentials, openCredentials, sealingKey, until } from "../../../tests/support/credentials.ts";
 import { seal, unseal } from "./sealing.ts";
@@ -18,7 +18,7 @@ const origin = () => ({ nowSeconds: all.now.seconds, clientAddress: "192.0.2.1",
 const states = (keys = all.signingKeys) => keys.list().map(({ state }) => state);
 const kids = (keys = all.signingKeys) => keys.jwks().keys.map(({ kid }) => kid);
 
-/** `action` has read the store when `faster` comes, and goes on only after it. */
+/** Runs `action` so that it has read the store when `faster` runs, and continues only after `faster`. */
 async function overtaken(
   { signingSwitch }: Pick<Credentials, "signingSwitch">,
   action: () => Promise<unknown>,
@@ -101,7 +101,7 @@ describe("a rotation of signing keys", () => {
     all.now.seconds = activeAt;
     expect((await all.signingKeys.signer()).id).toBe(info.id);
     expect(states()).toEqual(["verifying", "signing"]);
-    // The last token of the old key was made a second ago and lives a day.
+    // The last token of the old key was issued a second before, and lives a day.
     all.now.seconds = activeAt - 1 + day;
     expect(await all.signingKeys.verifier(old)).toBeDefined();
     all.now.seconds = activeAt + day + 3_600;

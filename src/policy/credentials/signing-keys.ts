@@ -47,7 +47,7 @@ interface LoadedKey {
   privateKey: CryptoKey | undefined;
 }
 
-/** No token lives longer. */
+/** Maximum lifetime of a token in seconds. */
 export const maxTokenSeconds = 86_400;
 /**
  * Seconds between publishing a key and signing with it, so that clients that cache the key set (`max-age` 300 s) and
@@ -94,7 +94,7 @@ export class SigningKeys {
     clearInterval(this.#timer);
   }
 
-  /** Called by the background job each minute: applies changes of other processes and rotates when due. */
+  /** Runs once a minute: applies changes of other processes, and adds the next key when the newest is 90 days old. */
   async maintain(): Promise<void> {
     try {
       await this.#reload();
@@ -170,7 +170,10 @@ export class SigningKeys {
     return { id: signer.record.id, privateKey: signer.privateKey };
   }
 
-  /** Returns the verification key; undefined if it does not exist. Throws `service_unavailable` if the store cannot be asked. */
+  /**
+   * Returns the verification key; undefined if it does not exist. Throws `service_unavailable` if the store cannot be
+   * asked.
+   */
   async verifier(id: string): Promise<CryptoKey | undefined> {
     const known = this.#published().find(({ record }) => record.id === id);
     if (known) return known.publicKey;

@@ -3,7 +3,7 @@ import type { AddressThrottle } from "../address-throttle.ts";
 import { Turns } from "../turns.ts";
 import { SecretMap } from "./secret-map.ts";
 
-/** Maximum number of credentials that were found here; about 4 MB. */
+/** Maximum remembered credentials that exist, which take about 4 MB. */
 const maxKept = 50_000;
 /**
  * Maximum waiting look-ups for addresses that presented too many unknown credentials. These look-ups run one at a

@@ -1,4 +1,4 @@
-// Which addresses an app may have: each kind that is refused would let somebody else have its codes.
+// Tests which addresses an app may have: each refused kind would let another party get the app's codes.
 import { describe, expect, test } from "bun:test";
 import { homepageUrl, redirectUris } from "./app-values.ts";
 

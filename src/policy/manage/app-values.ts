@@ -70,7 +70,7 @@ export function redirectFault(uri: string): string | undefined {
   return `must have a slash after the scheme, such as ${scheme}:/callback.`;
 }
 
-/** Returns faults that are the same for all kinds of addresses. */
+/** Returns a fault that any kind of address can have; undefined if there is none. */
 function commonFault(uri: string): string | undefined {
   if (!uriCharacters.test(uri)) {
     return "must be an address in ASCII without blanks; percent-encode what an address cannot have, and write a foreign host name in its xn-- form.";

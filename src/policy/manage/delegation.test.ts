@@ -1,4 +1,4 @@
-// Delegation: what a key may let other keys have, and on which keys it may act.
+// Tests delegation: which rights a key may give to other keys, and on which keys it may act.
 import { describe, expect, test } from "bun:test";
 import { accountFor, keyRecordFor, principalFor } from "../../../tests/support/principal.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -28,7 +28,7 @@ function as(keys: Keys, more: Partial<Principal> = {}): Principal {
   return principalFor({ keys, scopes, ...more });
 }
 
-/** `ok`, or code and message of the refusal. */
+/** Returns `ok`, or the code and message of the refusal. */
 function outcome(check: () => void): string {
   try {
     check();
@@ -117,7 +117,7 @@ describe("models and never_leaves", () => {
     expect(toolsOf(as([key("a")]))).toBeUndefined();
     expect(toolsOf(as([bounded, key("b", { tools: ["git*/read", "crm"] })]))).toEqual(["crm/read_*", "github/read"]);
     expect(toolsOf(as([bounded, key("b", { tools: [] })]))).toEqual([]);
-    // That of the account bounds the new key as it is then, and not as it was.
+    // The account's list is not copied into the new key: it applies as it is at the time of use.
     const account = { ...as([key("a")]).account, tools: ["github"] };
     expect(toolsOf(as([key("a")], { account, tools: { lists: [["github"]] } }))).toBeUndefined();
   });
@@ -298,7 +298,7 @@ describe("keys that act on other keys", () => {
     expect(act(actor, chain(key("b")), "rotate")).toContain("permission_denied");
     expect(act(actor, chain(key("a")), "rotate")).toBe("ok");
     expect(act(actor, chain(key("b"), key("a")), "rotate")).toBe("ok");
-    // A key in its overlap does not get the secret of its successor's successor.
+    // A rotated key that is still valid does not get the secret of its successor's successor.
     expect(act(actor, chain(key("c", { limitId: "a" })), "rotate")).toContain("permission_denied");
     const operator = as([key("o", { scopes: ["admin:manage", ...key("b").scopes] })]);
     expect(act(operator, chain(key("b")), "rotate")).toBe("ok");

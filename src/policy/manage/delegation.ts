@@ -14,13 +14,13 @@ import { requireScope } from "../authorize.ts";
 /** Maximum length of a chain of keys, from a key without a maker to the last. */
 export const maxChainDepth = 8;
 
-/** The attributes that one key may give to another. */
+/** The attributes of a key that must be within those of its makers. Scopes are checked separately. */
 export type Authority = Required<Omit<KeyChanges, "name" | "note" | "scopes" | "revokedAt">>;
 
 /** A field that exceeds what a key allows. */
 interface Excess {
   field: string;
-  /** Begins the message, such as `at most 5, the monthly_tokens`; the owner of the limit follows. */
+  /** What the field must be, such as `at most 5, the quota`. In the message, the owner of that quota follows. */
   must: string;
 }
 
@@ -31,8 +31,8 @@ export function requireKeyManager(principal: Principal): void {
 }
 
 /**
- * Returns when the credential ends, by expiry or by a revocation that is already set, in Unix seconds; null for
- * never. For a person the role counts, not the session or login.
+ * Returns when the credential ends, by expiry or by a revocation that is already set, in Unix seconds; null for never.
+ * Null for a person: the role limits what a person creates, not the session or login.
  */
 export function endOf(principal: Principal): number | null {
   if (principal.person) return null;
@@ -53,15 +53,15 @@ export function modelsOf({ modelAccess }: Principal): string[] | undefined {
 }
 
 /**
- * Returns the tool entries that all keys of the principal allow; undefined allows all. The account restricts new keys
- * separately, by its settings at that time.
+ * Returns the tool entries that all keys of the principal allow; undefined allows all. The account's own list is not
+ * included: it applies at each use, as it is then.
  */
 export function toolsOf({ keys }: Principal): string[] | undefined {
   const lists = keys.flatMap(({ tools }) => (tools ? [tools] : []));
   return lists.length === 0 ? undefined : [...lists.reduce(commonTools, ["*"])].sort();
 }
 
-/** Returns the highest priority that the keys of the principal set; null if none sets one. */
+/** Returns the highest priority that the keys of the principal allow, if any of them sets one; null if none does. */
 export function priorityOf({ keys, priority = defaultPriority }: Principal): Priority | null {
   return keys.some((key) => key.priority !== null) ? priority : null;
 }
@@ -75,9 +75,9 @@ export function requireDepth(principal: Principal): void {
 }
 
 /**
- * Requires that the principal may act on an existing key. Each restriction of the principal must also restrict that
- * key, because it comes from one of the key's makers, or the key's attributes must be within it. A key never acts on
- * its own makers.
+ * Requires that the principal may act on an existing key. Each restriction of the principal must come from one of that
+ * key's makers, and so restrict that key too, or the key's attributes must be within it. A key never acts on its own
+ * makers.
  */
 export function requireWithin(principal: Principal, target: KeyChain, verb: "change" | "rotate" | "revoke"): void {
   const [key, ...makers] = target.keys;
@@ -87,7 +87,8 @@ export function requireWithin(principal: Principal, target: KeyChain, verb: "cha
     if (verb === "rotate") requireToolsWithin(principal, key.tools, makers);
     return;
   }
-  // Makers are compared by limit id: a maker that was rotated is still one, although its children went to its successor.
+  // The makers are compared by limit id: a maker that was rotated is still one, although its children went to its
+  // successor.
   if (principal.keys.slice(1).some((maker) => maker.limitId === key.limitId)) {
     throw forbidden(`A key cannot ${verb} a key that bounds it.`);
   }
@@ -102,7 +103,8 @@ export function requireWithin(principal: Principal, target: KeyChain, verb: "cha
       `The key in the request may not ${verb} this one, which reaches further: its ${excess.field} would have to be ${excess.must} of the key in the request.`,
     );
   }
-  // The successor's secret goes to the key that rotates. If the target does not end with that key, its secret would outlive it.
+  // The rotating key gets the successor's secret. If the target does not end with the rotating key, that secret would
+  // outlive the rotating key.
   if (verb === "rotate" && !inChain && !principal.scopes.has("admin:manage")) {
     throw forbidden(
       "A key may rotate itself and the keys that were made with it; revoke another one, and create a key in its place.",
@@ -116,8 +118,8 @@ export function requireWithin(principal: Principal, target: KeyChain, verb: "cha
 }
 
 /**
- * Requires that the principal may give a key these values. `makers` are the keys that restrict it in any case; limits
- * and quotas that it lacks are theirs. Only the named fields are checked.
+ * Requires that the principal may give a key these values. `makers` are the keys that restrict the key in any case:
+ * where it has no limit or quota of its own, theirs apply. Only the fields in `granted` are checked.
  */
 export function requireGrantable(
   principal: Principal,
@@ -137,7 +139,10 @@ export function requireGrantable(
   throw forbidden(`${excess.field}: must be ${excess.must} of the key that ${verb} it.`);
 }
 
-/** Requires that the principal has these tools itself. `makers` restrict the key anyway. Throws `permission_denied`. */
+/**
+ * Requires that the principal may use these tools itself. Keys among `makers` are not compared, because they restrict
+ * the new key anyway. Throws `permission_denied`.
+ */
 export function requireToolsWithin(
   { keys }: Principal,
   wanted: readonly string[] | null | undefined,
@@ -148,7 +153,7 @@ export function requireToolsWithin(
   if (excess) throw forbidden(`${excess.field}: must be ${excess.must} that you may use yourself.`);
 }
 
-/** Requires a permitted priority. The tier restricts keys and people. */
+/** Requires a priority that is at most the principal's own, which the tier restricts for keys and people alike. */
 function requirePriority({ priority: most = defaultPriority, account }: Principal, wanted: Priority): void {
   if (isWithinPriority(wanted, most)) return;
   throw forbidden(
@@ -234,7 +239,7 @@ function addressExcess(wanted: readonly string[] | undefined, bound: ChainKey): 
   };
 }
 
-/** Neither a larger burst nor a faster refill. */
+/** Checks a rate limit. It is within another if it allows neither a larger burst nor a faster refill. */
 function rateExcess(wanted: Partial<Authority>, bound: ChainKey, bounded: boolean): Excess | undefined {
   const { rateLimit, rateLimitWindow } = wanted;
   if (rateLimit === undefined || bound.rateLimit === null || bound.rateLimitWindow === null) return undefined;
@@ -295,21 +300,26 @@ function leavingExcess(wanted: boolean | undefined, bound: ChainKey): Excess | u
   return wanted === false && bound.neverLeaves ? { field: "never_leaves", must: "true, as that" } : undefined;
 }
 
-/** Checks a priority. Null means that of the tier, as far as the makers allow. */
+/** Checks a priority. Null means the priority of the tier, as far as the makers allow it. */
 function priorityExcess(wanted: Priority | null | undefined, bound: ChainKey, bounded: boolean): Excess | undefined {
   if (wanted === undefined || bound.priority === null || (wanted === null && bounded)) return undefined;
   if (wanted !== null && isWithinPriority(wanted, bound.priority)) return undefined;
   return { field: "priority", must: `at most ${bound.priority}, the priority` };
 }
 
-/** Checks the cache setting. If the maker's answers are not cached, neither are the key's, so it may set nothing else. */
+/**
+ * Checks the cache setting. A key may not turn the cache on if its maker has it off, because the key's answers would
+ * not be cached anyway.
+ */
 function cacheExcess(wanted: ResponseCache | null | undefined, bound: ChainKey): Excess | undefined {
   return wanted === "on" && bound.responseCache === "off"
     ? { field: "response_cache", must: "off, as that" }
     : undefined;
 }
 
-/** Checks tags. The makers' tags count for a key in any case; it cannot drop its own tags, as it cannot drop its quotas. */
+/**
+ * Checks tags. The makers' tags count for a key in any case; it cannot drop its own tags, as it cannot drop its quotas.
+ */
 function tagExcess(wanted: readonly string[] | undefined, bound: ChainKey, bounded: boolean): Excess | undefined {
   if (wanted === undefined || bounded || bound.tags.every((tag) => wanted.includes(tag))) return undefined;
   return { field: "tags", must: `with ${bound.tags.join(", ")} among them, the tags` };
@@ -324,7 +334,10 @@ function earliest(times: readonly (number | null)[]): number | null {
   return ends.length === 0 ? null : Math.min(...ends);
 }
 
-/** Returns the common part of two lists. Two CIDR ranges are disjoint or one contains the other, so their common part is the inner one. */
+/**
+ * Returns the common part of two lists. Two CIDR ranges are disjoint or one contains the other, so their common part is
+ * the inner one.
+ */
 function common(some: readonly IpRange[], others: readonly IpRange[]): IpRange[] {
   return some.flatMap((a) =>
     others.flatMap((b) => {

@@ -6,7 +6,10 @@ import { maskKeys } from "../../domain/api-key.ts";
 import { type GivenQuotaRule, type QuotaRule, quotaFault, quotaRuleOf } from "../../domain/limits/quota-rules.ts";
 import { defaultWindowSeconds } from "../../wire/keys.ts";
 
-/** Control, format and surrogate characters and line ends, which could hide or rearrange the content of a table. */
+/**
+ * Control, format, surrogate and private-use characters and line separators, which could hide or rearrange the content
+ * of a table.
+ */
 const unprintable = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/u;
 
 export function keyName(text: string): string {

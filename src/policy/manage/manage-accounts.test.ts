@@ -1,4 +1,4 @@
-// What operators may do to accounts and tiers, and what each change becomes.
+// Tests what operators may change about accounts and tiers, and the record of each change.
 import { describe, expect, test } from "bun:test";
 import { accountFor, keyRecordFor, principalFor, tierFor } from "../../../tests/support/principal.ts";
 import type { Account } from "../../domain/account.ts";

@@ -77,7 +77,7 @@ export function updateAccount(
   return { changes, event: auditEvent("account.updated", principal, origin, about(current, detail)) };
 }
 
-/** The account, or `not_found`. */
+/** Returns the account. Throws `not_found` if it is undefined. */
 export function requireAccount(account: Account | undefined, id: string): Account {
   if (account) return account;
   throw new GatewayError("not_found", `There is no account ${shown(id)}. GET /v1/admin/accounts lists the accounts.`);
@@ -98,7 +98,10 @@ function existingTier(name: string, tiers: TierNames): string {
 
 type Override = number | "unlimited" | null;
 
-/** Undefined means the value of the tier, which is null on the wire. In the domain, null means no limit. */
+/**
+ * Converts an override from the wire. Null on the wire means the value of the tier, which is undefined in the domain;
+ * `unlimited` is null in the domain.
+ */
 function overrideOf(value: Override): number | null | undefined {
   if (value === null) return undefined;
   return value === "unlimited" ? null : value;

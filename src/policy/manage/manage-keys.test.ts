@@ -1,4 +1,4 @@
-// Keys as they are made, changed, rotated and revoked, and what the audit log is told of it.
+// Tests how keys are created, changed, rotated and revoked, and the audit event of each action.
 import { describe, expect, test } from "bun:test";
 import { accountFor, keyRecordFor, principalFor } from "../../../tests/support/principal.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -330,7 +330,7 @@ describe("rotating a key", () => {
     expect(refusal(() => rotateKey(as(overlapping), chain(overlapping), 60, context))).toMatch(
       /^invalid_request: .*rotate its successor/,
     );
-    // It does not take over its successor, either.
+    // The rotated key cannot rotate its successor either.
     expect(refusal(() => rotateKey(as(overlapping), chain(key("key_3")), 60, context))).toStartWith(
       "permission_denied",
     );

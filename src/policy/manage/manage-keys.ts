@@ -58,8 +58,8 @@ export interface KeyUpdate {
 }
 
 /**
- * Creates a key of the principal's own account and environment, restricted by its maker. Expiry, addresses, models,
- * tools, priority and whether requests must stay local are inherited.
+ * Creates a key of the principal's own account and environment, restricted by its maker. Unless the request sets them,
+ * the key inherits expiry, addresses, models, tools, priority and whether requests must stay local.
  */
 export function createKey(
   principal: Principal,
@@ -115,7 +115,7 @@ export function createKeyAsOperator(
   );
 }
 
-/** Creates such a key for an operator with access to the data directory. */
+/** Creates a key without a maker, for an operator with access to the data directory. */
 export function createKeyAtConsole(
   request: CreateKeyRequest,
   owner: { accountId: string; environment: Environment },
@@ -129,7 +129,10 @@ export function createKeyAtConsole(
   );
 }
 
-/** Returns the makers of a new key. Keys that owners and admins create belong to the account and do not end with their membership. */
+/**
+ * Returns the makers of a new key. Keys that owners and admins create belong to the account and do not end with their
+ * membership.
+ */
 function makersOf(principal: Principal): readonly ChainKey[] {
   const { person, keys } = principal;
   if (!person) {
@@ -190,7 +193,9 @@ export function revokeKeyAsOperator(principal: Principal, key: ApiKeyRecord, ori
   return revocation(principal, key, origin);
 }
 
-/** Replaces a key by a successor with the same attributes, makers, children and budget. The old key ends at `revokeAt`. */
+/**
+ * Replaces a key by a successor with the same attributes, makers, children and budget. The old key ends at `revokeAt`.
+ */
 export function rotateKey(
   principal: Principal,
   target: KeyChain,
@@ -235,7 +240,9 @@ export function requireKey(principal: Principal, chain: KeyChain | undefined, id
   );
 }
 
-/** Reports whether the principal sees this credential: one of its account and environment; members see only their own. */
+/**
+ * Reports whether the principal sees this credential: one of its account and environment; members see only their own.
+ */
 export function isHere(
   principal: Principal,
   { accountId, environment, personId }: Pick<ApiKeyRecord, "accountId" | "environment" | "personId">,
@@ -245,7 +252,7 @@ export function isHere(
   return isOwn && accountId === principal.account.id && environment === principal.environment;
 }
 
-/** Converts a key to wire form. A key ends with the first of `makers`, the keys that made it. */
+/** Converts a key to wire form. A key ends as soon as one of `makers`, the keys above it, ends. */
 export function toWire(record: ApiKeyRecord, makers: readonly ChainKey[], nowSeconds: number): KeyWire {
   const { name, scopes, ...attributes } = attributesToWire(record);
   return {
@@ -268,7 +275,10 @@ export function toWire(record: ApiKeyRecord, makers: readonly ChainKey[], nowSec
 /** The attributes that a request may set. */
 type Attributes = Required<Omit<KeyChanges, "revokedAt">>;
 
-/** Converts and checks the values of a request. `mayGive` restricts only the default scopes; requested scopes are checked elsewhere. */
+/**
+ * Converts and checks the values of a request. `mayGive` restricts only the default scopes; requested scopes are
+ * checked elsewhere.
+ */
 function valuesOf(request: CreateKeyRequest, nowSeconds: number, mayGive: ReadonlySet<Scope>): Attributes {
   const { expires_at: expiresAt = null, expires_in: expiresIn = null } = request;
   if (expiresAt !== null && expiresIn !== null) {
@@ -354,8 +364,8 @@ function differences(current: ApiKeyRecord, wanted: Attributes): KeyChanges {
   if (wanted.expiresAt !== current.expiresAt) changes.expiresAt = wanted.expiresAt;
   if (!Bun.deepEquals(wanted.allowedIps, current.allowedIps)) changes.allowedIps = wanted.allowedIps;
   if (wanted.rateLimit !== current.rateLimit || wanted.rateLimitWindow !== current.rateLimitWindow) {
-    // Limit and window are always written together: one has no meaning without the other, even if another request
-    // changes the key at the same time.
+    // The limit and its window are always written together: one has no meaning without the other, even if another
+    // request changes the key at the same time.
     changes.rateLimit = wanted.rateLimit;
     changes.rateLimitWindow = wanted.rateLimitWindow;
   }

@@ -1,4 +1,5 @@
-// Creates, changes and deletes the tiers of the database: makes the records and audit events, which a store writes in one step.
+// Creates, changes and deletes the tiers of the database: makes the records and audit events, which a store writes in
+// one step.
 
 import { forbidden, GatewayError, invalidRequest } from "../../base/errors.ts";
 import { shown } from "../../base/text/shown.ts";
@@ -40,7 +41,10 @@ export function putTier(
   return { tier, event: auditEvent("tier.changed", principal, origin, aboutInstallation(name, detail)) };
 }
 
-/** `accounts` is the number of accounts with the tier, `stored` the tier in the database. */
+/**
+ * Returns the audit event of a deletion. Throws if the tier must not be deleted. `accounts` is the number of accounts
+ * with the tier, `stored` the tier in the database.
+ */
 export function deleteTier(
   principal: Principal,
   name: string,
@@ -62,7 +66,7 @@ export function deleteTier(
   return auditEvent("tier.deleted", principal, origin, aboutInstallation(name, figuresToWire(stored)));
 }
 
-/** Returns the error for a deletion when another deletion was faster. */
+/** Returns the error for a tier that does not exist, or that another deletion removed first. */
 export function unknownTier(name: string): GatewayError {
   return new GatewayError("not_found", `There is no tier ${shown(name)}. GET /v1/admin/tiers lists the tiers.`);
 }

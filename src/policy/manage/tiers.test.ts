@@ -1,4 +1,4 @@
-// Tiers from their three sources, and the limits that come of a tier, an account and its keys.
+// Tests tiers from their three sources, and the limits that follow from a tier, an account and its keys.
 import { describe, expect, test } from "bun:test";
 import { accountFor, keyRecordFor, tierFor } from "../../../tests/support/principal.ts";
 import { byName, optionalAmounts } from "../../domain/limits/amounts.ts";

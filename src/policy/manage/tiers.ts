@@ -17,7 +17,7 @@ const free: KnownTier = {
   source: "built-in",
 };
 
-/** Used if neither the configuration nor an operator defines the tier. */
+/** The tiers that apply if neither the configuration nor an operator defines them. */
 const builtIn: readonly KnownTier[] = [
   free,
   { name: "pro", ...unlimited, requestsPerMinute: 100, tokensPerMinute: 100_000, source: "built-in" },
@@ -66,7 +66,7 @@ export class Tiers {
     return this.#merged.get(name) ?? this.#merged.get(free.name) ?? free;
   }
 
-  /** Lists built-in tiers first, then the others in the order of their sources. */
+  /** Lists the built-in tiers first, then further tiers of the database, then those of the configuration file. */
   list(): KnownTier[] {
     return [...this.#merged.values()];
   }

@@ -3,12 +3,12 @@ import type { Acting, ActorStatus, AuditAction, AuditActor, AuditEvent } from ".
 import type { SignedIn } from "../../domain/people/session.ts";
 import { actorOf, keyOf, type Principal } from "../../domain/principal.ts";
 
-/** A person at a page. */
+/** A person who is signed in at a page. */
 type Visitor = { person: Pick<SignedIn["person"], "id">; session: Pick<SignedIn["session"], "id"> };
 
 /** The request that asks for a change. Address and ids are null for changes that no client requested. */
 export interface Origin {
-  /** Unix seconds. */
+  /** The time of the request in Unix seconds. */
   nowSeconds: number;
   clientAddress: string | null;
   requestId: string | null;
@@ -37,7 +37,10 @@ export function aboutInstallation(targetId: string | null, detail: AuditEvent["d
   return { accountId: null, targetId, detail };
 }
 
-/** Returns the acting party, for changes that do not pass it to the audit log themselves. */
+/**
+ * Returns who acts and when, for a change that is stored without an audit event and only while that actor is still
+ * active.
+ */
 export function actingOf(by: Principal | Visitor | AuditActor, at: number, accountId: string | null): Acting {
   const actorStatus = actorStatusOf(by, accountId);
   return { at, actor: actorIn(by), accountId, ...(actorStatus ? { actorStatus } : {}) };

@@ -1,4 +1,5 @@
-// Writes audit events that anybody can cause, in the background and in limited number: a flood of them becomes one row with a count.
+// Writes audit events that anybody can cause, in the background and in limited number: a flood of them becomes one row
+// with a count.
 
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
@@ -11,7 +12,7 @@ export interface BoundedAuditOptions {
   log: Log;
   /** Name of the log event for failed writes. */
   faultName: string;
-  /** The action of the row that counts the events left out in a window. */
+  /** The action of the row that counts the events left out in a minute. */
   action: AuditAction;
   flushMs?: number;
 }
@@ -28,7 +29,10 @@ export class BoundedAudit {
   #pending: AuditEvent[] = [];
   #suppressed = new Map<string, number>();
   #windowStartMs = Number.NEGATIVE_INFINITY;
-  /** Number of rows about existing objects, and about others: a flood of made-up names must not hide events of existing objects. */
+  /**
+   * Number of rows about existing objects, and about others: a flood of made-up names must not hide events of existing
+   * objects.
+   */
   #rows = { known: 0, unknown: 0 };
   #failing = false;
   #inWriting = 0;
@@ -65,7 +69,7 @@ export class BoundedAudit {
     return this.#write();
   }
 
-  /** Also writes the count. */
+  /** Writes pending rows, and the count as well. */
   close(): Promise<void> {
     this.#windowStartMs = Number.NEGATIVE_INFINITY;
     return this.flush();

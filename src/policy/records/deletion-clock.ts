@@ -1,4 +1,5 @@
-// The time by which records are deleted. It follows the clock unless the clock jumped ahead, because wrongly deleted records are lost.
+// The time by which records are deleted. It follows the clock unless the clock jumped ahead, because wrongly deleted
+// records are lost.
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { SeenTimes, SeenTimesStore } from "../../domain/usage/retention.ts";
@@ -11,11 +12,14 @@ export interface DeletionClockOptions {
 
 const hourSeconds = 3_600;
 const daySeconds = 24 * hourSeconds;
-/** Difference between two readings, beyond the time that passed, that counts as a jump: the clock is wrong, or the server was off. */
+/**
+ * The difference between two readings, beyond the time that passed, that counts as a jump: the clock is wrong, or the
+ * server was off.
+ */
 const jumpSeconds = daySeconds;
 /** Seconds after which a doubted time is accepted. An operator has this long to notice a wrong clock. */
 const doubtSeconds = 3 * daySeconds;
-/** Gap in a doubted time that counts as another jump. */
+/** Seconds between two readings of a doubted time that count as another jump. */
 const gapSeconds = 30 * daySeconds;
 
 export class DeletionClock {

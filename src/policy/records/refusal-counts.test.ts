@@ -1,4 +1,4 @@
-// Counts of refused requests: right, bounded in memory under a flood, and not lost while the database fails.
+// Tests counts of refused requests: correct, bounded in memory during a flood, and not lost while the database fails.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { type ManualClock, manualClock } from "../../../tests/support/manual-clock.ts";
 import { accountFor, keyRecordFor, principalFor } from "../../../tests/support/principal.ts";
@@ -9,14 +9,14 @@ import { RefusalCounts } from "./refusal-counts.ts";
 
 const noon = Date.UTC(2026, 8, 1, 12) / 1000;
 
-/** What the store was given, added up as the database does. */
+/** The counts that the store received, added up as the database does. */
 let stored: Map<string, RefusalCount>;
 let clock: ManualClock;
 let counts: RefusalCounts;
 let logged: unknown[];
 const note = (event: string, fields?: object) => void logged.push({ event, ...fields });
 const log: Log = { info: note, warn: note, error: note };
-/** Batches from this one on fail. */
+/** The number of the first batch that fails. All later ones fail too. */
 let failFrom: number;
 let batches: number;
 

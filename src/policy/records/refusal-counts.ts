@@ -10,7 +10,10 @@ export interface RefusalCountsOptions {
   clock: Pick<Clock, "nowSeconds">;
   log: Log;
   flushMs?: number;
-  /** Maximum counts that wait for a write. Beyond it, counts of one account are merged; beyond twice as many, new counts are dropped. */
+  /**
+   * Maximum counts that wait for a write. Beyond it, counts of one account are merged; beyond twice as many, new counts
+   * are dropped.
+   */
   maxPending?: number;
 }
 
@@ -73,7 +76,7 @@ export class RefusalCounts {
   flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    // All callers share the next write: if the database fails, separate writes would each try and wait again.
+    // The callers all share the next write: if the database fails, separate writes would each try and wait again.
     this.#nextWrite ??= this.#writing.then(() => {
       this.#nextWrite = undefined;
       return this.#write();

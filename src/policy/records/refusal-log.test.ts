@@ -1,4 +1,5 @@
-// Refused credentials in the audit log: all that is known of them and no secret, bounded, and never in the way.
+// Tests refused credentials in the audit log: rows have all known facts and no secret, are limited in number, and never
+// delay requests.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { type Credentials, openCredentials, presented, testEvent } from "../../../tests/support/credentials.ts";
 import { generateApiKey } from "../../domain/api-key.ts";

@@ -6,7 +6,7 @@ import { auditEvent } from "./audit.ts";
 import { BoundedAudit, type BoundedAuditOptions } from "./bounded-audit.ts";
 
 export interface Refusal {
-  /** One of a few words, never anything that the client sent. */
+  /** The reason: one of a few words, never anything that the client sent. */
   reason: string;
   /** Id of the key; null if the credential is unknown. */
   keyId: string | null;

@@ -1,4 +1,4 @@
-// Refused requests are noted up to a bound, written in the background, and never in the way of anybody.
+// Tests that refused requests are recorded up to a limit, written in the background, and never delay requests.
 import { afterEach, expect, test } from "bun:test";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
 import type { Log } from "../../base/log.ts";
@@ -40,7 +40,7 @@ function refusal(requestId: string): RefusedRequest {
   };
 }
 
-/** How many of so many are admitted. */
+/** Returns how many of `count` requests are admitted. */
 function tries(refused: RefusedRequests, keyId: string, count: number, accountId = "acct_1"): number {
   let admitted = 0;
   for (let i = 0; i < count; i++) if (refused.admits(keyId, accountId)) admitted++;

@@ -1,4 +1,5 @@
-// Records refused requests in the background, in limited number for each key and for all, so that a flood of them costs almost nothing.
+// Records refused requests in the background, in limited number for each key and for all, so that a flood of them costs
+// almost nothing.
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { SweptMap } from "../../base/swept-map.ts";
@@ -20,7 +21,7 @@ export interface NotedBound {
 
 export interface NotedBounds {
   ofKey: NotedBound;
-  /** Bound of an account: well below that of all, so that no account displaces the others. */
+  /** The bound of an account: well below that of all, so that no account displaces the others. */
   ofAccount: NotedBound;
   ofAll: NotedBound;
 }
@@ -73,7 +74,10 @@ export class RefusedRequests {
     this.#ofAccounts = new SweptMap(isWhole);
   }
 
-  /** Number of rows that wait for a write, that exceeded a bound, and that the database did not accept. */
+  /**
+   * Numbers of rows that wait for a write, of requests beyond a bound, and of rows dropped while the database accepted
+   * none.
+   */
   get figures(): { pending: number; leftOut: number; lost: number } {
     return { pending: this.#pending.length + this.#inWriting, leftOut: this.#leftOut, lost: this.#lost };
   }

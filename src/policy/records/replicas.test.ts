@@ -1,4 +1,4 @@
-// A process among others on one database: how many share what is shared out, and when several count limits each for itself.
+// Tests a process among others on one database: how many share the limits, and when several count limits separately.
 import { afterEach, expect, test } from "bun:test";
 import { until } from "../../../tests/support/headrace.ts";
 import type { LogFields } from "../../base/log.ts";
@@ -90,7 +90,7 @@ test("retries a failed heartbeat within a moment, but not after the replica has 
 
 test("warns once about several replicas without shared limits, but not about a restarted one", async () => {
   const { made, world, events } = make();
-  // The row of the process before: it was last seen when this one started.
+  // The other row is that of the process before, which was last seen when this one started.
   world.others = [other(100)];
   await made.start();
   expect([made.isUncoordinated, events()]).toEqual([false, []]);

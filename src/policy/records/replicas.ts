@@ -1,4 +1,4 @@
-// Registers this process among those that share its database, and knows the others.
+// Registers this process in the shared database, and knows the other processes that use it.
 import type { Log } from "../../base/log.ts";
 import { type Replica, type ReplicaStore, replicaBeatSeconds } from "../../domain/replica.ts";
 import { withDeadline } from "../deadline.ts";
@@ -48,7 +48,10 @@ export class Replicas {
     return this.#live;
   }
 
-  /** Number of replicas that share limits, at least 1. If the database is away, the number stays: the others probably still run. */
+  /**
+   * Number of replicas that share limits, at least 1. If the database is away, the number stays: the others probably
+   * still run.
+   */
   get count(): number {
     return Math.max(1, this.#live.length);
   }

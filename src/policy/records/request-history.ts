@@ -1,4 +1,4 @@
-// Merges the requests that ended and those that were refused into one list.
+// Merges ended and refused requests into one list.
 import type { RefusedRequest, RefusedRequestStore } from "../../domain/usage/refused-request.ts";
 import type { RequestFilter, RequestLog, RequestOwner, RequestPosition } from "../../domain/usage/request-log.ts";
 import type { UsageOutcome, UsageRecord } from "../../domain/usage/usage.ts";

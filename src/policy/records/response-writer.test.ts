@@ -1,4 +1,5 @@
-// Responses are kept before their clients hear of their end, unless the store takes too long or fails.
+// Tests that responses are stored before their clients get the end of the answer, unless the store takes too long or
+// fails.
 import { beforeEach, expect, test } from "bun:test";
 import type { Log } from "../../base/log.ts";
 import type { StoredResponse } from "../../domain/models/stored-response.ts";
@@ -73,7 +74,7 @@ test("waits for a slow store until the deadline and commits nothing after it", a
   ]);
   written();
   await writer.close();
-  // What nobody waits for any more is not held for a store that comes back.
+  // A response that nobody waits for any more is not kept for a store that comes back.
   expect(writes).toEqual(["begun"]);
   expect(committed).toEqual([]);
   expect(await writer.keep(row("next"))).toBe(true);

@@ -1,4 +1,5 @@
-// Stores responses while their clients wait for the end: responses of the same moment in one write, each with a deadline.
+// Stores responses while their clients wait for the end: responses of the same moment in one write, each with a
+// deadline.
 import type { Log } from "../../base/log.ts";
 import type { NotKept, ResponseKeeper } from "../../domain/models/response-keeper.ts";
 import type { ResponseStore, StoredResponse } from "../../domain/models/stored-response.ts";
@@ -18,9 +19,11 @@ export interface ResponseWriterOptions {
 const defaultMaxMs = 5_000;
 /** Maximum milliseconds to wait for the sum of an account's stored data. */
 const maxRoomMs = 1_000;
-/** Milliseconds between a failed write and the next attempt: a locked database or a failover recovers within moments. */
+/**
+ * Milliseconds between a failed write and the next attempt: a locked database or a failover recovers within moments.
+ */
 const retryMs = 100;
-/** Maximum responses, and items of all of them, in one transaction, for which other writers wait. */
+/** The maximum of responses in one transaction, and of their items. Other writers wait during a transaction. */
 const maxBatch = 32;
 const maxBatchItems = 10_000;
 
@@ -33,8 +36,8 @@ interface Waiting {
 }
 
 /**
- * A client may continue from the response immediately, at another replica, so the row is written before the client
- * gets the end of the answer. If the store is away, the client still gets its answer, a little later.
+ * Stores responses before their clients get the end of the answer: a client may continue from the response immediately,
+ * at another replica. If the store is away, the client still gets its answer, a little later.
  */
 export class ResponseWriter implements ResponseKeeper {
   readonly #options: ResponseWriterOptions;
@@ -61,7 +64,10 @@ export class ResponseWriter implements ResponseKeeper {
     return false;
   }
 
-  /** If the store does not return the sum, it is away: the write then waits for it and gives up in time. */
+  /**
+   * Reports whether the account has storage left. True if the sum cannot be read in time: the store is then away, and
+   * the write that follows waits for it with a deadline of its own.
+   */
   async #hasRoom({ accountId, conversationId, input, response }: StoredResponse): Promise<boolean> {
     const { room } = this.#options;
     if (!room) return true;
@@ -105,7 +111,8 @@ export class ResponseWriter implements ResponseKeeper {
     // Responses of the same turn of the event loop are written together.
     await new Promise(setImmediate);
     while (this.#waiting.length > 0) {
-      // After a failure, responses are written one by one, so that one which the database refuses does not block the others.
+      // After a failure, responses are written one by one, so that one which the database refuses does not block the
+      // others.
       const batch = this.#waiting.splice(0, this.#isFailing ? 1 : this.#nextBatch());
       if (await this.#isWritten(batch)) continue;
       this.#waiting.push(...batch.filter(({ isOver }) => !isOver));

@@ -25,7 +25,7 @@ export interface RetentionOptions {
   log: Log;
   /** Milliseconds between sweeps. Default ten minutes. */
   everyMs?: number;
-  /** Target duration of a piece in milliseconds, default 4: meanwhile SQLite serves no other query. */
+  /** The target duration of a piece in milliseconds, default 4: meanwhile SQLite serves no other query. */
   pieceMs?: number;
   /** Milliseconds before the first sweep. Default half a minute. */
   firstMs?: number;
@@ -105,7 +105,10 @@ export class Retention {
     }
   }
 
-  /** Returns whole days (UTC), so that a day is kept or deleted as a whole. Undefined if nothing is to be deleted. */
+  /**
+   * Returns the Unix seconds before which records are deleted: the start of a day (UTC), so that a day is kept or
+   * deleted as a whole. Undefined if nothing is to be deleted.
+   */
   async #due(kind: RetainedKind, settings: RetentionSettings): Promise<number | undefined> {
     const { days, isDefault } = settings[kind];
     if (days === null) return undefined;

@@ -138,7 +138,7 @@ class Lines {
     return line;
   }
 
-  /** Returns the most expensive lines first. Lines of equal cost are sorted by usage, then by name. */
+  /** Returns the most expensive lines first. Lines of equal cost are sorted by number of requests, then by name. */
   mostFirst(): StatementLine[] {
     return [...this.#byName]
       .sort(([name, one], [otherName, other]) => {

@@ -13,7 +13,10 @@ export interface StoredRoomOptions {
 
 /** Milliseconds after which a sum is read again: the first near the limit, the second far below it. */
 const [nearMs, farMs] = [5_000, 300_000];
-/** A sum is read again only after this many times the duration of the read, so that millions of rows do not keep a database busy. */
+/**
+ * A sum is read again only after this many times the duration of the read, so that millions of rows do not keep a
+ * database busy.
+ */
 const restFactor = 100;
 /** Part of the limit below which a sum is seldom read again. */
 const farPart = 1 / 2;
@@ -23,11 +26,11 @@ interface Known {
   /** The last sum, plus everything taken since. */
   size: number;
   readAtMs: number;
-  /** Duration of the last read in milliseconds. */
+  /** The duration of the last read in milliseconds. */
   readMs: number;
 }
 
-/** Assumed characters of a name, a number or a bracket. */
+/** The assumed number of characters of a name, a number or a bracket. */
 const smallSize = 16;
 
 /** Estimates the characters of the value as JSON. Writing the JSON would take as long as storing it. */
@@ -48,7 +51,10 @@ export class StoredRoom {
     this.#options = options;
   }
 
-  /** Takes storage for this many characters. Resolves to false if the account has too little left. Rejects if the sum cannot be read. */
+  /**
+   * Takes storage for this many characters. Resolves to false if the account has too little left. Rejects if the sum
+   * cannot be read.
+   */
   async take(accountId: string, size: number): Promise<boolean> {
     const known = await this.#sumOf(accountId);
     if (known.size + size > this.#options.maxBytes()) return false;
@@ -62,7 +68,7 @@ export class StoredRoom {
     if (known) known.size = Math.max(0, known.size - size);
   }
 
-  /** Throws `request_too_large` if the account has too little storage left. */
+  /** Takes storage like `take`. Throws `request_too_large` if the account has too little left. */
   async require(accountId: string, size: number): Promise<void> {
     if (await this.take(accountId, size)) return;
     throw new GatewayError(

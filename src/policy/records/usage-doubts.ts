@@ -1,4 +1,5 @@
-// Remembers which model servers report too few tokens or ignore limits of an answer, and logs a warning about each from time to time.
+// Remembers which model servers report too few tokens or ignore limits of an answer, and logs a warning about each from
+// time to time.
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
@@ -15,7 +16,9 @@ interface LimitNames {
 export class UsageDoubts {
   readonly #clock: Clock;
   readonly #log: Log;
-  /** Time of the last warning in monotonic milliseconds, by the names of the warning and the upstream. */
+  /**
+   * Time of the last warning in monotonic milliseconds, by warning and upstream and, for an ignored limit, the model.
+   */
   readonly #warned = new Map<string, number>();
   /** Names of limits that a deployment ignored, by upstream and model. */
   readonly #ignored = new Map<string, Set<string>>();
@@ -70,7 +73,7 @@ function keyOf(upstream: string, model: string): string {
   return JSON.stringify([upstream, model]);
 }
 
-/** Removes the oldest entry if the map is full, so that a new entry fits. */
+/** Makes room for `key` as the newest entry: removes its earlier entry and, if the map is full, the oldest one. */
 function forgetOldest<Value>(map: Map<string, Value>, key: string): void {
   map.delete(key);
   const [oldest] = map.keys();

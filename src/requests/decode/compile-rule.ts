@@ -22,7 +22,9 @@ import {
   ValueRule,
 } from "./rule.ts";
 
-/** The gateway's use of a member beyond checking its shape: the member is counted, is noted, or requires a full parse. */
+/**
+ * The gateway's use of a member beyond checking its shape: the member is counted, is noted, or requires a full parse.
+ */
 export interface MemberUse {
   readonly as?: "json" | "prompt" | "shown" | "type" | "unreadable";
   readonly note?: number;
@@ -73,7 +75,10 @@ const kinds = Array.from({ length: types.size + 1 }, (_, kind) => kind);
 
 /** Accepts any value. */
 export const anyValue = openRule();
-/** Accepts any value in a full parse but none in the byte scan. Used where the shape of a value decides how its tokens are counted. */
+/**
+ * Accepts any value in a full parse but none in the byte scan. Used where the shape of a value decides how its tokens
+ * are counted.
+ */
 const unreadable = new ValueRule([{}]);
 unreadable.isOpen = true;
 const beside = [...refusedNames, ...doubtfulNames].map((name) => memberRule(name, unreadable));
@@ -187,7 +192,7 @@ function objectRule(
   };
   const known = new Set([...Object.keys(properties), ...required]);
   const used = new Set([...Object.keys(uses), ...decisive]).difference(known);
-  // Hidden members come first in the map, so the schema's rule of the same name replaces them.
+  // Hidden members come first in the byte scan's table, so that they override the schema's rule of the same name.
   const hidden = Object.keys(uses).filter((name) => uses[name]?.as === "unreadable");
   const others = typeof additionalProperties === "object" ? alternatives(additionalProperties) : [{}];
   const other = memberRule("", valueRule(others), isShown ? { as: "json" } : {});

@@ -8,7 +8,10 @@ import type { TaskForm } from "../dialects/task/task.ts";
 import { decodeRequest, memberRuleOf, type RequestLimits } from "./decode-request.ts";
 import { textKind, type ValueRule } from "./rule.ts";
 
-/** Matches field names as OpenAI's SDKs write them: `name[]` for an item of a list, `name[member]` for a member of an object. */
+/**
+ * Matches field names as OpenAI's SDKs write them: `name[]` for an item of a list, `name[member]` for a member of an
+ * object.
+ */
 const inBrackets = /^([^[\]]+)\[([^[\]]*)\]$/;
 const numberText = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 

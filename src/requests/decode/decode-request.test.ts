@@ -31,7 +31,7 @@ type Decode = typeof decodeRequest;
 
 const head = Buffer.from("POST / HTTP/1.1\r\n\r\n");
 
-/** A body where bodies come to lie: behind their head, and with more behind them. */
+/** Returns the body in a buffer behind a request head, where received bodies usually lie. */
 function behindHead(body: string | Uint8Array): ByteSpan {
   const received = Buffer.concat([head, Buffer.from(body)]);
   return new ByteSpan(received, head.length, received.length);

@@ -5,7 +5,7 @@ import { parsedRequest } from "./decode-request.ts";
 
 const limits = { bodyBytes: 10e6, depth: 64, messages: 1_000 };
 
-/** A body of which a tree takes many times its bytes. */
+/** Returns a body whose parsed tree takes many times its bytes. */
 function treeOf(containers: number): ByteSpan {
   const messages = [{ role: "user", content: "Hi" }];
   return ByteSpan.of(JSON.stringify({ model: "m", messages, z: Array.from({ length: containers }, () => []) }));
@@ -20,7 +20,7 @@ test("frees the parsed tree of a long body while its request is under way", asyn
   });
   await new Promise(setImmediate);
   Bun.gc(true);
-  // A collector that looks through the stack may take a number there for an address.
+  // The garbage collector scans the stack and may take a number there for an address, so a few trees may survive.
   expect(trees.filter((tree) => tree.deref() !== undefined).length).toBeLessThan(5);
   expect(underWay[0]?.body["model"]).toBe("m");
   expect(underWay[19]?.members.get("z")).toBeDefined();

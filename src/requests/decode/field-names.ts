@@ -144,8 +144,8 @@ export class FieldNames {
 }
 
 /**
- * Returns the path of the first member with one of these folded names and one of these values. Without `values`, any
- * value except null counts.
+ * Returns the path of the first value that is one of `values` and that is reached through members with these folded
+ * names, in this order. Without `values`, any value except null counts.
  */
 function pathTo(names: readonly string[], values: readonly unknown[] | undefined, value: unknown): Path | undefined {
   const [name] = names;

@@ -1,4 +1,4 @@
-// Requests to chat completions that come in the form of Responses or Messages, as Cursor sends them.
+// Tests requests to chat completions in the form of Responses or Messages, as Cursor sends them.
 import { describe, expect, test } from "bun:test";
 import { z } from "zod";
 import { ValueMaker } from "../../../tests/support/value-maker.ts";

@@ -1,4 +1,4 @@
-// Requests as Anthropic's clients send them fit the shape, and values out of range do not.
+// Tests that requests of Anthropic's clients fit the schema, and that values out of range do not.
 import { describe, expect, test } from "bun:test";
 import { messageCountRequest, messageRequest } from "../../wire/messages.ts";
 import { compileRule } from "./compile-rule.ts";
@@ -9,7 +9,7 @@ const countRule = compileRule(messageCountRequest, { members: {} });
 
 const asked = { model: "tiny", max_tokens: 10, messages: [{ role: "user", content: "Hi" }] };
 
-/** What Claude Code 2.1 sends, shortened. */
+/** A shortened request of Claude Code 2.1. */
 const agent = {
   ...asked,
   messages: [

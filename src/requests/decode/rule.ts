@@ -106,7 +106,7 @@ export interface MemberRule {
   readonly isJson: boolean;
   /** True if the tokens of the name are counted as well. */
   readonly isShown: boolean;
-  /** True if the member identifies the kind of its object; see `ObjectRule.isTold`. */
+  /** True if the member identifies the kind of its object; see `ObjectRule.isIdentified`. */
   readonly identifies: boolean;
   /** Index in `BodyNotes`; -1 if the member is not noted. */
   readonly note: number;

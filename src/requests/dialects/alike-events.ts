@@ -22,12 +22,15 @@ export function dataStart(event: string, data: string): number {
   return event.startsWith(data, lead) && (lineEnds === "\n\n" || lineEnds === "\r\n\r\n") ? lead : -1;
 }
 
-/** Decodes a JSON string, given and returned as byte text. */
+/** Returns the text that a JSON string stands for. `written` is the string as byte text, without its quotes. */
 export function meaningOf(written: string): string {
   return String(JSON.parse(`"${decodeByteText(written)}"`));
 }
 
-/** Maximum number of templates that are made before one is useful; this limits wasted work on a stream whose events keep changing. */
+/**
+ * Maximum number of templates that are made before one is useful; this limits wasted work on a stream whose events keep
+ * changing.
+ */
 const maxTrials = 4;
 /** Part of a further template that each event without parsing earns. */
 const trialsPerEvent = 0.5;

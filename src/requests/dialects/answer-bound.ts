@@ -4,11 +4,17 @@ import { countTexts } from "../../wire/parts.ts";
 import type { AskedRequest } from "./answer.ts";
 
 const [kib, mib] = [1024, 1024 * 1024];
-/** Answers shorter than this are never checked. Leaves room for pictures, sound and echoed prompts, which are not counted in tokens. */
+/**
+ * Answers shorter than this are never checked. Leaves room for pictures, sound and echoed prompts, which are not
+ * counted in tokens.
+ */
 export const defaultAnswerBytes = 16 * mib;
 /** The limit for any request. A batch of 2,048 long embeddings in JSON is about 80 MB. */
 const maxBytes = 128 * mib;
-/** Bytes allowed per token: several times the JSON bytes of a token of text, and of a token with its probability and 20 alternatives. */
+/**
+ * Bytes allowed per token: several times the JSON bytes of a token of text, and of a token with its probability and 20
+ * alternatives.
+ */
 const bytesPerToken = 256;
 const bytesPerTokenWithProbabilities = 8 * kib;
 /** Number of tokens if neither the request nor the model sets a limit. */

@@ -119,7 +119,7 @@ test("leaves answers that are too deep or too long to JSON.parse", () => {
   const long = (length: number) => `{"a":"${"x".repeat(length - 8)}"}`;
   expect(scan(long(capacity))).toBe(true);
   expect(scan(long(capacity + 1))).toBe(false);
-  // What a longer one left in memory is no part of a shorter one.
+  // A shorter answer must not read bytes that a longer one left in memory.
   for (let cut = 1; cut < 20; cut++) expect(scan(long(500).slice(0, -cut))).toBe(false);
 });
 
@@ -163,10 +163,10 @@ test("reads usage like a parser, without parsing if it is all numbers", () => {
     [all, true],
     [JSON.stringify(counted, null, 2), true],
     ['{"total_tokens":7,"completion_tokens":0,"prompt_tokens":1e3}', true],
-    // A count of its own may be of a part, as DeepSeek has it.
+    // A vendor's own figure may count a part of the tokens, as DeepSeek's does.
     ['{"total_tokens":7,"prompt_cache_hit_tokens":1,"completion_tokens":0,"prompt_tokens":1e3}', false],
     ['{"total_tokens":7,"completion_tokens":9007199254740991,"prompt_tokens":0,"prompt_tokens":5}', true],
-    // What was thought may stand beside both.
+    // A larger total may include reasoning tokens beside both counts.
     [all.replace("7", "8"), false],
     [all.replace("7", "null"), false],
     [all.replace("3", "3.5"), false],
@@ -234,7 +234,7 @@ describe("agreement with JSON.parse", () => {
       JSON.stringify(usual, null, 1),
       '{"a":[1,-0.5e+3,{"b":null},[],{}],"x":"\\u00e9"}',
     ];
-    // A generator of its own: a failure is the same in the next run.
+    // A seeded generator, so that a failure repeats in the next run.
     let state = 1;
     const next = (below: number) => {
       state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;

@@ -46,7 +46,9 @@ export interface AskedRequest {
   readonly width: number;
   /** True if the request has images, audio or files, whose token counts do not follow from the text. */
   readonly hasMedia: boolean;
-  /** Reports whether `stream_options` is present and asks for usage. */
+  /**
+   * `none` if the request has no `stream_options`, `usage` if they ask for usage, and `other` for any other options.
+   */
   readonly streamOptions: "none" | "usage" | "other";
 }
 

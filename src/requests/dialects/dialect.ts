@@ -22,7 +22,7 @@ export type Rewriting = (
 /** A dialect per operation. All have the same members in the same order, so that property reads stay monomorphic. */
 export interface Dialect extends AnswerFormat {
   readonly operation: Operation;
-  /** The endpoint in words; also the name of the capability that a model needs for it. */
+  /** The endpoint in words, and the capability that a model needs for it. */
   readonly endpoint: string;
   readonly capability: CapabilityName;
   /** Name of the operation in OpenTelemetry's conventions for generative AI. */
@@ -56,12 +56,15 @@ export interface Dialect extends AnswerFormat {
   readonly shownMembers: readonly string[] | undefined;
   /** Estimates the tokens of everything that the model reads of a request. */
   promptTokens(body: Readonly<Record<string, unknown>>): number;
-  /** Reports whether every server of the format understands the whole request. For example, all its tools must be functions. */
+  /**
+   * Reports whether every server of the format understands the whole request. For example, all its tools must be
+   * functions.
+   */
   isPlain(body: Readonly<Record<string, unknown>>): boolean;
   /**
    * Returns members, as JSON, that replace the client's for a server of the same format, because they hold data that
-   * the gateway sealed, or reasoning that OpenAI would refuse. Returns undefined if nothing is replaced. The function is
-   * undefined if the format has no such data.
+   * the gateway sealed, or reasoning that OpenAI would refuse. Returns undefined if nothing is replaced. The function
+   * is undefined if the format has no such data.
    */
   readonly opened:
     | ((
@@ -80,7 +83,10 @@ export interface Dialect extends AnswerFormat {
   readonly limitMembers: readonly [newer: string, older?: string];
   /** Returns the lowest token limit that servers accept for this request. */
   minLimit(body: Readonly<Record<string, unknown>>): number;
-  /** True if every request must have a token limit. The limit is then what the client accepts and may exceed the model's maximum. */
+  /**
+   * True if every request must have a token limit. The limit is then what the client accepts and may exceed the model's
+   * maximum.
+   */
   readonly isLimitRequired: boolean;
   /** True if servers know `max_completion_tokens`; otherwise they must get the older name, `max_tokens`. */
   readonly knowsNewerLimit: boolean;

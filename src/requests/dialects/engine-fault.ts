@@ -19,7 +19,10 @@ export interface PublicFault {
  */
 const contextWords =
   /\bmaximum context length\b|\bprompt is too long\b|\bexceed context limit\b|\binput token count\b.{0,32}\bexceeds the maximum\b/i;
-/** Codes and types for an overloaded server, and for a server that limits the gateway's rate. Some servers send the HTTP status instead. */
+/**
+ * Codes and types for an overloaded server, and for a server that limits the gateway's rate. Some servers send the HTTP
+ * status instead.
+ */
 const busyKinds: ReadonlySet<unknown> = new Set(["overloaded_error", "server_is_overloaded", "slow_down", 503, 529]);
 const limitKinds: ReadonlySet<unknown> = new Set(["rate_limit_error", "rate_limit_exceeded", 429]);
 /**
@@ -35,11 +38,15 @@ const unpaidKinds: ReadonlySet<unknown> = new Set([
  * because an error about a member quotes its name or value, and a client must not be able to suspend a deployment.
  */
 const unpaidWords = /^your credit balance is too low\b[^:'"`]*$/i;
-/** Matches a 404 message that names an endpoint: the path, or the model's support for it, is missing, but not the model. */
+/**
+ * Matches a 404 message that names an endpoint: the path, or the model's support for it, is missing, but not the model.
+ */
 const endpointWords =
   /\binvalid url\b|\/(?:completions|responses|messages|embeddings|rerank|moderations|speech|transcriptions|generations)\b/i;
 
-/** Ids such as `file-1a2b`, `vs_68a1` and `skill_01Ab`, but no words and members without a digit, such as `tool_choice`. */
+/**
+ * Ids such as `file-1a2b`, `vs_68a1` and `skill_01Ab`, but no words and members without a digit, such as `tool_choice`.
+ */
 const objectId = /\b[a-z]{2,16}[-_](?=[a-z_-]*\d)[\w-]{2,128}/gi;
 
 /** The message for clients if the operator's account at the provider is used up: waiting does not help. */

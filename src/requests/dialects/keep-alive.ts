@@ -20,7 +20,9 @@ interface Queued {
 }
 
 const heartbeatName = /^(?:ping|heart[-_]?beat|keep[-_]?alive)$/i;
-/** Matches an empty text, or one of these words within quotes, braces or brackets: `""`, `{}`, `null`, `: keep-alive`. */
+/**
+ * Matches an empty text, or one of these words within quotes, braces or brackets: `""`, `{}`, `null`, `: keep-alive`.
+ */
 const heartbeatData = /^[\s"':{}[\]]*(?:(?:ping|heart[-_ ]?beat|keep[-_ ]?alive|null)[\s"':{}[\]]*)?$/i;
 const maxHeartbeatLength = 32;
 /** Maximum length of a heartbeat with a type. Such a heartbeat has only a number or a time besides its type. */

@@ -1,4 +1,5 @@
-// Usage that is too little to be true is replaced by an estimate; whatever a real tokenizer may count is believed.
+// Tests that impossibly low usage is replaced by an estimate, and that any figure a real tokenizer may count is
+// accepted.
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
@@ -152,7 +153,7 @@ describe("honest usage reports", () => {
     },
   );
 
-  /** Any text, cut into tokens as some vocabulary may: no token is longer than 128 bytes. */
+  /** Any text, split into tokens as some vocabulary might: no token is longer than 128 bytes. */
   const tokenized = fc.array(
     fc.oneof(fc.string({ unit: "grapheme", minLength: 1, maxLength: 20 }), fc.constant(" ".repeat(128))),
     { maxLength: 60 },

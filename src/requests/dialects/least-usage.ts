@@ -110,7 +110,10 @@ function withoutEcho(delivered: Delivered, request: AskedRequest): Delivered {
   return { bytes, tokens: Math.ceil((delivered.tokens * bytes) / Math.max(1, delivered.bytes)) };
 }
 
-/** Returns the bytes that may precede each choice: the prompt, or for vLLM's chats, the beginning of the answer that the client sent. */
+/**
+ * Returns the bytes that may precede each choice: the prompt, or for vLLM's chats, the beginning of the answer that the
+ * client sent.
+ */
 function echoedBytes({ dialect, body, width }: AskedRequest): number {
   const prompt = body[dialect.promptMember];
   if (!dialect.isConversation) return (textBytes(prompt, maxTokenBytes) * width) / countTexts(prompt);
@@ -124,9 +127,9 @@ export function isFarBelow(promptTokens: number, estimated: number): boolean {
 }
 
 /**
- * Returns the minimum number of tokens that the prompt has. Only the user's messages count: templates leave out tools
- * that the model does not know, and earlier reasoning. If the prompt may not fit the context, servers also leave out
- * or cut messages.
+ * Returns the number of tokens that the prompt certainly has at least. Only the user's messages count: templates leave
+ * out tools that the model does not know, and earlier reasoning. If the prompt may not fit the context, servers also
+ * leave out or cut messages.
  */
 function minPromptTokens(request: AskedRequest, context = smallestContext): number {
   const { dialect, body, maxCompletionTokens = 0 } = request;

@@ -1,4 +1,4 @@
-// A long answer reaches the client as the whole answer would, in whatever pieces it comes.
+// Tests that a forwarded long answer equals the answer read as a whole, whatever pieces arrive.
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
@@ -14,7 +14,7 @@ const format = embedding.long as LongFormat;
 const asked = (input: unknown, encoding?: string): AskedRequest =>
   decodedRequest({ input, ...(encoding && { encoding_format: encoding }) }, "embedding");
 
-/** The answer as a client gets it, or the error that ends it, with what it got before. */
+/** Returns what the client gets of the answer, and the error if one ends it. */
 function passed(text: string, request: AskedRequest, lengths: readonly number[] = []) {
   const bytes = Buffer.from(text);
   const first = lengths[0] ?? bytes.length;
@@ -38,7 +38,6 @@ function passed(text: string, request: AskedRequest, lengths: readonly number[] 
     const length = Math.max(1, lengths[n] ?? bytes.length);
     const piece = Buffer.from(bytes.subarray(at, at + length));
     long.data(ByteSpan.of(piece));
-    // The source lends its bytes.
     at += length;
   }
   long.end();

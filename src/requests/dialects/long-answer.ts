@@ -1,4 +1,5 @@
-// Forwards a whole answer that is too long for memory: a list of items. The members beside the list are small and are edited on the way.
+// Forwards a whole answer that is too long for memory: a list of items. The members beside the list are small and are
+// edited on the way.
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import { ByteSpan, withoutMark } from "../../base/bytes/byte-span.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -15,8 +16,8 @@ export interface LongFormat {
   /** Returns the number of items that an answer must have; undefined if any number fits. */
   items(request: AskedRequest): number | undefined;
   /**
-   * Gives an item the encoding that the request asks for, in place, and reports whether it changed. Throws `upstream_error`.
-   * Undefined if items stay as they are.
+   * Gives an item the encoding that the request asks for, in place, and reports whether it changed. Throws
+   * `upstream_error`. Undefined if items stay as they are.
    */
   encoder(request: AskedRequest): ((item: unknown) => boolean) | undefined;
   /**
@@ -58,7 +59,7 @@ export class LongAnswer implements BodySource, BodySink {
   /** The source of the bytes that follow the beginning. */
   readonly #source: BodySource;
   #sink: BodySink | undefined;
-  /** Output that waits until the sink accepts more. */
+  /** Output that was made before `flow` set a sink. */
   #waiting: ByteSpan[] = [];
   #outcome: { error?: unknown } | undefined;
   #isOver = false;

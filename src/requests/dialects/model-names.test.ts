@@ -1,4 +1,4 @@
-// A name is the same JSON whenever it is asked for, however many others were asked for between.
+// Tests that a model name always has the same JSON, however many other names were requested in between.
 import { expect, test } from "bun:test";
 import { modelNameJson } from "./model-names.ts";
 

@@ -1,4 +1,4 @@
-// Estimates of tokens, which are never zero for a text.
+// Tests token estimates, which are never zero for a text.
 import { describe, expect, test } from "bun:test";
 import { estimatePromptTokens, estimateTokens } from "./prompt-tokens.ts";
 

@@ -1,6 +1,9 @@
 // Estimates the tokens of a prompt from its text, for use before a model has counted the tokens.
 
-/** A rough, language-dependent ratio, used only if a model server reports no usage. */
+/**
+ * A rough ratio that depends on the language. Estimates count until a model server reports usage, and check the
+ * reported figures.
+ */
 const bytesPerToken = 4;
 /** Tokens of an image, a recording or a file: the usual count of most models for an image of common size. */
 export const mediaTokens = 1_000;

@@ -19,7 +19,7 @@ export class ReadAnswer implements Answer {
   }
 }
 
-/** Throws `upstream_error` if the text cannot be edited. */
+/** Returns the text with members replaced. Throws `upstream_error` if the text cannot be edited. */
 export function edited(text: string, edits: Readonly<Record<string, string | null>>): string {
   try {
     return editObject(text, scanObject(text), edits);
@@ -29,7 +29,7 @@ export function edited(text: string, edits: Readonly<Record<string, string | nul
   }
 }
 
-/** Throws `upstream_error` if the text is no JSON object. */
+/** Parses a JSON object. Throws `upstream_error` if the text is none. */
 export function parseObject(text: string): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(text);

@@ -1,4 +1,4 @@
-// Places of reasons in the errors of model servers and of gateways before them.
+// Tests where errors of model servers, and of gateways in front of them, hold the reason.
 import { expect, test } from "bun:test";
 import { reportedReason } from "./reported-reason.ts";
 

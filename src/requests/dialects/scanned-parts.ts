@@ -1,4 +1,5 @@
-// Notes, while a response is scanned, whether its items, tools, `text` and `reasoning` have all members that clients need.
+// Notes, while a response is scanned, whether its items, tools, `text` and `reasoning` have all members that clients
+// need.
 import { bytes, isSame, openBrace, openBracket, quote } from "../../base/text/json-bytes.ts";
 
 /** Members of a response whose content is examined, in the order of the names in `answer-scan.ts`. */

@@ -45,14 +45,18 @@ function ownUsage(request: AskedRequest, observed: StreamObservation, ended: boo
   return usage === undefined && observed.reportedPrompt ? withReported(compared, observed.reportedPrompt) : compared;
 }
 
-/** Uses the prompt that the server reported first, unless it is below the estimate: some servers begin with zero figures. */
+/**
+ * Uses the prompt that the server reported first, unless it is below the estimate: some servers begin with zero
+ * figures.
+ */
 function withReported(estimate: TokenUsage, reported: NonNullable<StreamObservation["reportedPrompt"]>): TokenUsage {
   return reported.promptTokens < estimate.promptTokens ? estimate : { ...estimate, ...reported };
 }
 
 /**
  * Each server reads the prompt and all text delivered before it. If the prompts of two servers are known, their
- * difference is the number of tokens that the first wrote. Otherwise each piece counts as one token.
+ * difference is the number of tokens that the first wrote. Without a credible difference, the first server's delivered
+ * pieces are counted, or its own figure if that is higher.
  */
 function continuedUsage(
   request: AskedRequest,

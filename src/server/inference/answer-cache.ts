@@ -41,8 +41,8 @@ export async function openAnswerCache(options: AnswerCacheOptions) {
   feed.onChange("answers", (accountIds: readonly (string | undefined)[] = [undefined]) => {
     for (const accountId of accountIds) {
       similar.forget(accountId);
-      // Other processes clear the whole account, which may be more than requested and costs only recomputation. The
-      // requesting process clears shared stores.
+      // After a change in another process, all answers of the account are cleared here. These may be more than was
+      // requested, but lost answers are only computed again. The other process has cleared shared stores.
       if (store instanceof MemoryAnswers) void store.forget({ accountId });
     }
   });

@@ -33,7 +33,10 @@ export class StoredApprovals implements ApprovedCalls {
   }
 }
 
-/** Everybody in the account and environment who sees the request may approve it. The client's id may be any text. */
+/**
+ * Returns the digest of an approval. Everybody in the account and environment who sees the request may approve it. The
+ * client's id may be any text.
+ */
 function digestOf({ account, environment }: Principal, approvalId: string): string {
   const text = JSON.stringify([account.id, environment, approvalId]);
   return new Bun.CryptoHasher("sha256").update(text).digest("hex");

@@ -134,7 +134,7 @@ function withoutBytes(name: string, value: unknown): unknown {
 /** Content other than text is passed as JSON, because the model reads only text here. */
 function resultOf({ content, structuredContent, isError }: JsonObject): CallResult {
   const given: readonly JsonObject[] = Array.isArray(content) ? content : [];
-  // The blocks are also part of the response, and of its continuations, if a call failed.
+  // If the call failed, the blocks are also stored in the response, and are part of later responses that continue it.
   const blocks = given.map(
     (block): JsonObject => (isText(block) ? block : JSON.parse(JSON.stringify(block, withoutBytes))),
   );

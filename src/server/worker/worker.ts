@@ -71,15 +71,15 @@ export interface WorkerSetup {
   workers: number;
   number: number;
   heartbeatMs: number;
-  /** Id of the installation. Undefined: the database has none. */
+  /** Id of the installation. Undefined if the database has none. */
   installation: string | undefined;
-  /** The version of Headrace, and the process name for traces. */
+  /** The version of Headrace, and the id of this process in traces. */
   version: string;
   instanceId: string;
 }
 
 const graceMs = 500;
-/** Maximum time for which settled records may be withheld from the database. */
+/** Maximum milliseconds for which settled records are withheld from the database if no message releases them. */
 const maxHoldMs = 5_000;
 /** Number of maximum-size bodies of one key that a worker may hold. */
 const longBodies = 8;
@@ -202,7 +202,8 @@ class Worker {
     if (this.#isStarting) return;
     this.#isStarting = true;
     this.#start().catch((error: unknown) => {
-      // The primary process retries with another worker, which waits until this one's reservations are settled.
+      // The primary process tries again with another worker. Until then, the reservations of the previous worker stay
+      // open.
       this.log.error("worker_not_started", { detail: textOf(error) });
       this.log.close();
       process.exit(1);
@@ -224,7 +225,7 @@ class Worker {
     this.#changes.saw();
   }
 
-  /** Earlier messages apply here. */
+  /** Records that the worker has applied the messages before this one. */
   changed(): void {
     this.#changes.saw();
   }

@@ -4,7 +4,7 @@ import { closeSync, openSync, readSync } from "node:fs";
 
 export interface CopyRequest {
   source: string;
-  /** Empty or missing. */
+  /** Path of the copy: a file that is empty or missing. */
   target: string;
   /** True to give way to all other work. */
   gently: boolean;
@@ -41,7 +41,7 @@ const waitMs = 10_000;
 const chunkBytes = 1024 * 1024;
 
 /**
- * Reads a snapshot of the database: writers continue, and their later writes are not in it. The write-ahead log cannot
+ * Copies a snapshot of the database: writers continue, and their later writes are not in it. The write-ahead log cannot
  * restart meanwhile, so it grows. Deleted content is not in the copy.
  */
 export function copyDatabase({ source, target }: Pick<CopyRequest, "source" | "target">): void {
@@ -54,7 +54,7 @@ export function copyDatabase({ source, target }: Pick<CopyRequest, "source" | "t
   }
 }
 
-/** Throws if the copy is damaged. */
+/** Checks a database and counts what it contains. Throws if it is damaged. */
 export function checkDatabase(file: string): CheckedDatabase {
   const db = new Sqlite(file, { readonly: true });
   try {
@@ -100,7 +100,7 @@ export function bytesOfCopy(file: string): number {
   }
 }
 
-/** Returns the SHA-256 in hex. */
+/** Returns the SHA-256 of a file in hex. */
 export function digestOf(file: string): string {
   const hasher = new Bun.CryptoHasher("sha256");
   const chunk = Buffer.allocUnsafe(chunkBytes);

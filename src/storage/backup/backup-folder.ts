@@ -17,7 +17,7 @@ export function newBackupPath(folder: string, { nowSeconds, schema }: { nowSecon
   return newPath(folder, schema === undefined ? kinds.backup : `${kinds.upgrade}-${schema}`, nowSeconds);
 }
 
-/** Returns `start-20261121T101500Z`, or a numbered one if that exists. */
+/** Returns a path such as `start-20261121T101500Z`, with a number appended if that path exists. */
 export function newPath(folder: string, start: string, nowSeconds: number): string {
   const time = new Date(nowSeconds * 1000).toISOString().replace(/[-:]|\.\d+/g, "");
   const path = join(folder, `${start}-${time}`);
@@ -26,7 +26,7 @@ export function newPath(folder: string, start: string, nowSeconds: number): stri
   return free;
 }
 
-/** In the same folder as the target, so that a rename completes it. */
+/** Returns a path for a draft in the same folder as the target, so that a rename completes the target. */
 export function draftPath(target: string, kind: Kind): string {
   const random = crypto.randomUUID().slice(0, 8);
   return join(dirname(target), `.${kinds[kind]}-${process.pid}-${random}.draft`);
@@ -61,14 +61,16 @@ export function removeBackup(path: string, kind: Kind): void {
   rmSync(moveAway(path, kind), { recursive: true });
 }
 
-/** Renames it first, so that half of a backup is never taken for a whole one. Returns its new path. */
+/**
+ * Renames a backup before it is deleted, so that half of a backup is never taken for a whole one. Returns its new path.
+ */
 export function moveAway(path: string, kind: Kind): string {
   const draft = draftPath(path, kind);
   renameSync(path, draft);
   return draft;
 }
 
-/** `all`: recent drafts too, when no other backup can run. */
+/** Deletes abandoned drafts. `all`: deletes recent drafts too, if no other backup can be running. */
 export function removeDrafts(
   folder: string,
   kind: Kind,
@@ -81,7 +83,7 @@ export function removeDrafts(
   }
 }
 
-/** Unix seconds. */
+/** Returns the Unix seconds of the newest change in a folder. */
 function newestChange(path: string): number {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return 0;

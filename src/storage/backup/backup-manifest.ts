@@ -9,7 +9,7 @@ export const backupDatabase = "headrace.db";
 export const backupSecret = "secret";
 export const backupSpool = "spool";
 
-/** Only these names are read from a backup or written by a restore. */
+/** The names of a backup's parts. Only files with these names are read from a backup or written by a restore. */
 const partName = z.union([
   z.literal(backupDatabase),
   z.literal(backupSecret),
@@ -19,13 +19,13 @@ const partName = z.union([
 const manifestShape = z.object({
   format: z.literal("headrace-backup"),
   format_version: z.int().min(1),
-  /** `upgrade`: made by itself before the schema was changed. */
+  /** `upgrade`: made automatically before the schema was changed. */
   kind: z.enum(["backup", "upgrade"]),
-  /** Version of the program that made it. */
+  /** Version of the program that made the backup. */
   headrace: z.string(),
   /** Number of migration steps of the database. */
   schema: z.int().min(1),
-  /** Unix seconds of its begin. All usage settled before is in it. */
+  /** Unix seconds when the backup began. It contains all usage that was settled before. */
   created_at: z.int().min(0),
   /** The state of the copied file, by which another start recognizes it. */
   source: z.string().optional(),

@@ -23,6 +23,6 @@ function giveWay(): void {
   try {
     setPriority(10);
   } catch {
-    // The copy then only slows other work down.
+    // The error is ignored: without the lower priority, the copy only slows down other work.
   }
 }

@@ -20,7 +20,7 @@ export async function readCopyState(db: Database): Promise<CopyState | undefined
   return text === undefined ? undefined : copyState.parse(JSON.parse(text));
 }
 
-/** Call it in the transaction that adds the rows. */
+/** Stores the progress of a copy. Call it in the transaction that adds the rows. */
 export async function writeCopyState(tx: Database, state: CopyState): Promise<void> {
   await putInstallation(tx, copyNames.from, JSON.stringify(state));
 }
@@ -35,12 +35,12 @@ export async function copyIdOf(db: Database): Promise<string> {
   return (await readInstallation(db, copyNames.id)) ?? "";
 }
 
-/** `directory` names the complete copy, without a password. */
+/** Records that a copy of this database is complete. `directory` is the location of the copy, without a password. */
 export async function markCopied(db: Database, directory: string): Promise<void> {
   await putInstallation(db, copyNames.to, directory);
 }
 
-/** Checked before a server writes anything: throws a StartError for an incomplete copy. */
+/** Throws a StartError if the database is an incomplete copy. Call it before a server writes anything. */
 export async function requireWholeCopy(db: Database): Promise<void> {
   if ((await readCopyState(db))?.state !== "copying") return;
   throw new StartError(
@@ -48,7 +48,10 @@ export async function requireWholeCopy(db: Database): Promise<void> {
   );
 }
 
-/** Ends copying once a server uses this database. Returns where its records were copied to before, if so. */
+/**
+ * Ends copying from this database once a server uses it. Returns the location to which its records were copied before,
+ * if any.
+ */
 export async function beginServing(db: Database): Promise<string | undefined> {
   if ((await readInstallation(db, copyNames.id)) !== undefined) {
     await writing(db, async (tx) => await tx`DELETE FROM installation WHERE name = ${copyNames.id}`);

@@ -1,4 +1,4 @@
-// The comparison of a copied database with its source: every count and every sum has to be the same.
+// The comparison of a copied database with its source: every count and every sum must be the same.
 import { describe, expect, test } from "bun:test";
 import { comparisonOf } from "./copy-records.ts";
 
@@ -9,7 +9,7 @@ const columns = [
 ] as const;
 const table = { name: "records", columns, key: ["id"], condition: "" };
 
-/** Rows, then for each column the values that are not null, and both halves of their sum. */
+/** The number of rows, then for each column the number of values that are not null and both halves of their sum. */
 const same = ["3", ...["3", "1", "7"], ...["2", "0.5", "0"], ...["1", "0", "12"]];
 
 function differencesWith(index: number, value: string | null): readonly string[] {

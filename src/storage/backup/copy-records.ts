@@ -47,7 +47,7 @@ const defaultBatchRows = 5_000;
 const batchBytes = 8_000_000;
 /** Number of an advisory lock within Headrace's database. */
 const copyLock = 0x6865_6103;
-/** The server soon notices the end of a killed process. */
+/** Long enough for the PostgreSQL server to notice that a killed process has left the lock. */
 const copyLockWaitMs = 10_000;
 
 /** Throws a StartError with a remedy. Resolves to the comparison: without differences, a server may use the target. */
@@ -108,7 +108,8 @@ async function prepare(target: SQL, { source, sourceId }: CopyOptions): Promise<
       await writeCopyState(tx, state);
     });
   }
-  // Comes after the mark: a server that starts checks the mark once it is in the list.
+  // This check comes after the mark is written: a server that starts adds itself to the list first, and then checks the
+  // mark.
   const living: unknown[] = await target`
     SELECT id FROM replicas WHERE seen_at > ${databaseSeconds(target)} - ${replicaGoneSeconds}`;
   if (living.length === 0) return state;
@@ -137,7 +138,7 @@ async function requireEmpty(target: SQL, tables: readonly SourceTable[]): Promis
   }
 }
 
-/** Tables into which migration steps insert rows, with the statements that do. */
+/** Returns the tables into which migration steps insert rows, with the statements that do. */
 async function rowsOfNewDatabase(): Promise<Map<string, string[]>> {
   const db = new SQL({ adapter: "sqlite", filename: ":memory:" });
   try {
@@ -220,7 +221,7 @@ function parsed(text: string | null, kind: SourceColumn["kind"] | undefined): Va
   return kind === "whole" ? BigInt(text) : Number(text);
 }
 
-/** JSON with all digits of whole numbers, which may exceed JavaScript's exact range. */
+/** Returns a row as JSON with all digits of whole numbers, which may exceed JavaScript's exact range. */
 function encodedRow(row: Row): string {
   const members = Object.entries(row).map(([name, value]) => {
     return `${JSON.stringify(name)}:${typeof value === "bigint" ? value : JSON.stringify(value)}`;
@@ -228,7 +229,10 @@ function encodedRow(row: Row): string {
   return `{${members.join(",")}}`;
 }
 
-/** One statement for any number of rows, with the types of the table. `json` is a parameter, or JSON itself. */
+/**
+ * Returns one INSERT statement for any number of rows, with the types of the table. `json` is a parameter, or JSON
+ * itself.
+ */
 function insertOf(table: string, columns: readonly string[], json: string): string {
   const names = columns.map(quoted).join(", ");
   const given = json === "$1" ? json : `'${json.replaceAll("'", "''")}'`;
@@ -293,7 +297,7 @@ function sumOf(kind: SourceColumn["kind"], high: string, low: string): string {
   return kind === "real" ? high : String(BigInt(high) * half + BigInt(low));
 }
 
-/** Sums of fractions differ slightly with the order. */
+/** Compares two sums. Sums of fractions may differ slightly, because they depend on the order. */
 function isSame(kind: SourceColumn["kind"], [one, other]: readonly [string, string]): boolean {
   if (kind !== "real") return one === other;
   return Math.abs(Number(one) - Number(other)) <= 1e-9 * Math.max(1, Math.abs(Number(one)));

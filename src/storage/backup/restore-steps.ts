@@ -10,7 +10,7 @@ const restoring = "restoring";
 const planName = "restore.json";
 /** The file that identifies the data directory's database. */
 export const installationName = "installation";
-/** Files of the old database, which would damage another one. */
+/** Files that belong to the old database, and would damage a different database beside them. */
 const journals = [`${backupDatabase}-wal`, `${backupDatabase}-shm`];
 
 const planShape = z.object({ aside: z.string().regex(/^replaced-[\w-]+$/) });

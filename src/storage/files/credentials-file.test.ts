@@ -1,4 +1,4 @@
-// credentials.json: for its owner only at every moment, replaced in one step, read without trust.
+// credentials.json: readable only by its owner at every moment, replaced atomically, and validated when it is read.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

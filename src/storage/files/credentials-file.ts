@@ -6,7 +6,7 @@ import { type Environment, parseApiKey } from "../../domain/api-key.ts";
 import { replaceFile, syncDirectory } from "./durable-file.ts";
 
 export interface Credentials {
-  /** Includes `/v1`. */
+  /** Base URL of the local server, with `/v1`. */
   base_url: string;
   api_key: string;
 }

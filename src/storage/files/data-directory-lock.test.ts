@@ -26,7 +26,8 @@ test.each(lockNames)("refuses a second server although %s was deleted under the 
 });
 
 test("frees the lock of a killed process at once", async () => {
-  // Held by a name: what nobody holds is collected, and a database that is collected lets go of its lock.
+  // The script keeps a reference to the lock: otherwise the garbage collector would close the lock's database and
+  // release the lock.
   const script = `
     const { lockDataDirectory } = await import(${JSON.stringify(join(import.meta.dir, "data-directory-lock.ts"))});
     globalThis.release = lockDataDirectory(${JSON.stringify(directory)});

@@ -1,4 +1,5 @@
-// That a promised file is one content or the other, for its owner alone; that it is synced is for tests/faults/power-cut.test.ts.
+// A durable file has the old or the new content, and only its owner may read it. tests/faults/power-cut.test.ts checks
+// that it is synced.
 import { expect, test } from "bun:test";
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -72,7 +72,7 @@ function writeDraft(path: string, content: string): string {
   const draft = `${path}.${process.pid}`;
   const descriptor = openSync(draft, "w", 0o600);
   try {
-    // A dead process's draft may have another mode.
+    // A draft that a dead process left may have another mode.
     fchmodSync(descriptor, 0o600);
     writeFileSync(descriptor, content);
     fsyncSync(descriptor);

@@ -3,8 +3,8 @@ import { Database } from "bun:sqlite";
 import { closeSync, openSync } from "node:fs";
 
 /**
- * Holds the operating system's lock until the returned function is called, or the process dies in any way. Undefined if
- * another process, or another call here, holds it. Creates a missing `file`.
+ * Holds the operating system's lock until the returned function is called, or the process dies in any way. Returns
+ * undefined if another process, or an earlier call in this process, holds the lock. Creates a missing `file`.
  */
 export function tryLockFile(file: string): (() => void) | undefined {
   makePrivate(file);

@@ -21,7 +21,7 @@ export function lockState(dataDir: string): LockState {
 function stateOf(file: string): LockState {
   if (!existsSync(file)) return { held: false };
   const pid = holderOf(file);
-  // If the system names the process, the lock is not tried, because a starting server would be refused.
+  // If the system names the process, the lock is not tried: while it is tried, a starting server would be refused.
   if (pid !== undefined) return { held: true, pid };
   const release = tryLockFile(file);
   release?.();
@@ -41,13 +41,13 @@ function holderOf(file: string): number | undefined {
     const [, , , kind, pid, fileId = ""] = line.trim().split(/\s+/);
     const [major = "", minor = "", inode = ""] = fileId.split(":");
     if (kind !== "WRITE" || inode !== String(ino) || !sameDevice(dev, major, minor)) continue;
-    // 0 and less: of another namespace of processes, as of a container.
+    // The pid is 0 or less for a process in another PID namespace, such as a container's.
     return Number(pid) > 0 ? Number(pid) : undefined;
   }
   return undefined;
 }
 
-/** Like glibc's `makedev` for the common numbers. */
+/** Compares device numbers as glibc's `makedev` encodes them, for the numbers that occur. */
 function sameDevice(dev: number, major: string, minor: string): boolean {
   const value = BigInt(dev);
   const ownMajor = (value >> 8n) & 0xfffn;

@@ -48,14 +48,14 @@ export function readNodeIdentity(dataDir: string): NodeIdentity | undefined {
   try {
     return identityShape.parse(JSON.parse(text));
   } catch {
-    // Shows neither the text nor the fault, because the file contains a private key.
+    // The error shows neither the text nor the fault in it, because the file contains a private key.
     throw new StartError(`${file} is damaged. Delete it and join again: headrace node join … --token …`);
   }
 }
 
 /**
- * Prepares the directory before a token is used up. A machine may join before a server was started on it. Throws a
- * StartError if nothing can be stored there. Returns a function that undoes it.
+ * Prepares the data directory before a join token is used up. A machine may join before a server was started on it.
+ * Throws a StartError if nothing can be stored there. Returns a function that undoes it.
  */
 export function prepareNodeDirectory(dataDir: string): () => void {
   const isNew = !existsSync(dataDir);
@@ -72,7 +72,7 @@ export function prepareNodeDirectory(dataDir: string): () => void {
   };
 }
 
-/** On disk when this returns, because its token works once. */
+/** Writes the identity. It is on disk when this returns, because the join token works only once. */
 export function writeNodeIdentity(dataDir: string, identity: NodeIdentity): void {
   replaceFile(nodeIdentityPath(dataDir), asText(identity));
 }
@@ -87,7 +87,7 @@ export function nodeIdentityMark(dataDir: string): string | undefined {
   return stats && `${stats.mtimeMs} ${stats.size} ${stats.ino}`;
 }
 
-/** Returns the last report of the running server about its connection. Undefined without one. */
+/** Returns the last report of the running server about the node's connection. Undefined if there is no report. */
 export function readNodeReport(dataDir: string): NodeLinkReport | undefined {
   try {
     return reportShape.parse(JSON.parse(readIfThere(reportPath(dataDir)) ?? ""));

@@ -1,4 +1,4 @@
-// The root secret: made once, for its owner only, never replaced, and one independent key for each purpose.
+// The root secret: created once, readable only by its owner, never replaced, with an independent key for each purpose.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -82,7 +82,8 @@ test("creates one secret if two first starts run at once", async () => {
 test("derives 32-byte keys by HKDF-SHA-256 from the purpose and every bit of the secret", () => {
   const secret = new Uint8Array(32).fill(1);
   const key = deriveKey(secret, "api-key-pepper-v1");
-  // Computed by hand: extract with a salt of zeros, expand with the purpose and the byte 1 (RFC 5869, 2.2 and 2.3).
+  // The expected key is computed by hand: extract with a salt of zeros, expand with the purpose and the byte 1 (RFC
+  // 5869, 2.2 and 2.3).
   const mac = (by: Uint8Array, data: Uint8Array) =>
     new Uint8Array(new Bun.CryptoHasher("sha256", by).update(data).digest());
   const extracted = mac(new Uint8Array(32), secret);

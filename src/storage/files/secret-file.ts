@@ -6,7 +6,7 @@ import { StartError } from "../../base/errors.ts";
 import { type KeyRing, mapKeys } from "../../domain/key-ring.ts";
 import { createFile, replaceFile } from "./durable-file.ts";
 
-/** More than one only while a secret is being replaced. */
+/** Maximum number of secrets. There is more than one only while a secret is being replaced. */
 export const maxSecrets = 4;
 
 /**
@@ -47,7 +47,10 @@ export function readSecretFile(file: string): KeyRing {
   return [bytesOf(first), ...older.map(bytesOf)];
 }
 
-/** Replaces the file. The new secrets are on disk when this returns, because their results must not outlive them. */
+/**
+ * Replaces the file. The new secrets are on disk when this returns, because values made under a secret must not outlive
+ * it.
+ */
 export function writeSecretFile(file: string, secrets: KeyRing): void {
   replaceFile(file, secrets.map((secret) => `${Buffer.from(secret).toString("hex")}\n`).join(""));
 }

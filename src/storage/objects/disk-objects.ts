@@ -9,7 +9,10 @@ import type { ByteRange, ObjectStore, ObjectWriter } from "../../domain/files/ob
 /** A draft without writes for this long is abandoned. */
 const abandonedMs = 24 * 3_600_000;
 const readBytes = 64 * 1024;
-/** Holds unfinished files. If the folder is missing, the disk of the directory is not mounted, or the directory was moved. */
+/**
+ * Name of the folder for unfinished files. If the folder is missing, the disk of the directory is not mounted, or the
+ * directory was moved.
+ */
 const incomingFolder = "incoming";
 
 export class DiskObjects implements ObjectStore {
@@ -126,7 +129,7 @@ class DiskWriter implements ObjectWriter {
   }
 
   async abandon(): Promise<void> {
-    // A later start deletes files in `incoming` that cannot be deleted now.
+    // Errors are ignored: a later start deletes files in `incoming` that cannot be deleted now.
     await this.#handle.close().catch(() => {});
     await rm(this.#incoming, { force: true }).catch(() => {});
   }
@@ -149,7 +152,7 @@ function unusable(error: unknown): GatewayError {
   if (isDiskFull(error)) {
     const message = "The server's disk is full, so the file was not stored. Its operator must make room first.";
     const detail = `the disk of files is full: ${String(code)}`;
-    // SDKs would send the whole file again.
+    // If they retried, SDKs would send the whole file again.
     return new GatewayError("service_unavailable", message, { detail, shouldRetry: false, cause: error });
   }
   return new GatewayError("service_unavailable", "Files cannot be read or written at the moment. Retry in 5 s.", {

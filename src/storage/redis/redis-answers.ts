@@ -98,7 +98,7 @@ export class RedisAnswers implements AnswerStore {
   }
 
   write(answerKey: AnswerKey, answer: KeptAnswer, mark: unknown): void {
-    // Without known marks, a stored answer could outlive a clearing.
+    // If the marks are unknown, a stored answer could outlive a clearing of the cache.
     if (!Array.isArray(mark) || !this.#connection.isUp) return;
     const { bytes, usage, ignored, at, expiresAt } = answer;
     const content: Content = { text: bytes.toString(), marks: mark, usage, ignored, at, expiresAt };
@@ -112,7 +112,7 @@ export class RedisAnswers implements AnswerStore {
     this.#connection.send("SET", [this.#keyOf(answerKey), sealed, "EX", seconds]).then(written, written);
   }
 
-  /** Answers stored before have a different mark from now on. */
+  /** Replaces a mark, so that answers that were stored before do not match it any more. */
   async forget({ accountId, model }: ForgottenAnswers): Promise<void> {
     const key = this.#markKey(accountId, model);
     try {
@@ -139,7 +139,7 @@ export class RedisAnswers implements AnswerStore {
     await this.#connection.send("SET", [noted, process]);
   }
 
-  /** A rejection closes the connection, and the next one tries again. */
+  /** Replaces the marks that are due. A rejection closes the connection, and the next connection tries again. */
   async #forgetDue(): Promise<void> {
     for (const key of this.#due) {
       await this.#mark(key);
@@ -152,7 +152,7 @@ export class RedisAnswers implements AnswerStore {
     return this.#connection.send("SET", [key, crypto.randomUUID(), "EX", seconds, ...options]);
   }
 
-  /** Returns these marks, each created if it is missing. Undefined if one is missing again. */
+  /** Returns the marks with these names, and creates missing ones. Undefined if one is missing again. */
   async #marked(names: readonly string[]): Promise<Marks | undefined> {
     await Promise.all(names.map((name) => this.#mark(name, "NX")));
     const marks = (await this.#connection.send("MGET", [...names])) as (string | null)[];

@@ -1,4 +1,4 @@
-// Changes are heard by the others, not by who told them; after a connection that broke everybody looks for itself.
+// Changes reach the other processes, not the sender. After a broken connection every process polls.
 import { afterAll, expect, test } from "bun:test";
 import { until } from "../../../tests/support/headrace.ts";
 import { startRedis } from "../../../tests/support/redis.ts";
@@ -61,7 +61,7 @@ test("listens again after a lost connection, and reports every topic as changed"
   await until(() => two.heard.includes("credentials") && two.heard.includes("routing"), "told to look");
   await until(() => one.heard.length >= 2, "so was the other");
   two.heard.length = 0;
-  // Heard once both are back; the first try may be too early for the one that speaks.
+  // The change arrives once both connections are back. The first announcement may come before the sender is connected.
   await until(() => {
     one.feed.announce("credentials");
     return two.heard.includes("credentials");
@@ -89,7 +89,7 @@ test("retries a refused change each second, logs the refusal once, and delivers 
     const before = Number((await refusals()) ?? 0);
     for (const id of ["key_1", "key_2"]) one.feed.announce("credentials", [id]);
     await Bun.sleep(1_500);
-    // Two at once, one a second later with both.
+    // Two publications at once are refused, and one a second later that has both ids.
     expect(Number(await refusals()) - before).toBeWithin(2, 5);
   } finally {
     await redis.command("ACL", "SETUSER", "default", "+publish");

@@ -6,16 +6,16 @@ import { RedisAwayError, RedisConnection } from "./redis-connection.ts";
 import { maxAnnouncedIds, UnannouncedChanges } from "./unannounced-changes.ts";
 
 export interface RedisChangeFeedOptions {
-  /** Has a password; never shown. */
+  /** The URL may contain a password, so it is never shown. */
   url: string;
   log: Log;
   /** Prefix of the channel's name. */
   prefix?: string;
 }
 
-/** No request waits for these answers. */
+/** Deadlines of the connection. They are long, because no request waits for these answers. */
 const patience = { deadlineMs: 1_000, pingMs: 5_000 };
-/** Delay after a connected server refused a publication. */
+/** Milliseconds until a retry after a connected server refused a publication. */
 const retryMs = 1_000;
 /** The connection of the limits logs the same outage. */
 const silent: Log = { info() {}, warn() {}, error() {} };
@@ -97,7 +97,7 @@ export class RedisChangeFeed implements ChangeFeed {
       const [sender, topic, about] = message.split(" ");
       if (sender !== this.#sender) this.#changed(topic as ChangeTopic, about?.split(","));
     });
-    // Anything may have changed while this process was not subscribed.
+    // Changes may have been missed while this process was not subscribed, so every listener is called.
     for (const topic of this.#listeners.keys()) this.#changed(topic);
   }
 
@@ -116,7 +116,7 @@ export class RedisChangeFeed implements ChangeFeed {
   }
 }
 
-/** Ids have no blanks or commas. */
+/** Reports whether ids fit into a message: they must have no blanks or commas. */
 function isSayable(ids: readonly string[] | undefined): ids is readonly string[] {
   return ids !== undefined && ids.length <= maxAnnouncedIds && ids.every((id) => /^[\w-]+$/.test(id));
 }

@@ -7,7 +7,7 @@ import { type IndexedItem, IndexedSet, noIndex } from "../../base/indexed-set.ts
 import type { Log } from "../../base/log.ts";
 
 export interface RedisConnectionOptions {
-  /** Has a password, which never leaves this class. */
+  /** The URL may contain a password, which never leaves this class. */
   url: string;
   log: Log;
   /** The purpose of the connection, for the log. */
@@ -27,7 +27,7 @@ export interface RedisConnectionOptions {
   pingMs?: number;
 }
 
-/** The outcome of the command is unknown: it may have run. */
+/** Thrown if the connection is away. The outcome of the command is unknown: it may have run. */
 export class RedisAwayError extends Error {
   override readonly name: string = "RedisAwayError";
 }
@@ -77,7 +77,7 @@ export class RedisConnection {
     return this.#isUp;
   }
 
-  /** Why it is not up, without secrets. */
+  /** The reason why the connection is not up, without secrets. */
   get reason(): string {
     return this.#reason;
   }
@@ -156,7 +156,8 @@ export class RedisConnection {
     this.#watch = undefined;
     clearInterval(this.#pings);
     if (client) onAway();
-    // Rejects in the order of sending: the first caller takes what this process may still grant alone.
+    // Rejects the commands in the order in which they were sent: the first caller gets the share that this process may
+    // still grant without Redis.
     for (const waiting of [...this.#waiting].sort((a, b) => a.sentMs - b.sentMs)) {
       this.#waiting.delete(waiting);
       waiting.reject(new RedisAwayError(reason));
@@ -185,7 +186,10 @@ export class RedisConnection {
     else this.#checkAgain(oldest);
   }
 
-  /** This process may have been busy or asleep, so received answers are read before the next check. */
+  /**
+   * Waits once more before the connection counts as lost: this process may have been busy or asleep, so it reads the
+   * answers that have arrived first.
+   */
   #checkAgain(oldest: Waiting): void {
     const dueMs = exactMs() + secondCheckMs;
     const lastMs = oldest.sentMs + this.#deadlineMs + maxBusyMs;

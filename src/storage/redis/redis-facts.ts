@@ -6,7 +6,7 @@ import { RedisClient } from "bun";
 import { quickest, type TimedAnswer } from "../sql/database-clock.ts";
 
 export interface RedisFacts extends TimedAnswer {
-  /** `Redis` or `Valkey`, and its version. Undefined if INFO is not allowed. */
+  /** `Redis` or `Valkey`, with the version. Undefined if the user may not call INFO. */
   name: string | undefined;
   major: number | undefined;
   /** `noeviction` and the like. */
@@ -15,7 +15,9 @@ export interface RedisFacts extends TimedAnswer {
   maxMemory: number | undefined;
   usedMemory: number | undefined;
   role: string | undefined;
-  /** Why it refuses writes, in its own words (`OOM …`, `MISCONF …`). Undefined if it accepts them. */
+  /**
+   * The reason why the server refuses writes, in its own words (`OOM …`, `MISCONF …`). Undefined if it accepts them.
+   */
   writeRefusal: string | undefined;
 }
 
@@ -67,7 +69,10 @@ async function writeRefusal(client: RedisClient): Promise<string | undefined> {
   }
 }
 
-/** The client reports only a closed connection, whatever the server said before. */
+/**
+ * Connects, and throws the server's own error: Bun's client reports only a closed connection, whatever the server said
+ * before.
+ */
 async function connected(client: RedisClient, url: string, timeoutMs: number): Promise<void> {
   try {
     await client.connect();
@@ -102,7 +107,7 @@ function refusalOf(url: URL, timeoutMs: number): Promise<string | undefined> {
   return promise.finally(() => socket.destroy());
 }
 
-/** A command in RESP, the protocol of Redis. */
+/** Encodes a command in RESP, the protocol of Redis. */
 function encoded(words: readonly string[]): string {
   return `*${words.length}\r\n${words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join("")}`;
 }

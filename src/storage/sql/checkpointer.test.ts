@@ -16,7 +16,7 @@ function openFiles(): number {
     try {
       if (readlinkSync(`/proc/self/fd/${name}`).startsWith(file)) count++;
     } catch {
-      // Closed since the folder was read.
+      // The descriptor was closed after the folder was read.
     }
   }
   return count;

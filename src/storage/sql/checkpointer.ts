@@ -11,7 +11,7 @@ import { databaseFile } from "./durable-commits.ts";
 export const checkpointsElsewhere = [
   // SQLite's own checkpoints run only after the other thread's have failed for 256 MB.
   "PRAGMA wal_autocheckpoint = 65536",
-  // Truncate the log when it restarts, so that its size shows how much of it is waiting.
+  // The log is truncated when it restarts, so that its size shows how much of it is waiting.
   "PRAGMA journal_size_limit = 0",
 ] as const;
 

@@ -15,8 +15,9 @@ export interface TimedAnswer {
 const tries = 3;
 
 /**
- * Returns this process's clock minus the database's in whole seconds. SQLite has no clock of its own, but it cannot be
- * earlier than its first account was made: 0 if it is not. Undefined if nothing is known.
+ * Returns this process's clock minus the database's in whole seconds. SQLite has no clock of its own. The creation of
+ * its first account is a lower bound of the time: the result is negative if this process's clock is earlier, otherwise
+ * 0. Undefined if there is no account.
  */
 export async function secondsAheadOf(db: Database, clock: Pick<Clock, "nowSeconds">): Promise<number | undefined> {
   if (dialectOf(db) === "sqlite") {
@@ -40,7 +41,7 @@ export async function timeDatabase(db: Database): Promise<TimedAnswer> {
   });
 }
 
-/** `ask` returns the other clock's Unix milliseconds, or nothing. */
+/** Asks a few times and returns the fastest answer. `ask` returns the other clock's Unix milliseconds, or nothing. */
 export async function quickest(ask: () => Promise<number | undefined>): Promise<TimedAnswer> {
   let best: TimedAnswer | undefined;
   for (let turn = 0; turn < tries; turn++) {

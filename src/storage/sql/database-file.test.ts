@@ -1,4 +1,4 @@
-// The files of a database are in place only where their path still leads to what was opened.
+// The files of a database are in place only if their paths still lead to the opened files.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -4,13 +4,13 @@ import { type Database, dialectOf } from "./database.ts";
 import { databaseFile } from "./durable-commits.ts";
 
 export interface DatabaseSize {
-  /** null if it could not be read. */
+  /** Size of the database; null if it could not be read. */
   bytes: number | null;
-  /** Size of SQLite's write-ahead log; null for PostgreSQL. */
+  /** Size of SQLite's write-ahead log; null for PostgreSQL and databases in memory. */
   walBytes: number | null;
 }
 
-/** Never rejects. */
+/** Reads the size of the database. Never rejects. */
 export async function databaseSize(db: Database): Promise<DatabaseSize> {
   if (dialectOf(db) === "sqlite") {
     const file = await databaseFile(db);

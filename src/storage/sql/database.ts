@@ -42,8 +42,8 @@ export async function adding<Result>(db: Database, work: (tx: Database) => Promi
 }
 
 /**
- * Returns the database's own Unix seconds as an SQL expression. Processes on several machines must not compare times of
- * their own clocks.
+ * Returns the database's own Unix seconds as an SQL expression. Use it for times that processes on several machines
+ * compare, because their own clocks may differ.
  */
 export function databaseSeconds(db: Database) {
   return dialectOf(db) === "sqlite"
@@ -54,10 +54,10 @@ export function databaseSeconds(db: Database) {
 /** Number of a PostgreSQL advisory lock within Headrace's database: `hea` in ASCII, and a number. */
 const writersLock = 0x6865_6101;
 
-/** In the data directory. */
+/** Name of the SQLite file in the data directory. */
 export const databaseName = "headrace.db";
 
-/** How long an opening waits for other openings. */
+/** Milliseconds for which an opening waits for other openings. */
 const openingMs = 5_000;
 
 /**

@@ -6,7 +6,7 @@ import { fileOf } from "./database-file.ts";
 
 /** Databases whose last sync failed. */
 const failing = new WeakSet<object>();
-/** Errors of file systems without this call. They lose no more than they promise. */
+/** Error codes of file systems without a sync call. Such a file system is taken to be as durable as it promises. */
 const unknownCall = /^(EINVAL|ENOSYS|ENOTSUP|EOPNOTSUPP)$/;
 const retryAfterSeconds = 5;
 
@@ -38,7 +38,7 @@ export function isSynced(db: Database): boolean {
   return !failing.has(db.options);
 }
 
-/** Rejects with `service_unavailable` before a change, while syncs fail. */
+/** Rejects with `service_unavailable` while syncs fail. Call it before a change. */
 export async function requireSync(db: Database): Promise<void> {
   if (isSynced(db)) return;
   try {

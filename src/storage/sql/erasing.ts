@@ -6,7 +6,10 @@ import { type Database, dialectOf } from "./database.ts";
 /** The approximate time from a deletion until no file has the content any more. */
 const eraseAfterMs = 1_000;
 
-/** PostgreSQL's housekeeping is its operator's task. */
+/**
+ * Erases deleted content from SQLite's write-ahead log. For PostgreSQL it does nothing: its housekeeping is the
+ * operator's task.
+ */
 export class Erasing {
   readonly #db: Database;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -15,7 +18,10 @@ export class Erasing {
     this.#db = db;
   }
 
-  /** Schedules an erasure after a deletion of content. Several in a row cause one. */
+  /**
+   * Schedules an erasure of the write-ahead log. Call it after every deletion of content; several calls in a row cause
+   * one erasure.
+   */
   soon(): void {
     if (dialectOf(this.#db) === "postgres") return;
     this.#timer ??= setTimeout(() => {

@@ -6,13 +6,13 @@ export async function readInstallation(db: Database, name: string): Promise<stri
   return row?.value;
 }
 
-/** Replaces an existing value. */
+/** Stores a value, and replaces an existing one. */
 export async function putInstallation(tx: Database, name: string, value: string): Promise<void> {
   await tx`
     INSERT INTO installation ${tx({ name, value })} ON CONFLICT (name) DO UPDATE SET value = excluded.value`;
 }
 
-/** Keeps an existing value. */
+/** Stores a value unless the name has one already. */
 export async function addInstallation(tx: Database, name: string, value: string): Promise<void> {
   await tx`INSERT INTO installation ${tx({ name, value })} ON CONFLICT (name) DO NOTHING`;
 }

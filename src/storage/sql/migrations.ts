@@ -14,7 +14,7 @@ export const worksFrom = 21;
  * The same steps for both databases. On PostgreSQL, texts are ordered by bytes, because ids that begin with the time
  * and pages by name rely on it; SQLite always does so. SQLite-only parts are left out. A step only adds: tables,
  * indexes, columns that may be null or have a default. Processes of the previous version use the schema during an
- * upgrade, and may be restored, so everything that they use must remain.
+ * upgrade, and an operator may go back to that version, so everything that it reads and writes must remain.
  */
 export function migrationsFor(dialect: Dialect): readonly (readonly string[])[] {
   if (dialect === "sqlite") return migrations;
@@ -91,7 +91,7 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX api_keys_by_account ON api_keys (account_id, environment, id)`,
     `CREATE INDEX api_keys_by_parent ON api_keys (parent_id)`,
     `CREATE INDEX api_keys_by_limit ON api_keys (limit_id)`,
-    // One row, raised by every change of a key, account or tier, so that caches reload.
+    // A single row, raised by every change of a key, account or tier, so that caches reload.
     `CREATE TABLE credential_revision (id INTEGER PRIMARY KEY, revision BIGINT NOT NULL)`,
     `INSERT INTO credential_revision (id, revision) VALUES (1, 1)`,
 
@@ -262,7 +262,7 @@ const migrations: readonly (readonly string[])[] = [
       used_at BIGINT
     )`,
     `CREATE INDEX one_time_links_by_account ON one_time_links (account_id, id)`,
-    // `previous_digest`: of the token before, which works a little longer, for requests that were on their way.
+    // `previous_digest`: the digest of the token before, which works a little longer, for requests that were in flight.
     `CREATE TABLE sessions (
       id TEXT PRIMARY KEY,
       person_id TEXT NOT NULL REFERENCES people (id),
@@ -411,7 +411,8 @@ const migrations: readonly (readonly string[])[] = [
       started_at BIGINT NOT NULL,
       seen_at BIGINT NOT NULL
     )`,
-    // Flows that one process begins and another may finish: passkey ceremonies, single sign-on. Taken once.
+    // Sign-in flows that one process begins and another may finish: passkey ceremonies, single sign-on. Each is taken
+    // once.
     `CREATE TABLE pending_entries (
       kind TEXT NOT NULL,
       digest TEXT NOT NULL,
@@ -472,7 +473,7 @@ const migrations: readonly (readonly string[])[] = [
     )`,
   ],
   [
-    // JSON of a request's attempts, if there was more than one answered attempt (`trail-text.ts`).
+    // JSON of a request's attempt log, unless the first model server that was asked simply answered (`trail-text.ts`).
     `ALTER TABLE usage_records ADD COLUMN trail TEXT`,
     // Refused requests for models, without usage and not in the sums. `model` and `stream` are null if the body was not
     // read.
@@ -553,7 +554,7 @@ const migrations: readonly (readonly string[])[] = [
       PRIMARY KEY (response_id, first_number)
     )`,
 
-    // `next_place`: of the next item that is put in. `metadata` is sealed.
+    // `next_place`: the position of the next item that is added. `metadata` is sealed.
     `CREATE TABLE conversations (
       id TEXT PRIMARY KEY,
       account_id TEXT NOT NULL,
@@ -619,7 +620,8 @@ const migrations: readonly (readonly string[])[] = [
       created_by TEXT,
       created_at BIGINT NOT NULL
     )`,
-    // `target`: id of the webhook or the person; `owner`: of the account, or `operators`. `tries`: JSON of the attempts.
+    // `target`: id of the webhook or the person; `owner`: id of the account, or `operators`. `tries`: JSON of the
+    // attempts.
     `CREATE TABLE notice_deliveries (
       id TEXT PRIMARY KEY,
       notice_id TEXT NOT NULL,
@@ -639,7 +641,7 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX notice_deliveries_waiting ON notice_deliveries (target) WHERE state = 'pending'`,
     `CREATE INDEX notice_deliveries_by_target ON notice_deliveries (target, id)`,
     `CREATE INDEX notice_deliveries_by_time ON notice_deliveries (created_at)`,
-    // Reported faults that last; `replica_id`: the process that sees the fault.
+    // Current faults that were reported; `replica_id`: the process that sees the fault.
     `CREATE TABLE incidents (
       subject TEXT PRIMARY KEY,
       replica_id TEXT NOT NULL,
@@ -701,7 +703,7 @@ const migrations: readonly (readonly string[])[] = [
     `DROP INDEX notice_deliveries_waiting`,
   ],
   [
-    // Whether a member sees the usage and requests of the whole account; false for keys other than memberships.
+    // True if a member sees the usage and requests of the whole account; false for keys other than memberships.
     `ALTER TABLE memberships ADD COLUMN sees_all_usage INTEGER NOT NULL DEFAULT 0`,
     `ALTER TABLE api_keys ADD COLUMN sees_all_usage INTEGER NOT NULL DEFAULT 0`,
   ],
@@ -801,8 +803,8 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX batches_open ON batches (created_at) WHERE ended_at IS NULL`,
     `CREATE INDEX batches_ended ON batches (ended_at) WHERE ended_at IS NOT NULL`,
     `CREATE INDEX batches_to_clear ON batches (id) WHERE ended_at IS NOT NULL AND has_lines = 1`,
-    // One row for each request. `answer`: the sealed line of the output. `usage_record`: JSON of its charge, written
-    // with the answer; `paid`: whether it is in the ledger.
+    // A row for each request. `answer`: the sealed line of the output. `usage_record`: JSON of its charge, written with
+    // the answer; `paid`: whether it is in the ledger.
     `CREATE TABLE batch_lines (
       batch_id TEXT NOT NULL,
       line BIGINT NOT NULL,
@@ -881,7 +883,7 @@ const migrations: readonly (readonly string[])[] = [
     )`,
   ],
   [
-    // Arguments and results of tool calls, if they are stored: sealed.
+    // Sealed arguments and results of tool calls, if an operator has them stored.
     `CREATE TABLE tool_contents (
       request_id TEXT PRIMARY KEY,
       account_id TEXT NOT NULL,
@@ -894,7 +896,7 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX tool_contents_by_expiry ON tool_contents (expires_at)`,
   ],
   [
-    // Tools that keys, people and their delegates may use: JSON list; null: all.
+    // Tools that keys (also memberships and grants) and members may use: JSON list; null: all.
     `ALTER TABLE api_keys ADD COLUMN tools TEXT`,
     `ALTER TABLE memberships ADD COLUMN tools TEXT`,
   ],
@@ -942,7 +944,7 @@ const migrations: readonly (readonly string[])[] = [
       settings TEXT NOT NULL,
       created_at BIGINT NOT NULL
     )`,
-    // Waiting definitions are counted every few seconds, among long texts.
+    // An index for counting waiting definitions every few seconds, because the table's rows have long texts.
     `CREATE INDEX tool_definitions_waiting ON tool_definitions (server) WHERE state IN ('pending', 'changed')`,
   ],
   [

@@ -1,4 +1,5 @@
-// What a start says of a PostgreSQL that it cannot use: the variable, what is wrong, what to do, and never the password.
+// The error of a start with an unusable PostgreSQL: it names the variable, the fault and the remedy, and never the
+// password.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SQL } from "bun";
 import { startHeadrace } from "../../../tests/support/headrace.ts";
@@ -21,7 +22,7 @@ afterAll(async () => {
   await server[Symbol.asyncDispose]();
 });
 
-/** The message of the StartError that it ends in; the password of no URL is in it. */
+/** Returns the message of the StartError, after it has checked that no URL's password is in the message. */
 async function refusal(given: string, open = openPostgres): Promise<string> {
   const error: unknown = await open(given, { waitMs: 0 }).then(
     () => undefined,
@@ -124,7 +125,7 @@ test("releases a blocked migration soon and repeats it once the table is free", 
   const opening = await holder.begin(async (tx) => {
     await tx`SELECT count(*) FROM schema_migrations`;
     const opens = openPostgres(own);
-    // It has given way once, and tries again.
+    // The migration has given up once by now, and tries again.
     await Bun.sleep(2_600);
     expect([...(await watcher`SELECT count(*) AS n FROM schema_migrations`)]).toHaveLength(1);
     return { opens };

@@ -22,9 +22,9 @@ const pauseMs = 500;
 const startWaitMs = 10_000;
 
 export interface PostgresOptions {
-  /** How long to wait for a server that is not up yet. */
+  /** Milliseconds to wait for a server that is not up yet. */
   waitMs?: number;
-  /** Maximum waits. Default: the usual ones. */
+  /** Timeouts of the connection pool. Default: those of `openPool`. */
   bounds?: PoolBounds | undefined;
 }
 
@@ -163,7 +163,7 @@ export function startError(error: unknown, address: PostgresAddress): unknown {
   return what === undefined ? error : new StartError(`${variable}: ${what} (${code})`);
 }
 
-/** Returns undefined for a fault of the gateway. */
+/** Describes a fault that an operator can mend. Returns undefined for a fault of the gateway itself. */
 function problem(code: string, { server, database, user }: PostgresAddress): string | undefined {
   if (/^28/.test(code)) {
     return `the server at ${server} does not let the user ${user} in: check user and password, and pg_hba.conf of the server.`;

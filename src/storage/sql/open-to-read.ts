@@ -7,7 +7,7 @@ import { databaseOf } from "./postgres-pool.ts";
 
 const statementMs = 4_000;
 
-/** Throws as the library does if it cannot be opened. */
+/** Opens a SQLite file to read it. Throws Bun's own error if the file cannot be opened. */
 export async function openSqliteToRead(file: string): Promise<Database> {
   const db = new SQL({ adapter: "sqlite", filename: file, readonly: true });
   try {

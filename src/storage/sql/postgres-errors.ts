@@ -12,9 +12,10 @@ export function postgresCode(error: unknown): string | undefined {
 const certificateFault = /CERT_|_CERT$|_CERT_LOCALLY$|UNABLE_TO_(?:VERIFY|GET)_|ALTNAME_INVALID$/;
 
 /**
- * Failed or broken connections (08, 28, 3D, Bun's own), resources (53), a shutdown or restart (57P), timeouts (57014
- * statement, 55P03 lock, 25P03 idle), conflicts (40), a read-only standby (25006), a failing disk (58, XX001, XX002),
- * and prepared statements after a newer replica's migration (0A000, which has no other cause here).
+ * Outages by SQLSTATE: failed or broken connections (08, 28, 3D, Bun's own), resources (53), a shutdown or restart
+ * (57P), timeouts (57014 statement, 55P03 lock, 25P03 idle), conflicts (40), a read-only standby (25006), a failing
+ * disk (58, XX001, XX002), and prepared statements after a newer replica's migration (0A000, which has no other cause
+ * here).
  */
 const outages =
   /^(08|28|3D|53|58|40|57P0|57014$|55P03$|25P03$|25006$|XX00[12]$|0A000$|ERR_POSTGRES_(CONNECTION|IDLE|LIFETIME|TLS|QUERY_CANCELLED))/;

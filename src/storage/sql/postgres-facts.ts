@@ -5,7 +5,7 @@ import { type ServerFacts, serverFacts } from "./open-postgres.ts";
 export interface PostgresFacts extends ServerFacts {
   tls: boolean;
   maxConnections: number;
-  /** Connections of all clients, including this one. */
+  /** Number of connections of every client, including this connection. */
   connections: number;
   /** Connections reserved for superusers and similar roles. */
   reservedConnections: number;

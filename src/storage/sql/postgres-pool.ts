@@ -14,17 +14,19 @@ const lookupConnections = 2;
 export const connectionsOfProcess = connections + lookupConnections;
 /** Approximate number of statements in a transaction that read columns a newer version may have added. */
 const statementsOfWork = 4;
-/** Pause before a retry, so that the event loop learns of other broken connections. */
+/** Milliseconds before a retry, in which the event loop learns of other broken connections. */
 const pauseMs = 10;
 
 /** The server enforces each bound except the first two. */
 export interface PoolBounds {
-  /** Fails reads that even the server's own bounds did not end. */
+  /** Milliseconds after which a read fails that even the server's own bounds did not end. */
   readMs: number;
   transactionMs: number;
   /** Queries of requests consist of steps that take milliseconds. */
   statementMs: number;
-  /** Shorter than the statement timeout, and longer than a hanging transaction can hold a lock. */
+  /**
+   * Maximum wait for a lock: shorter than a statement may take, and longer than a hanging transaction can hold a lock.
+   */
   lockMs: number;
   /** A process that hangs in a transaction blocks the others for this long. */
   idleInTransactionMs: number;
@@ -62,13 +64,16 @@ function connect(url: string, max: number, { statementMs, lockMs, idleInTransact
       // `writing` relies on this level: after the lock, each statement sees all earlier commits.
       default_transaction_isolation: "read committed",
       client_encoding: "UTF8",
-      // Compiling a query takes longer than any query here should.
+      // JIT is off because compiling a query takes longer than any query here should.
       jit: "off",
     },
   });
 }
 
-/** Passed besides the URL, because Bun would prefer PGDATABASE of the environment. */
+/**
+ * Returns the database that the URL names. Bun needs it as an option, because it would otherwise prefer PGDATABASE of
+ * the environment.
+ */
 export function databaseOf(url: string): string {
   return decodeURIComponent(new URL(url).pathname.slice(1));
 }
@@ -83,10 +88,12 @@ type Query = PromiseLike<unknown>;
 type Work = (tx: SQL) => unknown;
 
 /**
- * Behaves like `new SQL(url)`, with two additions. A read outside of a transaction, and the BEGIN of one, are retried after
- * a lost connection, as often as there are connections, because after a restart of the server each pooled one fails once.
- * Nothing else is repeated, because it may have been done. And work that the server does not answer in time fails; if the
- * server answers nothing at all any more, all connections are closed.
+ * Behaves like `new SQL(url)`, with two differences:
+ * - A read outside of a transaction, and the BEGIN of one, are retried after a lost connection, as often as there are
+ *   connections, because after a restart of the server each pooled connection fails once. Nothing else is repeated,
+ *   because it may have been done.
+ * - A statement that the server does not answer in time fails. If the server answers nothing at all any more, all
+ *   connections are closed.
  */
 export function openPool(url: string, bounds = defaultBounds): SQL {
   const lookups = new Pool(url, lookupConnections, bounds);
@@ -160,7 +167,9 @@ class Pool {
     return this.#sql;
   }
 
-  /** Lazy like Bun's queries: it may become a part of another query and then never runs. */
+  /**
+   * Returns a query that is lazy like Bun's own: it may become a part of another query, and then never runs by itself.
+   */
   query(args: unknown[]): Query {
     const query: Query = Reflect.apply(this.#sql, undefined, args);
     const first = Reflect.get(query, "then") as Query["then"];
@@ -194,8 +203,9 @@ class Pool {
   }
 
   /**
-   * Each connection, and several statements of a transaction, may have stale preparations, which are renewed one by
-   * one. A statement that could not run changed nothing.
+   * Reports whether to retry after an error of a stale prepared statement. Each connection, and several statements of a
+   * transaction, may be stale, and are prepared again one after the other. A statement that could not run changed
+   * nothing.
    */
   #isStale(error: unknown, tries: number): boolean {
     return isStaleStatement(error) && tries <= statementsOfWork * this.#max;
@@ -230,7 +240,7 @@ class Pool {
     }
   }
 
-  /** Running queries fail. */
+  /** Closes the pool. Running queries fail. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     await this.#sql.close({ timeout: 1 });
@@ -246,7 +256,7 @@ class Pool {
     };
     const operation: Operation = { setIndex: noIndex, startedMs: exactMs(), boundMs, giveUp };
     this.#operations.add(operation);
-    // Runs also if no caller waits any more.
+    // The work goes on even if no caller waits for it any more.
     const done = work(() => isOver).then(
       (result) => {
         this.#answered();

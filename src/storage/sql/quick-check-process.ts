@@ -3,7 +3,7 @@ import { Database } from "bun:sqlite";
 
 const maxComplaints = 3;
 
-/** `<file>` */
+/** Checks the file that the command line names. */
 export async function checkDatabase([file]: readonly string[]): Promise<void> {
   const db = new Database(file, { readonly: true });
   for (const [line] of db.prepare(`PRAGMA quick_check(${maxComplaints})`).values()) process.stdout.write(`${line}\n`);

@@ -1,4 +1,5 @@
-// The schema: applied once, whole or not at all, by one process; what was edited is refused, and what is newer unless it says that it can be worked with.
+// The schema: applied once, completely or not at all, by one process. An edited schema is refused, and so is a newer
+// one unless it allows this version.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { join } from "node:path";
 import { onEachDatabase, type TestDatabase } from "../../../tests/support/databases.ts";
@@ -83,7 +84,7 @@ onEachDatabase((databases) => {
 
   test("leaves nothing of a schema step that fails", async () => {
     const broken = await databases.empty();
-    // Stands in the way of the last statements of the first step.
+    // This table makes one of the last statements of the first step fail.
     await broken.run("CREATE TABLE usage_records (x INTEGER)");
     await expect(broken.open()).rejects.toThrow();
     expect(await broken.tables()).toEqual(["usage_records"]);

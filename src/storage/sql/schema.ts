@@ -24,8 +24,8 @@ interface AppliedStep {
 const laterColumns = { checksum: "TEXT", works_from: "INTEGER", made_by: "TEXT" } as const;
 
 /**
- * Runs in a transaction, exclusively: of several concurrent starts one migrates. `last`: the step after which it stops,
- * as an older Headrace would.
+ * Applies the missing steps. Call it in an exclusive transaction, so that of several concurrent starts only one
+ * migrates. `last`: the step after which it stops, as an older Headrace would.
  */
 export async function bringUpToDate(tx: SQL, dialect: Dialect, last = knownSteps): Promise<void> {
   const applied = await appliedSteps(tx, dialect);
@@ -45,7 +45,7 @@ export async function bringUpToDate(tx: SQL, dialect: Dialect, last = knownSteps
   }
 }
 
-/** The applied steps, and the number that this Headrace knows. */
+/** `from`: the number of steps that the database has; `to`: the number that this Headrace knows. */
 export interface PendingSteps {
   from: number;
   to: number;
@@ -62,7 +62,10 @@ export async function pendingSteps(db: SQL, dialect: Dialect): Promise<PendingSt
   return from > 0 && from < knownSteps ? { from, to: knownSteps } : undefined;
 }
 
-/** Used by commands beside a server: a migration would break the running server. */
+/**
+ * Throws a StartError if the schema is older than this Headrace needs, or newer and not usable by it. For commands
+ * beside a server, which a migration would break.
+ */
 export async function requireCurrent(db: SQL, dialect: Dialect): Promise<void> {
   const applied = await readSteps(db, dialect);
   requireCompatible(applied, "use");
@@ -74,15 +77,15 @@ export async function requireCurrent(db: SQL, dialect: Dialect): Promise<void> {
 }
 
 export interface SchemaState {
-  /** 0: nothing was ever made. */
+  /** The version of the database's schema; 0 for a new database. */
   version: number;
-  /** The version that this Headrace knows. */
+  /** The newest schema version that this Headrace knows. */
   known: number;
   /** True if this Headrace can work with a newer schema than its own. */
   isCompatible: boolean;
   /** Version of the Headrace that made the newest step. Undefined if unknown. */
   madeBy: string | undefined;
-  /** The first step that differs from the one that this Headrace knows. */
+  /** Number of the first step that differs from this Headrace's own. */
   foreignStep: number | undefined;
 }
 
@@ -118,7 +121,10 @@ async function readSteps(db: SQL, dialect: Dialect): Promise<AppliedStep[]> {
   return db.unsafe(`SELECT version, ${later.join(", ")} FROM schema_migrations ORDER BY version`);
 }
 
-/** A role that cannot create tables can start if they are up to date. */
+/**
+ * Returns the applied steps, and makes the table of steps if needed: a role that cannot create tables can start if the
+ * tables are up to date.
+ */
 async function appliedSteps(tx: SQL, dialect: Dialect): Promise<AppliedStep[]> {
   const columns = await columnsOfSteps(tx, dialect);
   if (columns.size === 0)
@@ -160,7 +166,7 @@ function requireKnown(applied: readonly AppliedStep[]): void {
   );
 }
 
-/** Compares only the known steps. */
+/** Returns the first applied step that differs from the one that this Headrace knows. Compares only the known steps. */
 function otherStep(applied: readonly AppliedStep[]): AppliedStep | undefined {
   return applied.find(
     ({ version, checksum }) =>

@@ -80,7 +80,7 @@ export class SqliteSource {
     }
   }
 
-  /** PostgreSQL would refuse such a row in the middle of the copy. */
+  /** Throws if a row refers to a missing one, because PostgreSQL would refuse that row in the middle of the copy. */
   #requireWhole(): void {
     const [row] = this.#db.prepare("PRAGMA foreign_key_check").values();
     if (!row) return;
@@ -94,12 +94,12 @@ export function fromTable({ name, condition }: SourceTable): string {
   return quoted(name) + (condition && ` WHERE ${condition}`);
 }
 
-/** Names come from the schema, so they need no further escaping. */
+/** Quotes a name as an SQL identifier. Names come from the schema. */
 export function quoted(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
 
-/** Orders tables so that each follows those that it refers to. */
+/** Returns the tables in an order in which each table follows the tables that it refers to. */
 function inOrder(db: Sqlite): SourceTable[] {
   const names = db
     .prepare(

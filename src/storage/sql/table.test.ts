@@ -1,4 +1,4 @@
-// A record and its row, as either database gives it back.
+// The conversion of a record to a row and back, for either database.
 import { describe, expect, test } from "bun:test";
 import { flag, integer, json, named, table, text, words } from "./table.ts";
 

@@ -33,7 +33,7 @@ export const words: Column<readonly string[]> = {
   read: (value) => (value === "" ? [] : String(value).split(" ")),
 };
 
-/** A value as JSON. An undefined member is not in the row, and the other way round. */
+/** A value as JSON. If the member is undefined, the row lacks the column, and a read value is never undefined. */
 export const json: Column<unknown> = {
   write: (member) => JSON.stringify(member),
   read: (value) => JSON.parse(String(value)),
@@ -45,7 +45,7 @@ export const jsonList: Column<readonly unknown[] | undefined> = {
   read: json.read,
 };
 
-/** Gives a column a name other than its member's in snake case. */
+/** Gives a column its own name, instead of the member's name in snake case. */
 export function named<Member>(name: string, column: Column<Member>): Column<Member> {
   return { ...column, name };
 }
@@ -54,9 +54,9 @@ export function named<Member>(name: string, column: Column<Member>): Column<Memb
 type Columns<Entry> = { readonly [Name in keyof Entry]-?: Column<Entry[Name]> };
 
 export interface Table<Entry> {
-  /** To be spread into a table or query with further columns. */
+  /** The columns, to be spread into a table or query with further columns. */
   readonly columns: Columns<Entry>;
-  /** Column names for a statement. */
+  /** Names of the columns for a statement, separated by commas. */
   readonly list: string;
   /** Returns a row with all columns. Other members of the record are left out. */
   row(record: Entry): Row;
@@ -69,7 +69,7 @@ export interface Table<Entry> {
   all(rows: PromiseLike<readonly object[]>): Promise<Entry[]>;
 }
 
-/** The functions need no `this`. */
+/** Makes a table from its columns. The functions of a table need no `this`. */
 export function table<Entry extends object>(columns: Columns<Entry>): Table<Entry> {
   const described = Object.entries(columns as Record<string, Column<unknown>>).map(
     ([member, { name, write, read }]) => {

@@ -1,4 +1,4 @@
-// Accounts and tiers in a real database of each kind, each change with its audit event and a raised revision.
+// Accounts and tiers in real databases of both kinds: each change has its audit event and raises the revision.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { onEachDatabase, type TestDatabase } from "../../../tests/support/databases.ts";
 import { tierFor } from "../../../tests/support/principal.ts";

@@ -84,7 +84,7 @@ export class SqlAccountStore implements AccountStore {
       const updated: Account = {
         ...current,
         ...changes,
-        // An undefined amount is no override.
+        // An amount that is undefined is not stored: it is no override.
         overrides: Object.fromEntries(overrides.filter(([, amount]) => amount !== undefined)),
       };
       const row = accounts.part(updated, "name", "tier", "status", "overrides", "storeChats", "tools");

@@ -1,4 +1,5 @@
-// The audit log in a real database of each kind: what was appended comes back whole, newest first, filtered and paged.
+// The audit log in real databases of both kinds: appended events are listed completely, newest first, filtered and in
+// pages.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { onEachDatabase, type TestDatabase } from "../../../tests/support/databases.ts";
 import type { AuditEvent, AuditFilter } from "../../domain/audit.ts";
@@ -104,7 +105,7 @@ onEachDatabase((databases) => {
     expect(await audit.lastScannedId(filter, downTo)).toBeUndefined();
     expect(await all(filter, downTo)).toEqual([1]);
     expect(await audit.lastScannedId({ end: 1_800_000_001 }, undefined)).toBe("audit_000004");
-    // What an index finds alone is all shown.
+    // With a filter that an index serves completely, all rows are listed, so the scan has no bound.
     for (const one of [{}, { accountId: "acct_1" }, { action: "key.created" as const }]) {
       expect(await audit.lastScannedId(one, undefined)).toBeUndefined();
     }

@@ -70,7 +70,7 @@ export class SqlAuditLog implements AuditLog {
     return isSought(filter) ? await this.#idBelow(filter, after, maxInspected) : undefined;
   }
 
-  /** Returns the id after this many rows. Undefined if there are fewer. */
+  /** Returns the id of the last of this many rows before `before`. Undefined if there are fewer rows. */
   async #idBelow(filter: AuditFilter, before: string | undefined, rows: number): Promise<string | undefined> {
     const [row]: { id: string }[] = await available(this.#db`
       SELECT id FROM audit_log WHERE ${this.#indexed(filter)} ${this.#older(before)}
@@ -108,13 +108,13 @@ export class SqlAuditLog implements AuditLog {
   }
 }
 
-/** Reports whether an index may find rows that do not match. */
+/** Reports whether the rows that the index finds may fail other filters, so that few or none of them match. */
 function isSought({ targetId, accountId, action, start, end }: AuditFilter): boolean {
   const filters = [targetId, accountId, action].filter((one) => one !== undefined).length;
   return filters > 1 || start !== undefined || end !== undefined;
 }
 
-/** Call it in the transaction of the event's change. */
+/** Adds an event. Call it in the transaction of the change that the event describes. */
 export async function insertAuditEvent(tx: Database, event: AuditEvent): Promise<void> {
   await tx`INSERT INTO audit_log ${tx(toRow(event))}`;
 }

@@ -1,4 +1,5 @@
-// Changes that no limit bounds, of what is not there or has ended: they take no turn among the writers of all accounts.
+// Changes without a limit, of objects that are missing or have ended: they take no turn in the writers' queue, which
+// all accounts share.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { onEachDatabase, type TestDatabase } from "../../../tests/support/databases.ts";
 import { now, owner, sealOf, stored } from "../../../tests/support/stored-responses.ts";

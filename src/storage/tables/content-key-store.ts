@@ -4,7 +4,7 @@ import type { Database } from "../sql/database.ts";
 import { addInstallation, readInstallation } from "../sql/installation.ts";
 import { available, written } from "../sql/outage.ts";
 
-/** Its name in `installation`. */
+/** Name of the content key in `installation`. */
 export const contentKeyName = "content_key";
 
 export class SqlContentKeyStore implements ContentKeyStore {

@@ -70,7 +70,10 @@ export async function whileActive<Result>(
   throw invalidApiKey("ended_meanwhile");
 }
 
-/** An event may be made this long before it is written. A revocation in between counts, although its time is later. */
+/**
+ * Maximum seconds between an event's time and its writing. A revocation in between counts, although its time is later
+ * than the event's.
+ */
 const eventAgeSeconds = 5;
 
 async function actorIsActive(tx: Database, { actor, at, accountId, actorStatus }: Acting): Promise<boolean> {
@@ -95,7 +98,9 @@ interface PersonRow {
   sessions: number | string;
 }
 
-/** Checks that the person is still a member or operator with the rights of the request's admission. */
+/**
+ * Reports whether the person is still a member or operator, with all the rights with which the request was admitted.
+ */
 async function personMayAct(tx: Database, { id, at, accountId, actorStatus }: ActingPerson): Promise<boolean> {
   const { sessionId = null, credentialId = null, role = null, isOperator = false } = actorStatus ?? {};
   const [person]: PersonRow[] = await tx`

@@ -1,4 +1,4 @@
-// The sweep of what has expired: by itself, all of them, and over when it is closed.
+// The sweep of expired content: it runs by itself, deletes everything that has expired, and ends when it is closed.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { onEachDatabase, type TestDatabase } from "../../../tests/support/databases.ts";
 import type { Log } from "../../base/log.ts";

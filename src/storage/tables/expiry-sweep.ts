@@ -6,7 +6,7 @@ export interface Swept {
   deleted: number;
   /** True if no other row is left to try. */
   isOver: boolean;
-  /** Ends the sweep, and is logged. */
+  /** An error that ends the sweep, and is logged. */
   fault?: unknown;
 }
 
@@ -45,7 +45,7 @@ export class ExpirySweep {
     return this.#sweeping;
   }
 
-  /** Resolves when it does not use the store any more. */
+  /** Ends the sweeps. Resolves when the store is not used any more. */
   async close(): Promise<void> {
     this.#closed = true;
     clearInterval(this.#timer);

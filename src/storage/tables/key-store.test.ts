@@ -1,4 +1,4 @@
-// Keys in a real database of each kind, changed together with audit log and revision.
+// Keys in real databases of both kinds, changed together with the audit log and the revision.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { onEachDatabase, type TestDatabase } from "../../../tests/support/databases.ts";
 import { explained } from "../../../tests/support/query-plans.ts";
@@ -83,7 +83,7 @@ onEachDatabase((databases) => {
     return (await keys.findChainById(id))?.keys[0];
   }
 
-  /** What was recorded since: number of events and of raises of the revision. */
+  /** Returns how many audit events an action adds, and how often it raises the revision. */
   async function recorded(action: () => Promise<unknown>): Promise<{ events: number; revisions: number }> {
     const count = async () => (await audit.list({}, { after: undefined, limit: 1000 })).length;
     const before = { events: await count(), revision: await keys.credentialRevision() };
@@ -262,7 +262,7 @@ onEachDatabase((databases) => {
       await add({ id: "key_2", parentId: "key_1" });
       await add({ id: "key_3" });
       await keys.updateKey("key_1", { revokedAt: now + 1 }, event({ at: now + 1 }));
-      // The request was there a moment before the revocation.
+      // The request was authenticated a moment before the revocation.
       const late = event({ actor: by("key_2") });
       const attempts = [
         () => keys.insertKey(record({ id: "key_9" }), late),

@@ -17,7 +17,7 @@ export class SqlKeyStore implements KeyStore {
   readonly #lookups: Database;
   readonly #secretId: string | null;
 
-  /** `secretId`: of the secret under which the digests of new keys are made. */
+  /** `secretId`: the id of the secret under which the digests of new keys are made. */
   constructor(db: Database, { secretId = null }: { secretId?: string | null } = {}) {
     this.#db = db;
     this.#secretId = secretId;
@@ -70,7 +70,7 @@ export class SqlKeyStore implements KeyStore {
   updateKey(id: string, changes: KeyChanges, event: AuditEvent): Promise<ApiKeyRecord | undefined> {
     return changeCredentials(this.#db, event, async (tx) => {
       const current = await readKey(tx, id);
-      // A revocation is accepted until one is final; other changes only while the key is active.
+      // A revocation is accepted as long as none is final; other changes are accepted only while the key is active.
       const status = current && keyStatus(current, event.at);
       const isOver = changes.revokedAt == null ? status !== "active" : current?.revoked || status === "expired";
       if (!current || isOver) return { result: current, changed: false };
@@ -120,7 +120,7 @@ export class SqlKeyStore implements KeyStore {
     for (let start = 0; start < used.length; start += touchAtOnce) {
       const list = JSON.stringify(used.slice(start, start + touchAtOnce));
       await writing(this.#db, async (tx) => {
-        // All keys are one parameter: a statement with two for each costs half as much again.
+        // A single parameter has all keys: a statement with two parameters for each key costs half as much again.
         const rows =
           dialectOf(tx) === "postgres"
             ? tx`json_array_elements(CAST(CAST(${list} AS TEXT) AS JSON))`

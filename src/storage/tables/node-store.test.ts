@@ -1,4 +1,5 @@
-// Nodes in a real database of each kind: a token lets one machine in, changes are told and have their audit rows, connections follow processes.
+// Nodes in real databases of both kinds: a token lets one machine join, changes are announced and have audit events,
+// and connections end with their processes.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { onEachDatabase, type TestDatabase } from "../../../tests/support/databases.ts";
 import type { AuditAction, AuditEvent } from "../../domain/audit.ts";
@@ -61,7 +62,7 @@ onEachDatabase((databases) => {
     (await new SqlAuditLog(db).list({}, { after: undefined, limit: 50 })).map((e) => e.action);
   const revision = () => new SqlUpstreamStore(db).routingRevision();
 
-  /** A node that is there, with nothing told so far. */
+  /** Adds a node, and forgets the announcements so far. */
   async function joined(name: string): Promise<NodeRecord> {
     await addToken(token(name));
     expect(await enrol(node(name), name)).toBe("enrolled");

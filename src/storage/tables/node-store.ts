@@ -62,7 +62,7 @@ const connections = table<Omit<NodeConnection, "advertiseUrl">>({
 /** Connections held by live processes, with the processes' URLs. */
 const liveConnections = table<NodeConnection>({ ...connections.columns, advertiseUrl: text });
 
-/** Unusable tokens are listed for this long. */
+/** Seconds for which used and expired tokens are listed. */
 const tokensKeptSeconds = 604_800;
 const maxTokensListed = 1_000;
 
@@ -110,7 +110,7 @@ export class SqlNodeStore implements NodeStore {
       const inserted: unknown[] = await tx`
         INSERT INTO nodes ${tx(nodes.row({ ...node, approvedModels, environments }))}
         ON CONFLICT DO NOTHING RETURNING id`;
-      // Another node has the same key.
+      // The insert fails if another node has the same public key.
       if (inserted.length === 0) return "unknown";
       await tx`UPDATE node_join_tokens SET used_at = ${at}, node_id = ${node.id} WHERE id = ${token.id}`;
       // An earlier node of the name may have been drained when it was deleted.

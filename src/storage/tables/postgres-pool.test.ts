@@ -1,4 +1,4 @@
-// Connections to a real PostgreSQL that is restarted, stops to answer, or is held up by somebody who hangs.
+// Connections to a real PostgreSQL that is restarted, stops answering, or is blocked by a hanging transaction.
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { lookupsOf, openPool } from "../sql/postgres-pool.ts";
 import { SqlAccountStore } from "./account-store.ts";
 import { SqlKeyStore } from "./key-store.ts";
 
-/** A tenth of the usual. */
+/** A tenth of the default bounds. */
 const bounds = { readMs: 600, transactionMs: 800, statementMs: 500, lockMs: 400, idleInTransactionMs: 300 };
 
 let server: PostgresServer;
@@ -36,7 +36,7 @@ afterEach(async () => {
   await admin.close();
 });
 
-/** One connection for each; what a restart of the server does to them. */
+/** Opens every connection of the pool, and breaks them as a restart of the server would. */
 async function breakConnections(): Promise<void> {
   await Promise.all([
     ...Array.from({ length: 8 }, () => db`SELECT pg_sleep(0.2)`),
@@ -72,7 +72,7 @@ test("looks up credentials at once while reports use every other connection", as
     keys.credentialRevision(),
     new SqlAccountStore(db).listTiers(),
   ]);
-  // In one queue with the reports they would be the last.
+  // If lookups shared the connections of the reports, they would end last.
   expect(ended).toBeLessThan(16);
   await Promise.all(reports);
 });
@@ -106,7 +106,8 @@ describe("broken connections after a restart of PostgreSQL", () => {
 
   test("does not repeat a write outside of a transaction", async () => {
     const codes = new Set<unknown>();
-    // Where the pool saw all of them break before the statement came, it goes over a new one: that is no repetition.
+    // If the pool saw all connections break before the statement, it uses a new connection, which is no repetition. So
+    // the test tries several times.
     for (let round = 0; round < 5 && !codes.has("service_unavailable"); round++) {
       await breakConnections();
       codes.add(await codeOf(raise(db)));
@@ -153,7 +154,7 @@ describe("a PostgreSQL server that stops answering", () => {
     });
     const reported = codeOf(work);
     await paused.promise;
-    // The reads of others tell that nothing is answered.
+    // Another read finds out that the server does not answer.
     expect(await codeOf(db`SELECT 1`)).toBe("service_unavailable");
     expect(await reported).toBe("service_unavailable");
     await server.resume();

@@ -1,4 +1,4 @@
-// Counts of refused requests in the database: whose they are, newest first, and no more than was asked for.
+// Counts of refused requests in the database: by owner, newest first, up to the limit.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { onEachDatabase, type TestDatabase } from "../../../tests/support/databases.ts";
 import type { RefusalCount } from "../../domain/limits/refusal.ts";

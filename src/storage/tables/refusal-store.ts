@@ -52,7 +52,7 @@ export class SqlRefusalStore implements RefusalStore {
     const counts: RefusalCount[] = [];
     for (let until = end; until > start && counts.length < limit; until -= windowSeconds) {
       if (until < end) await new Promise(setImmediate);
-      // Reads the primary key backwards: only returned rows, except for an app or a person.
+      // Reads the primary key backwards, so that all rows read are returned, except with a filter by app or person.
       const found = refusals.all(db`
         SELECT * FROM refusals
         WHERE account_id = ${accountId} AND environment = ${environment}

@@ -1,4 +1,4 @@
-// Refused requests in the database: the right ones in the right order, and bounded reading for each page.
+// Refused requests in the database: the right requests in the right order, and bounded reads for each page.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { onEachDatabase, type TestDatabase } from "../../../tests/support/databases.ts";
 import type { RefusedRequest } from "../../domain/usage/refused-request.ts";

@@ -1,4 +1,4 @@
-// Processes that share a database of each kind: who is there by its own clock, and who is gone.
+// Processes that share a database of either kind: which are alive and which are dead, by the database's clock.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { onEachDatabase, type TestDatabase } from "../../../tests/support/databases.ts";
 import { replicaGoneSeconds } from "../../domain/replica.ts";

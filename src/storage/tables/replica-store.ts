@@ -12,7 +12,7 @@ const replicas = table<Replica>({
   seenAt: integer,
 });
 
-/** A process that only paused finds its row, and its start time, again. */
+/** Seconds to keep the row of a dead process. A process that only paused finds its row, and its start time, again. */
 const keptSeconds = 600;
 
 export class SqlReplicaStore implements ReplicaStore {
@@ -22,7 +22,7 @@ export class SqlReplicaStore implements ReplicaStore {
     this.#db = db;
   }
 
-  /** All times are the database's, because different clocks of processes would make others look dead. */
+  /** The times are by the database's clock: if the clocks of processes differed, live processes would look dead. */
   async beat(replica: Pick<Replica, "id" | "advertiseUrl" | "version">, alone: boolean): Promise<Replica[]> {
     const { id, advertiseUrl, version } = replica;
     return added(this.#db, async (tx) => {

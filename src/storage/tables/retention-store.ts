@@ -22,12 +22,12 @@ const names = {
 } as const satisfies Record<RetainedKind, string>;
 
 const defaultsName = "retention_defaults_from";
-/** `trusted`, or `trusted from seen`. */
+/** Name in `installation` of the seen times, stored as `trusted`, or as `trusted from seen`. */
 const seenName = "retention_seen_times";
 
-/** Name in `installation` of a time: earlier usage was deleted after it was counted. */
+/** Name in `installation` of the time from which requests are kept. Earlier usage was counted and then deleted. */
 export const requestsKeptFrom = names.requests;
-/** The same for hourly roll-ups. */
+/** Name in `installation` of the time from which hourly roll-ups are kept. */
 export const hourlyUsageKeptFrom = names.hourly_usage;
 
 /**

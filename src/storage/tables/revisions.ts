@@ -4,7 +4,7 @@ import type { Database } from "../sql/database.ts";
 /** Rows of `credential_revision`. */
 const ids = { credentials: 1, routing: 2 } as const;
 
-/** Call it in the transaction of the change. */
+/** Raises a revision number. Call it in the transaction of the change. */
 export async function raiseRevision(tx: Database, of: keyof typeof ids): Promise<void> {
   await tx`UPDATE credential_revision SET revision = revision + 1 WHERE id = ${ids[of]}`;
 }

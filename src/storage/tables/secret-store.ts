@@ -24,7 +24,7 @@ interface DigestRenewal {
 }
 
 export interface SealedValue {
-  /** `installation`: the key of content. */
+  /** The table of the value. `installation` stands for the content key. */
   table: "signing_keys" | "upstreams" | "installation" | "tool_connections" | "tool_clients" | "tool_servers";
   /** Id or name. */
   id: string;
@@ -75,8 +75,8 @@ export class SqlSecretStore {
   }
 
   /**
-   * Makes `own` the secret in use if there is none, or an accepted one. `before`: the secret of a database without one.
-   * Returns false if another one is in use, so that one of two first starts decides.
+   * Makes `own` the secret in use if there is none, or an accepted one. `before`: the secret under which a database was
+   * written that does not record any. Returns false if another one is in use, so that one of two first starts decides.
    */
   claim(given: { own: string; accepted: readonly string[]; before: string; nowSeconds: number }): Promise<boolean> {
     const { own, accepted, before, nowSeconds } = given;
@@ -184,7 +184,10 @@ export class SqlSecretStore {
     ];
   }
 
-  /** Does nothing if the value has changed. `by`: null drops it, except for a signing key, whose signatures remain. */
+  /**
+   * Replaces a sealed value, unless it has changed meanwhile. `by`: null drops the value, but keeps a signing key's
+   * row, because of the tokens that it signed.
+   */
   async replaceSealed({ table, id, sealed }: SealedValue, by: string | null): Promise<void> {
     await written(this.#db, async (tx) => {
       if (table === "upstreams") {

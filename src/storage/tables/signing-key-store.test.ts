@@ -1,4 +1,4 @@
-// Signing keys in a real database of each kind: each has one successor, whoever asks first.
+// Signing keys in real databases of both kinds: each key has one successor, whichever process is first.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { join } from "node:path";
 import { onEachDatabase, type TestDatabase } from "../../../tests/support/databases.ts";
@@ -29,7 +29,7 @@ onEachDatabase((databases) => {
     expect(await other.listSigningKeys(100)).toEqual([key("a", 20)]);
   });
 
-  /** In a process of its own, at the same moment as others. Gives what `addSigningKey` gave. */
+  /** Calls `addSigningKey` in a separate process, at the same moment as other processes, and returns its result. */
   async function addElsewhere(key: SigningKey, predecessor: unknown, atMs: number): Promise<boolean> {
     const script = `
     import { SqlSigningKeyStore } from ${JSON.stringify(join(import.meta.dir, "signing-key-store.ts"))};

@@ -1,4 +1,4 @@
-// How fast models answered lately: means of streams that were served whole, by model and upstream.
+// Recent speeds of models: means of completed streams, by model and upstream.
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import { onEachDatabase, type TestDatabase } from "../../../tests/support/databases.ts";
 import type { Database } from "../sql/database.ts";

@@ -42,7 +42,7 @@ export class SqlSpeeds implements Speeds {
     }));
   }
 
-  /** Tokens after the first, divided by the time after it. */
+  /** Reads the sums for the speeds: tokens after the first one, and the time after it. */
   async #read(from: number, until: number): Promise<Row[]> {
     return await available(this.#db`
       SELECT model, upstream, count(*) AS timed, sum(first_token_ms) AS first_token_ms,

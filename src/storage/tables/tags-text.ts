@@ -1,5 +1,5 @@
-// Returns the tags of a request as its record's column stores them: a JSON array. Tags have no character that JSON
-// escapes.
+// Converts the tags of a request to and from the text in its record's column: a JSON array. Tags have no character that
+// JSON escapes.
 
 export function tagsText(tags: readonly string[]): string {
   return JSON.stringify(tags);

@@ -1,4 +1,4 @@
-// A trail that has to be short keeps its last step and its first ones, and says how many are left out.
+// A shortened attempt log keeps its last step and its first steps, and has the number of steps left out.
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { maxSteps, stepResults, type TrailStep } from "../../domain/usage/trail.ts";
@@ -52,7 +52,7 @@ test("shortens a trail to any size readably, with its first and last steps and a
   const countOf = (trail: readonly TrailStep[]) => trail.reduce((sum, { leftOut = 0 }) => sum + 1 + leftOut, 0);
   fc.assert(
     fc.property(steps, fc.nat(2_000), (made, maxBytes) => {
-      // Only the last step of a trail says so.
+      // Only the last step of a log has `leftOut`.
       const trail = made.map(({ leftOut, ...step }, i) =>
         leftOut > 0 && i === made.length - 1 ? { ...step, leftOut } : step,
       );

@@ -14,7 +14,7 @@ const stepSchema = z.tuple(
     whole,
     whole,
   ],
-  // The number of omitted steps, if any. Later versions append further values.
+  // The number of steps left out before this one, if any. Later versions append further values.
   z.unknown(),
 );
 

@@ -1,4 +1,5 @@
-// Upstreams in a real database of each kind: what is stored comes back, each change has its audit row, and none comes of nothing.
+// Upstreams in real databases of both kinds: stored values are read back, each change has its audit event, and a change
+// without effect has none.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { onEachDatabase, type TestDatabase } from "../../../tests/support/databases.ts";
 import type { AuditAction, AuditEvent } from "../../domain/audit.ts";

@@ -22,7 +22,7 @@ const upstreams = table<Omit<StoredUpstream, keyof Settings> & { settings: Setti
   createdAt: integer,
 });
 
-/** Defaults for rows that are older than these members. */
+/** Default values for rows that are older than these members. */
 const unsaid = { ...usualSpeech, local: false };
 
 export class SqlUpstreamStore implements UpstreamStore {

@@ -39,7 +39,10 @@ export class SqlUsageParties implements UsageParties {
     return parties;
   }
 
-  /** A membership's credentials keep the person's address as their name. */
+  /**
+   * Returns names of people. For a deleted person it is the address, which the membership's credentials keep as their
+   * name.
+   */
   async people(accountId: string, ids: readonly string[]): Promise<Map<string, string>> {
     const db = this.#db;
     const names = new Map<string, string>();

@@ -1,4 +1,4 @@
-// Token counts and texts of tokens on the wire: requests of vLLM and SGLang, and of llama-server.
+// The tokens of a text, and the text of tokens, on the wire: requests of vLLM and SGLang, and of llama-server.
 import { z } from "zod";
 import { modelId } from "../parts.ts";
 

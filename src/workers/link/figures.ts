@@ -3,11 +3,11 @@ import type { LimitSet, LimitState, LimitStatus, Reservation } from "../../domai
 import type { FrameLink, Words } from "./frame-link.ts";
 import type { GrantText } from "./messages.ts";
 
-/** A question for an admission, like `admit` of `ToPrimary`. */
+/** The kind of a message that asks for an admission, like `admit` of `ToPrimary`. */
 export const admitKind = 1;
 /** The kind of a message that grants an admission. */
 export const grantKind = 2;
-/** Reserves more for a lease: the lease, tokens, nano-USD. */
+/** The kind of a message that reserves more for a lease: the lease, tokens, nano-USD. */
 export const extendKind = 3;
 /** The kind of a message with the use of a lease, in the same form. */
 export const settleKind = 4;

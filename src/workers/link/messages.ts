@@ -62,11 +62,11 @@ export interface ToWorker {
   drop: [];
   /** A change, described by the previous message. */
   changed: [];
-  /** Asks for an answer without a value, which shows that it is alive. */
+  /** Asks for an answer without a value, which shows that the worker is alive. */
   confirm: [question: number];
   /** Asks for its metrics. */
   figures: [question: number];
-  /** Asks it to write everything settled to the database. Answered by whether that succeeded. */
+  /** Asks the worker to write everything settled to the database. Answered by whether that succeeded. */
   flush: [question: number];
   /**
    * Asks for an owner's settlements that the database lacks: `SpanTotals`, or null if unknown. Afterwards the worker

@@ -54,7 +54,10 @@ const hangMs = 5_000;
 const pollEveryMs = 2_000;
 const figuresMs = 1_000;
 const flushMs = 5_000;
-/** The time after which a worker that answered a hold writes again even without a release. */
+/**
+ * The milliseconds within which a hold must end: a worker that answered it writes again a little later, even without a
+ * release.
+ */
 const holdMs = 4_000;
 const pollMs = 20;
 /** The time after its deadline at which a stopping worker is killed; normally it ends by itself. */

@@ -49,7 +49,7 @@ export class PrimaryLink {
     return answer;
   }
 
-  /** Sends a message about a lease; `kind` is one of these. */
+  /** Sends a message about a lease; `kind` is one of the kinds in `figures.ts` that concern a lease. */
   use(kind: number, lease: number, tokens: number, nanoUsd: number): void {
     putUse(this.#link, kind, lease, tokens, nanoUsd);
   }

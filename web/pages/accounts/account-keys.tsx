@@ -1,4 +1,4 @@
-// The API keys of an account, which an operator may make and revoke.
+// The API keys of an account, which an operator can create and revoke.
 import { Code, Group, NativeSelect, Stack, Text, Title } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useSearchParams } from "wouter";

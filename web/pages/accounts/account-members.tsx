@@ -1,4 +1,4 @@
-// Who belongs to an account, and who is invited.
+// The members of an account, and its open invitations.
 import { Group, Stack, Text, Title } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useList } from "../../api/queries.ts";

@@ -1,4 +1,4 @@
-// Shows what an account used this calendar month and in the windows of its quotas, by environment.
+// Shows what an account used of its limits this calendar month and of its quotas per window, by environment.
 import { Group, Paper, Progress, Stack, Text, Title } from "@mantine/core";
 import { useSession } from "../../api/session.tsx";
 import type { AccountDetails } from "../../api/types.ts";

@@ -1,10 +1,10 @@
-// The quotas per window of one account: the tier's, or the account's own in their place.
+// The quotas per window of an account: the tier's quotas, or a list that replaces the tier's quotas.
 import { NativeSelect, Stack } from "@mantine/core";
 import type { QuotaDraft } from "../../parts/quotas/quota-draft.ts";
 import { QuotaFields } from "../../parts/quotas/quota-fields.tsx";
 
 interface AccountQuotasProps {
-  /** null means the tier's quotas. */
+  /** The account's own quotas; null means that the tier's quotas apply. */
   quotas: QuotaDraft[] | null;
   error: string | undefined;
   change(quotas: QuotaDraft[] | null): void;

@@ -1,4 +1,4 @@
-// Whether an account works, as a word with an icon.
+// The status of an account as a word with an icon.
 import type { Account } from "../../api/types.ts";
 import { State } from "../../parts/words/state.tsx";
 

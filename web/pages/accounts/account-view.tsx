@@ -1,4 +1,4 @@
-// One account as an operator sees it: its settings, its members and its keys.
+// The operators' view of an account: settings, members and keys.
 import { Group, Skeleton, Stack, Tabs, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useSearchParams } from "wouter";

@@ -1,4 +1,4 @@
-// The dialog that makes an API key for an account; the key is shown once.
+// The dialog that creates an API key for an account and then shows the key once.
 import { Checkbox, Modal, NativeSelect, Stack, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { call, type Environment } from "../../api/client.ts";

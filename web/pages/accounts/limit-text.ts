@@ -1,4 +1,4 @@
-// Describes what a tier sets and what an account overrides, each in one line.
+// Describes the limits that a tier sets, and the limits that an account overrides, each in one line.
 import { limitAmounts } from "../../api/limit-amounts.ts";
 import type { Account, Tier } from "../../api/types.ts";
 import { accountAmounts, amountInWords } from "../../parts/words/amounts.ts";

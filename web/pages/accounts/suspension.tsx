@@ -1,4 +1,4 @@
-// Suspends an account, after a question, or lets it work again.
+// The button that suspends an account or resumes it, after a confirmation.
 import { Text } from "@mantine/core";
 import { call } from "../../api/client.ts";
 import { useSession } from "../../api/session.tsx";

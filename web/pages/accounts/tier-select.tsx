@@ -1,4 +1,4 @@
-// Chooses one of the tiers there are.
+// The select field for an account's tier.
 import { NativeSelect } from "@mantine/core";
 import { useRead } from "../../api/queries.ts";
 import type { TierList } from "../../api/types.ts";

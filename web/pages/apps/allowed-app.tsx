@@ -1,4 +1,4 @@
-// One app that the user authorized: its owner, its scopes, the account, and the date.
+// One app that the user authorized: its developer, its scopes, the account, and the date of the authorization.
 import { Anchor, Group, List, Paper, Skeleton, Stack, Text } from "@mantine/core";
 import { TerminalIcon } from "@primer/octicons-react";
 import { useRead } from "../../api/queries.ts";

@@ -9,7 +9,7 @@ import { type AppScope, appScopes, defaultScopes } from "./app-scopes.ts";
 export interface AppDraft {
   name: string;
   type: App["type"];
-  /** Empty means none. */
+  /** The address of the app's homepage; empty means none. */
   homepage: string;
   redirectUris: string[];
   scopes: readonly AppScope[];
@@ -44,7 +44,7 @@ export function draftOf(app: App): AppDraft {
   };
 }
 
-/** The server reports all other errors. */
+/** Returns the errors that are known before sending; the server reports all others. */
 function errorsOf(draft: AppDraft): DraftErrors {
   const errors: DraftErrors = {};
   if (draft.name.trim() === "") errors.name = "Enter a name. People see it when the app asks for access.";
@@ -80,7 +80,7 @@ function serverProblem(error: ApiFailure | null, field: Field, { redirectUris }:
   return `${uri} ${problem.charAt(0).toLowerCase()}${problem.slice(1)}`;
 }
 
-/** The description of this draft for `useDraft`. */
+/** The fields and error functions of an app's form, for `useDraft`. */
 export const appKind = { fields, errorsOf, serverProblem };
 
 function homepageOf({ homepage }: AppDraft): string | null {

@@ -1,4 +1,4 @@
-// The fields of an app's settings, for registering one and for changing one.
+// The form fields for an app's settings, used to register an app and to change it.
 import { Checkbox, Code, Input, List, Radio, SimpleGrid, Stack, TagsInput, TextInput } from "@mantine/core";
 import type { App } from "../../api/types.ts";
 import { ToolListField } from "../../parts/tools/tool-list-field.tsx";

@@ -1,4 +1,4 @@
-// One app: its settings, how to begin with it, what was used through it, and what can be done with it.
+// One app: its settings, code examples, usage and actions.
 import { Skeleton } from "@mantine/core";
 import { PencilIcon, SyncIcon } from "@primer/octicons-react";
 import { useState } from "react";

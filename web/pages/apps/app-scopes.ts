@@ -4,7 +4,7 @@ import type { Authorization } from "../../api/types.ts";
 export type Scope = Authorization["scopes"][number];
 export type AppScope = (typeof appScopes)[number]["scope"];
 
-/** The scopes that an app may ever have: none manages keys or the installation. */
+/** The scopes that an app can have. No app can have a scope that manages keys or the installation. */
 export const appScopes = [
   { scope: "chat:write", title: "Use models", meaning: "Send requests to models. Only this permission causes costs." },
   { scope: "models:read", title: "See models", meaning: "List the models that the person can use." },

@@ -5,7 +5,7 @@ import { CopyBlock } from "../../parts/secrets/copy.tsx";
 import { SmallNote } from "../../parts/words/note.tsx";
 import { authorizeUrlName, oauthSnippetsOf } from "./oauth-snippets.ts";
 
-/** `secret` is known only right after its creation. */
+/** Shows the examples with `secret`, which the page knows only right after the secret was created. */
 export function AppSnippets({ app, secret }: { app: App; secret?: string | undefined }) {
   const snippets = oauthSnippetsOf(app, window.location.origin, secret);
   return (

@@ -1,4 +1,4 @@
-// Deletes an app, after a question that asks for its name and says what ends with it.
+// Deletes an app after a confirmation, which says what ends with the app and asks for its name.
 import { List, Text } from "@mantine/core";
 import { TrashIcon } from "@primer/octicons-react";
 import { useQueryClient } from "@tanstack/react-query";

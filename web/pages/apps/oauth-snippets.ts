@@ -11,7 +11,7 @@ export const authorizeUrlName = "Authorize URL";
 
 type Described = Pick<App, "client_id" | "type" | "redirect_uris" | "scopes">;
 
-/** `issuer` is the server's address without a path. `secret` defaults to a placeholder. */
+/** Returns examples for an app. `issuer` is the server's address without a path; `secret` defaults to a placeholder. */
 export function oauthSnippetsOf(app: Described, issuer: string, secret = "hrs_…"): OAuthSnippet[] {
   const [redirectUri] = app.redirect_uris;
   const device = { name: "Device", code: deviceFlow(app, issuer, secret) };

@@ -97,7 +97,7 @@ const groupsOfAll: typeof groups = {
   },
 };
 
-/** `isOfAll` includes actions that concern no single account. */
+/** Returns the groups of actions; `isOfAll` adds the actions that concern no single account. */
 export function actionGroups(isOfAll: boolean): { group: string; items: { value: string; label: string }[] }[] {
   return Object.entries(isOfAll ? { ...groups, ...groupsOfAll } : groups).map(([group, names]) => ({
     group,
@@ -111,7 +111,7 @@ export function isAction(text: string): boolean {
   return all.has(text);
 }
 
-/** An action that this dashboard does not know yet is shown by its API name. */
+/** Returns the name of an action; an action that this dashboard does not know yet keeps its API name. */
 export function actionName(action: string): string {
   return all.get(action) ?? action;
 }

@@ -51,7 +51,7 @@ interface EventsProps {
   names: AuditNames;
   isOfAll: boolean;
   change(changes: Partial<typeof noFilter>): void;
-  /** Undefined if no filter is active. */
+  /** Removes all filters; undefined if no filter is active. */
   showAll: (() => void) | undefined;
 }
 
@@ -119,7 +119,7 @@ function columnsOf({ names, isOfAll, room, open }: ColumnOptions): Column<AuditE
     name: "event",
     head: "Event",
     cell: (event) => {
-      // Waits for names: a sentence that begins with an id would move when the name arrives.
+      // The sentence waits for the names, because a name that replaces an id later would move the text.
       if (names.isPending) return <Skeleton height={16} />;
       const { who, did, more } = textOf(event, names);
       return (

@@ -11,7 +11,7 @@ interface EventText {
   who: string;
   /** The predicate, which begins with a verb. */
   did: string;
-  /** The changes or the reason; may be empty. */
+  /** The changes, or why the event happened; may be empty. */
   more: string;
 }
 
@@ -75,7 +75,7 @@ const scopesOf = ({ detail }: EventFacts) => {
 };
 const reasonOf = ({ detail }: EventFacts) =>
   reasons[text(detail["reason"])] ?? text(detail["reason"]).replaceAll("_", " ");
-/** Events of many items carry a count instead of a list. */
+/** Formats the counts by reason of an event that stands for many similar events that were not recorded one by one. */
 const unlisted = ({ detail }: EventFacts) => {
   const byReason = Object.entries((detail["reasons"] ?? {}) as Record<string, unknown>);
   return byReason
@@ -332,7 +332,7 @@ const reasons: Record<string, string> = {
   by_app: "The app revoked its own access",
 };
 
-/** Returns `name: before → after` for changed members, and other members as they are. */
+/** Returns `name: before → after` for each changed member of an event's details; other members are left out. */
 export function changesOf(detail: Detail): string {
   return Object.entries(detail)
     .flatMap(([name, value]) => {

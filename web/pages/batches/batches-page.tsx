@@ -16,7 +16,7 @@ import { SmallNote } from "../../parts/words/note.tsx";
 import { BatchProgress, BatchState } from "./batch-state.tsx";
 import { BatchView } from "./batch-view.tsx";
 
-/** The polling interval, short enough to show progress. */
+/** The polling interval, short enough that users see the progress. */
 const everyMs = 3_000;
 
 export function BatchesPage() {

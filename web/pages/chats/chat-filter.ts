@@ -19,7 +19,7 @@ export function labelsOf(text: string): string[] {
   return text.split("\n").filter(isLabel);
 }
 
-/** Reports whether a text is `name=value` with both parts; the server would search for an empty value. */
+/** Reports whether a text is `name=value` with both parts. An empty value would make the server search for it. */
 export function isLabel(text: string): boolean {
   const { name, value } = parted(text);
   return name !== "" && value !== "";

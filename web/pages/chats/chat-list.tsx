@@ -41,7 +41,7 @@ export function ChatList() {
 
 interface ChatsProps {
   query: Query;
-  /** Undefined if no filter is active. */
+  /** Removes all filters; undefined if no filter is active. */
   showAll: (() => void) | undefined;
 }
 

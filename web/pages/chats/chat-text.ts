@@ -3,7 +3,7 @@ import type { StoredChatCompletion, StoredChatMessage } from "../../api/types.ts
 
 const maxWords = 240;
 
-/** Returns the beginning of the answer, because the list has no questions. */
+/** Returns the beginning of the answer: the API's list of chats does not contain the questions. */
 export function firstWords({ choices }: StoredChatCompletion): string {
   const message = choices[0]?.message;
   if (!message) return "Empty";

@@ -88,7 +88,7 @@ function Said({ parts, calls }: { parts: readonly MessagePart[]; calls: readonly
   return (
     <>
       {parts.map((part, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: what is stored does not change
+        // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a stored message do not change
         <Part key={index} part={part} />
       ))}
       {calls.map(({ id, name, arguments: given }) => (

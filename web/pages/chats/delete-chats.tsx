@@ -84,7 +84,10 @@ export function DeleteChats({ ids, opened, close, done }: DeleteChatsProps) {
   );
 }
 
-/** A chat that is already gone counts as deleted. If a rate limit asks to wait, the request is repeated once. */
+/**
+ * Deletes a chat; a chat that is already gone counts as deleted. If a rate limit asks to wait for at most 60 seconds,
+ * the request is repeated once after that time.
+ */
 async function deleteChat(id: string): Promise<void> {
   const ask = () => call("DELETE", `/v1/chat/completions/${encodeURIComponent(id)}`);
   try {

@@ -7,7 +7,7 @@ import type { ApiKey, ModelList } from "../../api/types.ts";
 import { AgentSetup } from "../../parts/secrets/agent-setup.tsx";
 import { baseUrlHere } from "../../parts/secrets/snippets.tsx";
 
-/** Renders nothing if no model can chat: the page Models says how to get one. */
+/** Renders nothing if no model can chat: the page Models explains how to add a model. */
 export function KeyClients({ record: { environment, models } }: { record: ApiKey }) {
   const { data } = useQuery<ModelList, ApiFailure>({
     queryKey: ["/v1/models", environment],

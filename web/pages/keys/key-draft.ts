@@ -16,7 +16,7 @@ import { keyAmounts, perAmount } from "../../parts/words/amounts.ts";
 import { defaultScopes, type Scope } from "../../parts/words/scopes.ts";
 import { isAddressOrRange } from "./addresses.ts";
 
-/** Days from now, a date, or never. */
+/** When the key expires: in a number of days, on a date, or never. */
 export type Expiry = "7" | "30" | "90" | "date" | "never";
 
 export interface KeyDraft {
@@ -28,13 +28,13 @@ export interface KeyDraft {
   addresses: string[];
   rateLimit: TypedNumber;
   windowSeconds: number;
-  /** The monthly limits; an empty text means no limit. */
+  /** The monthly limits of tokens and spend; an empty field means no limit. */
   amounts: Record<KeyAmount["wire"], TypedNumber>;
   /** Model ids and patterns; empty means all models. */
   models: string[];
   tools: ToolList;
   neverLeaves: boolean;
-  /** null means the tier's priority. */
+  /** The priority of the key's requests; null means the tier's priority. */
   priority: ApiKey["priority"];
   /** `model` means that each model's own setting applies. */
   responseCache: "model" | "on" | "off";
@@ -119,7 +119,7 @@ function errorsOf(draft: KeyDraft, now: number): DraftErrors {
   return errors;
 }
 
-/** The description of this draft for `useDraft`. */
+/** The fields and error functions of a key's form, for `useDraft`. */
 export const keyKind = {
   fields,
   errorsOf: (draft: KeyDraft) => errorsOf(draft, nowSeconds()),
@@ -183,8 +183,8 @@ function saidOf({ tags, note }: KeyDraft) {
 }
 
 /**
- * Returns Unix seconds: some days from now, or the end of the chosen day in the reader's time zone. NaN if there is no
- * date.
+ * Returns the key's end in Unix seconds: some days from now, or the end of the chosen day in the reader's time zone.
+ * Returns null if the key never expires, and NaN if no date is chosen.
  */
 export function expiresAt({ expiry, date }: Pick<KeyDraft, "expiry" | "date">, now: number): number | null {
   if (expiry === "never") return null;

@@ -1,4 +1,4 @@
-// The fields of a key's settings, for making one and for changing one.
+// The form fields for a key's settings, used to create a key and to change it.
 import { Checkbox, Grid, Input, SegmentedControl, SimpleGrid, Stack, TagsInput, Text, TextInput } from "@mantine/core";
 import type { ReactNode } from "react";
 import { nowSeconds } from "../../api/server-time.ts";

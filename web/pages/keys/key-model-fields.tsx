@@ -1,4 +1,4 @@
-// The fields of a key's models, tags and note.
+// The form fields for a key's models, tags and note.
 import { NativeSelect, Stack, Switch, TagsInput, Textarea } from "@mantine/core";
 import { useRead } from "../../api/queries.ts";
 import type { ModelList } from "../../api/types.ts";
@@ -24,7 +24,7 @@ interface PartProps {
 
 export function ModelFields({ draft, change, errorOf }: PartProps) {
   const models = useRead<ModelList>("/v1/models");
-  // An alias counts as the model that it stands for.
+  // Aliases are not offered, because a request for an alias counts as a request for its model.
   const ids = models.data?.data.flatMap(({ id, alias_of: model }) => (model === undefined ? [id] : [])) ?? [];
   return (
     <Stack gap="md">

@@ -122,7 +122,7 @@ function endText({ expires_at: expires, revoked_at: revoked, status }: ApiKey): 
   return `${at(expires)} (${ago(expires)})`;
 }
 
-/** Renders nothing for members, who cannot see the names of others. */
+/** Shows who created a key. Only managers can list the names of other people; members see the person's id. */
 function Maker({ id }: { id: string | null }) {
   const { session, isManager } = useSession();
   const isOther = id?.startsWith("usr_") === true && id !== session.person.id;

@@ -42,7 +42,7 @@ export function labelSummary({ tags, note }: KeyDraft): string {
   return [...tags, ...(note.trim() === "" ? [] : ["a note"])].join(", ") || "None";
 }
 
-/** Returns null also for text that is not a number yet. */
+/** Returns the number, or null if the field is empty or its text is not a number yet. */
 function finite(value: number | null): number | null {
   return value !== null && Number.isFinite(value) ? value : null;
 }

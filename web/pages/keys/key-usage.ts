@@ -11,7 +11,7 @@ const rowsAPage = 1_000;
 /** The requests per day by key, oldest day first. */
 export type UsageByKey = ReadonlyMap<string, readonly number[]>;
 
-/** Returns `null` if there are more keys than one report can hold. */
+/** Loads the requests per day of all keys; `null` if the report has more than ten pages. */
 export function useUsageByKey() {
   return useQuery<UsageByKey | null, ApiFailure>({
     queryKey: ["/v1/usage", "of all keys"],

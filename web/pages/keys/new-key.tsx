@@ -38,7 +38,7 @@ export function NewKey({ created, children, done }: NewKeyProps) {
   );
 }
 
-/** The smallest request that a key with each scope may send. */
+/** The path of a small request for each scope, which every key with the scope may send. */
 const smallest: readonly [Scope, string][] = [
   ["models:read", "/models"],
   ["usage:read", "/usage"],

@@ -43,8 +43,8 @@ export function RevokeKey({ record, opened, close }: { record: ApiKey; opened: b
 const shownNames = 5;
 
 /**
- * Lists keys that were created with this key, because they are revoked as well. Only the newest thousand keys are
- * searched.
+ * Lists the active keys that were created with this key, because they are revoked as well. Only the newest thousand
+ * keys are searched.
  */
 function Children({ record }: { record: ApiKey }) {
   const { data, isPending } = useQuery<{ found: ApiKey[]; isAll: boolean }, ApiFailure>({

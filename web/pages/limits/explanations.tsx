@@ -1,4 +1,4 @@
-// Explanations of each kind of limit for new users.
+// Explains each kind of limit, for users who meet it for the first time.
 import { Code, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 import { TextLink } from "../../parts/page/links.tsx";

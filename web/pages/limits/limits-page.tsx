@@ -24,7 +24,7 @@ export function LimitsPage() {
   const tiers = useRead<TierOverviewList>("/v1/tiers");
   const refusals = useRefusals(days, 6 * liveMs);
   const names = useNames(true);
-  // Each part waits for the parts above, whose height is not known before they load: loaded content must not move.
+  // Each part waits until the parts above have loaded, because their height is unknown before and would move the part.
   const hasAccount = account.data || account.error;
   const hasRefusals = hasAccount && (refusals.data || refusals.error) && !names.isPending;
   const hasTiers = tiers.data || tiers.error;

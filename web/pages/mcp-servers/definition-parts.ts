@@ -54,5 +54,5 @@ export function hostsIn(parts: readonly DefinitionPart[]): string[] {
   return [...new Set([...found].map(([, host = ""]) => host.toLowerCase()))].filter((host) => !schemaHosts.has(host));
 }
 
-/** A JSON Schema names its dialect by an address, which is harmless. */
+/** Hosts that are not reported: a JSON Schema names its dialect by an address that nothing follows. */
 const schemaHosts = new Set(["json-schema.org"]);

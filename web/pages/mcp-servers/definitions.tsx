@@ -21,9 +21,9 @@ import { definitionsPath, mcpServersPath } from "./mcp-server-paths.ts";
 import { DefinitionState, wordsFor } from "./mcp-server-words.tsx";
 import { useDecision } from "./use-decision.ts";
 
-/** How many pending definitions are shown in full, at first and at most; further ones follow once these are decided. */
+/** How many pending definitions are shown in full, at first and at most; the next follow once these are decided. */
 const [inFull, maxInFull] = [5, 25];
-/** The search field appears from this many entries; a shorter list needs none. */
+/** A list with more entries than this has a search field; in a shorter list an entry is found at a glance. */
 const searchedFrom = 10;
 const maxMs = 60_000;
 const none: readonly ToolDefinition[] = [];
@@ -149,8 +149,8 @@ function columnsOf(choose: (definition: ToolDefinition) => void): Column<ToolDef
 /** Shows one definition in place of its server. */
 export function OneDefinition({ definition, back }: { definition: ToolDefinition; back(): void }) {
   const heading = useRef<HTMLHeadingElement>(null);
-  // The button of the list, or of the decision, had the keyboard, and is gone.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the state takes a button away
+  // The button in the list, or the button of the decision, had the focus and is gone.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a change of the state removes the focused button
   useEffect(() => {
     if (document.activeElement === document.body) heading.current?.focus({ preventScroll: true });
   }, [definition.state]);
@@ -169,7 +169,7 @@ export function OneDefinition({ definition, back }: { definition: ToolDefinition
   );
 }
 
-/** A server that was only tested has no recorded definitions, so this button lists its tools as a client would. */
+/** Lists the tools of an MCP server as a client would, which records them: a test alone records no definitions. */
 export function AskForThem({ server, isFirst }: { server: string; isFirst: boolean }) {
   const path = `/mcp/${encodeURIComponent(server)}`;
   const ask = useNotifiedChange(() => readOffer(AbortSignal.timeout(maxMs), path), {

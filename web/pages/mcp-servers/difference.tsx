@@ -65,7 +65,7 @@ function DifferenceLine({ line: { kind, pieces } }: { line: Line }) {
   );
 }
 
-/** Replaces long runs of unchanged lines by their number. */
+/** Replaces unchanged lines that are not near a change by their number. */
 function foldedOf(lines: readonly Line[]): (Line | number)[] {
   const isNear = (at: number) =>
     lines.slice(Math.max(0, at - around), at + around + 1).some(({ kind }) => kind !== "same");

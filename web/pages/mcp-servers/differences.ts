@@ -17,7 +17,8 @@ interface Step {
 }
 
 /**
- * Beyond this product of both lengths everything counts as changed, because the cost of the comparison is that product.
+ * If the product of both lengths is larger, everything counts as changed: time and memory of the comparison grow with
+ * that product.
  */
 const maxCells = 1_000_000;
 
@@ -70,7 +71,7 @@ function sideOf(kind: "was" | "is", steps: readonly Step[]): Line[] {
   return lines.map((pieces) => ({ kind, pieces }));
 }
 
-/** Finds the longest common subsequence, and what is only in `before` or only in `after`. */
+/** Returns the steps from `before` to `after`: common texts, removed texts and added texts, in order. */
 function compared(before: readonly string[], after: readonly string[]): Step[] {
   const shorter = Math.min(before.length, after.length);
   let start = 0;

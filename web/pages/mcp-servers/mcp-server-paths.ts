@@ -2,7 +2,7 @@
 
 export const mcpServersPath = "/v1/admin/tool-servers";
 export const testsPath = "/v1/admin/tool-server-tests";
-/** The page Tools shows the same offer. */
+/** The queries that a change of an MCP server makes stale, including those of the page Tools. */
 export const staleWithMcpServers = [mcpServersPath, "/v1/admin/tools/connections", "/v1/tools", "/mcp"];
 
 export function mcpServerPath(name: string): string {

@@ -48,13 +48,13 @@ export function DefinitionState({ state }: Pick<ToolDefinition, "state">) {
   return <State kind={kind}>{word}</State>;
 }
 
-/** Returns a title; instructions to every model have no name of their own. */
+/** Returns the title of a definition; a server's instructions to models have no name, so they get a fixed title. */
 export function wordsFor({ kind, name }: Pick<ToolDefinition, "kind" | "name">): string {
   if (kind === "instructions") return "Server instructions";
   return kind === "prompt" ? `${name}, a prompt` : name;
 }
 
-/** Returns "2 tools and prompts"; the number covers both kinds. */
+/** Returns the number of pending definitions, such as "2 tools and prompts". */
 export function waitingText(amount: number): string {
   return counted(amount, "tool or prompt", "tools and prompts");
 }

@@ -18,20 +18,20 @@ export interface ServerDraft {
   node: string;
   nodeServer: string;
   credentials: McpServer["credentials"];
-  /** null keeps the stored headers. */
+  /** The headers to send to the server; null keeps the stored headers. */
   headers: readonly TypedHeader[] | null;
-  /** Empty means the issuer that the server names. */
+  /** The OAuth issuer; empty means the issuer that the MCP server names. */
   issuer: string;
   clientId: string;
-  /** Empty keeps the stored secret, if any. */
+  /** A new OAuth client secret; empty keeps the stored secret, if any. */
   clientSecret: string;
   scopes: readonly string[];
   environments: readonly string[];
-  /** Empty means all accounts. */
+  /** The accounts that may use the server; empty means all accounts. */
   accounts: readonly string[];
   tools: readonly string[];
   approval: McpServer["approval"];
-  /** Empty means the newest version that the server knows. */
+  /** The MCP protocol version; empty means the newest version that the server supports. */
   protocolVersion: McpServer["protocol_version"] | "";
   isLocal: boolean;
   isShared: boolean;
@@ -81,7 +81,10 @@ export function draftOf(server: McpServer): ServerDraft {
 
 type ServerLocation = Pick<ServerDraft, "place" | "url" | "node" | "nodeServer">;
 
-/** Moves the draft to another place and clears `local`, which was declared for the old server only. */
+/**
+ * Returns the changes that move the draft to another place. If the origin or the node changes, `isLocal` is cleared,
+ * because it was declared for the old server only.
+ */
 export function placedAt(draft: ServerDraft, place: Partial<ServerLocation>): Partial<ServerDraft> {
   return originOf({ ...draft, ...place }) === originOf(draft) ? place : { ...place, isLocal: false };
 }
@@ -150,7 +153,7 @@ function headersOf({ headers }: ServerDraft): Record<string, string> {
   return Object.fromEntries(given.map(({ name, value }) => [name.trim(), value.trim()]));
 }
 
-/** Both members are sent, because one replaces the other. */
+/** Returns both kinds of identity, because one replaces the other. Stored headers that are kept are left out. */
 function identityOf(draft: ServerDraft) {
   const { credentials, headers, issuer, clientId, clientSecret, scopes } = draft;
   if (credentials === "none") return { headers: null, oauth: null };
@@ -187,7 +190,7 @@ export function creationOf(draft: ServerDraft): CreateMcpServerRequest {
 export function movedOf(draft: ServerDraft, before: ServerDraft) {
   const isSame = (now: unknown, then: unknown) => JSON.stringify(now) === JSON.stringify(then);
   return {
-    // A new place resets `local` unless the form sets it again.
+    // The API clears `local` if the origin changes, so the form's value is sent with the location.
     ...(isSame(locationFields(draft), locationFields(before))
       ? {}
       : { ...locationFields(draft), local: draft.isLocal }),

@@ -17,7 +17,7 @@ import { draftOf, errorsOf, fields, newServer, type ServerDraft, suggestedName, 
 import { TestResult } from "./test-result.tsx";
 
 interface ServerFormProps<Sent> {
-  /** Absent for a new server. */
+  /** The stored server; absent for a new server. */
   server?: McpServer;
   /** The names of existing servers. */
   taken?: readonly string[];
@@ -47,7 +47,7 @@ export function ServerForm<Sent>({ server, taken = [], action, save, submit, can
   const made = useDraft({ fields, errorsOf }, before ?? newServer, sending);
   const { draft, change, errorOf, form } = made;
   const part = { draft, change, errorOf };
-  // biome-ignore lint/correctness/useExhaustiveDependencies: as it opens in the place of what had the keyboard
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the form takes the focus only when it opens
   useEffect(() => form.ref.current?.querySelector("input")?.focus(), []);
   const asked = testOf(draft, before);
   // A result for another address or token is not shown.

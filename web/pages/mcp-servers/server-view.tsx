@@ -41,8 +41,8 @@ export function ServerView({ server, close }: { server: McpServer; close(): void
     },
   );
   const heading = useRef<HTMLHeadingElement>(null);
-  // What had the keyboard, such as the form or the button of a decision, may be gone: it goes on from here.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: each takes buttons away
+  // The focused element, such as a form field or the button of a decision, may be gone: the heading gets the focus.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a change of any of these removes buttons
   useEffect(() => {
     if (document.activeElement === document.body) heading.current?.focus({ preventScroll: true });
   }, [waiting.shown, editing, shown]);

@@ -22,7 +22,7 @@ interface ManageMemberProps {
   opened: boolean;
   member: Member;
   isSelf: boolean;
-  /** Undefined if the role may be changed. */
+  /** The reason why the role may not be changed; undefined if it may. The next four do the same for other actions. */
   whyNoRole: string | undefined;
   whyNoSight: string | undefined;
   whyNoQuotas: string | undefined;

@@ -24,7 +24,7 @@ export function MemberList({ actorRole, below }: { actorRole: ActorRole; below: 
   const [managed, setManaged] = useState<Member>();
   const [removed, setRemoved] = useState<Member>();
   const chosen = useLast(managed);
-  // The list has the member's current state, so that changes made in the dialog are visible there.
+  // The dialog shows the member from the list, which is loaded again after each change made in the dialog.
   const shown = listing.items.find(({ id }) => id === chosen?.id) ?? chosen;
   const isSelf = ({ person_id: personId }: Member) => personId === session.person.id;
   const owners = listing.items.filter(({ role }) => role === "owner").length;

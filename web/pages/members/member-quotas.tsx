@@ -11,7 +11,7 @@ import { Note } from "../../parts/words/note.tsx";
 
 interface MemberQuotasProps {
   member: Member;
-  /** Undefined if the quotas may be changed. */
+  /** The reason why the quotas may not be changed; undefined if they may. */
   why: string | undefined;
   close(): void;
 }

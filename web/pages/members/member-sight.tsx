@@ -7,7 +7,7 @@ import { Failure } from "../../parts/page/failure.tsx";
 
 interface MemberSightProps {
   member: Member;
-  /** Undefined if the setting may be changed. */
+  /** The reason why the setting may not be changed; undefined if it may. */
   why: string | undefined;
 }
 

@@ -7,7 +7,7 @@ import { Note } from "../../parts/words/note.tsx";
 
 interface MemberToolsProps {
   member: Member;
-  /** Undefined if the tools may be changed. */
+  /** The reason why the tools may not be changed; undefined if they may. */
   why: string | undefined;
 }
 

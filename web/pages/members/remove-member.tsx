@@ -8,7 +8,7 @@ import { Confirm } from "../../parts/editing/confirm.tsx";
 import { useLast } from "../../parts/editing/use-last.ts";
 
 interface RemoveMemberProps {
-  /** Undefined while the dialog is closed. */
+  /** The member to remove; undefined while the dialog is closed. */
   member: { id: string; name: string } | undefined;
   isSelf: boolean;
   close(): void;

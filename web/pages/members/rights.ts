@@ -18,7 +18,7 @@ interface Question {
   member: Member;
   actorRole: ActorRole;
   isSelf: boolean;
-  /** Only reliable if all members are loaded. */
+  /** True if the member is the last owner; only reliable if all members are loaded. */
   isLastOwner: boolean;
 }
 

@@ -15,7 +15,7 @@ export function MemoryPicture({ memory }: { memory: Memory }) {
         label={`Models use ${bytes(ofModels)}, other programs use ${bytes(others)}, and ${bytes(free)} of ${bytes(total)} are free.`}
         parts={held.map(({ id, bytes: size }, color) => ({ name: id, size, color }))}
         others={others}
-        // The estimates of all models together may exceed the real use.
+        // The models' use is estimated, so models and free memory together may exceed the total.
         whole={Math.max(total, ofModels + free)}
       />
       <Group component="ul" gap="md" className="memory-words">

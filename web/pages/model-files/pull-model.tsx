@@ -24,7 +24,7 @@ export function PullModel({ close }: { close(): void }) {
     leave: close,
     said: ({ id }) => `${id} is being pulled.`,
   });
-  // A result for a previously typed name is not shown.
+  // The result of a preview for other input than the current one is not shown.
   const offer = JSON.stringify(preview.variables) === JSON.stringify(asked) ? preview.data : undefined;
   const hasRoom = offer === undefined || offer.missing_bytes <= offer.room_bytes;
   const error = pull.error ?? preview.error;

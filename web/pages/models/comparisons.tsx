@@ -6,7 +6,7 @@ import { ScrollRegion } from "../../parts/page/scroll-region.tsx";
 import { count, duration, money, perSecond } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
 
-/** A change of a model may change what it is compared with. */
+/** The API path of comparisons, which a change of a model makes stale: the model may be compared with others then. */
 export const comparisonsPath = "/v1/admin/comparisons";
 
 const figures: readonly (readonly [name: string, of: (side: ComparedModel) => string])[] = [

@@ -10,7 +10,7 @@ import type { FormDeployment } from "./model-form.ts";
 
 interface DeploymentFieldsProps {
   deployments: readonly FormDeployment[];
-  /** A new model has no id yet by which upstreams could be searched. */
+  /** True for a new model, which has no id yet by which upstreams could be searched. */
   isNew: boolean;
   error: string | undefined;
   change(deployments: FormDeployment[]): void;

@@ -19,11 +19,11 @@ import { PolicyFields } from "./policies/policy-fields.tsx";
 import { PriceFields } from "./prices/price-fields.tsx";
 
 interface EditModelProps {
-  /** Undefined for a new one. */
+  /** The model to change; undefined for a new model. */
   model: ManagedModel | undefined;
   /** The ids of existing models. */
   ids: readonly string[];
-  /** `saved` is undefined if the form was cancelled. */
+  /** Called when the form closes; `saved` is undefined if the form was cancelled. */
   done(saved?: ManagedModel): void;
 }
 

@@ -17,7 +17,7 @@ const everyMs = 15_000;
 
 export interface ShownModel {
   status: ModelStatus;
-  /** Undefined for users who are not operators. */
+  /** The operators' data of the model; undefined for users who are not operators. */
   managed: ManagedModel | undefined;
   health: Health;
   /** False if the model is only offered in other environments, or runs nowhere. */
@@ -29,7 +29,7 @@ export function useManagedModels() {
   return useRead<ManagedModelList>(managedPath, {}, { enabled: isOperator, everyMs });
 }
 
-/** Merges both lists, in the order of the first. */
+/** Merges both lists: first `models` in their order, then the managed models that are missing there. */
 export function shownModels(models: readonly ModelStatus[], managed: readonly ManagedModel[]): ShownModel[] {
   const byId = new Map(managed.map((model) => [model.id, model]));
   const here = models.map((status): ShownModel => {

@@ -6,7 +6,7 @@ import { EditModel } from "./edit-model.tsx";
 import { ModelView } from "./model-view.tsx";
 
 interface ModelDrawerProps {
-  /** Undefined while the drawer is closed. */
+  /** The model to show; undefined while the drawer is closed. */
   model: ManagedModel | "new" | undefined;
   /** The ids of existing models. */
   ids: readonly string[];

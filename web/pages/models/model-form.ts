@@ -11,19 +11,19 @@ export interface FormDeployment {
   /** The React key of the deployment. */
   key: number;
   upstream: string;
-  /** Empty means the model's own id. */
+  /** The model's name at the upstream; empty means the model's own id. */
   model: string;
   weight: TypedNumber;
 }
 
-/** Empty fields take the upstream's value. */
+/** The values of the form's fields. An empty field means the upstream's value. */
 export interface ModelForm {
   /** Whether the rates are typed here or taken from the price list. */
   priced: "own" | "list";
   /** An entry of the price list, `vendor/model`; empty while none is chosen. */
   priceOf: string;
   input: TypedNumber;
-  /** Empty means the input rate. */
+  /** The rate of cached input tokens; empty means the input rate. */
   cachedInput: TypedNumber;
   output: TypedNumber;
   /** Rates that only the API can set; the form keeps them. */

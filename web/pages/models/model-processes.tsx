@@ -1,4 +1,4 @@
-// The processes of this server that run models, for operators: memory use and output of each.
+// The processes of this server that run models, for operators: the state, memory use and output of each.
 import { Group, Stack, Text } from "@mantine/core";
 import { useState } from "react";
 import { call } from "../../api/client.ts";

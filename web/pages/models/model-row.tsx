@@ -23,7 +23,7 @@ interface ModelRowProps {
   show(id: string): void;
 }
 
-/** Memoized: a row is rendered again only if its model changes. */
+/** Memoized: a row is rendered again only if the server reports a change of its model. */
 export const ModelRow = memo(function ModelRow({ model, managed, isHere, show }: ModelRowProps) {
   const { id, context_length, price, deployments } = model;
   const known = abilitiesOf(model);

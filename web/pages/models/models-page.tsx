@@ -43,7 +43,7 @@ export function ModelsPage() {
   );
   const show = useCallback((id: string) => put("model", id), [put]);
   const known = managed.data?.data ?? [];
-  // The list waits for the notices above, so that rows do not move after they are shown.
+  // The list waits until the notices above are known, because a later notice would move the rows.
   const isKnown = spendTiers && (!isOperator || managed.data !== undefined || managed.error !== null);
   const shown = models && isKnown ? shownModels(models, known) : undefined;
   const drawn = useStaged(shown?.length, stage);

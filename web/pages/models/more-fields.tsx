@@ -1,4 +1,4 @@
-// The less common settings of a model: abilities, context, access and fallbacks.
+// The form fields for less common settings of a model: abilities, context length, access and fallbacks.
 import { Group, NativeSelect, TagsInput, TextInput } from "@mantine/core";
 import type { ApiFailure } from "../../api/client.ts";
 import { abilities, abilityNames } from "../../api/models.ts";
@@ -11,7 +11,7 @@ import { fieldNames, type ModelForm, type Said } from "./model-form.ts";
 
 interface MoreFieldsProps {
   form: ModelForm;
-  /** The models that may be fallbacks. */
+  /** The ids of the models that may be fallbacks. */
   ids: readonly string[];
   error: ApiFailure | null;
   change(changed: Partial<ModelForm>): void;

@@ -13,7 +13,7 @@ import { useNodeChange } from "./use-node-change.ts";
 
 export function ApproveModels({ node }: { node: Node }) {
   const { id, announced_models: announced, approved_models: approved } = node;
-  // Undefined while the user has changed nothing, so that the server's changes show.
+  // The user's choice; undefined while the user has changed nothing, so that changes on the server show.
   const [wanted, setWanted] = useState<readonly string[]>();
   const chosen = wanted ?? approved;
   const isAll = isEvery(chosen);

@@ -20,7 +20,7 @@ export function EditNode({ node, done }: { node: Node; done(): void }) {
   const [most, setMost] = useState<TypedNumber>(node.max_concurrency ?? "");
   const save = useNodeChange(node.id, (changed) => `${changed.name} is saved.`, done);
   const form = useFirstProblem(...fieldNames.map((field) => problemOf(save.error, field)));
-  // biome-ignore lint/correctness/useExhaustiveDependencies: as it opens in the place of what had the keyboard
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the form takes the focus only when it opens
   useEffect(() => form.current?.querySelector("input")?.focus(), []);
   return (
     <Form

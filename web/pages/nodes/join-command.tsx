@@ -85,7 +85,7 @@ function useJoining({ id, expires_at: expiresAt }: CreatedNodeJoinToken): { step
   const token = tokens.items.find((one) => one.id === id);
   const known = useLast(token);
   const nodeId = token?.node_id ?? null;
-  // The node is looked up in the list and remembered, because another replica may not know a new node yet.
+  // The node is taken from the list and remembered: another replica may answer, and not know the new node yet.
   const nodes = useList<Node>(nodesPath, {}, { enabled: nodeId !== null, everyMs: askedEveryMs });
   const node = useLast(nodes.items.find((one) => one.id === nodeId));
   return { step: stepOf(), node };

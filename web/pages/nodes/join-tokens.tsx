@@ -1,4 +1,4 @@
-// The open join tokens, and the button that withdraws them.
+// The join tokens that are still valid, and the button that withdraws one.
 import { Stack, Text, Title } from "@mantine/core";
 import { call } from "../../api/client.ts";
 import { useList } from "../../api/queries.ts";

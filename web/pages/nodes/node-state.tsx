@@ -18,12 +18,12 @@ export function NodeState({ node }: { node: Node }) {
   return <State kind={kind}>{status === "draining" && running === 0 ? "Drained" : word}</State>;
 }
 
-/** False if the node announces no models. */
+/** Reports whether the node waits for an approval; false if it announces no models that could be approved. */
 export function waitsForApproval({ status, announced_models: announced }: Node): boolean {
   return status === "pending" && announced.length > 0;
 }
 
-/** Shows since when the node has its current state. */
+/** Shows since when the node is connected, or when it was last seen. */
 export function NodeSince({ node }: { node: Node }) {
   const { connected_at: connected, last_seen_at: seen } = node;
   if (connected !== null) return <Ago seconds={connected} />;

@@ -44,7 +44,7 @@ export function NodeView({ node, ...rest }: ViewProps) {
 }
 
 interface OverviewProps extends ViewProps {
-  /** Whether the user comes back from editing; the focus then returns to the edit button. */
+  /** Whether the user has just left the form; the focus then returns to the edit button. */
   isBack: boolean;
   edit(): void;
 }
@@ -52,7 +52,7 @@ interface OverviewProps extends ViewProps {
 function Overview({ node, replicaName, isBack, edit, close }: OverviewProps) {
   const { id, name, client_address: address } = node;
   const editing = useRef<HTMLButtonElement>(null);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only as it comes back
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the focus moves only when the view opens
   useEffect(() => {
     if (isBack) editing.current?.focus();
   }, []);

@@ -29,7 +29,7 @@ function Nodes() {
   const replicaName = useReplicas();
   const wanted = search.get("node");
   const chosen = listing.items.find(({ id, name }) => id === wanted || name === wanted);
-  // The page Upstreams links by name only, so the address is replaced by one with the id: the name may change here.
+  // The page Upstreams links to a node by name. The id replaces the name in the address, because names may change.
   const chosenId = chosen?.id;
   useEffect(() => {
     if (chosenId !== undefined && chosenId !== wanted) setSearch({ node: chosenId }, { replace: true });

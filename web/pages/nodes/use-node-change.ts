@@ -5,7 +5,7 @@ import { useNotifiedChange } from "../../parts/editing/notified-change.ts";
 
 export const nodesPath = "/v1/admin/nodes";
 export const tokensPath = "/v1/admin/node-tokens";
-/** The other queries that a change of a node makes stale. */
+/** The paths whose queries a change of a node makes stale. */
 export const touchedPaths = [nodesPath, "/v1/admin/upstreams", "/v1/model-status", "/v1/models"] as const;
 
 export function nodePath(id: string): string {

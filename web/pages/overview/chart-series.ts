@@ -10,7 +10,7 @@ export type ChartGroup = GroupName | "all";
 type Usage = Overview["usage"];
 type Columns = Usage["total"];
 
-/** The usage ranking that each chart uses. */
+/** Maps each metric to the API's ranking of groups by that metric. */
 const rankings: Readonly<Record<MetricName, keyof Usage["ranking"]>> = {
   ...{ requests: "requests", tokens: "total_tokens", cost: "cost", errors: "errors" },
   ...{ wait: "first_token_ms", speed: "tokens_per_second" },
@@ -52,7 +52,7 @@ function valuesOf(columns: Columns, metric: Metric): (number | null)[] {
   );
 }
 
-/** Makes equal names distinguishable. */
+/** Adds a number to each name that occurred before, as in "Test (2)". */
 function labelsOf(names: readonly string[]): string[] {
   const seen = new Map<string, number>();
   return names.map((name) => {

@@ -1,4 +1,4 @@
-// The current state of the rate limits, and of the month's quota.
+// Shows what is left of the rate limits now, and of the month's quota.
 import { Stack } from "@mantine/core";
 import type { AccountOverview } from "../../api/types.ts";
 import { PlainLink } from "../../parts/page/links.tsx";

@@ -30,7 +30,7 @@ export function useOverview(range: RangeName, by: GroupName | undefined, everyMs
   return usePolled<Overview>("/v1/overview", { range, group_by: by }, everyMs);
 }
 
-/** Reports whether the account had any request in this environment within a year. */
+/** Loads the account's usage of the last year in this environment; all figures are 0 before the first request. */
 export function useEverUsed(everyMs: number) {
   const { environment } = useSession();
   return useQuery<Figures, ApiFailure>({

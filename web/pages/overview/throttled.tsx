@@ -42,7 +42,7 @@ export function Throttled({ throttled, nameOf }: ThrottledProps) {
   );
 }
 
-/** Names the key and the model with the most refused requests. */
+/** Names the key and the model with the most refused requests, where the server could single one out. */
 function said({ key, model }: Line, nameOf: ThrottledProps["nameOf"]): string {
   const parts = [key === null ? undefined : nameOf(key), model === null ? undefined : `with ${model}`];
   return parts.filter((part) => part !== undefined).join(" ") || "several keys and models";

@@ -14,9 +14,9 @@ interface Tile {
   format(value: number): string;
   /** Formats the value with all digits, if `format` rounds. */
   exact?: (value: number) => string;
-  /** Whether an increase is good or bad; null means neither. */
+  /** Tells whether an increase is good or bad; null means neither. */
   more: "good" | "bad" | null;
-  /** If true, the change is shown as a difference in percentage points rather than relative. */
+  /** If true, the change is shown as a difference in percentage points, not as a percentage of the earlier value. */
   points?: boolean;
 }
 

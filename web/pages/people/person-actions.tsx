@@ -29,7 +29,7 @@ export function PersonActions({ person, close }: { person: PersonDetails; close(
     stale: ["/v1/admin/accounts"],
     leave: close,
     said: () => `${name} was deleted.`,
-    // All queries except the person's own record, which the drawer still shows while it closes.
+    // Refreshes the list only, not the person's own record, which the drawer still shows while it closes.
     done: () => void client.invalidateQueries({ predicate: ({ queryKey: [shown] }) => shown === peoplePath }),
   });
   return (

@@ -36,7 +36,7 @@ function factsOf(answer: Answer, price: ModelStatus["price"]) {
   if (firstTokenMs !== null) facts.push(`first token in ${duration(firstTokenMs)}`);
   if (durationMs !== null) facts.push(`${duration(durationMs)} in total`);
   if (tokensPerSecond !== null) facts.push(`${perSecond(tokensPerSecond)} tokens/s`);
-  // Shown for simple prices only: if a price has special rates, the log has the exact cost.
+  // The cost is computed only for a price of two rates. For prices with special rates, the log has the exact cost.
   if (usage && price && Object.keys(price).length === 2) {
     facts.push(money((usage.prompt_tokens * price.input + usage.completion_tokens * price.output) / 1e6));
   }

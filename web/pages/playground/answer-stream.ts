@@ -13,13 +13,16 @@ export interface AnswerObserver {
 
 interface AnswerEnd {
   finishReason: string | null;
-  /** Null if the server did not report usage. */
+  /** The token counts of the answer; null if the server did not report usage. */
   usage: Usage | null;
 }
 
 export type AnswerPath = "/v1/chat/completions" | "/v1/completions";
 
-/** Rejects with ApiFailure or an AbortError. The observer has received everything that arrived before. */
+/**
+ * Sends a request and reports the streamed answer to `observer`. Rejects with ApiFailure or an AbortError; the observer
+ * has then received everything that arrived before.
+ */
 export async function streamAnswer(
   path: AnswerPath,
   body: object,
@@ -44,7 +47,7 @@ export async function streamAnswer(
   let isDone = false;
   try {
     for await (const data of readEvents(response.body)) {
-      // Reads the body to its end, so that the connection can be reused.
+      // The loop goes on after `[DONE]`, because a connection can only be reused once the body is read to its end.
       if (data === "[DONE]") isDone = true;
       else if (!isDone) take(parsed(data), end, observer, broken);
     }

@@ -12,7 +12,7 @@ import { RetryNotice } from "./retry-notice.tsx";
 interface AnswerViewProps {
   answer: Answer;
   price: ModelStatus["price"];
-  /** Undefined while the answer cannot be regenerated. */
+  /** Asks the question again; undefined while that is not possible. */
   regenerate: (() => void) | undefined;
 }
 

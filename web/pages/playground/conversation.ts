@@ -26,7 +26,7 @@ export class Conversation {
   readonly #of: string;
   #keeping: ReturnType<typeof setTimeout> | undefined;
 
-  /** If `path` takes no messages, each question is a separate prompt. `of` is the same as for `conversationOf`. */
+  /** If the endpoint `path` takes no messages, each question is a separate prompt. `of` is as in `conversationOf`. */
   constructor(path: AnswerPath, of: string) {
     this.#path = path;
     this.#of = of;
@@ -61,8 +61,8 @@ export class Conversation {
   }
 
   /**
-   * Returns the messages that this question would be sent with, without exchanges that failed before any answer
-   * arrived.
+   * Returns the messages of a request with this question. Earlier exchanges that failed before any answer arrived are
+   * left out.
    */
   messages(question: string, before = this.#state.exchanges): Message[] {
     const { system } = this.#state.settings;
@@ -79,7 +79,7 @@ export class Conversation {
     void this.#ask(model, question, this.#state.exchanges);
   }
 
-  /** Replaces an earlier question, and drops that exchange and all later ones. */
+  /** Asks `question` in place of an earlier one: the earlier exchange and all later ones are dropped. */
   askAgain(model: string, id: number, question: string): void {
     const index = this.#state.exchanges.findIndex((exchange) => exchange.id === id);
     if (this.#state.running || index < 0) return;
@@ -133,7 +133,7 @@ export class Conversation {
     if (logged) this.#show(id, { ...answer, tokensPerSecond: logged.tokens_per_second });
   }
 
-  /** Does nothing if the exchange was cleared meanwhile. */
+  /** Updates the answer of an exchange, also if the exchange was cleared and can still be restored. */
   #show(id: number, answer: Answer): void {
     const { exchanges, cleared } = this.#state;
     const replace = (list: readonly Exchange[]) => list.map((one) => (one.id === id ? { ...one, answer } : one));
@@ -203,7 +203,10 @@ class LiveAnswer implements AnswerObserver {
 
 const current = new Map<AnswerPath, { of: string; conversation: Conversation }>();
 
-/** Returns the conversation of this account and environment; a conversation of another is stopped and forgotten. */
+/**
+ * Returns the conversation of the person, account and environment in `of`. The conversation of another `of` is stopped
+ * and dropped from memory.
+ */
 export function conversationOf(path: AnswerPath, of: string): Conversation {
   const known = current.get(path);
   if (known?.of === of) return known.conversation;

@@ -118,7 +118,7 @@ async function embed(model: string, input: readonly string[]): Promise<Result> {
   };
 }
 
-/** 1 means the same direction; 0 means nothing in common, or a zero vector. */
+/** Returns the cosine similarity: 1 means the same direction; 0 means nothing in common, or a zero vector. */
 function cosine(a: readonly number[], b: readonly number[]): number {
   let [dot, ofA, ofB] = [0, 0, 0];
   for (const [index, x] of a.entries()) {

@@ -10,15 +10,15 @@ export interface Answer {
   thought: string;
   finishReason: string | null;
   usage: Usage | null;
-  /** Measured in the browser. */
+  /** The time to the first token, measured in the browser. */
   firstTokenMs: number | null;
   durationMs: number | null;
   /** The speed from the server's log; null until it is loaded, or if the answer was too short to measure. */
   tokensPerSecond: number | null;
-  /** Null until the server answers, because a refused request is in no log. */
+  /** The id in the log; null until the server answers, and for a refused request, which is not in the log. */
   requestId: string | null;
   failure: ApiFailure | null;
-  /** Milliseconds since 1970. */
+  /** The time of the failure, in milliseconds since 1970. */
   failedAtMs: number;
 }
 

@@ -7,7 +7,7 @@ interface FirstQuestionProps {
   model: string;
   isChat: boolean;
   ask(question: string): void;
-  /** Null if nothing was cleared. */
+  /** Brings the cleared conversation back; null if nothing was cleared. */
   bringBack: (() => void) | null;
 }
 

@@ -1,4 +1,4 @@
-// The page Playground: tries a model by its main ability.
+// The page Playground: tries a model by chat, text completion or embeddings, whichever it supports.
 import { useState } from "react";
 import { useSearchParams } from "wouter";
 import { mainAbilityOf, useModels } from "../../api/models.ts";

@@ -10,7 +10,7 @@ interface QuestionViewProps {
   question: string;
   /** Whether asking again would drop later questions. */
   hasLater: boolean;
-  /** Undefined while the question cannot be edited. */
+  /** Asks an edited question; undefined while the question cannot be edited. */
   askAnew: ((question: string) => void) | undefined;
 }
 

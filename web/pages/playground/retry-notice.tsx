@@ -9,9 +9,9 @@ interface RetryNoticeProps {
   failure: ApiFailure;
   /** When the failure arrived, in milliseconds since 1970. */
   failedAtMs: number;
-  /** Whether part of the answer had arrived. */
+  /** True if part of the answer had arrived. */
   hasBegun: boolean;
-  /** Undefined if a retry is useless, or if another question was asked since. */
+  /** Asks again; undefined if a retry is useless, or if another question was asked since. */
   retry: (() => void) | undefined;
 }
 

@@ -5,7 +5,7 @@ export interface NumberParameter {
   name: "temperature" | "top_p" | "max_tokens" | "frequency_penalty" | "presence_penalty" | "seed";
   label: string;
   hint: string;
-  /** The API's limits. */
+  /** The lowest and the highest value that the API accepts. */
   min: number;
   max: number;
   step: number;
@@ -36,7 +36,7 @@ export interface Settings {
   numbers: Numbers;
   /** Stop sequences as they are typed: `\n` stands for a line break. */
   stop: readonly string[];
-  /** Undefined means the account's setting. */
+  /** True if the chat is to be stored; undefined means the account's setting. */
   store: boolean | undefined;
 }
 

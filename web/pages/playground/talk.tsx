@@ -126,7 +126,7 @@ export function Talk({ conversation, models, model, isChat }: TalkProps) {
   );
 }
 
-/** Returns the messages of the next request; if nothing is typed, those of the last request. */
+/** Returns the messages of the next request. If nothing is typed, they are those of the last request, or a greeting. */
 function shown(conversation: Conversation) {
   const { exchanges, draft } = conversation.state();
   if (draft.trim() !== "") return conversation.messages(draft);

@@ -1,4 +1,4 @@
-// The transcript. It scrolls with the answer only while its end is in view; a screen reader hears the complete answer.
+// The transcript. It scrolls with the answer only while its end is in view; screen readers announce complete answers.
 import { Stack, VisuallyHidden } from "@mantine/core";
 import { ArrowDownIcon } from "@primer/octicons-react";
 import { memo, type ReactNode, useEffect, useLayoutEffect, useRef, useState } from "react";
@@ -15,7 +15,7 @@ interface TranscriptProps {
   conversation: Conversation;
   running: boolean;
   priceOf(model: string): ModelStatus["price"];
-  /** Undefined if no suitable model is chosen. */
+  /** Asks a question in place of an earlier one; undefined if no suitable model is chosen. */
   askAgain: ((id: number, question: string) => void) | undefined;
   /** Shown before the first question. */
   empty: ReactNode;
@@ -34,11 +34,11 @@ export function Transcript({ conversation, running, priceOf, askAgain, empty }: 
     const element = scrolling.current;
     if (element) element.scrollTop = element.scrollHeight;
   };
-  // biome-ignore lint/correctness/useExhaustiveDependencies: whatever is new makes it longer
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a change of the exchanges makes the transcript longer
   useLayoutEffect(() => {
     if (follows.current) toEnd();
   }, [exchanges]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a new question is looked at, wherever one was before
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new question scrolls to the end from any position
   useLayoutEffect(() => {
     follows.current = true;
     toEnd();

@@ -39,7 +39,7 @@ export function isToolCall({ operation }: Pick<Request, "operation">): boolean {
   return operations[operation] === operations.tool;
 }
 
-/** The model is unknown if the request's body was not read. */
+/** Returns the model's name; the model is unknown if the request's body was not read. */
 export function modelName(model: string | null): string {
   return model ?? "Model unknown";
 }

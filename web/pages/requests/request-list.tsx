@@ -68,7 +68,7 @@ interface LogProps {
   query: Query;
   names: ReturnType<typeof useNames>;
   isLive: boolean;
-  /** Undefined if no filter is active. */
+  /** Removes all filters; undefined if no filter is active. */
   showAll: (() => void) | undefined;
 }
 

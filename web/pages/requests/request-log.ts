@@ -12,7 +12,7 @@ const everyMs = 5_000;
 const firstRows = 60;
 const pageRows = 200;
 const newestRows = 50;
-/** Beyond this number of new requests the list starts over, so that a page left open for days does not grow forever. */
+/** With more new requests than this the list is loaded anew, so that a page left open for days stays bounded. */
 const maxArrived = 5_000;
 
 export interface RequestLog extends Rows<Request>, Patience {
@@ -106,7 +106,7 @@ function unique(pages: readonly RequestList[]) {
   return { items: [...byId.values()], known: new Set(byId.keys()) };
 }
 
-/** A request that ended while the pages were loading may be in both lists. */
+/** Merges both lists without duplicates: a request that ended while the pages were loading may be in both. */
 function merged(shown: readonly Request[], items: Request[], known: ReadonlySet<string>): Request[] {
   const before = shown.filter(({ id }) => !known.has(id));
   return before.length === 0 ? items : [...before, ...items].sort(newestFirst);

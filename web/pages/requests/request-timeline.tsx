@@ -90,7 +90,7 @@ function settlement({ total_tokens, cost }: RequestDetail): string {
 
 interface LineProps {
   duration_ms: number;
-  /** Undefined for the last line. */
+  /** The stage of the line; undefined for the last line, which marks the end of the request. */
   stage: Stage | undefined;
   label: string;
   time: string;
@@ -123,7 +123,7 @@ function Line({ duration_ms, stage, label, time, about }: LineProps) {
 /** The least visible width, in percent. */
 const least = 1;
 
-/** Decorative: the line says the same in words. */
+/** Draws a stage on the common scale. Hidden from screen readers, because the line says the same in words. */
 function Bar({ duration_ms, stage }: { duration_ms: number; stage: Stage | undefined }) {
   const part = (ms: number) => (duration_ms === 0 ? 0 : (100 * ms) / duration_ms);
   const [from, until] = stage ? [part(stage.from), part(stage.until)] : [100, 100];

@@ -52,7 +52,7 @@ interface StepProps {
   step: RequestStep;
   /** The number of different model servers that were tried. */
   servers: number;
-  /** The requested model. */
+  /** The id of the requested model. */
   asked: string | null;
 }
 

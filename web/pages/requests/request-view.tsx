@@ -135,12 +135,12 @@ function Figures({ request }: { request: RequestDetail }) {
 type Fact = ComponentProps<typeof Facts>["facts"][number];
 type Part = "cached_tokens" | "cache_write_tokens" | "reasoning_tokens";
 
-/** Empty for most servers, which report no details. */
+/** Returns a line for a detail of the token counts; nothing for a count of 0, because most servers report none. */
 function partsOf(request: RequestDetail, part: Part, label: string): Fact[] {
   return request[part] === 0 ? [] : [[label, count(request[part])]];
 }
 
-/** Details that only some servers report. */
+/** Returns lines for the usage details that only some servers report. */
 function detailsOf({ usage_details: details }: RequestDetail): Fact[] {
   if (details === null) return [];
   const { served = [], billed } = details;
@@ -186,7 +186,7 @@ function Tags({ tags }: { tags: readonly string[] }) {
   );
 }
 
-/** A link to the requests with the same value. */
+/** A link to the requests with the same model, key, app or tag. */
 function Only({ name, value, label }: { name: "model" | "key" | "app" | "tag"; value: string; label: string }) {
   return (
     <PlainLink

@@ -50,13 +50,13 @@ export function AddPasskey({ known, close }: { known: readonly Passkey[]; close(
   );
 }
 
-/** Rejects with ApiFailure, also for errors of the browser. */
+/** Creates and stores a passkey. Rejects with ApiFailure, also for errors of the browser. */
 async function addPasskey(name: string): Promise<Passkey> {
   try {
     const { startRegistration } = await import("@simplewebauthn/browser");
     const options = await call<PasskeyCreationOptions>("POST", `${passkeysPath}/options`);
     const response = await startRegistration({
-      // The server creates these options for the WebAuthn call.
+      // The cast is safe, because the server creates the options for exactly this call.
       optionsJSON: options as unknown as PublicKeyCredentialCreationOptionsJSON,
     });
     return await call<Passkey>("POST", passkeysPath, { body: { name, response } });

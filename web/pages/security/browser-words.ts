@@ -23,11 +23,11 @@ const systems: readonly [RegExp, string, isHeld: boolean][] = [
 interface BrowserWords {
   /** A name such as `Firefox on Linux`. */
   name: string;
-  /** Whether the device is a phone or tablet. */
+  /** True for a phone or tablet. */
   isHeld: boolean;
 }
 
-/** `userAgent` is untrusted text. */
+/** Returns a name for a browser and its system. `userAgent` is untrusted text. */
 export function browserWords(userAgent: string): BrowserWords {
   const browser = browsers.find(([pattern]) => pattern.test(userAgent))?.[1];
   const [, system, isHeld = false] = systems.find(([pattern]) => pattern.test(userAgent)) ?? [];

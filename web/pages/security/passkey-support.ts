@@ -7,7 +7,7 @@ export const maxPasskeyNameLength = 60;
 /** WebAuthn accepts no IP address as a relying party id. */
 const ipAddress = /^(?:[\d.]+|\[.*\])$/;
 
-/** `elsewhere` is this page's address at which the same computer supports passkeys. */
+/** The answer to whether passkeys work at this address. `elsewhere` is another address of this page where they work. */
 type PasskeySupport = { kind: "here" } | { kind: "none"; why: string; elsewhere?: string };
 
 export function passkeySupport(): PasskeySupport {

@@ -1,4 +1,4 @@
-// Sets another password, and shows the rules beforehand.
+// The form that changes the user's password, with the rules for passwords.
 import { Group, List, PasswordInput, Stack } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { type FormEvent, useState } from "react";
@@ -35,7 +35,7 @@ export function Password() {
     },
   );
   const refused = inWords(problemOf(change.error, "current_password"));
-  // A password may have been set in another browser meanwhile.
+  // The server asks for the current password if one was set in another browser meanwhile.
   const hasOne = session.has_password !== false || refused !== undefined;
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -67,7 +67,7 @@ export function Password() {
       {/* The whole form is replaced: a password manager would treat a field that appears later as a separate form
           without a user name. */}
       <form key={hasOne ? "change" : "set"} ref={form} onSubmit={submit} noValidate>
-        {/* Password managers store the new password under this address. */}
+        {/* Password managers store the new password under this email address. */}
         <input type="email" name="email" value={session.person.email} autoComplete="username" readOnly hidden />
         <Stack maw="22rem">
           {hasOne && (

@@ -65,7 +65,7 @@ export const SigningKeysPage = operatorsOnly("Signing keys", SigningKeys);
 
 function SigningKeys() {
   const listing = useList<SigningKey>(path, {}, { everyMs: 60_000 });
-  // The hint appears together with the rows, which would otherwise move.
+  // The hint about the next key is deferred like the rows, which a later hint would move.
   const upcoming = useDeferredValue(listing.items).find(({ state }) => state === "upcoming");
   const rotation = useQuestion(() => call<SigningKey>("POST", `${path}/rotate`), {
     stale: [path],

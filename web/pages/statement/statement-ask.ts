@@ -5,7 +5,7 @@ import { bucketStart } from "../../api/usage.ts";
 export const defaults = { month: "", by: "key", account: "", key: "", person: "", app: "", tag: "" };
 export type Said = Readonly<Record<keyof typeof defaults, string>>;
 
-/** Stands for all accounts, with one line per account. */
+/** The value of `account` for the statement of all accounts, which has one line per account. */
 export const allAccounts = "all";
 
 /** How many months can be chosen, the current one first. */

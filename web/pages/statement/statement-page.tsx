@@ -23,7 +23,7 @@ export function StatementPage() {
   const [said, change] = useAddress(defaults);
   const [opened] = useState(() => Math.floor(nowSeconds()));
   const asked = askOf(said, opened);
-  // An operator names the environment of the statement; other users get that of the dashboard.
+  // The operators' endpoints take the environment as a parameter; the account's own uses the session's environment.
   const query: Query = said.account === "" ? asked.query : { ...asked.query, environment };
   const { data, error, refetch, isPlaceholderData } = useRead<Statement | StatementOfAccounts>(asked.path, query, {
     keep: true,

@@ -18,7 +18,7 @@ interface StatementTableProps {
 interface Figure {
   head: string;
   text(sums: Sums, usd: (cost: string) => string): string;
-  /** The column is shown only if one of the lines has a value. */
+  /** If set, the column is shown only if the total of this member is above 0. */
   of?: keyof Sums;
 }
 
@@ -110,7 +110,7 @@ function Name({ name, id }: { name: string; id: string | undefined }) {
 
 const noneOf: Readonly<Record<string, string>> = { person: "Keys of the account", app: "No app", tag: "No tag" };
 
-/** The id stands below the name, because two keys may have the same name. */
+/** Returns the name of a line and its id, which stands below the name because two keys may have the same name. */
 export function nameOf(
   line: Readonly<Record<string, unknown>>,
   column: string,

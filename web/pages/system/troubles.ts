@@ -12,7 +12,7 @@ interface Trouble {
 const longDelayMs = 1_000;
 /** Usage is written within seconds, so this many pending records mean that the database does not keep up. */
 const muchPending = 10_000;
-/** The database is checked about once per second. */
+/** The age of the database's last confirmation that counts as a problem; a confirmation is due about every second. */
 const longUnconfirmedMs = 10_000;
 
 export function troublesOf(system: System): Trouble[] {

@@ -17,7 +17,7 @@ import { quotasInWords } from "../../parts/words/quotas.ts";
 import { TierForm } from "./tier-form.tsx";
 
 interface TierDrawerProps {
-  /** Undefined while the drawer is closed. */
+  /** The tier to show; undefined while the drawer is closed. */
   tier: Tier | "new" | undefined;
   /** The names of all tiers. */
   names: readonly string[];

@@ -17,7 +17,7 @@ import { perAmount } from "../../parts/words/amounts.ts";
 import { counted } from "../../parts/words/figures.ts";
 
 interface TierFormProps {
-  /** Absent for a new tier. */
+  /** The tier to change; absent for a new tier. */
   tier?: Tier;
   /** The names of all tiers, which a new tier must not reuse. */
   names: readonly string[];

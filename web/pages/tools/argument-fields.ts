@@ -10,7 +10,7 @@ export interface ArgumentField {
   description: string | undefined;
   isRequired: boolean;
   choices: readonly string[];
-  /** The initial text. */
+  /** The text with which the field starts. */
   initial: string;
   /** Whether a number must be an integer. */
   isWhole: boolean;
@@ -19,9 +19,9 @@ export interface ArgumentField {
 /** The typed texts by field name; a switch is `true` or empty. */
 export type Typed = Readonly<Record<string, string>>;
 
-/** With more fields, the form would be unusable. */
+/** The most fields of a form. A tool with more properties gets one JSON field instead. */
 const maxFields = 40;
-/** The length of a description above a field; the schema has the full text. */
+/** The most characters of a description above a field; the schema has the full text. */
 const maxDescriptionLength = 500;
 
 /** Returns undefined if the schema is not an object with named properties; all arguments are then typed as JSON. */

@@ -9,7 +9,7 @@ export interface ClientSnippet {
   code: string;
 }
 
-/** `url` is the address of the MCP endpoint. */
+/** Returns a snippet for each client. `url` is the address of the MCP endpoint. */
 export function clientSnippets(url: string): readonly ClientSnippet[] {
   const word = shellWord(url);
   return [
@@ -56,7 +56,7 @@ export function clientSnippets(url: string): readonly ClientSnippet[] {
         "  transport: {",
         '    type: "http",',
         `    url: ${JSON.stringify(url)},`,
-        // biome-ignore lint/suspicious/noTemplateCurlyInString: the program has the template
+        // biome-ignore lint/suspicious/noTemplateCurlyInString: the template is part of the snippet's code
         "    headers: { Authorization: `Bearer ${process.env.HEADRACE_API_KEY}` },",
         "  },",
         "});",

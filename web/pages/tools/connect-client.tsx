@@ -7,7 +7,7 @@ import { clientSnippets } from "./client-snippets.ts";
 
 const remembered = "headrace-tool-client";
 
-/** `servers` holds the names to choose from. */
+/** Shows the setup of a client. `servers` holds the names of the MCP servers to choose from. */
 export function ConnectClient({ servers }: { servers: readonly string[] }) {
   const [server, setServer] = useState("");
   const url = `${window.location.origin}/mcp${server === "" ? "" : `/${server}`}`;

@@ -22,12 +22,12 @@ export function byServer({ tools, prompts, resources }: Offer): OfferOfServer[] 
   }));
 }
 
-/** Parses a URI of the form `headrace+server:…`. */
+/** Returns the name of the MCP server from a resource's URI, `headrace+server:…`. */
 function serverOfResource(uri: unknown): string {
   return /^headrace\+([a-z0-9-]+):/.exec(String(uri))?.[1] ?? "";
 }
 
-/** Reports whether any of the words occurs in the item's texts. */
+/** Reports whether each word of the search occurs in the item's name, title or description. */
 export function isFound({ name, title, description }: Listed, search: string): boolean {
   const searchedText = `${name} ${text(title)} ${text(description)}`.toLowerCase();
   return search
@@ -36,7 +36,7 @@ export function isFound({ name, title, description }: Listed, search: string): b
     .every((word) => searchedText.includes(word));
 }
 
-/** Returns undefined or an empty string if the value is not text. */
+/** Returns the value if it is text, else an empty string. */
 export function text(value: unknown): string {
   return typeof value === "string" ? value : "";
 }

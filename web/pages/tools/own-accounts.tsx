@@ -32,7 +32,7 @@ export function OwnAccounts() {
   const { data, error, refetch } = useRead<ToolConnectionList>(path);
   const connect = useChange(
     (server: string) => call<ToolConnectionBegun>("POST", path, { body: { server } }),
-    // The authorization server leads back to a page of its own.
+    // The browser leaves for the authorization server, which leads back to a page outside the dashboard.
     { done: ({ url }) => window.location.assign(url) },
   );
   const ending = useQuestion(
@@ -55,7 +55,8 @@ export function OwnAccounts() {
           <Account
             key={connection.server}
             connection={connection}
-            // Busy until the browser leaves, the change fails, or the user comes back with the browser's buttons.
+            // Busy only until the authorization server's address is known. Afterwards the browser leaves the page, or
+            // the user has stopped it or come back.
             isConnecting={connect.isPending && connect.variables === connection.server}
             connect={() => connect.mutate(connection.server)}
             end={() => ending.ask(connection)}

@@ -86,7 +86,7 @@ function Named({ title, server, items, children }: NamedProps) {
   );
 }
 
-/** Resources are identified by URI, because names may repeat. */
+/** Returns a React key of name and URI, because several resources may have the same name. */
 function keyOf({ name, uri }: Listed): string {
   return `${name} ${text(uri)}`;
 }

@@ -12,7 +12,7 @@ import { ToolResult } from "./tool-result.tsx";
 
 /** The name of the field that holds all arguments as JSON. */
 const whole = "arguments";
-/** The server or the gateway ends a call earlier than this. */
+/** The longest wait for a call; the MCP server or the gateway ends every call earlier. */
 const maxMs = 600_000;
 /** A long name may have no place to break. */
 const breaking = { label: { overflowWrap: "anywhere" }, description: { overflowWrap: "anywhere" } } as const;

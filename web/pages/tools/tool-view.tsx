@@ -54,7 +54,7 @@ export function ToolView({ tool }: { tool: Listed }) {
   );
 }
 
-/** Hints are claims of the server; no check depends on them. */
+/** Shows the hints about a tool's behavior. They are claims of the MCP server, and no check depends on them. */
 export function Hints({ annotations }: Pick<Listed, "annotations">) {
   const hints = hintsOf(annotations);
   if (hints.length === 0) return null;

@@ -14,18 +14,18 @@ interface UpstreamSettings {
   environments: string[];
   timeoutSeconds: TypedNumber;
   idleSeconds: TypedNumber;
-  /** Empty means that the limit is measured. */
+  /** The most concurrent requests; empty means that the limit is measured. */
   most: TypedNumber;
   api: Upstream["api"];
-  /** If empty, the server is asked for its models. */
+  /** The supported API formats; if empty, the gateway detects them by asking the model server. */
   apis: string[];
-  /** Empty means the API's default header. */
+  /** The header that carries the API key; empty means the API's default header. */
   keyHeader: string;
   /** Query parameters as in an address, without the question mark. */
   query: string;
   cacheSalt: boolean;
   priority: boolean;
-  /** Empty means the default. */
+  /** The treatment of user and prompt ids that clients send: hashed, unchanged or removed. Empty means the default. */
   identifiers: string;
 }
 
@@ -52,7 +52,7 @@ export function settingsOf(upstream: Upstream): UpstreamSettings {
   };
 }
 
-/** Returns the settings of the connection, which a test needs as well. */
+/** Returns the settings of how the gateway talks to the server, which a test needs as well. */
 export function speechToWire(settings: UpstreamSettings) {
   const { api, apis, keyHeader, query, cacheSalt, priority, identifiers } = settings;
   return {
@@ -208,7 +208,7 @@ function IsolationFields({ settings, error, change }: SpeechFieldsProps) {
 interface MoreFieldsProps {
   settings: UpstreamSettings;
   error: ApiFailure | null;
-  /** Whether the fields are expanded from the start. */
+  /** True if the fields are expanded from the start. */
   shown?: boolean;
   change(settings: UpstreamSettings): void;
 }

@@ -27,7 +27,7 @@ export const groupTitles: Readonly<Record<UsageGroup, string>> = {
 };
 
 export const bucketNames = ["auto", "hour", "day", "month"] as const;
-/** Hourly buckets of a longer span would exceed the pixels of a screen. */
+/** The longest span with hourly buckets, in seconds: a chart of more hours would have more points than pixels. */
 const maxHours = 93 * day;
 const roughly: Readonly<Record<UsageBucket, number>> = { hour: 3_600, day, month: 31 * day };
 
@@ -37,7 +37,7 @@ export interface Asked extends UsageAsk {
   days: { from: string; to: string };
   metric: MetricName;
   hoursFit: boolean;
-  /** The error of the dates. */
+  /** What is wrong with the dates, for the user; undefined if they are valid. */
   problem: string | undefined;
 }
 

@@ -16,7 +16,7 @@ export interface Explored {
   /** The rows by bucket and group; the totals if there is no grouping. */
   rows: UsageRow[];
   cut: boolean;
-  /** Unix seconds. */
+  /** The server's time of the query, in Unix seconds. */
   now: number;
 }
 

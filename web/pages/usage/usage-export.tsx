@@ -13,7 +13,7 @@ import { dateText } from "./usage-ask.ts";
 /** The most rows of a JSON file, which is built in the browser; CSV has no limit. */
 const maxRows = 200_000;
 
-/** `ask` is undefined while there is nothing to export. */
+/** Shows the export menu. `ask` is the query to export; undefined while there is nothing to export. */
 export function UsageExport({ ask }: { ask: UsageAsk | undefined }) {
   const [progress, setProgress] = useState<number>();
   const save = async (kind: "csv" | "json") => {

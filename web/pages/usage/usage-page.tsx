@@ -1,4 +1,4 @@
-// The page Usage: an explorer of what was used, by time, model, key, app, tag and environment.
+// The page Usage: an explorer of usage by time, model, key, app, tag and environment.
 import { Alert, Group, Paper, SegmentedControl, SimpleGrid, Stack, Text } from "@mantine/core";
 import { useCallback, useMemo, useState } from "react";
 import { costsNothing, type Unpriced, useUnpriced } from "../../api/models.ts";

@@ -40,7 +40,7 @@ interface Figure {
   wideOnly?: boolean;
 }
 
-/** `model` is set if the row belongs to one. */
+/** Formats the spend of a row. `model` is the row's model, if usage is grouped by model. */
 function spendText(sum: Figures, model: string | null | undefined, unpriced: Unpriced): string {
   if (sum.cost > 0) return money(sum.cost);
   const isKnown = model && unpriced.names.includes(model);
@@ -92,7 +92,7 @@ export function UsageTable(props: UsageTableProps) {
   const all = useMemo(() => tableRows(rows, groupBy, byTime), [rows, groupBy, byTime]);
   const falls = sort.startsWith("-");
   const by = falls ? sort.slice(1) : sort;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: names change with what is known, which is no reason to sort ten thousand rows
+  // biome-ignore lint/correctness/useExhaustiveDependencies: loaded names do not sort ten thousand rows again
   const items = useMemo(() => sorted(all, by, falls, nameOf), [all, by, falls]);
   const head = (name: string, text: string) => (
     <SortHead

@@ -36,7 +36,7 @@ const BlockView = memo(function BlockView({ kind, text, language, level, depth }
     );
   }
   if (kind === "heading") {
-    // A heading of an answer is no heading element, which would disturb the page's outline for screen readers.
+    // An answer's heading is bold text: a heading element would disturb the page's outline for screen readers.
     return (
       <Text size={level < 3 ? "md" : "sm"} fw={700}>
         <InlineView text={text} />

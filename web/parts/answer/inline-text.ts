@@ -147,7 +147,7 @@ class Reader {
   #bareAddress(): boolean {
     address.lastIndex = this.#at;
     const [found] = address.exec(this.#text) ?? [];
-    // Links do not nest: within a link's text the bracket is literal.
+    // Links do not nest: within a link's text, an address stays plain text.
     if (found === undefined || this.#open.some(({ mark }) => mark === "[")) return false;
     const href = found.replace(/[.,;:!?*_]{1,20}$/, "");
     this.#at += href.length;

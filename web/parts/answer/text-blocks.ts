@@ -160,7 +160,7 @@ export interface Item {
   /** The item's line number within the list. */
   at: number;
   text: string;
-  /** Undefined for a bullet. */
+  /** The number of a numbered item; undefined for a bullet. */
   number: number | undefined;
   items: Item[];
 }

@@ -13,7 +13,7 @@ export interface Series {
 export type ChartKind = "line" | "stack";
 
 export interface Plotted {
-  /** Unix seconds, ascending: moments, or the starts of the buckets. */
+  /** The times in Unix seconds, ascending: moments, or the starts of the buckets. */
   times: readonly number[];
   bucket: ChartBucket | undefined;
   series: readonly Series[];
@@ -27,7 +27,8 @@ export function offsets({ times, bucket }: Pick<Plotted, "times" | "bucket">): n
 }
 
 /**
- * In a stacked chart each series is the sum of itself and those below, drawn tallest first. Hidden series are left out.
+ * Returns the data that uPlot draws. In a stacked chart each series is drawn as the sum of itself and all series after
+ * it, so the tallest comes first. Hidden series are left out.
  */
 export function drawn(plotted: Plotted): UPlot.AlignedData {
   const { times, series, kind, hidden } = plotted;

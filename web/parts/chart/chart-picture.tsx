@@ -19,7 +19,7 @@ interface PictureProps extends Plotted {
   until: number | undefined;
   /** The index of the chosen time; undefined if none. */
   index: number | undefined;
-  /** True if the user chooses the time in this chart rather than in another of the page. */
+  /** True if the user chooses the time in this chart, and not in another chart of the page. */
   isReader: boolean;
   read(index: number | undefined): void;
 }
@@ -36,7 +36,7 @@ export function ChartPicture(props: PictureProps) {
   const isNear = useIsNear(box);
   const [shown, setShown] = useState<UPlot>();
   const labels = series.map(({ label, color }) => `${label} ${color}`).join("\n");
-  // biome-ignore lint/correctness/useExhaustiveDependencies: figures, size and hidden series are set below, without a new drawing
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the effects below update data and size without a new plot
   useEffect(() => {
     if (!isNear) return;
     const giveUp = whenItsTurn((Plot) => {
@@ -51,7 +51,7 @@ export function ChartPicture(props: PictureProps) {
     };
   }, [isNear, scheme, kind, labels, bucket, whole]);
   useEffect(() => plot.current?.setSize({ width, height }), [width, height]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `drawn` takes what is listed
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `drawn` reads the listed values from `now`
   useEffect(() => plot.current?.setData(drawn(now.current)), [times, series, kind, hidden, bucket]);
   const at = index === undefined ? undefined : offsets({ times, bucket })[index];
   useEffect(() => {
@@ -92,7 +92,7 @@ export function ChartPicture(props: PictureProps) {
   );
 }
 
-/** -1 clears the choice; undefined means that the key is not handled. */
+/** Returns the index that a key chooses: -1 clears the choice, and undefined means that the key is not handled. */
 function movedBy(key: string, index: number | undefined, length: number): number | undefined {
   const last = length - 1;
   if (last < 0) return undefined;
@@ -146,7 +146,7 @@ function optionsOf(
       {
         ...{ stroke: text, font, grid: { show: false }, ticks: { stroke: line, size: 5 }, size: 40, gap: 4, space: 76 },
         incrs: stepsOf(bucket),
-        // A mark at the very edge would be cut off, so it is left out.
+        // The label of a mark at the right edge would be cut off, so it is left out.
         values: (plot, splits, _axis, _space, step) =>
           axisLabels(splits, step, bucket).map((label, at) =>
             (splits[at] ?? 0) >= (plot.scales["x"]?.max ?? 0) ? "" : label,

@@ -11,7 +11,7 @@ interface Read extends Plotted {
 }
 
 interface ChartReadoutProps extends Read {
-  /** Pixels from the left edge. */
+  /** The position of the time, in pixels from the left edge. */
   left: number;
   width: number;
   scheme: "light" | "dark";

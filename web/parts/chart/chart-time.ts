@@ -69,7 +69,7 @@ export function axisLabels(splits: readonly number[], step: number, bucket: Char
   });
 }
 
-/** Returns a date whose local fields are the reader's time, or UTC for buckets of days. */
+/** Returns a date whose local fields are the reader's time, or UTC for buckets of days and months. */
 export function dateOf(seconds: number, bucket: ChartBucket | undefined): Date {
   const date = new Date(seconds * 1000);
   return isUtc(bucket) ? new Date(date.getTime() + date.getTimezoneOffset() * 60_000) : date;

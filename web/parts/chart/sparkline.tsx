@@ -6,7 +6,7 @@ interface SparklineProps {
   height?: number;
 }
 
-/** Hidden from screen readers: write the total beside it. */
+/** Draws a chart that is hidden from screen readers, so the caller must write the total beside it. */
 export function Sparkline({ values, width = 96, height = 24 }: SparklineProps) {
   const most = Math.max(...values, 1e-9);
   const step = width / Math.max(1, values.length);

@@ -7,7 +7,7 @@ interface StackedBarProps {
   /** The description for screen readers. */
   label: string;
   parts: readonly { name: string; size: number; color: number }[];
-  /** The part of the whole that belongs to others, as opposed to free space. */
+  /** The size that others take of the whole. Space of the whole that nobody takes is left blank. */
   others: number;
   whole: number;
 }

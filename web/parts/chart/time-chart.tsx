@@ -16,7 +16,7 @@ export { ChartsTogether } from "./chart-together.tsx";
 
 interface TimeChartProps {
   title: string;
-  /** Unix seconds, ascending: moments, or the starts of the buckets. */
+  /** The times in Unix seconds, ascending: moments, or the starts of the buckets. */
   times: readonly number[];
   /** The bucket of each value; undefined for moments. Days and months are in UTC. */
   bucket?: ChartBucket | undefined;
@@ -27,7 +27,7 @@ interface TimeChartProps {
   /** If true, the axis has whole numbers only, for counts. */
   whole?: boolean;
   height?: number;
-  /** Unix seconds; set if the last bucket is not complete yet. */
+  /** The Unix seconds up to which the last bucket has data; set if the bucket is not complete yet. */
   until?: number | undefined;
   /** Content beside the title, such as the total. */
   aside?: ReactNode;

@@ -65,7 +65,7 @@ export function AmountFields<Name extends LimitAmount["wire"]>(props: AmountFiel
   });
 }
 
-/** A `limit` of null means no limit, as in the API. */
+/** Converts a limit of the API, where null means no limit. */
 export function amountOf(limit: number | null): Amount {
   return limit === null ? { how: "unlimited", value: "" } : { how: "own", value: limit };
 }
@@ -74,7 +74,7 @@ export function limitOf({ how, value }: Amount): number | null {
   return how === "own" ? Number(value) : null;
 }
 
-/** An `override` of null means inherited, as in the API. */
+/** Converts an override of the API, where null means that the value is inherited. */
 export function amountOfOverride(override: number | "unlimited" | null): Amount {
   if (override === null) return { how: "inherit", value: "" };
   return override === "unlimited" ? { how: "unlimited", value: "" } : { how: "own", value: override };

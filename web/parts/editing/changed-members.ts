@@ -1,6 +1,6 @@
-// Returns the changed members of a form, because others may have changed the rest meanwhile.
+// Finds the members of a form that the user changed. Only these are sent: others may have changed the rest meanwhile.
 
-/** `now` and `before` have the same members, named as in the API. */
+/** Returns the members of `now` that differ from `before`. Both have the same members, named as in the API. */
 export function changedMembers<Body extends object>(now: Body, before: Body): Partial<Body> {
   const isSame = (name: string) =>
     JSON.stringify(now[name as keyof Body]) === JSON.stringify(before[name as keyof Body]);

@@ -1,8 +1,8 @@
-// A select field whose options are rendered once the field gets the focus or the pointer.
+// A select field whose options are rendered once the field has had the focus.
 import { Select, type SelectProps } from "@mantine/core";
 import { useState } from "react";
 
-/** Mantine would render the options of all select fields with the page, hidden, and measure them. */
+/** Keeps the options unmounted until the first focus: Mantine would render and measure those of all fields at once. */
 export function Choice({ onFocus, ...select }: SelectProps) {
   const [isNear, setNear] = useState(false);
   return (

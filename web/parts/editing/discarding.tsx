@@ -1,24 +1,24 @@
-// The question before a dialog closes over a form that somebody has edited.
+// Asks for confirmation before a dialog with an edited form closes.
 import { createContext, type ReactNode, useContext, useEffect, useId, useState } from "react";
 import { Confirm } from "./confirm.tsx";
 
 interface Guard {
   /** The ids of the edited forms in the dialog. */
   edited: Set<string>;
-  /** Calls `close` at once, or after the question when a form was edited. */
+  /** Calls `close` immediately, or after a confirmation if a form was edited. */
   leave(close: () => void): void;
 }
 
 interface Question {
   isOpen: boolean;
-  /** The answer was to discard, so the focus does not return to the form. */
+  /** True if the user chose to discard: the focus then does not return to the form. */
   isLeaving: boolean;
   close(): void;
 }
 
 const GuardContext = createContext<Guard | undefined>(undefined);
 
-/** Returns `leave` for the dialog's own ways out, and `guarded`, which wraps the dialog's content. */
+/** Returns `leave`, which the dialog calls to close, and `guarded`, which wraps the dialog's content. */
 export function useDiscarding() {
   const [edited] = useState(() => new Set<string>());
   const [question, setQuestion] = useState<Question>();

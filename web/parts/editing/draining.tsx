@@ -1,4 +1,4 @@
-// Drains something after a confirmation: running work finishes and no new work arrives; or ends the draining.
+// Buttons that drain an upstream or a node after a confirmation, or resume it. A drained one gets no new requests.
 import { Button, Text } from "@mantine/core";
 import { DownloadIcon, PlayIcon } from "@primer/octicons-react";
 import type { ReactNode } from "react";

@@ -20,13 +20,13 @@ interface FormProps {
   action: string;
   disabled?: boolean;
   submit(): void;
-  /** Absent if there is nothing to return to. */
+  /** Leaves the form; absent if there is nothing to return to. */
   cancel?: () => void;
   /** If true, the dialog cannot be left while sending, because the created secret would be lost. */
   isHeld?: boolean;
   gap?: "lg";
   noValidate?: boolean;
-  /** The form's draft differs from what it began with. */
+  /** True if the form's draft differs from its initial state. */
   isEdited?: boolean;
 }
 

@@ -26,7 +26,7 @@ export function MoreSettings({
   // The section stays open after the error is gone.
   if (hasProblem && !isOpen) setOpen(true);
   return (
-    // A browser that refuses to send a form can show why only where the invalid field is visible.
+    // The section opens for an invalid field, because the browser can show its message only beside a visible field.
     <div onInvalidCapture={() => setOpen(true)}>
       <Group gap="0 var(--mantine-spacing-xs)">
         <Button
@@ -45,7 +45,7 @@ export function MoreSettings({
           </Text>
         )}
       </Group>
-      {/* Without a transition, so that a wrong field can take the focus at once. */}
+      {/* The section opens without a transition, so that an invalid field can get the focus immediately. */}
       <Collapse expanded={isOpen} transitionDuration={0}>
         <Stack pt="sm">{children}</Stack>
       </Collapse>

@@ -1,4 +1,4 @@
-// A multi-select whose typed text is added or refused when the field loses focus, and never dropped in silence.
+// A multi-select field. When it loses the focus, the typed text is added, or refused with a message; it is never lost.
 import { MultiSelect, type MultiSelectProps } from "@mantine/core";
 import { useRef, useState } from "react";
 

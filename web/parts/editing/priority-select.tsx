@@ -7,7 +7,7 @@ type Priority = Tier["priority"];
 interface PrioritySelectProps {
   label: string;
   description: string;
-  /** The label for no priority; if absent, a priority is required. */
+  /** The label of the option for no priority; if absent, a priority is required. */
   unset?: string;
   value: Priority | null;
   error: string | undefined;

@@ -3,8 +3,8 @@ import { useState } from "react";
 import { type NotifiedChangeOptions, useNotifiedChange } from "./notified-change.ts";
 
 /**
- * `ask` opens the question, whose dialog is `<Confirm {...dialog} …>`. `about` is what was asked about last, also while the
- * dialog closes.
+ * `ask` opens the confirmation dialog, which the page renders as `<Confirm {...dialog} …>`. `about` is the subject of
+ * the last question, and stays set while the dialog closes.
  */
 export function useQuestion<About = void, Answer = unknown>(
   change: (about: About) => Promise<Answer>,

@@ -44,7 +44,7 @@ export function useDraft<Draft extends object, Field extends string>(
       const errors = errorsOf(draft);
       setFound(errors);
       if (Object.keys(errors).length === 0) send(draft);
-      // Focuses also if the errors are the same as before, when nothing renders.
+      // The first invalid field gets the focus here, because nothing renders if the errors are the same as before.
       else setTimeout(() => focusFirstProblem(ref.current));
     },
   };

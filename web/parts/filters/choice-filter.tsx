@@ -5,7 +5,7 @@ import { replaceOnTyping } from "./replace-on-typing.ts";
 
 interface ChoiceFilterProps extends Pick<SelectProps, "data" | "filter" | "onSearchChange"> {
   label: string;
-  /** Empty means all. */
+  /** The chosen entry; empty means all. */
   value: string;
   choose(value: string): void;
   /** The placeholder for all, and the label of the button that returns to all. */

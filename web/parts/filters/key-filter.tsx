@@ -8,7 +8,7 @@ import { ChoiceFilter } from "./choice-filter.tsx";
 interface KeyFilterProps {
   value: string | undefined;
   nameOf(id: string): string;
-  /** An empty id means all. */
+  /** Called with the id of the chosen key; an empty id means all keys. */
   choose(id: string): void;
 }
 

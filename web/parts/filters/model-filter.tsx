@@ -4,7 +4,7 @@ import type { ModelList } from "../../api/types.ts";
 import { ChoiceFilter } from "./choice-filter.tsx";
 
 interface ModelFilterProps {
-  /** Empty means all. */
+  /** The id of the chosen model; empty means all. */
   value: string;
   choose(id: string): void;
 }

@@ -15,7 +15,7 @@ interface SearchFieldProps
 
 export function SearchField({ value, change, cleaned, ...props }: SearchFieldProps) {
   const [text, setText] = useState(value);
-  // The last reported text, which tells a value from elsewhere, such as the menu, from the user's own.
+  // The text that was reported last. Another `value` comes from elsewhere, such as the menu, and replaces the text.
   const sent = useRef(value);
   const send = useDebouncedCallback((wanted: string) => {
     sent.current = wanted;

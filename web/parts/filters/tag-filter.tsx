@@ -6,13 +6,13 @@ import { firstDay } from "../../api/usage.ts";
 import { ChoiceFilter } from "./choice-filter.tsx";
 
 interface TagFilterProps {
-  /** Empty means all. */
+  /** The chosen tag; empty means all. */
   value: string;
   choose(tag: string): void;
 }
 
 const recentDays = 31;
-/** The rows of one report page; users with more tags type the name. */
+/** The rows of the one report page that is loaded. If there are more tags, users can type a tag's full name. */
 const maxRows = 1_000;
 
 export function TagFilter({ value, choose }: TagFilterProps) {

@@ -25,13 +25,16 @@ interface TimeAddress {
 
 export const anyTime: TimeAddress = { range: "", start: "", end: "" };
 
-/** In Unix seconds, from `start` inclusive to `end` exclusive. */
+/** A time span in Unix seconds, from `start` inclusive to `end` exclusive. */
 export interface Span {
   start?: number;
   end?: number;
 }
 
-/** Returns the span of a relative range, computed once per page in whole minutes, so that the query stays the same. */
+/**
+ * Returns the span of a filter. A relative range is computed in whole minutes when it is chosen and then kept, so that
+ * the query stays the same while the page is open.
+ */
 export function useSpan({ range, start, end }: TimeAddress): Span {
   return useMemo(() => {
     const named = isRange(range) ? ranges[range].seconds : undefined;
@@ -77,7 +80,7 @@ export function TimeRange({ value, change }: { value: TimeAddress; change(value:
 
 interface MomentFieldProps {
   label: string;
-  /** Unix seconds as text. */
+  /** The moment in Unix seconds, as text. */
   value: string;
   error?: string | undefined;
   change(text: string): void;

@@ -6,13 +6,13 @@ import { useSearchParams } from "wouter";
 export function useAddress<Name extends string>(defaults: Readonly<Record<Name, string>>) {
   const [parameters, setParameters] = useSearchParams();
   const text = parameters.toString();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the text is all of the parameters, and the defaults are constants
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `text` holds all parameters; the defaults are constants
   const values = useMemo(() => {
     const found: Record<string, string> = {};
     for (const name of Object.keys(defaults)) found[name] = parameters.get(name) ?? defaults[name as Name];
     return found as Record<Name, string>;
   }, [text]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: as above
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the defaults are constants
   const change = useCallback(
     (changes: Partial<Record<Name, string>>) =>
       setParameters(

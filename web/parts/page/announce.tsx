@@ -6,7 +6,7 @@ let said = "";
 const listeners = new Set<() => void>();
 
 export function announce(text: string): void {
-  // A non-breaking space makes a repeated text count as new, so that it is announced again.
+  // A repeated text gets a non-breaking space, so that screen readers announce it again.
   said = text === said ? `${text}\u00a0` : text;
   for (const listener of listeners) listener();
 }

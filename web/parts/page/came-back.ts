@@ -1,4 +1,4 @@
-// Tells whether the browser's back or forward button led to this page, so that its scroll position is kept.
+// Tells whether the browser's back or forward button led to this page, whose scroll position is then restored.
 
 let address: string | undefined;
 

@@ -1,4 +1,4 @@
-// Keeps a page that fails from taking the whole dashboard with it.
+// An error boundary: if a page crashes, the rest of the dashboard keeps working.
 import { Button } from "@mantine/core";
 import { Component, type ReactNode } from "react";
 import { Empty } from "./empty.tsx";

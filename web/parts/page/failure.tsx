@@ -6,7 +6,7 @@ import { SmallButton } from "./buttons.tsx";
 
 interface FailureProps {
   error: ApiFailure;
-  /** Offers to try again. */
+  /** Repeats the failed request; if set, the message has a button for it. */
   retry?: (() => unknown) | undefined;
   title?: string;
 }

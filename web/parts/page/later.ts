@@ -4,7 +4,7 @@ import { startTransition, useEffect, useState } from "react";
 export type Load<Part> = () => Promise<Part>;
 
 interface Later<Part> {
-  /** Undefined until loaded; available immediately if it was loaded before. */
+  /** The loaded part; undefined until it is loaded, and there immediately if it was loaded before. */
   part: Part | undefined;
   /** Why loading failed. */
   failure: { error: unknown } | undefined;
@@ -13,8 +13,8 @@ interface Later<Part> {
 const loaded = new Map<Load<unknown>, unknown>();
 
 /**
- * `load` must be a stable function, or undefined while the part is not needed. Unlike `React.lazy` this shows the part
- * as soon as it is loaded: React delays the replacement of a Suspense fallback by 300 ms.
+ * Loads a part. `load` must always be the same function, or undefined while the part is not needed. Unlike with
+ * `React.lazy`, the part shows as soon as it is loaded: React would keep a Suspense fallback for 300 ms.
  */
 export function useLater<Part>(load: Load<Part> | undefined): Later<Part> {
   const [part, setPart] = useState(() => load && (loaded.get(load) as Part | undefined));

@@ -1,4 +1,4 @@
-// Links to other pages of the dashboard: in a text, as a button, and the name of a row that opens it.
+// Links to other pages of the dashboard: in a text, as a button, and as the name of a row that opens the record.
 import { Anchor, type AnchorProps, Button, type ButtonProps } from "@mantine/core";
 import type { ReactNode } from "react";
 import { Link } from "wouter";

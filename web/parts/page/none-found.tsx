@@ -10,7 +10,7 @@ interface NoneFoundProps {
   what: string;
   /** The paused search, if the user must decide whether to go on. */
   patience?: Patience;
-  /** Undefined if no filter is active. */
+  /** Removes all filters; undefined if no filter is active. */
   showAll: (() => void) | undefined;
   /** What the filters exclude, in a sentence or two. */
   filtered: ReactNode;

@@ -5,9 +5,9 @@ import { type ReactNode, useEffect } from "react";
 import { Note } from "../words/note.tsx";
 import { announce } from "./announce.tsx";
 
-/** The browser itself announces the first page. */
+/** The title that was announced last. The browser itself announces the first page. */
 let announcedTitle: string | undefined;
-/** Titles that change sooner, while a page loads, are not announced. */
+/** The delay in milliseconds before a title is announced, because the title may change while the page loads. */
 const settledMs = 150;
 
 interface PageProps {
@@ -22,7 +22,7 @@ interface PageProps {
 export function Page({ title, about, actions, children }: PageProps) {
   useDocumentTitle(`${title} · Headrace`);
   useEffect(() => {
-    // Set even if the user leaves the page at once.
+    // The first title counts as announced even if the user leaves the page immediately.
     announcedTitle ??= title;
     const timer = setTimeout(() => {
       if (announcedTitle !== title) announce(title);

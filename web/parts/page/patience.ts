@@ -1,7 +1,7 @@
 // Pauses a search that reads many pages and finds almost nothing, until the user lets it go on.
 import { useMemo, useState } from "react";
 
-/** About a screenful: fewer rows do not count as a result. */
+/** The number of rows that about fill a screen; the last pages with fewer rows together count as nearly empty. */
 const screenRows = 20;
 /** The number of nearly empty pages after which the search pauses. */
 const maxSparsePages = 40;

@@ -14,7 +14,7 @@ export function recordAddress(list: string, id: string, search: string): string 
   return withSearch(`${list}/${encodeURIComponent(id)}`, search);
 }
 
-/** The filters stay in the address while a record is open. */
+/** Returns the path with the list's filters, which stay in the address while a record is open. */
 function withSearch(path: string, search: string): string {
   return search === "" ? path : `${path}?${search}`;
 }
@@ -30,7 +30,7 @@ interface DetailsProps<Shown> {
 }
 
 interface RecordDrawerProps<Shown> extends DetailsProps<Shown> {
-  /** Null if no record is open. */
+  /** The id of the open record; null if none is open. */
   id: string | null;
   title: string;
   /** The CSS width on a wide screen. */

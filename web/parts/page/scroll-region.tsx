@@ -7,6 +7,6 @@ interface ScrollRegionProps extends Omit<ComponentPropsWithRef<"section">, "aria
 }
 
 export function ScrollRegion({ label, ...section }: ScrollRegionProps) {
-  // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard (WCAG 2.1.1)
+  // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard (WCAG 2.1.1)
   return <section {...section} tabIndex={0} aria-label={label} />;
 }

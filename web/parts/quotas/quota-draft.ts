@@ -25,9 +25,9 @@ export interface QuotaDraft {
   span: TypedNumber;
   spanSeconds: number;
   window: QuotaRule["window"];
-  /** Empty means that all models count. */
+  /** The models whose requests count; empty means all models. */
   models: string[];
-  /** Empty means that requests with any tags count. */
+  /** The tag of the requests that count; empty means that all requests count, whatever their tags. */
   tag: string;
   /** If true, an answer ends at the token that exhausts the quota; has no effect on quotas of requests. */
   hardStop: boolean;
@@ -126,13 +126,13 @@ export function quotasError(drafts: readonly QuotaDraft[]): string | undefined {
   return undefined;
 }
 
-/** Returns the server's error about quotas, complete. */
+/** Returns the complete message of a server's error about quotas, or undefined for other errors. */
 export function quotasProblemOf(error: ApiFailure | null): string | undefined {
   return error && /^quotas\b/.test(error.message) ? error.message : undefined;
 }
 
 export interface QuotaProblem {
-  /** Undefined if the error is about the whole list. */
+  /** The position of the faulty quota; undefined if the error is about the whole list. */
   at: number | undefined;
   field: string | undefined;
   text: string;

@@ -10,7 +10,7 @@ interface AgentSetupProps {
   /** The address of the API, which ends in /v1. */
   baseUrl: string;
   model: string;
-  /** Absent if the secret is not known any more; the text then names the variable that holds it. */
+  /** The key; absent if it is not known any more. The instructions then contain the placeholder `YOUR_KEY`. */
   apiKey?: string | undefined;
 }
 
@@ -66,8 +66,8 @@ function ClientSetup({ client, ...props }: AgentSetupProps & { client: AgentClie
 }
 
 /**
- * The command names the address and the model: the user's machine may run another server, and the key may allow several
- * models.
+ * Returns the command that sets up the agent. It names the address, because the user's machine may run another server,
+ * and the model, because the key may allow several models.
  */
 function commandOf({ id }: AgentClient, { baseUrl, model, apiKey }: AgentSetupProps): string {
   return [
@@ -77,7 +77,7 @@ function commandOf({ id }: AgentClient, { baseUrl, model, apiKey }: AgentSetupPr
   ].join("\n");
 }
 
-/** The values stand within strings of JSON or TOML, which have the same escapes. */
+/** Fills in the values with JSON's escapes, which are valid in strings of JSON and of TOML. */
 function configurationOf(text: string, { baseUrl, model, apiKey }: AgentSetupProps): string {
   const values = { root_url: rootOf(baseUrl), model, key: apiKey ?? "YOUR_KEY" };
   return filled(text, values, (value) => JSON.stringify(value).slice(1, -1));

@@ -2,7 +2,7 @@
 import { Alert, Text } from "@mantine/core";
 import { AlertIcon } from "@primer/octicons-react";
 
-/** `what` is "the key", for example, and `where` is "on the server where the app runs". */
+/** Shows the warning. `what` is text such as "the key"; `where` such as "on the server where the app runs". */
 export function CopyNow({ what, where }: { what: string; where?: string }) {
   return (
     <Alert color="yellow" icon={<AlertIcon />}>

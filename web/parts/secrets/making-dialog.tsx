@@ -7,7 +7,7 @@ import { useDiscarding } from "../editing/discarding.tsx";
 interface MakingDialogProps<Made> {
   opened: boolean;
   close(): void;
-  /** The change that creates it. */
+  /** The change that creates the secret. */
   making: { data: Made | undefined; isPending: boolean; reset(): void };
   title: string;
   titleOf(made: Made): string;

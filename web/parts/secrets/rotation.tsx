@@ -9,7 +9,7 @@ import { MakingDialog } from "./making-dialog.tsx";
 interface RotationProps<Rotated> {
   opened: boolean;
   close(): void;
-  /** The noun for users. */
+  /** The word for the secret in texts for users. */
   what: "key" | "secret";
   /** The API path of the secret's owner, and the path segment that rotates it. */
   path: string;
@@ -18,7 +18,7 @@ interface RotationProps<Rotated> {
   titleOf(rotated: Rotated): string;
   /** The consequences of the rotation. */
   about: ReactNode;
-  /** The purpose of the overlap. */
+  /** A sentence about why the old secret stays valid for some time. */
   hint: string;
   isWide?: boolean;
   done?: () => void;

@@ -6,7 +6,7 @@ import { CopyBlock } from "./copy.tsx";
 
 interface ShownOnceProps {
   title: string;
-  /** Undefined while the dialog is closed. */
+  /** The secret to show; undefined while the dialog is closed. */
   secret: string | undefined;
   /** The text of the button: "Copy the link". */
   label: string;

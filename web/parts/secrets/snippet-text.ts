@@ -95,7 +95,7 @@ function typescriptOf({ baseUrl, model, messages, parameters, stream, apiKey }: 
     "});",
     "const answer = await client.chat.completions.create({",
     ...Object.entries(named).map(([name, value]) => `  ${name}: ${literal(value, typescript, "  ")},`),
-    // Spread into the call, because TypeScript checks only literal members against the SDK's types, which lack these.
+    // Written as spreads, because the SDK's types lack these parameters and TypeScript does not check spread members.
     ...Object.entries(foreign).map(([name, value]) => `  ...${literal({ [name]: value }, typescript, "  ")},`),
     "});",
     ...last,

@@ -86,7 +86,7 @@ export function LongTable<Row>(props: LongTableProps<Row>) {
   const chosen = choose && latest;
   const visible = rows.getVirtualItems();
   const last = visible.at(-1)?.index ?? 0;
-  // The first rows come in stages; columns sized by content would change with each stage.
+  // In a fixed layout the first rows are rendered in stages: columns sized by content would change with each stage.
   const drawn = useStaged(isPending ? undefined : visible.length, stage);
   const inView = fixed ? visible.slice(0, drawn) : visible;
   const isDrawn = items === listing.items;
@@ -131,7 +131,7 @@ export function LongTable<Row>(props: LongTableProps<Row>) {
             onClick={() => {
               newer.show();
               scrolling.current?.scrollTo({ top: 0 });
-              // The button disappears, so the focus moves to the table.
+              // The button disappears, so the table gets the focus.
               scrolling.current?.focus({ preventScroll: true });
             }}
           >
@@ -206,7 +206,7 @@ function Status({ children }: { children: ReactNode }) {
   );
 }
 
-/** Also requires that no row has the focus, because the row would move under a keyboard user. */
+/** Reports whether the list is at its top and no row has the keyboard focus, because new rows would move that row. */
 function isAtTop(element: HTMLElement | null): boolean {
   if (!element) return true;
   return element.scrollTop <= 4 && !element.querySelector("tbody :focus-visible");

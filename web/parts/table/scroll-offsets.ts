@@ -4,7 +4,7 @@ import { addressHere, cameBack } from "../page/came-back.ts";
 const maxKept = 50;
 const offsets = new Map<string, number>();
 
-/** `list` distinguishes several lists of one page. `offset` is in pixels from the top. */
+/** Stores a list's scroll position. `list` distinguishes the lists of a page; `offset` is in pixels from the top. */
 export function keepOffset(list: string, offset: number): void {
   const key = keyOf(list);
   offsets.delete(key);
@@ -13,7 +13,7 @@ export function keepOffset(list: string, offset: number): void {
   if (offsets.size > maxKept && oldest !== undefined) offsets.delete(oldest);
 }
 
-/** Returns 0, the top, unless the user came back to the page. */
+/** Returns the stored scroll position if the user came back to the page, else 0. */
 export function keptOffset(list: string): number {
   return cameBack() ? (offsets.get(keyOf(list)) ?? 0) : 0;
 }

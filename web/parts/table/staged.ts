@@ -2,8 +2,8 @@
 import { startTransition, useEffect, useState } from "react";
 
 /**
- * Returns how many rows are rendered: about a screenful at first, then more at each stage, and Infinity once all are.
- * `length` is undefined while loading.
+ * Returns how many rows to render: `stage` rows at first, `stage` more after each render, and at the end Infinity.
+ * `length` is the number of all rows; undefined while loading.
  */
 export function useStaged(length: number | undefined, stage: number): number {
   const [drawn, setDrawn] = useState(stage);

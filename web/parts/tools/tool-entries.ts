@@ -17,7 +17,7 @@ export function toolListError(tools: ToolList): string | undefined {
   return `${strange} is not the name of a server, such as crm, or of a tool, such as crm/search or crm/read_*.`;
 }
 
-/** `of` selects the user's own tools or those of all servers. Loaded once the user edits a list. */
+/** Returns suggestions: the user's own tools, or the servers of the installation. Loads nothing while not `enabled`. */
 export function useToolEntries(of: "own" | "installation", enabled: boolean): string[] {
   const offer = useOffer({ enabled: enabled && of === "own" });
   const servers = useRead<McpServerList>("/v1/admin/tool-servers", {}, { enabled: enabled && of === "installation" });

@@ -15,7 +15,7 @@ interface ToolListFormProps {
   stale: readonly string[];
   /** The notification after a change. */
   said: string;
-  /** Absent if there is nothing to return to. */
+  /** Leaves the form; absent if there is nothing to return to. */
   close?: () => void;
 }
 

@@ -44,7 +44,7 @@ interface QuotaMeterProps {
   title: string;
   limit: number | null;
   used: number;
-  /** Names whose usage counts, for limits that are not set. */
+  /** The words after the used amount if there is no limit: "used by you" or "used". */
   whose: string;
   format(value: number): string;
 }

@@ -87,7 +87,7 @@ interface Shown {
   overlap?: boolean;
 }
 
-/** Returns a series for each of the first groups, in their order. */
+/** Returns a series for each of the first groups, in their order, and one for the remaining groups if it is known. */
 export function seriesOf({ times, totals, groups, nameOf, overlap = false }: Shown, name: MetricName): Series[] {
   const metric: Metric = metrics[name];
   const indexes = new Map(times.map((time, index) => [time, index]));

@@ -7,7 +7,7 @@ const listeners = new Set<() => void>();
 let timer: ReturnType<typeof setInterval> | undefined;
 let passed = 0;
 
-/** `seconds` is Unix time; null shows `never`. */
+/** Shows a relative time. `seconds` is Unix time; null shows `never`. */
 export function Ago({ seconds, never = "never" }: { seconds: number | null; never?: string }) {
   useSyncExternalStore(subscribe, () => passed);
   if (seconds === null) return <>{never}</>;
@@ -18,7 +18,7 @@ export function Ago({ seconds, never = "never" }: { seconds: number | null; neve
   );
 }
 
-/** One timer updates all relative times. */
+/** Subscribes to the one timer that updates all relative times. */
 function subscribe(listener: () => void): () => void {
   listeners.add(listener);
   timer ??= setInterval(() => {

@@ -19,7 +19,10 @@ export function amountFigure({ unit }: LimitAmount, value: number | null, none =
   return unit === "USD" ? money(value) : count(value);
 }
 
-/** Formats an amount for a sentence: "12.3K tokens a month", "$25.00 a month", or "tokens per month without limit". */
+/**
+ * Formats an amount for a sentence: "12.3K tokens a month", "$25.00 a month" or "tokens per month without limit".
+ * Returns an empty list if no amount is set.
+ */
 export function amountInWords({ label, unit, period }: LimitAmount, value: number | "unlimited" | null): string[] {
   if (value === null) return [];
   if (value === "unlimited") return [`${label.toLowerCase()} without limit`];

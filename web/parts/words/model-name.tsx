@@ -8,7 +8,7 @@ interface ModelNameProps extends TextProps {
   name: string;
 }
 
-/** The full name is available as a hint, to screen readers, and when copied. */
+/** Shows a shortened name. The full name is available as a hint, to screen readers, and when copied. */
 export function ModelName({ name, ...text }: ModelNameProps) {
   // A short name needs no extra elements, which matters in lists of ten thousand rows.
   if (name.length <= 2 * tail) {

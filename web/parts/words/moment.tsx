@@ -8,7 +8,7 @@ const time = timeFormat({ timeStyle: "medium" });
 const dayOfThisYear = timeFormat({ month: "short", day: "numeric" });
 
 interface MomentProps {
-  /** Unix time. */
+  /** The moment in Unix seconds. */
   seconds: number;
   /** Set to `time` if the date is shown elsewhere. */
   only?: "time";

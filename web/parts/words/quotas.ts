@@ -12,7 +12,7 @@ function spanOfQuota(per: Quota["per"]): string {
   return typeof per === "number" ? span(per) : (spans[per] ?? per);
 }
 
-/** Returns "200 requests per 5 hours from first use" or "$5.00 per day for gpt-* with the tag team-a". */
+/** Returns "200 requests per day from first use" or "$5.00 per day for gpt-* with the tag team-a". */
 export function quotaInWords({ unit, amount, per, window, models, tag, hard_stop: stops }: Quota): string {
   const figure = unit === "usd" ? money(amount) : `${count(amount)} ${unit}`;
   return `${figure} per ${spanOfQuota(per)}${kindText(per, window)}${whichText({ models, tag })}${stops ? ", hard stop" : ""}`;
@@ -34,7 +34,7 @@ export function quotasInWords(quotas: readonly Quota[]): string {
   return quotas.length === 0 ? "none" : quotas.map(quotaInWords).join("; ");
 }
 
-/** Returns the kind of window, for spans that the calendar also has. */
+/** Returns " from first use" for a rolling window, if the span could also be a calendar window; else nothing. */
 function kindText(per: Quota["per"], window: Quota["window"]): string {
   return window === "rolling" && per !== "5h" && typeof per !== "number" ? " from first use" : "";
 }

@@ -1,8 +1,8 @@
 // The response cache policy of a model: which answers are cached for an account, for how long, and at what price.
 
 /**
- * `deterministic`: requests with temperature 0 and those that ask for it; `asked`: only those that ask for it; `all`:
- * every request.
+ * `deterministic`: requests with temperature 0, and requests that ask for caching; `asked`: only requests that ask for
+ * caching; `all`: every request.
  */
 export const cachedRequests = ["deterministic", "asked", "all"] as const;
 

@@ -10,7 +10,7 @@ export interface ModelPolicies {
   readonly overflow?: OverflowPolicy;
   /** The response cache. */
   readonly cache?: CachePolicy;
-  /** Names of guardrails that check its requests and answers, in this order. */
+  /** Names of guardrails that check the model's requests and answers, in this order. */
   readonly guardrails?: readonly string[];
   /** A second model that also gets a share of the requests. Clients never see its answers. */
   readonly shadow?: ShadowPolicy;

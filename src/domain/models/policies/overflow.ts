@@ -1,14 +1,16 @@
-// Where requests go when a model's own deployments are busy, and how much that may cost.
+// The overflow policy of a model: the deployments that requests use when its own are busy, and the limits of the cost.
 import type { Price } from "../price.ts";
 
 export interface OverflowPolicy {
-  /** Upstreams and nodes whose deployments of the model come last and are used only by this policy. */
+  /** Upstreams and nodes whose deployments of the model come after all others and are used only under this policy. */
   readonly to: readonly OverflowTarget[];
-  /** Overflow from this expected wait in seconds; null: not because of waiting. */
+  /**
+   * Overflow if the expected wait at the other deployments is at least this many seconds; null: not because of waiting.
+   */
   readonly afterSeconds: number | null;
-  /** Overflow for longer prompts in tokens; null: not because of length. */
+  /** Overflow if the prompt has more tokens than this; null: not because of length. */
   readonly promptTokensAbove: number | null;
-  /** Parts of a day (UTC), as of a price's variant, in which they are used like any other; null: none. */
+  /** Parts of a day (UTC), as of a price's variant, in which these deployments are used like any other; null: none. */
   readonly hours: readonly { readonly start: number; readonly end: number }[] | null;
   /** Maximum expected nano-USD of one request there; null: no limit. */
   readonly mostNanoUsdPerRequest: number | null;
@@ -19,7 +21,10 @@ export interface OverflowPolicy {
 export interface OverflowTarget {
   /** Name of an upstream or node. */
   readonly upstream: string;
-  /** The operator's cost, which decides the order; null: `costOf`, else the model's own price. */
+  /**
+   * The operator's cost of using this upstream; the cheapest is used first. null: the price of `costOf`, else the
+   * model's own price.
+   */
   readonly cost: Readonly<Price> | null;
   /** `vendor/model` of the price list; null: none. */
   readonly costOf: string | null;
@@ -34,8 +39,8 @@ export interface OverflowSpend {
 }
 
 /**
- * Why a request overflowed: the others are down or resting, would keep it waiting, its prompt is long, or the time of
- * day.
+ * The reasons for an overflow: the other deployments are down or resting, the request would wait for them, its prompt
+ * is long, or the time of day.
  */
 export const overflowReasons = ["down", "wait", "prompt", "hours"] as const;
 export type OverflowReason = (typeof overflowReasons)[number];
@@ -52,13 +57,13 @@ export interface SpendPeriod {
 export interface SpendChange extends SpendPeriod {
   /** Amount to reserve, or to return if negative. */
   readonly nanoUsd: number;
-  /** Reserves only if the total stays within this; null: in any case. */
+  /** The maximum of the total in nano-USD. If the change would exceed it, nothing is reserved. null: no maximum. */
   readonly most: number | null;
 }
 
 export interface SpendAnswer {
   readonly made: boolean;
-  /** Spent and reserved in that span so far. */
+  /** Nano-USD that are spent or reserved in the span so far, after the change. */
   readonly spentNanoUsd: number;
 }
 

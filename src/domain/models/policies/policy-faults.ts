@@ -16,7 +16,7 @@ export interface PolicySurroundings {
   readonly upstreams?: readonly string[];
   readonly guardrails: readonly string[];
   capabilitiesOf(id: string): Capabilities | undefined;
-  /** Returns the fault of a name in the price list. */
+  /** Returns what is wrong with a model name of the price list, or undefined. */
   priceFault(name: string): Pick<EntryFault, "message" | "fix"> | undefined;
 }
 
@@ -95,7 +95,7 @@ function splitFaults(parts: NonNullable<ModelPolicies["split"]>): EntryFault[] {
     return [{ path: ["split", index, "model"], message: "is named twice", fix: "Give it the share of both." }];
   });
   const percent = parts.reduce((sum, part) => sum + part.percent, 0);
-  // Allow for rounding: 33.3 and 66.7 add up to slightly more than 100 in binary.
+  // The comparison allows for rounding, because 33.3 and 66.7 add up to slightly more than 100 in binary.
   if (percent <= 100 + 1e-6) return twice;
   const message = `has shares of ${Number(percent.toFixed(3))} % together, and 100 % are all requests`;
   return [...twice, { path: ["split"], message, fix: "Make the shares smaller." }];

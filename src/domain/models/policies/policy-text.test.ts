@@ -1,4 +1,4 @@
-// Policies of models come back as they were written, with money in whole nano-USD in between.
+// Model policies survive the conversion from and to the API's form. The code has money in whole nano-USD.
 import { expect, test } from "bun:test";
 import { policiesFromWire, policiesToWire } from "./policy-text.ts";
 

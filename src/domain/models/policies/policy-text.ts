@@ -9,7 +9,7 @@ import type { SplitPart } from "./traffic.ts";
 export const maxOverflowTargets = 16;
 export const maxSplitParts = 8;
 export const maxModelGuardrails = 16;
-/** USD. */
+/** Maximum amount in USD. */
 export const maxSpend = 1_000_000;
 export const maxWaitSeconds = 86_400;
 export const maxPromptTokens = 1_000_000_000;

@@ -1,4 +1,4 @@
-// The priority of a request in queues, as shares that prevent starvation.
+// The priority of waiting requests. Each priority gets a share of the slots, so that no request starves.
 
 /** Lowest first. */
 export const priorities = ["low", "normal", "high"] as const;

@@ -3,13 +3,13 @@
 export interface ShadowPolicy {
   /** Public id of the shadow model. */
   readonly model: string;
-  /** Above 0, up to 100. */
+  /** Percent of the requests, above 0, up to 100. */
   readonly percent: number;
 }
 
 export interface SplitPart {
   /** Public id of the model that answers this share. */
   readonly model: string;
-  /** Above 0, and at most 100 for all parts together. The model itself answers the rest. */
+  /** Percent of the requests: above 0, and at most 100 for all parts together. The model itself answers the rest. */
   readonly percent: number;
 }

@@ -3,31 +3,31 @@ import type { MemoryNeed } from "../../../domain/models/memory-need.ts";
 import type { GgufFacts } from "./model-file.ts";
 
 export interface AskedShape {
-  /** Tokens of one slot, and slots. Undefined lets the engine choose. */
+  /** The context of one slot in tokens, and the number of slots. If undefined, the engine chooses. */
   context: number | undefined;
   parallel: number | undefined;
 }
 
-/** The engine takes this by default, if memory allows. */
+/** The context and the number of slots that the engine uses by default, if memory allows. */
 const largestDefaultContext = 8192;
 const defaultParallel = 4;
 /** Small models answer so fast that more parallel requests cost little. */
 const smallModelBytes = 100_000_000;
 const defaultParallelOfSmallModel = 8;
-/** A context is not reduced below this. */
+/** The shortest context, in tokens, to which a context is reduced. */
 export const smallestContext = 512;
 
-/** Keys and values are stored as 16-bit floats. */
+/** The bytes of a key or value in the cache: both are 16-bit floats. */
 const cachedBytes = 2;
-/** Tokens computed at once (`n_ubatch` of llama.cpp). Their logits and vectors are 32-bit floats. */
+/** The tokens computed at once (`n_ubatch` of llama.cpp). Their logits and vectors are 32-bit floats. */
 const batchTokens = 512;
 const computedBytes = 4;
-/** Vectors of a token that are held while a layer is computed. */
+/** The vectors of a token that are held while a layer is computed. */
 const heldVectors = 16;
-/** The process with the library, before it has a model: 98 MB measured. */
+/** The memory of the process with the library, before it has a model: 98 MB measured. */
 const processBytes = 100_000_000;
 
-/** The default context and slots. `trained` is the context length of the training, in tokens. */
+/** Returns the default context and number of slots. `trained` is the context length of the training, in tokens. */
 export function defaultShape(fileBytes: number, trained: number): { context: number; parallel: number } {
   return {
     context: Math.min(trained, largestDefaultContext),
@@ -35,7 +35,10 @@ export function defaultShape(fileBytes: number, trained: number): { context: num
   };
 }
 
-/** Too high for a model with sliding windows, in which only some layers keep the whole context. */
+/**
+ * Estimates the memory of a model. The estimate is too high for a model with sliding windows, in which only some layers
+ * keep the whole context.
+ */
 export function estimateMemory(facts: GgufFacts, asked: AskedShape): MemoryNeed {
   const usual = defaultShape(facts.fileBytes, facts.context ?? largestDefaultContext);
   const context = asked.context ?? usual.context;
@@ -46,7 +49,8 @@ export function estimateMemory(facts: GgufFacts, asked: AskedShape): MemoryNeed 
 }
 
 /**
- * The same with fewer slots, and then a shorter context, to fit into `roomBytes` if possible. Requested values stay.
+ * Estimates the memory of a model that is to fit into `roomBytes`: with fewer slots, and then with a shorter context,
+ * if possible. Requested values stay.
  */
 export function fittedMemory(facts: GgufFacts, asked: AskedShape, roomBytes: number): MemoryNeed {
   let need = estimateMemory(facts, asked);
@@ -61,7 +65,7 @@ export function fittedMemory(facts: GgufFacts, asked: AskedShape, roomBytes: num
   return need;
 }
 
-/** The least that any model of this size takes, if only the size is known. */
+/** Returns the least memory that any model of this size takes, if only the size is known. */
 export function minMemory(fileBytes: number): number {
   return fileBytes + processBytes;
 }

@@ -1,12 +1,12 @@
 // Reads the header of a GGUF file from its first bytes, within limits, since the file may be hostile. The format:
 // https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 
-/** The header continues after the given bytes. */
+/** The error for a header that continues after the given bytes. More of the file may help. */
 export class GgufIncomplete extends Error {
   override readonly name = "GgufIncomplete";
 }
 
-/** The file is not a readable GGUF file. The message is half a sentence that says why. */
+/** The error for a file that is no readable GGUF file. The message is half a sentence that says why. */
 export class GgufRefused extends Error {
   override readonly name = "GgufRefused";
 }
@@ -20,34 +20,40 @@ export interface GgufHeader {
   metadata: ReadonlyMap<string, GgufValue>;
   /** The number of entries of each list, whether kept or not. */
   lengths: ReadonlyMap<string, number>;
-  /** The sum over all tensors of this file. */
+  /** The number of parameters: the sum over all tensors of this file. */
   parameters: number;
   /** The offset of the end of the header. */
   bytes: number;
 }
 
-/** More than any model has. Each is only skipped, so the file's length bounds the work. */
+/**
+ * The most entries of the metadata and of the tensors, which is more than any model has. Each entry is only skipped
+ * over, so the file's own length bounds the work.
+ */
 const maxEntries = 65_536;
-/** Names are short; longer texts such as chat templates are not needed here. */
+/** The longest text that is kept. Names are short; longer texts such as chat templates are not needed here. */
 const maxTextLength = 256;
 const maxKeyLength = 65_535;
-/** Values that differ between layers are lists. */
+/** The longest list that is kept. Values that differ between layers are lists. */
 const maxListLength = 1024;
-/** All lists together, of which two or three are needed. */
+/** The most numbers that are kept of all lists together, of which two or three lists are needed. */
 const maxNumbers = 65_536;
-/** The words and merges of the largest vocabularies are less than a million. Each must be skipped separately. */
+/**
+ * The most list entries of text. The words and merges of the largest vocabularies are less than a million, and each
+ * must be skipped separately.
+ */
 const maxTexts = 2_000_000;
 const maxDimensions = 4;
 
 const text = 8;
 const list = 9;
 /**
- * Bytes of a single value by type: u8, i8, u16, i16, u32, i32, f32, bool, text, list, u64, i64, f64. Text and list have
- * no fixed size.
+ * The bytes of a single value by type: u8, i8, u16, i16, u32, i32, f32, bool, text, list, u64, i64, f64. Text and list
+ * have no fixed size.
  */
 const widths = [1, 1, 2, 2, 4, 4, 4, 1, undefined, undefined, 8, 8, 8] as const;
 
-/** Throws a GgufIncomplete if the header is longer than `bytes`, and a GgufRefused if it is invalid. */
+/** Reads a header. Throws a GgufIncomplete if the header is longer than `bytes`, and a GgufRefused if it is invalid. */
 export function readGgufHeader(bytes: Buffer): GgufHeader {
   const cursor = new Cursor(bytes);
   if (cursor.text(4) !== "GGUF") throw new GgufRefused("it is not a GGUF file");
@@ -98,7 +104,7 @@ function readList(cursor: Cursor, counted: (length: number) => void): readonly n
   return Array.from({ length }, () => cursor.single(type));
 }
 
-/** Returns the number of its parameters. */
+/** Reads the entry of a tensor, and returns the number of its parameters. */
 function readTensor(cursor: Cursor): number {
   cursor.skip(cursor.count("bytes of a tensor's name", maxKeyLength));
   const dimensions = cursor.single(4);
@@ -106,7 +112,7 @@ function readTensor(cursor: Cursor): number {
   let parameters = 1;
   for (let dimension = 0; dimension < dimensions; dimension++) parameters *= cursor.count("places of a dimension");
   if (!Number.isSafeInteger(parameters)) throw new GgufRefused("a tensor is larger than any file");
-  // Its type and its place in the file.
+  // The type of the tensor and its place in the file are skipped.
   cursor.skip(4 + 8);
   return parameters;
 }
@@ -117,11 +123,11 @@ function widthOf(type: number): number {
   return width;
 }
 
-/** Reads forward through the bytes and throws a GgufIncomplete at their end. */
+/** Reads forward through the bytes. Reading past their end throws a GgufIncomplete. */
 class Cursor {
   readonly #bytes: Buffer;
   position = 0;
-  /** The list entries read so far, and the numbers kept from lists. */
+  /** The texts of lists that were skipped so far; `numbers` counts the numbers that were kept from lists. */
   texts = 0;
   numbers = 0;
 
@@ -141,7 +147,7 @@ class Cursor {
     return this.#bytes.toString("utf8", start, start + length);
   }
 
-  /** A number of the given type. Booleans are bytes. */
+  /** Reads a number of the given type. Booleans are bytes. */
   single(type: number): number {
     const start = this.skip(widthOf(type));
     const bytes = this.#bytes;
@@ -157,7 +163,7 @@ class Cursor {
     return bytes.readUInt8(start);
   }
 
-  /** A length of 64 bits. Throws a GgufRefused if it exceeds `most`. */
+  /** Reads a length of 64 bits. Throws a GgufRefused if it exceeds `most`. */
   count(of: string, most = Number.MAX_SAFE_INTEGER): number {
     const start = this.skip(8);
     const value = this.#bytes.readUInt32LE(start) + this.#bytes.readUInt32LE(start + 4) * 2 ** 32;

@@ -1,4 +1,4 @@
-// What files say of themselves is read within bounds, and what memory a model takes is worked out of it.
+// Tests that the facts in model files are read within limits, and that the memory of a model is estimated from them.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -41,7 +41,7 @@ test("adds up the parts of a model, and reads a header of several megabytes", as
 
 test("estimates memory from weights, context and buffers, for requested or default settings", async () => {
   const facts = { ...(await readModelFile([await file("b.gguf", ggufHeader(llama8b))])), fileBytes: 4_900_000_000 };
-  // 32 layers, 8 heads, keys and values of 128 numbers each.
+  // The model has 32 layers, 8 heads, and keys and values of 128 numbers each.
   expect(facts.cachedPerToken).toBe(32 * 8 * 256);
   const usual = estimateMemory(facts, { context: undefined, parallel: undefined });
   expect(usual).toMatchObject({ context: 8192, parallel: 4, weights: 4_900_000_000, cache: 65_536 * 2 * 8192 * 4 });

@@ -10,28 +10,34 @@ export interface GgufFacts {
   parameters: number;
   /** The context length of the training, in tokens. */
   context: number | undefined;
-  /** Bytes of all files together. */
+  /** The bytes of all files together. */
   fileBytes: number;
-  /** The size of the vocabulary and of a token's vector, or 0 if the file does not say. */
+  /**
+   * The number of tokens in the vocabulary; `embedding` is the number of values in a token's vector. Either is 0 if the
+   * file does not say.
+   */
   vocabulary: number;
   embedding: number;
-  /** The numbers that attention stores for each token, over all layers: keys and values. */
+  /** The count of numbers that attention stores for each token, over all layers: keys and values. */
   cachedPerToken: number;
 }
 
 const firstRead = 1024 * 1024;
-/** Vocabularies of a quarter of a million words take some ten megabytes. */
+/** The longest header that is read. Vocabularies of a quarter of a million words take some ten megabytes. */
 const maxHeaderLength = 64 * 1024 * 1024;
 
-/** More than any model has of layers, heads and the like, or of stored numbers per token. */
+/** Limits that are above what any model has: of layers, heads and the like, and of stored numbers per token. */
 const largestNumber = 2 ** 31;
 const maxCachedPerToken = 1e9;
 
-/** By path, size and modification time of each file: headers are long, and lists are requested often. */
+/** Facts by the path, size and modification time of each file: headers are long, and lists are requested often. */
 const known = new Map<string, GgufFacts | GgufRefused>();
 const maxKnown = 500;
 
-/** `paths` are all files of one model, the first part first. Rejects with a GgufRefused, or with the disk's error. */
+/**
+ * Reads the facts of a model. `paths` are all its files, the first part first. Rejects with a GgufRefused, or with the
+ * disk's error.
+ */
 export async function readModelFile(paths: readonly string[]): Promise<GgufFacts> {
   const files = await Promise.all(paths.map((path) => stat(path)));
   const identity = JSON.stringify(paths.map((path, index) => [path, files[index]?.size, files[index]?.mtimeMs]));
@@ -61,8 +67,8 @@ async function readHeaders(paths: readonly string[], fileBytes: number): Promise
 }
 
 /**
- * The facts of files whose header cannot be read here, since an engine may still read it. Rejects with the disk's
- * error.
+ * Returns what is known of files whose header cannot be read here, because an engine may still read them. Rejects with
+ * the disk's error.
  */
 export async function unreadModelFile(paths: readonly string[]): Promise<GgufFacts> {
   const files = await Promise.all(paths.map((path) => stat(path)));
@@ -71,7 +77,9 @@ export async function unreadModelFile(paths: readonly string[]): Promise<GgufFac
   return { architecture: "", ...unknown, fileBytes, vocabulary: 0, embedding: 0, cachedPerToken: 0 };
 }
 
-/** Reads four times as much each time until the header is complete. */
+/**
+ * Reads the header of a file. Each attempt reads four times as much as the one before, until the header is complete.
+ */
 async function readHeader(path: string): Promise<GgufHeader> {
   const handle = await open(path, "r");
   try {
@@ -113,7 +121,10 @@ export function factsOf(header: GgufHeader, sums: Pick<GgufFacts, "parameters" |
   };
 }
 
-/** Layers, times heads of keys and values, times the length of both. Heads may differ between layers. */
+/**
+ * Returns how many numbers are cached per token: layers, times heads of keys and values, times the length of both.
+ * Heads may differ between layers.
+ */
 function cachedPerToken(
   metadata: GgufHeader["metadata"],
   architecture: string,

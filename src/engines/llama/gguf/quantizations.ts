@@ -7,7 +7,7 @@ const names: readonly (string | undefined)[] = [
   ...["BF16", undefined, undefined, undefined, "TQ1_0", "TQ2_0", "MXFP4_MOE", "NVFP4", "Q1_0", "Q2_0"],
 ];
 
-/** Undefined for an unknown type. */
+/** Returns the name of a file type, or undefined for an unknown type. */
 export function quantizationName(fileType: number): string | undefined {
   return names[fileType];
 }

@@ -1,4 +1,4 @@
-// One model of the built-in engine and its memory, which is reserved before its process starts and freed after the
+// A model of the built-in engine and its memory, which is reserved before its process starts and freed after the
 // process ends.
 import { exactMs } from "../../../base/clock.ts";
 import { GatewayError } from "../../../base/errors.ts";
@@ -13,25 +13,25 @@ import type { WorkerProcess, WorkerReady } from "../worker-process.ts";
 
 export interface LoadedModelOptions {
   id: string;
-  /** Loaded with the server, and kept. */
+  /** True if the model is loaded with the server, and kept. */
   pinned: boolean;
   budget: MemoryBudget;
   log: Log;
-  /** The slots until the process tells how many it has. */
+  /** The number of slots until the process tells how many it has. */
   slots: number;
-  /** The memory to reserve. */
+  /** Returns the memory to reserve for the model. */
   amounts(): Amounts;
-  /** Its process, not started yet. */
+  /** Creates the model's process, without starting it. */
   worker(onReady: (ready: WorkerReady) => void, onFailed: () => void): WorkerProcess;
-  /** The process is ready. Resolves once all facts are known. */
+  /** Called once the process is ready. Resolves once the facts of the model are known. */
   onReady(ready: WorkerReady): Promise<void>;
-  /** It accepts requests, so waiting requests may continue. */
+  /** Called once waiting requests may continue: the model accepts requests, or has failed. */
   onOpen(): void;
 }
 
-/** One computes, and one is ready to follow. */
+/** The slots for embeddings: one request computes, and one is ready to follow. */
 const embeddingSlots = 2;
-/** A model that did not fit or load is not tried again sooner, whatever requests arrive. */
+/** The time for which a model that did not fit or load is not tried again, whatever requests arrive. */
 const restMs = 15_000;
 
 interface Demand {
@@ -55,7 +55,7 @@ export class LoadedModel implements Tenant {
   #state: "off" | "waiting" | "loading" | "loaded" | "leaving" | "failed" = "off";
   #refusal: GatewayError | undefined;
   #holders = 0;
-  /** The holders that came through no gate. */
+  /** The callbacks of waiting requests that hold the model without a slot, such as a count of tokens. */
   readonly #arrivals = new Set<() => void>();
   #idleMs = exactMs();
   #yielding = false;
@@ -80,7 +80,7 @@ export class LoadedModel implements Tenant {
     return this.#worker;
   }
 
-  /** The number of its running requests. */
+  /** The number of the model's running requests. */
   get inFlight(): number {
     return Math.max(this.#holders, this.#demands[0].inFlight + this.#demands[1].inFlight);
   }
@@ -89,17 +89,20 @@ export class LoadedModel implements Tenant {
     return this.#demands[0].waiting + this.#demands[1].waiting + this.#arrivals.size;
   }
 
-  /** While it is open, a waiting request counts as running, since it is about to get a slot. */
+  /**
+   * The time since which the model is idle. While the model is open, a waiting request counts as running, because it is
+   * about to get a slot.
+   */
   get idleSinceMs(): number | undefined {
     return this.inFlight > 0 || (this.#waiting > 0 && this.open) ? undefined : this.#idleMs;
   }
 
-  /** Its process cannot sleep: it is in memory, or gone. */
+  /** Always undefined, because the process of a built-in model cannot sleep: it is in memory, or gone. */
   get asleep(): undefined {
     return undefined;
   }
 
-  /** Open after a failure too, so that waiting requests get the error. */
+  /** True if requests may be sent. A failed model is open too, so that waiting requests get the error. */
   get open(): boolean {
     return (this.#state === "loaded" && !this.#yielding) || this.#state === "failed";
   }
@@ -108,12 +111,12 @@ export class LoadedModel implements Tenant {
     return this.#state === "leaving" ? "stopping" : this.#state;
   }
 
-  /** The number of its running and waiting requests. */
+  /** The number of the model's running and waiting requests. */
   get inUse(): number {
     return this.inFlight + this.#waiting;
   }
 
-  /** The view for the code that gives out slots for one kind of work. */
+  /** Returns the view of the model for the code that gives out slots for one kind of work. */
   demandOf(generates: boolean): OnDemand {
     const demand = this.#demands[generates ? 0 : 1];
     const isOpen = () => this.open;
@@ -124,13 +127,13 @@ export class LoadedModel implements Tenant {
       demand: (inFlight, waiting) => {
         if (inFlight < demand.inFlight) this.#idleMs = exactMs();
         Object.assign(demand, { inFlight, waiting });
-        // In a microtask, since the caller is in the middle of giving out slots.
+        // The state is checked in a microtask, because the caller is in the middle of giving out slots.
         queueMicrotask(() => this.#check());
       },
     };
   }
 
-  /** Counts a request as running. The returned function ends that. */
+  /** Counts a request as running, until the returned function is called. */
   hold(): () => void {
     this.#holders++;
     return () => {
@@ -140,7 +143,10 @@ export class LoadedModel implements Tenant {
     };
   }
 
-  /** Resolves once its process accepts requests, after loading it if necessary. Only for holders. */
+  /**
+   * Resolves once the model's process accepts requests, after loading the model if necessary. The caller must hold the
+   * model.
+   */
   async ready(signal: AbortSignal): Promise<{ worker: WorkerProcess; ready: WorkerReady }> {
     while (this.#state !== "loaded" && this.#state !== "failed") await this.#arrival(signal);
     const worker = this.#worker;
@@ -148,7 +154,7 @@ export class LoadedModel implements Tenant {
     return { worker, ready: await worker.ready(signal) };
   }
 
-  /** Begins to load it, whether requests wait or not. */
+  /** Begins to load the model, whether requests wait or not. */
   load(): void {
     if (this.#state === "off" && !this.#closed) void this.#start();
   }
@@ -162,14 +168,14 @@ export class LoadedModel implements Tenant {
     void this.#stop();
   }
 
-  /** Unloads it from memory if nobody uses it. */
+  /** Removes the model from memory if no request uses it. */
   async unload(): Promise<void> {
     if (this.#state !== "loaded" || this.inFlight > 0 || this.#lease?.mayLeave === false) return;
     this.#lease?.leaves("gone");
     await this.#stop();
   }
 
-  /** Milliseconds since the last running request, monotonic. */
+  /** The time since the last running request, in milliseconds, by the monotonic clock. */
   get idleForMs(): number {
     return this.inFlight > 0 ? 0 : exactMs() - this.#idleMs;
   }
@@ -239,12 +245,13 @@ export class LoadedModel implements Tenant {
     await this.#options.onReady(ready);
     if (this.#worker !== worker || this.#state !== "loading") return;
     this.#idleMs = exactMs();
-    // Waiting requests get their slots first: then the model is working and is not asked to leave.
+    // The waiting requests get their slots before the memory budget is told, so that the model is at work and is not
+    // asked to leave.
     this.#set("loaded");
     this.#lease?.loaded();
   }
 
-  /** The process has given up the model. */
+  /** Handles a process that has given up loading the model. */
   async #workerFailed(worker: WorkerProcess): Promise<void> {
     if (this.#worker !== worker) return;
     const error = worker.loadError();

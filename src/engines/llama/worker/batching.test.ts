@@ -14,7 +14,7 @@ afterAll(async () => {
   await model.dispose();
 });
 
-/** A context with four sequences; `batches` has the number of sequences in each batch that was evaluated. */
+/** Opens a context with four sequences. `batches` gets the number of sequences in each evaluated batch. */
 async function open(): Promise<{ batching: Batching; context: LlamaContext; batches: number[] }> {
   const batching = new Batching();
   const batches: number[] = [];
@@ -99,7 +99,7 @@ test("runs deferred work during a batch, or at once if nothing runs", async () =
     done = batches.length;
   });
   await steps.next();
-  // The demo model may be done with its batch before a busy machine comes to what is left.
+  // The demo model may finish its batch before the remaining callbacks run on a busy machine.
   await new Promise((resolve) => setImmediate(resolve));
   expect(done).toBe(2);
   batching.leave();

@@ -1,45 +1,47 @@
 // Brings parallel generations into common batches: each batch has the next token of all of them. The library starts a
 // batch with whatever is queued at that moment. Generations come back one after another when a batch ends, so most
-// batches would lack some, which then take a separate batch: four tenths more batches at four chats and at eight. And
-// since batches follow each other without end, a new chat would wait for the context until a gap happened.
+// batches would lack some, which then take a separate batch: 40 % more batches were measured, with four chats and with
+// eight. And since batches follow each other without end, a new chat would wait for the context until a gap happened.
 import type { BatchingOptions, CustomBatchingPrioritizationStrategy } from "node-llama-cpp";
 
 /**
- * How many times a batch is delayed for a generation that is on its way. Each time lets the pending continuations
- * advance; three are enough in practice. Then the batch is evaluated without it, so nothing can hang here.
+ * The most delays of a batch for a generation that will queue its next token soon. Each delay lets the pending
+ * continuations advance; three are enough in practice. After the last, the batch is evaluated without that generation,
+ * so nothing can hang here.
  */
 const maxDelays = 24;
 
 export class Batching {
-  /** Options for the context of these generations. */
+  /** The options for the context that runs these generations. */
   readonly options: BatchingOptions = {
-    // Immediately: the library would wait for the next turn of the event loop, which only loses time here.
+    // Batches are dispatched immediately: the library would wait for the next turn of the event loop, which only loses
+    // time here.
     dispatchSchedule: (dispatch) => dispatch(),
     itemPrioritizationStrategy: (batch) => this.#arrange(batch),
   };
-  /** Evaluations that are queued, or will be before the next turn of the event loop. */
+  /** The number of evaluations that are queued, or will be before the next turn of the event loop. */
   #expected = 0;
   #delays = 0;
   #closers = 0;
   #gate: PromiseWithResolvers<void> | undefined;
   #afterwards: (() => void)[] = [];
   #runsAfterwards = false;
-  /** A batch has just started, so work done now runs beside it. */
+  /** True while a batch has just started, so that work done now runs beside it. */
   #hasTime = false;
   #underWay: Promise<void> | undefined;
 
-  /** Call it before an evaluation is queued. From then on batches wait for it. */
+  /** Call this method before an evaluation is queued. From then on batches wait for the evaluation. */
   enter(): void {
     this.#expected += 1;
   }
 
-  /** Call it if the next evaluation will not be queued at once, or never. */
+  /** Call this method if the next evaluation will not be queued at once, or never. */
   leave(): void {
     this.#expected -= 1;
     if (this.#expected === 0) this.#scheduleAfterwards();
   }
 
-  /** If defined, a promise to await between `leave` and another `enter`, before the next evaluation. */
+  /** A promise to await, if defined, after `leave` and before another `enter`, ahead of the next evaluation. */
   get pause(): Promise<void> | undefined {
     return this.#gate?.promise;
   }
@@ -62,7 +64,7 @@ export class Batching {
     }
   }
 
-  /** Resolves once the next batch runs: then there is time for other work. */
+  /** Resolves once the next batch has started, when there is time for other work. */
   get underWay(): Promise<void> {
     this.#underWay ??= new Promise((resolve) => {
       this.afterwards(() => {
@@ -73,7 +75,7 @@ export class Batching {
     return this.#underWay;
   }
 
-  /** Runs `action` soon; if generations run, once the next batch runs, when there is time. */
+  /** Runs `action` soon. While generations run, it runs once the next batch has started, when there is time. */
   afterwards(action: () => void): void {
     this.#afterwards.push(action);
     if (this.#expected === 0 || this.#hasTime) this.#scheduleAfterwards();

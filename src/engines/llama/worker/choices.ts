@@ -8,7 +8,10 @@ export interface ChoiceListener {
   ended: (choice: number, outcome: Outcome) => void;
 }
 
-/** Resolves once all have ended. If one fails, the others end too, and this rejects with its error. */
+/**
+ * Runs the generations. Resolves once all have ended. If one fails, the others end too, and the promise rejects with
+ * its error.
+ */
 export async function runChoices(
   runtime: Runtime,
   choices: readonly Generation[],

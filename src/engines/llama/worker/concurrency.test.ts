@@ -18,7 +18,9 @@ afterAll(async () => {
   directory.dispose();
 });
 
-/** Banning nothing and favouring a full stop makes a reply that only ends with the context. */
+/**
+ * Options for a reply that ends only when the context is full: a full stop is always preferred, and no token is banned.
+ */
 const endless = { logit_bias: { 46: 100 }, temperature: 0 };
 
 function stream(options: Record<string, unknown>, signal?: AbortSignal): Promise<Response> {
@@ -44,7 +46,7 @@ test("advances eight concurrent streams side by side", async () => {
     }),
   );
   const firstEnd = Math.min(...Array.from({ length: 8 }, (_, index) => order.lastIndexOf(index)));
-  // Before the first of them ends, each of the others has delivered something.
+  // Before the first stream ends, each of the others has delivered something.
   expect(new Set(order.slice(0, firstEnd)).size).toBe(8);
 });
 

@@ -1,4 +1,4 @@
-// The generation loop over the demo model: what it reads while the model works, and that this changes no answer.
+// Tests the generation loop with the demo model: what it reads while the model works, and that this changes no answer.
 import { afterEach, beforeAll, expect, test } from "bun:test";
 import { type LlamaGrammarEvaluationState, TokenBias } from "node-llama-cpp";
 import { demoModel } from "../../../../tests/support/llama/worker-process.ts";
@@ -13,16 +13,18 @@ import { type Runtime, writesText } from "./runtime.ts";
 import { SequencePool } from "./sequence-pool.ts";
 
 let runtime: Runtime;
-/** Evaluations that were begun. */
+/** The number of evaluations that have begun. */
 let batches = 0;
-/** Runs behind each evaluation, which is over when it is; undefined: nothing. */
+/** A function that runs at the end of each evaluation, which ends when the function does. Undefined for none. */
 let beforeEnd: (() => Promise<void>) | undefined;
-/** The evaluation that fails before it does anything. */
+/** The number of the evaluation that fails before it does anything. */
 let failing = 0;
-/** No batch is put together. */
+/** If true, no batch is put together. */
 let refusing = false;
 
-/** The part that evaluates batches: the library keeps it to itself, and has no other way in which an evaluation fails. */
+/**
+ * The part of the library that evaluates batches. It is private, but there is no other way to make an evaluation fail.
+ */
 interface Evaluator {
   decodeBatch(): Promise<void>;
 }
@@ -89,7 +91,7 @@ interface Options {
   tell?: (text: string) => Promise<void> | undefined;
 }
 
-/** Made of letters: a text that differs with every seed, in which each token tells something. */
+/** Returns a generation of letters: its text differs with every seed, and each token yields text. */
 function generationOf({ seed = 1, stops = [], endings = [], grammar, maxTokens = 40 }: Options): Generation {
   const { model, library, llama } = runtime;
   const bias = TokenBias.for(model);
@@ -139,7 +141,7 @@ async function reply(options: Options = {}): Promise<Outcome & { text: string }>
   return { text, ...outcome };
 }
 
-/** The number of evaluations that had been begun when each text was told, beyond those that it needed itself. */
+/** Returns how many evaluations had begun when each text was reported, beyond those that the text itself needed. */
 async function evaluationsAhead(options: Options): Promise<number[]> {
   const ahead: number[] = [];
   batches = 0;
@@ -202,7 +204,7 @@ test("ends a reply at the token that completes the model's own end text, like a 
     expect(stopped.finishReason).toBe("stop");
     expect(stopped.completionTokens).toBeLessThan(40);
     expect(await reply({ seed, endings: [ending] })).toEqual(stopped);
-    // Tokens that were evaluated in vain are not in the way of the next reply on that sequence.
+    // Tokens that were evaluated needlessly do not disturb the next reply on that sequence.
     expect(await reply({ seed })).toMatchObject({ text });
   }
 });

@@ -10,19 +10,28 @@ import type { Runtime } from "./runtime.ts";
 import { evaluateOptions, type Sampling } from "./sampling.ts";
 
 export interface Generation {
-  /** Must fit into the context with room for at least one more token; the caller has checked that (engine trap 3). */
+  /**
+   * The prompt. The caller has checked that it fits into the context with room for at least one more token (engine trap
+   * 3).
+   */
   prompt: Token[];
   maxTokens: number;
   sampling: Sampling;
-  /** Index among the choices of the request. */
+  /** The index among the choices of the request. */
   choice: number;
-  /** Called when the generation begins: starting a grammar takes milliseconds, and a request may have many. */
+  /**
+   * Creates the reader. Called when the generation begins: starting a grammar takes milliseconds, and a request may
+   * have many.
+   */
   startReader: () => ReplyReader<LlamaGrammarEvaluationState>;
 }
 
 export interface Outcome {
   finishReason: "stop" | "length" | "tool_calls";
-  /** Every token after the prompt, including those that ended the reply or formed a stop text (engine trap 4). */
+  /**
+   * The number of all tokens after the prompt, including those that ended the reply or formed a stop text (engine trap
+   * 4).
+   */
   completionTokens: number;
 }
 
@@ -32,13 +41,14 @@ const smallestPortion = 32;
 
 /**
  * Receives the events of a reply immediately. If it returns a promise, for example because a client does not read, at
- * most one more token is generated before it resolves; then the signal is checked. It must not reject.
+ * most one more token is generated before the promise resolves; then the signal is checked. The promise must not
+ * reject.
  */
 export type Report = (events: readonly ReplyEvent[]) => Promise<void> | undefined;
 
 /**
- * Reports the reply as it is generated and resolves with how it ended. Rejects with the signal's reason at most one
- * token after an abort; the sequence is free then.
+ * Generates a reply, reports it piece by piece, and resolves with how the reply ended. Rejects with the signal's reason
+ * at most one token after an abort; the sequence is free then.
  */
 export async function generate(
   runtime: Runtime,
@@ -79,7 +89,7 @@ async function generateOn(
     finishReason: reader.calledTools ? "tool_calls" : "stop",
     completionTokens: generated.length,
   });
-  // The model is idle from a token to the next evaluation, so nothing is awaited here.
+  // The model is idle between a token and the next evaluation, so nothing is awaited in between.
   batching.enter();
   try {
     let upcoming = steps.next();
@@ -88,7 +98,7 @@ async function generateOn(
         try {
           await Promise.race([batching.underWay, upcoming]);
         } finally {
-          // Needed even without a next token, since the client gets this one.
+          // The last token is read even if no next token follows, because it belongs to the client.
           reading.read();
         }
       }
@@ -140,9 +150,9 @@ class Reading {
   readonly #text: TokenText;
   readonly #report: Report;
   #unread: Token | undefined;
-  /** Whether anything was reported. */
+  /** True if any event was reported. */
   begun = false;
-  /** Set if the client must read before more is generated. The code that has waited for it clears it. */
+  /** A promise, set if the client must read before more is generated. The code that has waited for it clears it. */
   backpressure: Promise<void> | undefined;
 
   constructor(reader: ReplyReader<LlamaGrammarEvaluationState>, text: TokenText, report: Report) {
@@ -170,13 +180,13 @@ class Reading {
     this.backpressure = this.#report(events) ?? this.backpressure;
   }
 
-  /** The reply is over: reports what was held back. */
+  /** Call this method at the end of the reply. Reports the text that was held back. */
   finish(): void {
     this.#report([...this.#reader.read(this.#text.flush()), ...this.#reader.finish()]);
   }
 }
 
-/** Waits for the client to read and for its turn, without delaying the other generations. */
+/** Waits for the client to read, and for paused batches to continue, without delaying the other generations. */
 async function standBy(batching: Batching, reading: Reading, signal: AbortSignal): Promise<void> {
   batching.leave();
   try {
@@ -189,7 +199,7 @@ async function standBy(batching: Batching, reading: Reading, signal: AbortSignal
   signal.throwIfAborted();
 }
 
-/** A forbidden token is chosen only if the grammar allows no other. */
+/** Returns the error for a forbidden token, which is chosen only if the grammar allows no other. */
 function nothingAllowed(): Error {
   return invalid(
     "logit_bias forbids every token with which the answer could go on as response_format or the tools demand. " +
@@ -198,8 +208,8 @@ function nothingAllowed(): Error {
 }
 
 /**
- * Evaluates the prompt except for a last portion, which it returns. Tokens that the sequence already holds are kept.
- * The counts of a request never depend on that.
+ * Evaluates the prompt except for a last portion, which it returns. Tokens of the prompt that the sequence already
+ * holds are kept. The counts of a request never depend on what was kept.
  */
 async function evaluatePrompt(
   sequence: LlamaContextSequence,

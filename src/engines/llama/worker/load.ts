@@ -13,17 +13,21 @@ import { chooseShape } from "./sizing.ts";
 import { chooseThreads, mostThreads } from "./threads.ts";
 
 const firstPromptPortion = 64;
-/** The embedding context has room for one token more than the model was trained for, which is never used. */
+/**
+ * A warning of llama.cpp that is not logged. The embedding context has room for one token more than the model was
+ * trained for, and that token is never used.
+ */
 const harmlessLine = /n_ctx_seq \(\d+\) > n_ctx_train/;
 
 export interface LoadHooks {
   log: (line: string) => void;
-  /** The context is broken, and only a new process helps. */
+  /** Called if the context is broken, so that only a new process helps. */
   giveUp: (error: unknown) => void;
 }
 
 /**
- * Returns a Runtime if the model writes text, else only a ModelRuntime. Rejects with a ModelFileError for the operator.
+ * Loads a model. Returns a Runtime if the model writes text, or else only a ModelRuntime. Rejects with a ModelFileError
+ * for the operator.
  */
 export async function load(settings: WorkerSettings, { log, giveUp }: LoadHooks): Promise<ModelRuntime | Runtime> {
   const { modelPath } = settings;
@@ -86,14 +90,17 @@ export async function load(settings: WorkerSettings, { log, giveUp }: LoadHooks)
       generatedTokens: 0,
     };
   } catch (error) {
-    // Reports a file with an incomplete header as such.
+    // Reading the header again throws a clear error if the header is incomplete.
     await readModelFacts(library, modelPath);
     reason ||= error instanceof Error ? error.message : String(error);
     throw new ModelFileError(`The model ${modelPath} could not be loaded: ${reason}`, { cause: error });
   }
 }
 
-/** The text of an error with its place in the code, since the library's messages are short ("Object is disposed"). */
+/**
+ * Returns the text of an error with its place in the code, because the library's messages are short ("Object is
+ * disposed").
+ */
 function errorText(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const frame = /^[ \t]*at (?:async )?([\w.#<>]+)/m.exec(error.stack ?? "")?.[1];
@@ -105,7 +112,10 @@ function readChat(library: Library, model: LlamaModel, template: string): Chat {
   return { wrapper, syntax: readReplySyntax(library, wrapper, template) };
 }
 
-/** The weights must be in memory: reading them from disk for every token would be too slow for any client. */
+/**
+ * Throws if the model does not fit into memory: reading its weights from disk for every token would be too slow for any
+ * client.
+ */
 function checkMemory(sizeBytes: number): void {
   const available = availableMemoryBytes();
   if (sizeBytes <= available) return;

@@ -8,7 +8,7 @@ import { type ModelFacts, readModelFacts } from "./model-facts.ts";
 import { serve } from "./server.ts";
 import { workerSettings } from "./settings.ts";
 
-/** The one line on standard output. Everything else goes to standard error. */
+/** Writes the one line on standard output. Everything else goes to standard error. */
 function writeLine(message: object): Promise<void> {
   return new Promise((resolve) => {
     process.stdout.write(`${JSON.stringify(message)}\n`, () => resolve());
@@ -23,12 +23,12 @@ function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** A killed gateway cannot remove the directory that it created for the socket. */
+/** Removes the socket's directory, which a killed gateway cannot remove. */
 function removeIfEmpty(directory: string): void {
   try {
     rmdirSync(directory);
   } catch {
-    // It has other content, or is gone already.
+    // The directory has other content, or is gone already.
   }
 }
 
@@ -60,7 +60,7 @@ async function run(json: string): Promise<void> {
   process.stdin.on("end", orphaned).on("close", orphaned).on("error", orphaned).resume();
   const giveUp = (error: unknown) => {
     log(`error: the engine cannot go on: ${reasonOf(error)}`);
-    // The gateway starts a new one.
+    // The gateway starts a new process.
     process.exit(1);
   };
   const runtime = await load(settings, { log, giveUp });
@@ -75,7 +75,10 @@ async function run(json: string): Promise<void> {
   });
 }
 
-/** `<settings as JSON>` serves until its end; `--inspect <file>` describes a file and ends. */
+/**
+ * Runs the worker: with the argument `<settings as JSON>` it serves until its end; with `--inspect <file>` it describes
+ * a file and ends.
+ */
 export async function runModel([first = "", second = ""]: readonly string[]): Promise<void> {
   // A stray rejection in the library affects one generation. The others continue.
   process.on("unhandledRejection", (reason) =>

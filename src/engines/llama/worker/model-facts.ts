@@ -3,7 +3,10 @@ import { stat } from "node:fs/promises";
 import type { GgufFileInfo } from "node-llama-cpp";
 import type { Library } from "./library.ts";
 
-/** `rerank` is left out if a model cannot rank but can score by its embeddings: the model itself reports that. */
+/**
+ * The operations that a model supports. `rerank` is undefined for an embedding model, which cannot rank but can score
+ * by its embeddings: its worker refuses /rerank itself.
+ */
 export interface ModelCapabilities {
   chat: boolean;
   completion: boolean;
@@ -23,7 +26,7 @@ export interface ModelFacts {
   /** The file type by its usual name, e.g. `Q4_K_M`. */
   quantization: string | undefined;
   capabilities: ModelCapabilities;
-  /** Whether the chat template supports tools. */
+  /** True if the chat template supports tools. */
   tools: boolean;
   chatTemplate: string | undefined;
 }
@@ -36,10 +39,10 @@ export class ModelFileError extends Error {
 /** Architectures that only read text: they neither predict a next token nor chat. */
 const encoderOnly = /bert|gemma-embedding|t5encoder/;
 
-/** Tensors of models made for ranking, by which the library recognizes them. */
+/** The tensors by which the library recognizes a model made for ranking. */
 const rankingTensors: ReadonlySet<string> = new Set(["cls.weight", "cls.output.weight"]);
 
-/** Reads only the header. Rejects with a ModelFileError. */
+/** Reads the facts in a model's header. Rejects with a ModelFileError. */
 export async function readModelFacts(library: Library, path: string): Promise<ModelFacts> {
   const { sizeBytes } = await checkModelFile(path);
   let info: GgufFileInfo;
@@ -49,19 +52,22 @@ export async function readModelFacts(library: Library, path: string): Promise<Mo
     const reason = error instanceof Error ? error.message : String(error);
     throw new ModelFileError(`The header of ${path} is damaged or incomplete; get the file again (${reason}).`);
   }
-  // Beyond the end of a file the library reads zeros, as if the file contained them.
+  // The library reads zeros beyond the end of a file, as if the file contained them.
   if (expectedBytes(info) > sizeBytes) throw new ModelFileError(`${path} is incomplete; get the file again.`);
   return factsOf(library, info);
 }
 
-/** A lower bound: the end of the header, and the start of the last tensor. */
+/** Returns a lower bound of the file's size: the end of the header, or the start of the last tensor. */
 function expectedBytes(info: GgufFileInfo): number {
   const header = info.infoEndOffset ?? 0;
   const lastStart = (info.tensorInfo ?? []).reduce((last, { offset }) => Math.max(last, Number(offset)), 0);
   return header + lastStart + 1;
 }
 
-/** Rejects with a ModelFileError if the path has no GGUF. Resolves with its size in bytes and its age. */
+/**
+ * Checks that a path has a GGUF file. Resolves with the file's size in bytes and its modification time. Rejects with a
+ * ModelFileError.
+ */
 export async function checkModelFile(path: string): Promise<{ sizeBytes: number; modified: Date }> {
   const file = await stat(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") throw new ModelFileError(`There is no file at ${path}. Check the path of the model.`);

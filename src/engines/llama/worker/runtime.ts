@@ -13,19 +13,19 @@ export interface ModelRuntime {
   model: LlamaModel;
   modelId: string;
   facts: ModelFacts;
-  /** Unix seconds. */
+  /** The modification time of the model's file, in Unix seconds. */
   created: number;
-  /** Tokens of one sequence, prompt and reply together. */
+  /** The tokens of one sequence, prompt and reply together. */
   contextSize: number;
-  /** Parallel generations. */
+  /** The number of parallel generations. */
   parallel: number;
   threads: number;
   vocabularySize: number;
-  /** A token stands for at most this many bytes of text. */
+  /** The most bytes of text that a token stands for. */
   maxTokenBytes: number;
   /**
-   * Writes what the operator should know of an unexpected failure to the log: never what a client sent.
-   * @param doing what was being done, e.g. "streaming the answer"
+   * Writes what the operator should know of an unexpected failure to the log: never what a client sent. `doing` says
+   * what was being done, e.g. "streaming the answer".
    */
   report: (doing: string, error: unknown) => void;
 }
@@ -35,18 +35,18 @@ export interface Chat {
   syntax: ReplySyntax;
 }
 
-/** A model that writes text. Other models only make embeddings. */
+/** A model that writes text. Other models make embeddings or rank texts. */
 export interface Runtime extends ModelRuntime {
   context: LlamaContext;
   batching: Batching;
   /** The frames of all streamed answers. */
   frames: Frames;
   pool: SequencePool;
-  /** Undefined if the file has no chat template. */
+  /** The chat format of the model. Undefined if the file has no chat template. */
   chat: Chat | undefined;
-  /** Tokens of a prompt that are evaluated at once. Adapts to the speed of the machine. */
+  /** The number of tokens of a prompt that are evaluated at once. It adapts to the speed of the machine. */
   promptPortion: number;
-  /** Since the start. Shows that the engine makes progress. */
+  /** The tokens generated since the start, which show that the engine makes progress. */
   generatedTokens: number;
 }
 

@@ -17,22 +17,22 @@ export interface Sampling {
   minP: number;
   frequencyPenalty: number;
   presencePenalty: number;
-  /** Any whole number. */
+  /** The seed, which may be any whole number. */
   seed: number | undefined;
   bias: TokenBias | undefined;
-  /** Tokens that the client forbids. */
+  /** The tokens that the client forbids. */
   banned: ReadonlySet<Token>;
 }
 
 /**
- * The library's default of 40 would change the meaning of temperature 1. Beyond a thousand candidates no sensible one
- * is left, and sorting a vocabulary of 150,000 for every token takes milliseconds.
+ * The most candidates for a token. The library's default of 40 would change the meaning of temperature 1. Beyond a
+ * thousand candidates no sensible one is left, and sorting a vocabulary of 150,000 for every token takes milliseconds.
  */
 const maxCandidates = 1000;
 
 /**
- * Makes a token impossible beside any other. Not minus infinity: if a grammar allows only forbidden tokens, the sampler
- * would choose among all tokens at minus infinity and so violate the grammar.
+ * A logit that makes a token impossible beside any other. It is not minus infinity: if a grammar allows only forbidden
+ * tokens, the sampler would choose among all tokens at minus infinity and so violate the grammar.
  */
 const bannedLogit = -1e6;
 
@@ -54,10 +54,10 @@ export function readSampling(fields: Fields, library: Library, model: LlamaModel
 }
 
 /**
- * Options for `sequence.evaluate`. Every default of the library is overridden (engine trap 2): it would decode
- * greedily, cut to 40 candidates, and seed by the second, so that all choices of a request were the same.
- * @param choice index of the choice, so that equal seeds do not make equal choices
- * @param generated grows as the generation goes on; the penalties look at all of it
+ * Returns the options for `sequence.evaluate`. Every default of the library is overridden (engine trap 2): it would
+ * decode greedily, cut to 40 candidates, and seed by the second, so that all choices of a request were the same.
+ * `choice` is the index of the choice, so that equal seeds do not make equal choices. `generated` grows as the
+ * generation goes on; the penalties look at all of it.
  */
 export function evaluateOptions(
   sampling: Sampling,
@@ -91,8 +91,8 @@ export function evaluateOptions(
 }
 
 /**
- * The 32 bits that llama.cpp takes. The first choice of a small seed has the seed itself. Everything else is spread, so
- * that the second choice does not equal the first one of the next seed.
+ * Returns the 32 bits that llama.cpp takes as a seed. The first choice of a small seed has the seed itself. Everything
+ * else is spread, so that the second choice does not equal the first one of the next seed.
  */
 export function choiceSeed(seed: number, choice: number): number {
   if (choice === 0 && seed >= 0 && seed <= 0xffff_ffff) return seed;
@@ -123,7 +123,7 @@ function readBias(
     if (typeof bias !== "number" || !(bias >= -100 && bias <= 100)) {
       throw invalid(`logit_bias.${key} must be a number from -100 to 100.`);
     }
-    // The library ignores a bias for tokens that end a reply, so accepting one would be wrong.
+    // The library ignores a bias for tokens that end a reply, so accepting one silently would look like success.
     if (model.isEogToken(token as Token))
       throw invalid(`logit_bias.${key}: this token ends the reply and takes no bias.`);
     if (bias === -100) banned.add(token as Token);

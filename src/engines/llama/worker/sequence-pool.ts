@@ -4,7 +4,7 @@ import type { Batching } from "./batching.ts";
 
 interface Slot {
   readonly sequence: LlamaContextSequence;
-  /** Counts up with every loan. The lowest was unused for the longest time. */
+  /** A number that grows with every loan. The sequence with the lowest number was unused for the longest time. */
   lastUse: number;
 }
 
@@ -15,7 +15,7 @@ interface Waiter {
 
 export interface Lease {
   readonly sequence: LlamaContextSequence;
-  /** Returns the sequence and keeps its tokens. If `broken`, its state is unreliable and is cleared first. */
+  /** Returns the sequence to the pool with its tokens. If `broken`, its state is unreliable and is cleared first. */
   release(broken: boolean): Promise<void>;
 }
 
@@ -26,7 +26,7 @@ export interface PoolState {
   waiting: number;
 }
 
-/** Below this share of the prompt, keeping another conversation's tokens is worth more than reusing these. */
+/** The share of the prompt below which keeping another conversation's tokens is worth more than reusing these. */
 const worthwhileShare = 0.5;
 
 export class SequencePool {
@@ -52,8 +52,9 @@ export class SequencePool {
   }
 
   /**
-   * Resolves once a sequence is free, first come, first served. Of several, takes the one with the longest common
-   * beginning with `prompt`. Rejects with the signal's reason if aborted earlier.
+   * Lends a sequence. Resolves once one is free, first come, first served. Of several, takes the sequence with the
+   * longest common beginning with `prompt`, or the least recently used one if none shares enough of it. Rejects with
+   * the signal's reason if aborted earlier.
    */
   async acquire(prompt: readonly Token[], signal: AbortSignal): Promise<Lease> {
     signal.throwIfAborted();

@@ -8,12 +8,12 @@ import { Embedder } from "./texts/embedding.ts";
 import { Ranker } from "./texts/ranking.ts";
 import { detokenize, tokenize } from "./texts/tokens.ts";
 
-/** The gateway has a lower limit for clients. */
+/** The largest request body. The gateway has a lower limit for clients. */
 const largestBodyBytes = 64 * 1024 * 1024;
 
 /**
- * A generation may be silent for any time, since only the gateway is at the other end. Bun's types say that a Unix
- * socket has no such limit, but Bun 1.4.5 closes it after 10 s.
+ * Turns off Bun's idle timeout. A generation may be silent for any time, because only the gateway is at the other end.
+ * Bun's types say that a Unix socket has no such limit, but Bun 1.4.5 closes it after 10 s.
  */
 const noIdleTimeout: object = { idleTimeout: 0 };
 

@@ -7,11 +7,11 @@ export const workerSettings = z.object({
   modelPath: z.string().min(1),
   /** The id under which requests name the model. */
   modelId: z.string().min(1),
-  /** Tokens per sequence. */
+  /** The number of tokens per sequence. */
   context: z.int().min(16).optional(),
   /** Sequences, i.e. parallel generations. */
   parallel: z.int().min(1).max(256).optional(),
-  /** The largest values to choose by default: the reserved memory is computed for them. */
+  /** The largest context and number of sequences to choose by default: the reserved memory is computed for them. */
   most: z.object({ context: z.int().min(1), parallel: z.int().min(1) }).optional(),
   threads: z.int().min(1).optional(),
   gpu: z.union([z.literal(false), z.literal("auto")]).default(false),

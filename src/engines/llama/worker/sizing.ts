@@ -4,17 +4,17 @@ import { defaultShape, smallestContext } from "../gguf/estimate.ts";
 import { availableMemoryBytes } from "../machine-memory.ts";
 
 export interface ContextShape {
-  /** Tokens per sequence. */
+  /** The number of tokens per sequence. */
   contextSize: number;
   sequences: number;
 }
 
-/** The rest is for the model's weights, the gateway, and other programs. */
+/** The share of free memory for contexts. The rest is for the model's weights, the gateway, and other programs. */
 const shareOfFreeMemory = 0.5;
 
 /**
- * Requested sizes are used as they are. Others are reduced, the number of sequences first, until the library's estimate
- * fits.
+ * Chooses the size of a context. Requested sizes are used as they are. Others are reduced, the number of sequences
+ * first, until the library's estimate fits.
  */
 export async function chooseShape(
   llama: Llama,

@@ -2,7 +2,7 @@
 import { availableParallelism } from "node:os";
 import type { LlamaModel } from "node-llama-cpp";
 
-/** One core is left for the gateway. */
+/** The most threads of a model. One core is left for the gateway. */
 export const mostThreads = Math.max(1, availableParallelism() - 1);
 
 /** The time of the whole search and of one candidate, enough for some tokens of any usable model. */
@@ -10,13 +10,13 @@ const searchMs = 2000;
 const trialMs = 150;
 const maxTokensOfTrial = 24;
 
-/** Up to this size one thread writes a token in well under a second. */
+/** The size up to which one thread writes a token in well under a second. */
 const quickModelBytes = 500_000_000;
 
 /**
- * More threads can be many times slower: with two on two virtual cores a tiny model ran at a twentieth of its speed.
- * Small models begin with one thread, large ones with the most, which are the likely best. From there the number
- * changes by factors of two until it gets slower, as the speed has one peak.
+ * Chooses the number of threads. More threads can be many times slower: with two on two virtual cores a tiny model ran
+ * at a twentieth of its speed. Small models begin with one thread, large ones with the most, which are the likely best.
+ * From there the number changes by factors of two until the model gets slower, as the speed has one peak.
  */
 export async function chooseThreads(model: LlamaModel, most: number): Promise<number> {
   const candidates: number[] = [];
@@ -36,7 +36,7 @@ export async function chooseThreads(model: LlamaModel, most: number): Promise<nu
   return best;
 }
 
-/** Milliseconds per token. */
+/** Returns the milliseconds per token. */
 async function measure(model: LlamaModel, threads: number): Promise<number> {
   const context = await model.createContext({ contextSize: 64, batchSize: 16, threads });
   try {

@@ -43,7 +43,7 @@ export function adminAccountRoutes(deps: AdminAccountDeps): ScopedRoute[] {
   return [list(deps), create(deps), retrieve(deps), update(deps)];
 }
 
-/** Returns the account that the path names. Throws `not_found`. */
+/** Returns the account that the path names. Throws `not_found` if there is none. */
 export async function findAccount({
   id,
   deps: { accounts },

@@ -1,4 +1,4 @@
-// The operators' endpoint that compares a model with the models that share its requests.
+// The operators' endpoint that compares a model with the models that get a share of its requests.
 import { z } from "zod";
 import type { Clock } from "../../../base/clock.ts";
 import { fieldError, GatewayError } from "../../../base/errors.ts";

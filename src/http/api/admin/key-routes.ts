@@ -102,7 +102,7 @@ const revoke = endpoint("DELETE", "/v1/admin/keys/:id", {
   response: { description: "The key's record.", json: keyShape },
   async answer({ deps, principal, id, origin }) {
     const chain = await deps.keys.findChainById(id);
-    // Credentials of members and apps end with the membership or grant, by their own endpoints.
+    // The credential of a member or an app is no key: it ends with the membership or the grant, at other endpoints.
     if (chain?.keys[0].kind !== "key") throw unknownKey(id);
     const [key, ...makers] = chain.keys;
     requireOtherKey(principal, key);

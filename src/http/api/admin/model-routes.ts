@@ -1,4 +1,5 @@
-// The operators' endpoints for models: declare a model, change its price and other settings, and delete the declaration.
+// The operators' endpoints for models: declare a model, change its price and other settings, and delete the
+// declaration.
 import type { ManagedModels } from "../../../inference/models/manage-models.ts";
 import { createModelRequest, managedModelShape, updateModelRequest } from "../../../wire/models.ts";
 import { deletedShape } from "../../../wire/parts.ts";

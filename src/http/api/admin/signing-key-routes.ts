@@ -9,7 +9,7 @@ import { adminEndpoints } from "./admin-endpoint.ts";
 
 export interface AdminSigningKeyDeps extends EndpointDeps {
   signingKeys: Pick<SigningKeys, "list" | "rotate" | "replace">;
-  /** Called after a change of credentials, which is effective here immediately and elsewhere soon. */
+  /** Called after a change of signing keys, so that it takes effect in this process immediately and in others soon. */
   changed(ids?: readonly string[]): void;
 }
 

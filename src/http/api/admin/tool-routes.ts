@@ -161,7 +161,10 @@ function idOf({ kind, name }: Pick<ToolDefinition, "kind" | "name">): string {
   return `${kind}/${name}`;
 }
 
-/** Throws `invalid_request`. */
+/**
+ * Parses a cursor, the id `kind/name` of a definition; undefined without one. Throws `invalid_request` for any other
+ * text.
+ */
 function cursorOf(after: string | undefined): Pick<ToolDefinition, "kind" | "name"> | undefined {
   if (after === undefined) return undefined;
   const slash = after.indexOf("/");

@@ -31,7 +31,7 @@ export interface BatchRouteDeps {
   batchRunner: Pick<BatchRunner, "poll">;
   files: FileStore;
   throttle: Pick<Throttle, "require">;
-  /** Returns the maximum open batches of an account; a reload may change it. */
+  /** Returns the maximum number of batches of an account that have not ended; a reload may change it. */
   openBatches(): number;
   clock: Clock;
   requestLimits(): BodyLimits;
@@ -185,7 +185,7 @@ export async function findBatch(
   return found;
 }
 
-/** Returns the same error for a batch that never existed, was deleted, or belongs to another account. */
+/** Returns the same error for a batch that never existed, was deleted, or belongs to another owner. */
 export function batchNotFound(id: string): GatewayError {
   return new GatewayError("not_found", `There is no batch \`${shown(id)}\`. GET /v1/batches lists them.`, {
     param: "batch_id",

@@ -30,7 +30,7 @@ const route = keptRoutes({
 
 export interface MessageBatchRouteDeps extends BatchRouteDeps {
   storedFiles: StoredFiles;
-  /** Returns the maximum requests of a batch; a reload may change it. */
+  /** Returns the maximum number of requests in a batch; a reload may change it. */
   mostRequests(): number;
   /** The URL that clients use, without `/v1`. */
   installationUrl(): string;
@@ -209,7 +209,10 @@ function requireOwnIds(requests: readonly { custom_id: string }[]): void {
   }
 }
 
-/** A batch of this form cannot report errors of the whole batch later, so they are refused here. */
+/**
+ * Refuses a batch with too many requests at once, because a Messages batch cannot report an error of the whole batch
+ * later.
+ */
 function requireFew(requests: z.infer<typeof messageBatchRequest>["requests"], mostRequests: number): void {
   if (requests.length > mostRequests) {
     throw fieldError("requests", `must be at most ${mostRequests} (batches.max_requests; got ${requests.length}).`);

@@ -1,4 +1,4 @@
-// Files: uploaded while they arrive, listed, read and deleted, as in OpenAI's API.
+// Files: stored while they arrive, listed, read and deleted, as in OpenAI's API.
 import { z } from "zod";
 import type { Clock } from "../../../base/clock.ts";
 import { fieldError, GatewayError, invalidRequest } from "../../../base/errors.ts";
@@ -31,7 +31,7 @@ export interface FileRouteDeps {
 const maxFilenameLength = 512;
 const noAnthropicFiles =
   "Anthropic's Files API is not served here. Send the file in the message: a `source` of type `base64`, `text` or `url`.";
-/** Files of one query: SQLite runs in the thread that serves requests. */
+/** Maximum files of one query: SQLite runs in the thread that serves requests. */
 const filesAtOnce = 1_000;
 /** OpenAI's SDKs request up to 10,000 files at once. */
 const fileQuery = z.object({
@@ -202,7 +202,7 @@ export async function findFile(
   return found;
 }
 
-/** Returns the same error for a file that never existed, was deleted, or belongs to another account. */
+/** Returns the same error for a file that never existed, was deleted, or belongs to another owner. */
 export function fileNotFound(id: string, param = "file_id"): GatewayError {
   return new GatewayError(
     "not_found",

@@ -1,4 +1,5 @@
-// Reads a form with a file while it arrives: fields are buffered, and the file is written to its store at the store's pace.
+// Reads a form with a file while it arrives: fields are buffered, and the file is written to its store at the store's
+// pace.
 import type { BodySource } from "../../../base/bytes/body-source.ts";
 import { GatewayError, invalidRequest } from "../../../base/errors.ts";
 import type { IncomingRequest } from "../../../http1/message.ts";
@@ -31,7 +32,7 @@ export interface FormReceipt {
 
 const maxFieldLength = 64 * 1024;
 const [maxFieldBytes, maxParts] = [256 * 1024, 256];
-/** Bytes of one write, so that small pieces need few calls. */
+/** Bytes of one write. Small pieces are collected to this size, so that they need fewer calls. */
 const blockBytes = 256 * 1024;
 /** The client is paused above the first number of unwritten bytes, and resumed below the second. */
 const [maxWaiting, fewWaiting] = [4 * blockBytes, 2 * blockBytes];
@@ -42,7 +43,7 @@ export async function receiveForm(request: IncomingRequest, receipt: FormReceipt
   if (codingOf(request.headers.get("content-encoding"))) {
     throw new GatewayError("unsupported_media_type", "Send the form as it is, without the header Content-Encoding.");
   }
-  // The maximum of waiting bytes, and of bytes that were already on their way.
+  // Reserves memory for the bytes that wait to be written, and as much for bytes that were on their way at the pause.
   const refusal = request.hold(2 * maxWaiting);
   if (refusal) throw refusal;
   // Besides the file, the form has fields and separators.

@@ -4,7 +4,9 @@ import { freeBytes } from "../../../base/bytes/free-bytes.ts";
 import type { Cancellation } from "../../../base/cancellation.ts";
 import type { Answer } from "../../exchange/route.ts";
 
-/** Resolves when the first bytes have arrived, so that a store without them causes an error and not a truncated answer. */
+/**
+ * Resolves when the first bytes have arrived, so that a store that cannot read them causes an error, not a cut answer.
+ */
 export async function sendBytes(
   bytes: AsyncIterable<Uint8Array>,
   contentType: string,
@@ -19,9 +21,9 @@ export async function sendBytes(
   };
 }
 
-/** Number of bytes that are copied to the output buffer directly, without conversion to text. */
+/** Bytes of one write, which are copied to the output buffer directly, without conversion to text. */
 const sentAtOnce = 16 * 1024;
-/** Maximum milliseconds that a client without reading keeps the store waiting; its connection is normally cut earlier. */
+/** Maximum milliseconds that a client that reads nothing keeps the store waiting; its connection is cut sooner. */
 const behindMs = 120_000;
 
 async function pump(

@@ -11,7 +11,7 @@ import { answerOf, webRequest } from "./web-request.ts";
 
 export interface McpRouteDeps {
   mcp: {
-    /** Answers a client's request. The required modules load with the first request. */
+    /** Answers a client's request. The modules for it load with the first request. */
     answer(request: Request, from: ClientRequest, body: unknown): Promise<Response>;
   };
   /** Reports whether pages of an origin may call these endpoints. */
@@ -19,7 +19,7 @@ export interface McpRouteDeps {
   installationUrl(): string;
 }
 
-/** Files are for resources, not for arguments. */
+/** Limits of a message: files belong in resources, not in arguments. */
 const limits = { bodyBytes: 4 * 1024 * 1024, depth: 64 };
 
 const message = z.looseObject({ jsonrpc: z.literal("2.0") }).meta({ id: "JsonRpcMessage" });

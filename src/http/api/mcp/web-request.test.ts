@@ -1,4 +1,4 @@
-// Answers of the web's own kind at the connection of a client.
+// Tests answers that are web `Response` objects, written to a client's connection.
 import { expect, test } from "bun:test";
 import type { ClientStream } from "../../../base/bytes/client-stream.ts";
 import { Cancellation } from "../../../base/cancellation.ts";

@@ -4,7 +4,10 @@ import type { Cancellation } from "../../../base/cancellation.ts";
 import type { IncomingRequest } from "../../../http1/message.ts";
 import type { Answer } from "../../exchange/route.ts";
 
-/** `body` is the text, already read; undefined if there is none. `signal` is aborted when nobody wants the answer any more. */
+/**
+ * Returns the web's Request. `body` is the text, already read; undefined if the request has none. `signal` is aborted
+ * when nobody wants the answer any more.
+ */
 export function webRequest(
   req: IncomingRequest,
   origin: string,
@@ -18,7 +21,7 @@ export function webRequest(
   });
 }
 
-/** A response that is no event stream is sent whole. */
+/** Returns the answer for a response. A response that is no event stream is sent whole. */
 export function answerOf(response: Response, clientGone: Cancellation): Answer {
   const { body, headers, status } = response;
   if (!body || !headers.get("content-type")?.startsWith("text/event-stream")) return response;
@@ -26,7 +29,7 @@ export function answerOf(response: Response, clientGone: Cancellation): Answer {
   return { status, headers: fields, begin: (client) => void send(body, client, clientGone) };
 }
 
-/** Sends events. The producer does not wait for the client: unread events wait at the connection, where they are counted. */
+/** Sends events. Their producer does not wait for the client: the connection buffers and counts the unread events. */
 async function send(body: ReadableStream<Uint8Array>, client: ClientStream, clientGone: Cancellation): Promise<void> {
   const reader = body.getReader();
   // The client has left, so an error is ignored.

@@ -1,4 +1,5 @@
-// The list of models as Codex reads it. Codex accepts only a complete list: if one entry lacks a member, it uses its built-in list.
+// The list of models as Codex reads it. Codex accepts only a complete list: if one entry lacks a member, it uses its
+// built-in list.
 import { z } from "zod";
 import type { Model } from "../../../domain/models/model.ts";
 import { codexInstructions } from "./codex-instructions.ts";
@@ -46,7 +47,7 @@ export const codexModelShape = z
   .meta({ id: "CodexModel" });
 type CodexModel = z.infer<typeof codexModelShape>;
 
-/** Models do not declare their levels. The first one is what Codex sends if it must send one. */
+/** The reasoning levels: no model declares its own. Codex sends the first one if it must send one. */
 const reasoningLevels = [
   { effort: "none", description: "No reasoning, where the model can do without" },
   { effort: "low", description: "Short reasoning, fast answers" },
@@ -56,7 +57,7 @@ const reasoningLevels = [
 
 /** Codex's default for its vendor's models. */
 const defaultOutputTokens = 10_000;
-/** Leaves space in the context besides one tool's output. */
+/** The share of the context that one tool's output may take, so that space remains for the conversation. */
 const outputShare = 0.1;
 
 /** Maximum entries: each contains all instructions, 7 KB. */

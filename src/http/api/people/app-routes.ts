@@ -32,7 +32,7 @@ export interface AppRouteDeps extends EndpointDeps, Pick<UsageRouteDeps, "report
   apps: AppStore;
   pepper: Uint8Array;
   throttle: Pick<Throttle, "require">;
-  /** Called after each committed change of an existing app: the app's grants end with it. */
+  /** Called after each committed change of an existing app, because the grants of a deleted app end. */
   changed(ids?: readonly string[]): void;
 }
 

@@ -46,7 +46,8 @@ const list = endpoint("GET", "/v1/authorizations", {
   response: { description: "One page of authorizations.", json: authorizationList },
   async answer({ deps: { oauth, clock }, principal: { person }, query: { limit, after } }) {
     const all = (await oauth.listAllowedApps(person.id, clock.nowSeconds())).map(toWire);
-    // Finds the last entry with the id: logins of the command line tool may exist for one account in several environments.
+    // Finds the last entry with the id: logins of the command line tool may exist for one account in several
+    // environments.
     const index = after === undefined ? -1 : all.findLastIndex(({ id }) => id === after);
     if (after !== undefined && index < 0) {
       throw invalidRequest("after: must be an id of this list, such as the last one shown.");

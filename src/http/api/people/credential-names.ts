@@ -1,4 +1,4 @@
-// Names of credentials and apps, for callers who may list them: a member sees only the names of own keys.
+// Names of credentials and apps, for callers who may list them: a member sees only the names of the member's own keys.
 import { type AppStore, commandLineAppId, commandLineName } from "../../../domain/people/app.ts";
 import type { PersonStore } from "../../../domain/people/person.ts";
 import { type KeyStore, ownOnly, type Principal } from "../../../domain/principal.ts";
@@ -53,7 +53,7 @@ async function memberName(
 ): Promise<string | undefined> {
   const membership = await people.findMembership(membershipId);
   if (membership?.accountId !== principal.account.id) return undefined;
-  // Only owners and admins may see the members; every person may see the own name.
+  // Only owners and admins may see who is a member; all people may see their own name.
   const isOwn = membership.personId === principal.person?.id;
   if (!isOwn && (!principal.person || ownOnly(principal) !== null)) return undefined;
   const person = await people.findPerson(membership.personId);

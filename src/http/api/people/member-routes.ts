@@ -116,7 +116,7 @@ const update = endpoint("PATCH", "/v1/members/:id", {
     const ofQuotas = body.quotas === undefined ? undefined : changeMemberQuotas(principal, target, quotas, origin);
     const tools = body.tools === undefined ? (target.tools ?? null) : keyTools(body.tools);
     const ofTools = body.tools === undefined ? undefined : changeMemberTools(principal, target, tools, origin);
-    // With a new role, a member first sees only own usage.
+    // A change of the role resets what a member sees to the member's own usage.
     const sightBefore = ofRole === undefined && target.seesAllUsage;
     const { sees_all_usage: seesAllUsage = sightBefore } = body;
     const inRole = { ...target, seesAllUsage: sightBefore };

@@ -37,11 +37,11 @@ export interface PasskeyRouteDeps extends EndpointDeps {
   isOwnOrigin(origin: string, req: IncomingRequest): boolean;
 }
 
-/** Maximum requests per minute: each sign-in page requests options once, and a whole office may have one address. */
+/** Maximum requests for options per minute: each sign-in page sends one, and a whole office may share one address. */
 const optionsPerMinute = 120;
 /** Minutes after a sign-in during which a passkey can be added. */
 const freshMinutes = 15;
-/** Failed sign-ins in ten minutes, as for passwords. */
+/** Maximum failed sign-ins in ten minutes, as for passwords. */
 const failures = { limit: 30, windowSeconds: 600 };
 const idParameter = [{ name: "id", in: "path", description: "Id of the passkey." }] as const;
 const passkeyList = listOf(passkeyShape, "PasskeyList");
@@ -213,7 +213,7 @@ function requireOwnPage({ req }: Exchange, { isOwnOrigin }: PasskeyRouteDeps): s
   });
 }
 
-/** Returns the origin. A session's request was accepted only with one of the gateway's own. */
+/** Returns the origin of a session's request, which was accepted only with an origin of the gateway's own pages. */
 function originIn({ headers }: IncomingRequest): string {
   const origin = headers.get("origin");
   if (origin !== null) return origin;

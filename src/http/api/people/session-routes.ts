@@ -123,7 +123,7 @@ async function requirePerson({ person }: PersonPrincipal, { people }: SessionRou
   throw goneMeanwhile();
 }
 
-/** The person was deleted, or lost the membership, after authentication. */
+/** Returns the error for a person who was deleted, or lost the membership, after authentication. */
 function goneMeanwhile(): GatewayError {
   return invalidApiKey("ended_meanwhile");
 }

@@ -66,7 +66,7 @@ export function realtimeRoutes(deps: RealtimeRouteDeps): ScopedRoute[] {
 async function connect(exchange: Exchange, deps: RealtimeRouteDeps): Promise<PlainAnswer | UpgradeAnswer> {
   const { req } = exchange;
   if (!asksForWebSocket(req)) return upgradeRequired("/v1/realtime", "as the clients of OpenAI's SDKs do");
-  // A browser sends its cookie for any page, so the key itself is checked, now and later.
+  // A browser sends its cookie whatever page connects, so only the key counts, now and at later checks.
   const asks = credentialOf(exchange, deps);
   const holds = credentialOf(exchange, deps, true);
   const principal = await asks();
@@ -87,7 +87,8 @@ async function connect(exchange: Exchange, deps: RealtimeRouteDeps): Promise<Pla
   requireUnguarded(model);
   // If the caller's requests are used up, no connection is opened.
   await deps.admitter.refuseSpent(principal, { onLimits: () => {} });
-  // The HTTP request ends when the session begins. The session holds a connection to a server, so it takes its own slot.
+  // The HTTP request ends when the session begins. The session occupies a connection to a server, so it takes a slot of
+  // its own.
   let slot: OpenSlot | undefined = deps.openRequests.enter(principal);
   let connection: OpenLongConnection | undefined;
   const over = () => {
@@ -133,7 +134,7 @@ interface Asked {
   over(): void;
 }
 
-/** Returns the current principal of the key. `isCheck` is that of `PresentedCredentials`. */
+/** Returns a function that returns the current principal of the key. `isCheck` is that of `PresentedCredentials`. */
 function credentialOf(
   exchange: Exchange,
   { authenticator }: RealtimeRouteDeps,
@@ -211,10 +212,13 @@ function sessionAt(
   });
 }
 
-/** A spoken conversation begins without a prompt. */
+/** The workload for routing. A spoken conversation begins without a prompt. */
 const workload = { promptTokens: 0, maxCompletionTokens: undefined, width: 1, prefix: () => undefined };
 
-/** Throws `invalid_request`. */
+/**
+ * Returns the model that the address names. Throws `invalid_request` if the name is missing or invalid, or a parameter
+ * is not supported.
+ */
 function nameIn(target: string): string {
   const at = target.indexOf("?");
   const params = new URLSearchParams(at < 0 ? "" : target.slice(at + 1));

@@ -20,11 +20,16 @@ export interface EventStreamDeps extends Pick<InferenceRouteDeps, "clock" | "sto
   backgroundRuns: BackgroundRuns;
 }
 
-/** Milliseconds that a client waits for a stop, which another replica may have to make, or a store that has just become unavailable. */
+/**
+ * Maximum milliseconds that a client waits for the response to stop. Another replica may have to stop it, and the store
+ * may just have become unavailable.
+ */
 const stoppedMs = 5_000;
 const pollMs = 100;
 
-/** Answers with the waiting response, or with its events. In both cases the response continues when its client leaves. */
+/**
+ * Answers with the queued response, or with its events. In both cases the response continues when its client leaves.
+ */
 export async function beginInBackground(
   exchange: Exchange,
   principal: Principal,
@@ -48,7 +53,10 @@ export async function beginInBackground(
   return Response.json(run.queued);
 }
 
-/** Sends the events of a response after number `after`, and later ones. Throws if they are not stored (any more). */
+/**
+ * Sends the events of a response after number `after`, and those still to come. Throws if no events are stored (any
+ * more).
+ */
 export async function streamStored(
   exchange: Exchange,
   principal: Principal,

@@ -316,7 +316,7 @@ function itemOf({ params }: Exchange): string {
   return params["item"] ?? "";
 }
 
-/** Returns the same error for a conversation that never existed, was deleted, or belongs to another account. */
+/** Returns the same error for a conversation that never existed, was deleted, or belongs to another owner. */
 function notFound(exchange: Exchange): GatewayError {
   return new GatewayError(
     "not_found",

@@ -80,7 +80,7 @@ async function itemsOf(
   return { items: whole, reservedBytes };
 }
 
-/** Checks only these members; the model request validates the rest. */
+/** Checks only these two members; the model request validates the rest. */
 function requireUnderstood({ previous_response_id: previous, conversation }: Json): void {
   const isGiven = (value: unknown) => value !== undefined && value !== null;
   if (isGiven(previous) && typeof previous !== "string") {

@@ -117,7 +117,7 @@ function countRoute(deps: CountRouteDeps): ScopedRoute {
   };
 }
 
-/** `runs` is that of `answerInference`. */
+/** Returns the route that creates responses. `runs` is passed to `answerInference`. */
 export function createRoute<Deps extends InferenceRouteDeps>(deps: Deps, runs: Runs<Deps>): ScopedRoute {
   return {
     method: "POST",
@@ -143,7 +143,7 @@ export function createRoute<Deps extends InferenceRouteDeps>(deps: Deps, runs: R
   };
 }
 
-/** If a stream was requested, an early error may be its only event. */
+/** Answers an early overflow of the context as the only event of the stream, if a stream was requested. */
 async function orFailedStream(
   answered: MaybePromise<Answer>,
   exchange: Exchange,
@@ -177,7 +177,7 @@ function connect(exchange: Exchange, opener: Principal, deps: ResponseRouteDeps)
     ...{ clientAddress, requestId },
     whyNotLocal: () => exchange.whyNotLocal(),
   };
-  // A browser sends its cookie for any page, so a cookie does not authenticate here.
+  // A browser sends its cookie whatever page connects, so a cookie does not authenticate here.
   if (presented.authorization === null && presented.apiKey === null) throw invalidApiKey("missing");
   if (deps.stopping.begun) throw stoppingError();
   return upgradeToResponses(exchange, {

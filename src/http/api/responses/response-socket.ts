@@ -52,8 +52,8 @@ export interface ResponseSocketOptions {
 }
 
 /**
- * Throws `invalid_request` if the request is no WebSocket request, and `rate_limit_exceeded` or `service_unavailable`
- * if no further connection may be opened.
+ * Accepts a WebSocket connection. Throws `invalid_request` if the request is no WebSocket request, and
+ * `rate_limit_exceeded` or `service_unavailable` if no further connection may be opened.
  */
 export function upgradeToResponses(exchange: Exchange, options: ResponseSocketOptions): UpgradeAnswer {
   const checked = checkUpgradeRequest(exchange.req, undefined);
@@ -237,7 +237,7 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
       this.#fail(error, streamId);
       if (endsConnection.has(error.code)) this.#link.close(closeCodes.policyViolation, "the credential has ended");
     } finally {
-      // If the connection has ended, its bytes are released here.
+      // If the connection ended before this answer, the responses that the answer added are released here.
       if (this.#clientGone.cancelled) this.#recent.release();
     }
   }

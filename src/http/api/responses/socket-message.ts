@@ -21,7 +21,7 @@ export function streamIdOf({ stream_id: id }: Json): string | undefined {
 const maxDepth = 1_000;
 const streamIdPattern = /^[\x21-\x7e]{1,128}$/;
 
-/** Throws `invalid_request`. */
+/** Returns the members of a message; none for JSON that is no object. Throws `invalid_request` for invalid JSON. */
 export function parseMessage(bytes: Buffer): Json {
   let message: unknown;
   try {
@@ -35,7 +35,7 @@ export function parseMessage(bytes: Buffer): Json {
   return isObject(message) ? message : {};
 }
 
-/** Separates members of the connection from the body. Throws `invalid_request`. */
+/** Separates members of the connection from the body. Throws `invalid_request` for invalid members. */
 export function readMessage({ type, stream_id: streamId, generate, ...body }: Json): SocketMessage {
   if (type !== "response.create") {
     throw invalidRequest("type: must be response.create, the one message that is understood here.");

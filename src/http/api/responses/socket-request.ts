@@ -114,8 +114,8 @@ async function answerTurn(
 }
 
 /**
- * Answers with a response without output that later ones can continue from: no model is asked, and nothing is
- * charged. Only the connection holds the response, which its members say.
+ * Answers with a response without output that later ones can continue from: no model is asked, and nothing is charged.
+ * Only the connection holds the response; its members say that it is not stored.
  */
 async function makeReady(
   request: DecodedRequest,

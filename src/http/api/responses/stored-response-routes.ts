@@ -186,7 +186,7 @@ function idOf({ params }: Exchange): string {
   return params["id"] ?? "";
 }
 
-/** Returns the same error for a response that never existed, was deleted, or belongs to another account. */
+/** Returns the same error for a response that never existed, was deleted, or belongs to another owner. */
 function notFound(id: string): GatewayError {
   return new GatewayError(
     "not_found",

@@ -5,7 +5,10 @@ import { toGatewayError } from "../../../wire/errors.ts";
 import { csvType } from "../../content/csv.ts";
 import type { Exchange, StreamedAnswer } from "../../exchange/route.ts";
 
-/** The first piece is computed before the answer begins, so that an early failure is an error response. */
+/**
+ * Returns an answer of CSV pieces. The first piece is computed before the answer begins, so that an early failure is an
+ * error response.
+ */
 export async function csvAnswer(exchange: Exchange, pieces: AsyncGenerator<string>): Promise<StreamedAnswer> {
   const first = await pieces.next();
   const log = exchange.defer();
@@ -28,7 +31,7 @@ export async function csvAnswer(exchange: Exchange, pieces: AsyncGenerator<strin
   return { status: 200, headers: { "content-type": csvType }, begin: (client) => void begin(client) };
 }
 
-/** For an answer that may be JSON or CSV. */
+/** Adds `Accept` to the field `vary`, for an answer that may be JSON or CSV. */
 export function variesByAccept({ answerHeaders }: Pick<Exchange, "answerHeaders">): void {
   answerHeaders["vary"] = answerHeaders["vary"] ? `${answerHeaders["vary"]}, Accept` : "Accept";
 }

@@ -44,7 +44,10 @@ export const rankingShape = z.object({
   ...{ first_token_ms: ranks, tokens_per_second: ranks },
 });
 
-/** Weights of means, by the amount measured: one short streamed answer must not make a group the slowest. */
+/**
+ * Amounts by which each chart ranks the groups. A chart of means ranks by the amount measured: one short streamed
+ * answer must not make a group the slowest.
+ */
 const weights: Readonly<Record<(typeof charts)[number], (sums: UsageSums) => number>> = {
   requests: ({ requests }) => requests,
   total_tokens: ({ promptTokens, completionTokens }) => promptTokens + completionTokens,

@@ -49,7 +49,10 @@ const ranges = {
 const rangeNames = ["24h", "7d", "30d"] as const;
 const groups = ["model", "key", "app"] as const satisfies readonly UsageGroup[];
 const shownErrors = 6;
-/** The previous period ends within a bucket, which counts in part. The part is rounded to this fraction, so that answers can be cached. */
+/**
+ * The previous period ends within a bucket, which counts in part. The part is a multiple of this fraction of a bucket:
+ * otherwise no two answers would be equal.
+ */
 const partsOfBucket = 60;
 const keptAnswers = 64;
 const endOfTime = 253_402_300_800;

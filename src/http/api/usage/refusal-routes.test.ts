@@ -1,4 +1,4 @@
-// Whose refusals an answer has, and of which hours.
+// Tests the owners and hours of the refusals in an answer.
 import { expect, test } from "bun:test";
 import { exchangeFor, incoming, responseOf } from "../../../../tests/support/exchange.ts";
 import { manualClock } from "../../../../tests/support/manual-clock.ts";

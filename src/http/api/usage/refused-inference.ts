@@ -18,7 +18,7 @@ export interface RefusedInferenceDeps {
 const maxMessageLength = 500;
 const maxModelLength = 256;
 
-/** `durationMs` is the time from its head to its answer. */
+/** Records a refused request. `durationMs` is the time from the request's head to its answer. */
 export function noteRefused(
   operation: BookedOperation,
   { requestId, line }: Pick<Exchange, "requestId" | "line">,

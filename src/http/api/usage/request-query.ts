@@ -47,7 +47,10 @@ export const requestParameters = z.object({
   end: time.optional().meta({ description: `${timeText}; only requests that began earlier are listed` }),
 });
 
-/** Returns undefined if an app asks for requests of another app: it sees only its own, so there are none. */
+/**
+ * Returns the filter of the list; undefined if an app asks for requests of another app: it sees only its own, so there
+ * are none.
+ */
 export function requestFilter(
   asked: z.output<typeof requestParameters>,
   principal: Principal,

@@ -223,7 +223,7 @@ function usedOf(record: UsageRecord) {
     estimated: record.estimated,
     capped: record.capped,
     from_cache: record.parts?.details?.replayed !== undefined,
-    // A whole number: the nearest double of the quotient prints as the exact decimal.
+    // `nanoUsd` is a whole number, so the double nearest to the quotient prints as the exact decimal.
     cost: record.nanoUsd === null ? null : usdOf(record.nanoUsd),
     upstream: record.upstream,
     attempts: attemptsIn(trailOf(record)),
@@ -237,7 +237,7 @@ function attemptsIn(trail: Trail): number {
   return trail.reduce((sum, step) => sum + Number(wasAsked(step)) + (step.leftOut ?? 0), 0);
 }
 
-/** With `forOperator`, includes the vendor's charge. */
+/** Returns the details of the usage; with `forOperator`, including the vendor's charge. */
 export function detailsToWire(request: PastRequest, forOperator: boolean): z.infer<typeof usageDetails> | null {
   const details = isRefused(request) ? undefined : request.parts?.details;
   if (!details) return null;
@@ -268,7 +268,7 @@ function statusOf(code: string | null): number | null {
   return known === undefined ? null : errorTable[known].status;
 }
 
-/** Returns the trail. If the record has none, the requested model answered at the first attempt. */
+/** Returns the trail. If the record has none, its upstream was the only one that was asked. */
 function trailOf({ trail, upstream, model, outcome, queueMs, durationMs }: UsageRecord): Trail {
   if (trail !== undefined) return trail;
   if (upstream === null) return [];
@@ -277,7 +277,7 @@ function trailOf({ trail, upstream, model, outcome, queueMs, durationMs }: Usage
   return [{ upstream, upstreamModel: null, model, result, status: null, reason: null, ...times }];
 }
 
-/** With `forOperator`, includes names and the engines' messages. */
+/** Returns the steps. With `forOperator`, they include the names of upstreams and models, and the engines' messages. */
 export function trailToWire(request: PastRequest, forOperator: boolean): WireStep[] {
   const numbers = new Map<string, number>();
   const numberOf = ({ upstream }: TrailStep) => {

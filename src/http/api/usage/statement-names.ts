@@ -17,8 +17,8 @@ export interface Sight {
 export const seesAllNames: Sight = { key: () => true, person: () => true };
 
 /**
- * Follows the rules of lists: callers who manage keys see their names, owners and admins see the members, and
- * everybody sees their own name.
+ * Follows the rules of lists: callers who manage keys see the names of those keys, owners and admins see who is a
+ * member, and all people see their own name.
  */
 export function sightOf(principal: Principal): Sight {
   const { person, appId, scopes } = principal;

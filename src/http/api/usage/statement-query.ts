@@ -46,7 +46,7 @@ const environment = z
   .optional()
   .meta({ description: `one of ${environments.join(", ")}; by default that of the credential` });
 
-/** An operator reads any account, and so must name the environment. */
+/** An operator reads the statement of any account, and so may name the environment. */
 export const operatorParameters = statementParameters.extend({ environment });
 export const allAccountsParameters = z.object({ month: statementParameters.shape.month, environment });
 

@@ -1,4 +1,5 @@
-// Statements: the cost of a month's usage, in lines that add up to the ledger; for an account, and for operators of any account.
+// Statements: the cost of a month's usage, in lines that add up to the ledger; for an account, and for operators of any
+// account.
 import type { z } from "zod";
 import type { CalendarMonth } from "../../../base/calendar-month.ts";
 import type { Clock } from "../../../base/clock.ts";

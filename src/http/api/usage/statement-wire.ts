@@ -173,7 +173,7 @@ function figureCells(sums: StatementSums, { currency }: Head): (string | number)
   return [...(Object.keys(figures) as (keyof typeof figures)[]).map((name) => wire[name]), currency];
 }
 
-/** All lines, then what had no room as one, then the total: `row` says which it is. */
+/** Yields all lines, then the sum of further lines as one row, then the total. The column `row` tells them apart. */
 export function* statementCsv(
   head: Head & Pick<StatementWire, "account" | "of" | "group_by" | "overlaps">,
   { lines, others, total }: Statement,

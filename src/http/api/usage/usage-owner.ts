@@ -1,8 +1,8 @@
-// Whose usage and requests a credential sees: every endpoint that shows any asks here.
+// Decides whose usage and requests a credential sees, for every endpoint that shows them.
 import { type Principal, seesUsageOf } from "../../../domain/principal.ts";
 import type { RequestOwner } from "../../../domain/usage/request-log.ts";
 
-/** Those of the account in the credential's environment, or the part of them that is the caller's own. */
+/** Returns the owner: the account in the credential's environment, or the caller's own part of the account. */
 export function usageOwnerOf(principal: Principal): RequestOwner {
   const { account, environment, appId } = principal;
   const personId = seesUsageOf(principal);

@@ -1,4 +1,4 @@
-// What may be asked of the usage report: times, groups, ranges, cursors.
+// Tests the query parameters of the usage report: times, groups, ranges, cursors.
 import { describe, expect, test } from "bun:test";
 import { principalFor } from "../../../../tests/support/principal.ts";
 import { GatewayError } from "../../../base/errors.ts";

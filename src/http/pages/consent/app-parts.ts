@@ -115,7 +115,7 @@ ${hidden("account", only.accountId)}`;
 ${alert}</fieldset>`;
 }
 
-/** The first button refuses, because Enter activates it. */
+/** The first button refuses, because Enter activates the first button: a person who has not chosen then refuses. */
 const decisionButtons = html`<div class="actions">
 <button name="decision" value="deny" class="second">Deny</button>
 <button name="decision" value="allow">Allow</button>

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { ChunkCollector } from "./chunk-collector.ts";
 
 type Json = Record<string, unknown>;
-/** One event of a stream, as it goes to the client. */
+/** Returns one stream event as the client gets it. */
 function eventOf(chunk: Json): string {
   return `data: ${JSON.stringify(chunk)}\n\n`;
 }
@@ -26,7 +26,7 @@ function onlyMessage(deltas: readonly Json[]): unknown {
   return choices[0]?.message;
 }
 
-/** A stream as a server of that kind sent it. */
+/** Collects the recorded stream of a real server. */
 function golden(name: string): Json {
   const file = join(import.meta.dir, "../../../../tests/fixtures/golden/streams", `${name}.sse`);
   const collector = new ChunkCollector();

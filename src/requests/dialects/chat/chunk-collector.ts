@@ -32,7 +32,7 @@ interface CollectedChoice {
 const pieceNames = ["content", "refusal", "reasoning_content", "reasoning"];
 /** Members of a chunk that the whole answer does not copy. `obfuscation` is padding of streams. */
 const chunkOnly = new Set(["object", "choices", "usage", "obfuscation"]);
-/** The minimum size of a choice or a call, in characters. */
+/** Characters that each choice or call adds to the counted size, besides its text. */
 const entrySize = 200;
 
 export class ChunkCollector implements AnswerCollector {
@@ -108,7 +108,7 @@ export class ChunkCollector implements AnswerCollector {
     return choice;
   }
 
-  /** The name of a call arrives in one piece, its text in several. */
+  /** The name and the other members of a call arrive whole, its text in pieces. */
   #addCall(choice: CollectedChoice, { index, id, type, function: called, custom, ...others }: Json): void {
     const given = isObject(called) ? called : isObject(custom) ? custom : {};
     const call = this.#callAt(choice, index, id, given["name"]);

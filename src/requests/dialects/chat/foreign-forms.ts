@@ -14,8 +14,8 @@ import { formatOf } from "./write-request.ts";
 const anyServer = { rules: rulesOf(undefined), model: "", keepsCustom: true };
 
 /**
- * Returns the body as chat completions have it: a Responses request with `input` in place of `messages`, and tools in the
- * form of Responses or Messages. Returns undefined if the body is in the form of chat completions.
+ * Returns the body as chat completions have it: a Responses request with `input` in place of `messages`, and tools in
+ * the form of Responses or Messages. Returns undefined if the body is in the form of chat completions.
  */
 export const inChatForm: Rewriting = (body, validate) => {
   const isResponse = isAbsent(body["messages"]) && !isAbsent(body["input"]);

@@ -1,4 +1,5 @@
-// A chat request says the same as a conversation, and what no other format could say is refused by its name.
+// Tests that a chat request is read as a conversation without loss, and that members no other format can express are
+// refused by name.
 import { expect, test } from "bun:test";
 import { GatewayError } from "../../../base/errors.ts";
 import { readChatRequest } from "./read-request.ts";
@@ -133,7 +134,7 @@ test("reads reasoning and proofs as DeepSeek, vLLM, OpenRouter, LiteLLM and Mist
     thoughts({ reasoning_content: "Hm.", thinking_blocks: [{ type: "thinking", thinking: "Hm.", signature: "sig" }] }),
   ).toEqual([signed]);
   const format = "anthropic-claude-v1";
-  // Naive clients keep the pieces of a stream one after the other.
+  // Some clients store the pieces of a stream without joining them.
   const pieces = [
     { type: "reasoning.text", text: "H", format, index: 0 },
     { type: "reasoning.text", text: "m.", format, index: 0 },

@@ -10,7 +10,10 @@ export interface ReasoningPiece {
   readonly proof?: ReasoningProof | undefined;
 }
 
-/** OpenRouter's names for the vendors of proofs. OpenRouter accepts no proofs of other vendors here; Gemini's belong to calls. */
+/**
+ * OpenRouter's names for the vendors of proofs. Proofs of other vendors cannot be sent back to them here; Gemini's
+ * proofs belong to calls.
+ */
 const anthropicFormat = "anthropic-claude-v1";
 const openaiFormat = "openai-responses-v1";
 

@@ -1,4 +1,4 @@
-// The answers of real servers are told alike, however each of them writes chat completions.
+// Tests that answers of real servers are read alike, however each server writes chat completions.
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -28,7 +28,7 @@ function deltas(...all: Json[]): Json[] {
   return all.map((delta) => ({ choices: [{ index: 0, delta, finish_reason: null }] }));
 }
 
-/** A stream as a server of that kind sent it. */
+/** Returns the events of a real server's recorded stream. */
 function sent(name: string): Json[] {
   const file = join(import.meta.dir, "../../../../tests/fixtures/sse", `${name}.sse`);
   const lines = readFileSync(file, "utf8").split("\n");

@@ -1,4 +1,4 @@
-// Streams and whole answers are such as OpenAI's SDK takes, and both say the same.
+// Tests that OpenAI's SDK accepts streams and whole answers, and reads the same from both.
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import OpenAI from "openai";
@@ -112,7 +112,7 @@ test("gives OpenAI's SDK the same answer streamed and whole", async () => {
   for (const steps of cases) {
     const final = await finalOf(streamOf(steps, { stream_options: { include_usage: true } }));
     const { choices, ...whole } = wholeOf(steps) as { choices: { message: Json }[] };
-    // The SDK adds what it parsed.
+    // The SDK adds members with parsed values, which are removed here.
     const parsed = (value: unknown) =>
       JSON.parse(JSON.stringify(value, (name, one) => (name.startsWith("parsed") ? undefined : one)));
     expect(parsed(final)).toEqual({ ...whole, choices });
@@ -209,7 +209,7 @@ describe("thoughts", () => {
   });
 });
 
-/** Answers as the format can tell them: one thought, then words, then calls side by side. */
+/** Answers that the format can express: one thought, then text, then parallel calls. */
 const answer = fc.record({
   thought: fc.array(fc.string({ minLength: 1 })),
   proof: fc.option(fc.constantFrom("signature" as const, "encrypted" as const)),
@@ -225,7 +225,7 @@ test("reads streamed and whole answers of the writer as they were written", () =
       if (proof !== null && thought.length > 0) steps.push((sink) => sink.proof({ kind: proof, data: "p" }));
       steps.push(...texts.map(say));
       for (const [index] of calls.entries()) steps.push(call(index));
-      // Arguments of several calls come side by side.
+      // The arguments of several calls are interleaved.
       const left = calls.map((given, index) =>
         [...given, "{}"].map(
           (text): Step =>

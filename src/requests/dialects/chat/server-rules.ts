@@ -1,4 +1,4 @@
-// Describes what known clouds take in earlier answers and as an effort. What a server refuses beyond that is learned (adaptations.ts).
+// Describes members that other servers need but that known clouds refuse. Such a cloud refuses the whole request.
 import { isOpenaiHost } from "../../../domain/models/upstream-speech.ts";
 import type { Json } from "./json-value.ts";
 
@@ -9,15 +9,16 @@ export interface ServerRules {
   readonly takesMore: boolean;
   /** Returns the nearest effort that the model knows. A model that takes none refuses it, and is asked again without. */
   effort(effort: string, model: string): string;
-  /** Members of the first call of an earlier answer. */
+  /** Returns members that are added to the first call of each earlier answer. */
   readonly call?: (model: string) => Json;
 }
 
 const any = (effort: string): string => effort;
 
 /**
- * The rules for unknown servers. vLLM since 0.16 and Ollama read only `reasoning`; llama-server, SGLang, DeepSeek and the built-in
- * engine `reasoning_content` (vllm-project/vllm#38488, ollama/ollama#18536). DeepSeek refuses calls without it.
+ * The rules for unknown servers. vLLM since 0.16 and Ollama read only `reasoning`; llama-server, SGLang, DeepSeek and
+ * the built-in engine `reasoning_content` (vllm-project/vllm#38488, ollama/ollama#18536). DeepSeek refuses calls
+ * without it.
  */
 const usual: ServerRules = { reasoning: ["reasoning_content", "reasoning"], takesMore: true, effort: any };
 
@@ -45,7 +46,7 @@ const known: readonly (readonly [host: string, rules: ServerRules])[] = [
     {
       ...openai,
       effort: (effort, model) => (effort === "none" && !/2\.5-flash/.test(model) ? "low" : effort),
-      // The word of Google for a lost proof, because other formats cannot carry it, and Gemini 3 refuses calls without
+      // Google's placeholder for a lost proof: other formats cannot carry the proof, and Gemini 3 refuses calls without
       // one (ai.google.dev/gemini-api/docs/thought-signatures).
       call: (model) =>
         /gemini/.test(model)

@@ -1,4 +1,4 @@
-// Chat completions of servers that leave out, repeat or word differently what clients of OpenAI's format need.
+// Tests chat completions of servers that omit, repeat or reword what clients of OpenAI's format need.
 import { describe, expect, test } from "bun:test";
 import { decodedRequest } from "../../../../tests/support/decoded-request.ts";
 import { Source } from "../../../../tests/support/relay.ts";
@@ -29,7 +29,7 @@ const chunkOf = (delta: unknown, end: unknown = null, more: Json = {}) => ({
 });
 const call = (more: Json, called?: Json) => ({ tool_calls: [{ ...more, ...(called && { function: called }) }] });
 
-/** Reads a stream as the strictest client does: calls stand at their index, and every text is put together. */
+/** Reads a stream as the strictest client does: calls are found by their index, and all texts are concatenated. */
 function streamed(chunks: readonly unknown[], end = "data: [DONE]\n\n"): Read {
   const stream = chat.stream(request, names);
   stream.servedBy(serving);

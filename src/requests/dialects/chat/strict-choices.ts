@@ -23,7 +23,10 @@ const ends: Readonly<Record<string, string>> = {
 /** The finish reasons after which the arguments of a call may be missing. */
 const cutEnds: ReadonlySet<unknown> = new Set(["length", "content_filter"]);
 
-/** The kind of change to a chunk. `once` means that the change depends on earlier chunks, so that a similar chunk may change differently. */
+/**
+ * The kind of change to a chunk. `once` means that the change depends on earlier chunks, so that a similar chunk may
+ * change differently.
+ */
 export type Mended = "not" | "alike" | "once";
 
 /** Throws an error if the server reports in a choice that it gave up; the choice holds the message. */
@@ -192,7 +195,9 @@ function mendHead(call: Json, ids: CallIds): boolean {
   return !hasId || !hasType;
 }
 
-/** Converts arguments that some servers send as an object to JSON text. `none` replaces missing or invalid arguments. */
+/**
+ * Converts arguments that some servers send as an object to JSON text. `none` replaces missing or invalid arguments.
+ */
 function mendArguments(called: Json, none: string): boolean {
   const given = called["arguments"];
   const text = isRecord(given) ? JSON.stringify(given) : (textOf(given) ?? none);

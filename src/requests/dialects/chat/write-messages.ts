@@ -170,7 +170,9 @@ function instructionText({ parts, place }: InstructionTurn): string {
     .join("\n\n");
 }
 
-/** Joins adjacent texts, because they are one text that was cut. Texts with other parts between them become paragraphs. */
+/**
+ * Joins adjacent texts, because they are one text that was cut. Texts with other parts between them become paragraphs.
+ */
 function answerText({ parts }: AssistantTurn): string {
   const paragraphs: string[] = [];
   let goesOn = false;
@@ -183,7 +185,10 @@ function answerText({ parts }: AssistantTurn): string {
   return paragraphs.filter((paragraph) => paragraph !== "").join("\n\n");
 }
 
-/** Wraps arguments that are not a JSON object, because templates and servers fail on them. Models sometimes write such arguments. */
+/**
+ * Wraps arguments that are not a JSON object, because templates and servers fail on them. Models sometimes write such
+ * arguments.
+ */
 function objectText(text: string): string {
   if (text.trim() === "") return "{}";
   try {

@@ -1,4 +1,5 @@
-// A conversation becomes a chat request that local servers and their templates take, and nothing of it is lost in silence.
+// Tests that a conversation becomes a chat request that local servers and their templates accept, and that every loss
+// is reported.
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { GatewayError } from "../../../base/errors.ts";
@@ -345,7 +346,9 @@ test("asks for usage in a stream", () => {
   expect(write({ stream: true }).body).toMatchObject({ stream: true, stream_options: { include_usage: true } });
 });
 
-/** Turns in which chat completions lose nothing: users and assistants in turns, each call with its result. */
+/**
+ * Turns that chat completions can express without loss: users and assistants alternate, and each call has its result.
+ */
 const words = fc.string({ minLength: 1 });
 const place = "any";
 const media: fc.Arbitrary<Part> = fc.oneof(

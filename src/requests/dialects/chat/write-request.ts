@@ -20,8 +20,8 @@ const alwaysThinks = /gpt-oss/i;
 const [mediumBudget, highBudget] = [4_096, 16_384];
 
 /**
- * Writes members that most servers accept, without those that the server at `host` is known to refuse. Throws `invalid_request`, naming the place, for
- * files that cannot be sent, and for a forced call without tools.
+ * Writes members that most servers accept, without those that the server at `host` is known to refuse. Throws
+ * `invalid_request`, naming the place, for files that cannot be sent, and for a forced call without tools.
  */
 export function writeChatRequest(conversation: Conversation, model: string, host?: string): WrittenRequest {
   const { turns, sampling, stream, maxTokens, choices, output } = conversation;
@@ -127,7 +127,10 @@ function samplingMembers(sampling: Sampling): Json {
   };
 }
 
-/** Returns the names of members that the chat request leaves out. Hints are among these, because cloud servers refuse unknown members. */
+/**
+ * Returns the names of members that the chat request leaves out. Hints are among these, because cloud servers refuse
+ * unknown members.
+ */
 function leftOut({ cache, hints, others, sampling, thinking }: Conversation, model: string, written: Json): string[] {
   const names = Object.keys(others);
   const { effort, budget } = thinking ?? {};

@@ -1,4 +1,4 @@
-// Tools keep apart under the names that engines know them by, and their calls come back as the client knows them.
+// Tests that tools stay distinct under the names that engines get, and that calls come back under the client's names.
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { withinMs } from "../../../../tests/support/long.ts";

@@ -20,7 +20,9 @@ export interface EngineFunction {
   readonly strict?: boolean | undefined;
 }
 
-/** The tools of one request. Earlier calls in the conversation get the same names, even if their tools no longer exist. */
+/**
+ * The tools of one request. Earlier calls in the conversation get the same names, even if their tools no longer exist.
+ */
 export class EngineTools {
   readonly #byName = new Map<string, Named>();
   readonly #names = new Map<string, string>();

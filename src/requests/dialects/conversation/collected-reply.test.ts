@@ -1,4 +1,4 @@
-// What was told of an answer is collected whole, in its order.
+// Tests that all pieces of an answer are collected in their order.
 import { expect, test } from "bun:test";
 import { CollectedReply } from "./collected-reply.ts";
 

@@ -1,6 +1,9 @@
 // A conversation in the neutral format, which the dialects read and write.
 
-/** Path of a value in the client's request, in the client's format, such as `messages[3].content[0]`. Error messages name it. */
+/**
+ * Path of a value in the client's request, in the client's format, such as `messages[3].content[0]`. Error messages
+ * name it.
+ */
 export type RequestPath = string;
 
 export interface Conversation {
@@ -22,7 +25,10 @@ export interface Conversation {
   readonly cache?: Cache | undefined;
   /** Members that describe the request without affecting the answer; a format that lacks them leaves them out. */
   readonly hints: Hints;
-  /** Members, by name, that the format does not know or that mean nothing in other formats. Members that are `null` are left out. */
+  /**
+   * Members, by name, that the format does not know or that mean nothing in other formats. Members that are `null` are
+   * left out.
+   */
   readonly others: Readonly<Record<string, unknown>>;
 }
 

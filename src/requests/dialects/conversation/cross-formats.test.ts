@@ -20,15 +20,17 @@ const formats: Readonly<Record<FormatName, ConversationFormat>> = {
 };
 
 /**
- * What one of two formats has nothing for, or says in a way that is another thing when it is read. The rest of what is left
- * out here is left out of all pairs: chat completions know one thought, one text and then calls in a message, and its
- * writer keeps user names, hints, `tool_choice: "none"`, verbosity and file addresses from servers that refuse them; Messages
- * must be told a limit; sampling beside temperature and top_p is said in one format each; proofs are each maker's own.
+ * What one of two formats cannot express, or reads back as something else, for each pair of formats. Other things are
+ * left out of all pairs: in a message, chat completions have one thought, one text and then calls, and their writer
+ * omits user names, hints, `tool_choice: "none"`, verbosity and file URLs, which servers refuse; Messages requires a
+ * token limit; sampling options other than temperature and top_p exist in only one format each; proofs belong to one
+ * vendor.
  */
 const cannotSay: Readonly<Record<string, ReadonlySet<string>>> = {
-  // Responses have no stop texts, and OpenAI refuses an earlier thought without a proof.
+  // Responses has no stop texts, and OpenAI refuses earlier reasoning without a proof.
   "chat response": new Set(["stop", "earlier thought"]),
-  // Messages take no thought without a proof, tell a refusal as a text, a filter as a refusal, and effort as thinking.
+  // Messages accepts no reasoning without a proof, and writes a refusal as text, a filter as a refusal, and an effort
+  // as thinking.
   "chat message": new Set(["thought", "refusal", "filter", "effort"]),
   "message response": new Set(["thought", "refusal", "filter", "effort", "stop"]),
 };
@@ -42,7 +44,7 @@ function mayHave(a: FormatName, b: FormatName, what: string): boolean {
 
 const seal: Seal = { seal: (text) => `own.${Buffer.from(text).toString("base64url")}`, open: () => undefined };
 const place = "p";
-/** Blanks alone are refused by Anthropic. */
+/** Texts that are not blank, because Anthropic refuses blank texts. */
 const words = fc.string({ minLength: 1, unit: "grapheme" }).filter((text) => text.isWellFormed() && text.trim() !== "");
 const name = fc.stringMatching(/^[a-zA-Z][a-zA-Z0-9_-]{0,20}$/);
 const json = fc.dictionary(
@@ -81,7 +83,7 @@ const round = fc.record({
   ),
 });
 
-/** Users and assistants take turns, and each call has its result. */
+/** Returns turns in which users and assistants alternate and each call has its result. */
 function turnsOf(rounds: readonly Round[], withThoughts: boolean): ConversationMessage[] {
   let calls = 0;
   return rounds.flatMap(({ asked, thought, said, calls: called }): ConversationMessage[] => {
@@ -115,7 +117,7 @@ function turnsOf(rounds: readonly Round[], withThoughts: boolean): ConversationM
   });
 }
 
-/** Schemas that both makers take in strict mode. */
+/** Schemas that both vendors accept in strict mode. */
 const schemas = json.map((properties) => ({
   ...{ type: "object", properties, required: Object.keys(properties) },
   additionalProperties: false,
@@ -203,7 +205,7 @@ interface Reported {
   usage: ReplyUsage;
 }
 
-/** Arguments of several calls come side by side, in pieces. */
+/** Returns answers in which the arguments of several calls are interleaved in pieces. */
 function answers(a: FormatName, b: FormatName): fc.Arbitrary<Reported> {
   const ends: ReplyEnd["reason"][] = ["stop", "length", ...(mayHave(a, b, "filter") ? (["filter"] as const) : [])];
   return fc
@@ -267,7 +269,7 @@ function headOf(stream: boolean): ReplyHead {
   return { id: "answer_1", model: "tiny", created: 7, promptTokens: 10, request, seal };
 }
 
-/** What `tell` tells is written as `format` streams it, and told to the sink by its reader. */
+/** Passes an answer from `tell` to the sink by way of a stream that `format` writes and reads. */
 function streamedThrough(format: ConversationFormat, usage: ReplyUsage, tell: (sink: ReplySink) => void) {
   return (sink: ReplySink) => {
     const writer = format.writer(headOf(true));

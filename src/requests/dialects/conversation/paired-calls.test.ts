@@ -1,4 +1,4 @@
-// Every call is followed by its result, and nothing that a client sent is lost on the way.
+// Tests that every call is followed by its result, and that nothing a client sent is lost.
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import type { AnswerPart, ConversationMessage, ResultTurn } from "./conversation.ts";
@@ -15,7 +15,7 @@ function result(callId: string, text = `result of ${callId}`): ResultTurn {
 
 const user: ConversationMessage = { role: "user", parts: [{ type: "text", text: "Go on." }], place: "messages[3]" };
 
-/** Turns in short: the ids of calls, the results, and the words. */
+/** Returns a short form of the turns: ids of calls, results, and texts. */
 function short(turns: readonly ConversationMessage[]): string[] {
   return turns.map((turn) => {
     const texts = turn.parts.map((part) =>

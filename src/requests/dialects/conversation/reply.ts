@@ -12,7 +12,7 @@ import type { CallKind, ReasoningProof } from "./conversation.ts";
  * even after `end`.
  */
 export interface ReplySink {
-  /** Begins a new block, even if the last block has the same kind. Optional before calls. */
+  /** Begins a new block, even if the last block has the same kind. Calling `block` is optional. */
   block(): void;
   /** Adds a piece of text. `logprobs` belongs to this piece, in the form of chat completions. */
   text(text: string, logprobs?: readonly unknown[]): void;
@@ -109,11 +109,17 @@ export interface ReplyHead {
 
 /** The form of further events for an open text. Only the part before the piece may differ between events. */
 export interface TextEvents {
-  /** The end of each event, behind the piece of text. The piece is a JSON string without its quotes. In byte text, like all output. */
+  /**
+   * The end of each event, behind the piece of text. The piece is a JSON string without its quotes. In byte text, like
+   * all output.
+   */
   readonly after: string;
   /** Returns the next event up to its piece of text, which must not be empty. */
   next(): string;
-  /** Receives the concatenated text of events that were written in this form, as a copy. Absent if the writer does not need the text. */
+  /**
+   * Receives the concatenated text of events that were written in this form, as a copy. Absent if the writer does not
+   * need the text.
+   */
   took?(text: string): void;
 }
 

@@ -8,7 +8,10 @@ export const mediaTypes: ReadonlySet<unknown> = new Set([
   // Chats and moderations use the type `image_url`.
   "image_url",
 ]);
-/** Members that name and order items and so are not part of the prompt, and members that only the model's vendor can read. */
+/**
+ * Members that name and order items and so are not part of the prompt, and members that only the model's vendor can
+ * read.
+ */
 export const notShown: ReadonlySet<string> = new Set([
   ...["type", "role", "id", "call_id", "tool_use_id", "status", "cache_control"],
   ...["encrypted_content", "signature", "phase"],
@@ -42,13 +45,15 @@ function tokensOf(value: unknown): number {
   if (mediaTypes.has((value as { type?: unknown }).type)) return tokensOfMedia(value as { source?: unknown });
   let tokens = 0;
   for (const [name, member] of Object.entries(value)) {
-    // A member's name and its punctuation are about two tokens.
+    // A member's name and its punctuation have one or two tokens; they count as one.
     if (!notShown.has(name)) tokens += 1 + tokensOf(member);
   }
   return tokens;
 }
 
-/** A document holds either its text or blocks. */
+/**
+ * Returns the tokens of a document that holds its text or blocks; any other media part has a fixed number of tokens.
+ */
 function tokensOfMedia({ source }: { source?: unknown }): number {
   if (typeof source !== "object" || source === null) return mediaTokens;
   const { type, data, content } = source as { type?: unknown; data?: unknown; content?: unknown };

@@ -1,10 +1,10 @@
-// The input of a custom tool comes out of its wrapping as it went in, however the arguments are cut.
+// Tests that a custom tool's input is unwrapped unchanged, however its arguments are split into pieces.
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { withinMs } from "../../../../tests/support/long.ts";
 import { UnwrappedInput, wrappedInput } from "./wrapped-input.ts";
 
-/** The pieces that come out where the arguments are cut at these offsets; the last is what the end gives. */
+/** Returns the unwrapped pieces if the arguments are split at these offsets; the last piece is the result of `end`. */
 function unwrapped(text: string, cuts: readonly number[] = []): string[] {
   const input = new UnwrappedInput();
   const ends = [...new Set(cuts)].sort((a, b) => a - b).concat(text.length);
@@ -21,7 +21,7 @@ const hard = 'a "quoted" \\ line\nwith\ttabs, ä, 🚀 and \u2028 and \b\f\r/ </
 const wrapped = [
   wrappedInput(hard),
   JSON.stringify({ input: hard }, null, 2),
-  // Characters by their codes, as Python writes them.
+  // JSON with `\u` escapes for all characters beyond ASCII, as Python writes it.
   wrappedInput(hard).replace(/[^ -~]/g, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`),
   `  {"input" :\n"${JSON.stringify(hard).slice(1)}, "why": "it is asked for"}`,
   JSON.stringify({ why: "it is asked for", input: hard }),

@@ -31,7 +31,10 @@ const hexDigit = /[0-9a-fA-F]/;
 export class UnwrappedInput {
   #state: "begin" | "text" | "after" | "other" = "begin";
   #buffered = "";
-  /** The first half of a surrogate pair. It waits for the second half, because each output must consist of complete characters. */
+  /**
+   * The first half of a surrogate pair. It waits for the second half, because each output must consist of complete
+   * characters.
+   */
   #half = "";
 
   /** Adds the next piece of the arguments, and returns the text that the piece completes. */

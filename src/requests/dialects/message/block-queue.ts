@@ -9,7 +9,10 @@ interface Block {
   readonly start: Json;
   /** Index of the call in the model server's answer; undefined for other blocks. */
   readonly index: number | undefined;
-  /** Pieces that have arrived but are not written. A call keeps all its pieces until it is known whether its arguments are complete. */
+  /**
+   * Pieces that have arrived but are not written. A call keeps all its pieces until it is known whether its arguments
+   * are complete.
+   */
   pieces: string[];
   /** The signature of a thinking block. */
   signature: string | undefined;

@@ -120,7 +120,9 @@ class TurnReading implements ReadTurns {
     }
   }
 
-  /** A signature of the gateway proves nothing to a model server. It may hold thinking that the client wanted omitted. */
+  /**
+   * A signature of the gateway proves nothing to a model server. It may hold thinking that the client wanted omitted.
+   */
   #reasoning(shown: string, signature: string | undefined): ReasoningPart {
     const reasoning = { type: "reasoning", text: shown, isSummary: false } as const;
     if (!signature) return reasoning;
@@ -134,7 +136,10 @@ class TurnReading implements ReadTurns {
     if (objectOf(citations)["enabled"] === true) this.leftOut[`${place}.citations`] = place;
   }
 
-  /** Reports whether the block calls a tool that Anthropic runs, or holds its result; no other server can read such a block. */
+  /**
+   * Reports whether the block calls a tool that Anthropic runs, or holds its result; no other server can read such a
+   * block.
+   */
   #isServers(block: Json, place: RequestPath): boolean {
     const type = textOf(block["type"]) ?? "";
     if (type !== "server_tool_use" && type !== "mcp_tool_use" && !/.._tool_result$/.test(type)) return false;

@@ -1,4 +1,4 @@
-// A Messages request is read as the conversation that it is, and what no other model could be told is refused by name.
+// Tests that a Messages request is read as a conversation, and that members no other model can get are refused by name.
 import { describe, expect, test } from "bun:test";
 import { GatewayError } from "../../../base/errors.ts";
 import type { Seal } from "../../../domain/seal.ts";

@@ -81,7 +81,8 @@ function examplesIn(tools: unknown): Record<string, unknown> {
 function outputOf(format: unknown): OutputForm | undefined {
   if (!isObject(format)) return undefined;
   const { type, schema } = format;
-  // Strict mode is set only if OpenAI accepts the schema: OpenAI refuses optional properties in strict mode, Anthropic does not.
+  // Strict mode is set only if OpenAI accepts the schema: OpenAI refuses optional properties in strict mode, Anthropic
+  // does not.
   if (type === "json_schema" && isObject(schema)) {
     return { type: "schema", name: schemaName, schema, strict: fitsStrict(schema) };
   }

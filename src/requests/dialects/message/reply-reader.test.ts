@@ -1,4 +1,4 @@
-// Answers of servers that speak Messages are told as they came, streamed or whole.
+// Tests that answers of servers that speak Messages are read unchanged, streamed or whole.
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { GatewayError } from "../../../base/errors.ts";
@@ -11,7 +11,7 @@ import { MessageWriter } from "./reply-writer.ts";
 type Json = Record<string, unknown>;
 type Telling = readonly [name: string, ...values: unknown[]];
 
-/** Notes what it is told; pieces of the same thing become one, and usage is kept apart. */
+/** Records the calls of a sink. Pieces of one text are joined, and usage is recorded separately. */
 class Notes implements ReplySink {
   readonly received: unknown[][] = [];
   readonly usages: unknown[] = [];
@@ -57,7 +57,7 @@ const end = (stop_reason: string, others: Json = {}, usage: Json = {}) => ({
 });
 const over = { type: "message_stop" };
 
-/** An answer as Anthropic streams it. */
+/** A streamed answer in Anthropic's form. */
 const sample = [
   start(
     { input_tokens: 25, cache_creation_input_tokens: 5, cache_read_input_tokens: 100, output_tokens: 1 },

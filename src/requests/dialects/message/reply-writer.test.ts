@@ -1,4 +1,4 @@
-// What the writer streams is what Anthropic's own client makes a message of, and that is the message that it writes whole.
+// Tests that Anthropic's client reads from a stream the same message that the writer returns as a whole.
 import { describe, expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
 import fc from "fast-check";
@@ -19,7 +19,7 @@ function headOf(request: Json): ReplyHead {
   return { id: "msg_1", model: "tiny", created: 7, promptTokens: 10, request, seal };
 }
 
-/** The stream of an answer, taken after each thing that was told. */
+/** Returns the stream of an answer; the output is taken after each piece. */
 function streamed(steps: readonly ReplyStep[], request: Json = {}, usage: ReplyUsage = counted): string {
   const writer = new MessageWriter(headOf({ ...request, stream: true }));
   const events = steps.map((tell) => {
@@ -47,7 +47,7 @@ function dataOf(stream: string): Json[] {
   });
 }
 
-/** Events as short words, for their sequence. */
+/** Returns a short word for each event, to compare their sequence. */
 function sequenceOf(stream: string): string[] {
   return dataOf(stream).map(({ type, index, content_block, delta }) => {
     const block = content_block as Json | undefined;
@@ -64,7 +64,7 @@ function sequenceOf(stream: string): string[] {
 
 const asked = { model: "tiny", max_tokens: 10, messages: [{ role: "user" as const, content: "Hi" }] };
 
-/** Anthropic's client, which gets this stream whatever it asks. */
+/** Returns an Anthropic client that gets this stream for any request. */
 function clientOf(stream: string): Anthropic {
   return new Anthropic({
     apiKey: "key",

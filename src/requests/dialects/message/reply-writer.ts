@@ -62,7 +62,10 @@ export class MessageWriter implements ReplyWriter {
     if (text !== "") this.#blocks.thinking(text);
   }
 
-  /** Drops encrypted reasoning of another vendor: a client of Messages cannot use it and does not send it back to that vendor. */
+  /**
+   * Drops encrypted reasoning of another vendor: a client of Messages cannot use it and does not send it back to that
+   * vendor.
+   */
   proof({ kind, data }: ReasoningProof): void {
     if (!this.#hasBegun) this.#begin();
     if (kind === "signature") this.#blocks.signature(data);

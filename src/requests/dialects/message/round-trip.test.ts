@@ -1,4 +1,4 @@
-// A conversation that Messages can say is the same once it was written and read again.
+// Tests that a conversation that Messages can express stays the same when it is written and read again.
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { messageRequest } from "../../../wire/messages.ts";
@@ -7,7 +7,7 @@ import { messageFormat } from "./format.ts";
 
 const seal = { seal: () => "", open: () => undefined };
 const place = "p";
-/** Blanks alone are refused by Anthropic. */
+/** Texts that are not blank, because Anthropic refuses blank texts. */
 const words = fc.string({ minLength: 1 }).filter((text) => text.trim() !== "");
 const id = fc.stringMatching(/^[a-zA-Z0-9_-]{1,20}$/);
 const cache = fc.option(fc.constantFrom({ type: "ephemeral" }, { type: "ephemeral", ttl: "1h" }), { nil: undefined });
@@ -72,7 +72,7 @@ const result = fc.record({
 const user = fc
   .array(part, { minLength: 1, maxLength: 3 })
   .map((parts): ConversationMessage => ({ role: "user", parts, place }));
-/** What the assistant says, with a result for each of its calls. */
+/** An assistant's turn with a result for each of its calls. */
 const assistant = fc
   .tuple(fc.array(answer, { minLength: 1, maxLength: 4 }), fc.array(result, { minLength: 4, maxLength: 4 }))
   .map(([parts, results]): ConversationMessage[] => [
@@ -84,7 +84,7 @@ const assistant = fc
         : [];
     }),
   ]);
-/** Roles take turns, results stand before what a user says, and no two calls have the same id. */
+/** Rounds in which roles alternate, results precede the user's text, and no two calls have the same id. */
 const rounds = fc.array(fc.tuple(user, assistant), { maxLength: 3 }).filter((said) => {
   const ids = said.flatMap(([, turns]) => turns.flatMap((turn) => (turn.role === "tool" ? [turn.callId] : [])));
   return new Set(ids).size === ids.length;
@@ -146,7 +146,10 @@ const anyConversations = fc.record({
   hints: fc.record({ user: fc.option(words, { nil: undefined }), serviceTier: fc.constantFrom(undefined, "auto") }),
   others: fc.constant({}),
 });
-/** A budget that leaves nothing for the answer is lowered, as it would be refused. */
+/**
+ * Leaves out conversations whose thinking budget leaves no tokens for the answer, because the writer lowers such a
+ * budget.
+ */
 const conversations = anyConversations.filter((one) => ("budget" in (one.thinking ?? {}) ? 2048 : 0) < one.maxTokens);
 
 /** Drops undefined members, and places, which belong to another request. */

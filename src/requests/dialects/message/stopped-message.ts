@@ -1,4 +1,5 @@
-// Ends a stream that a quota stopped and whose server speaks Messages: open blocks are closed, as at the limit `max_tokens`.
+// Ends a stream that a quota stopped and whose server speaks Messages: open blocks are closed, as at the limit
+// `max_tokens`.
 import type { StopMark } from "../answer.ts";
 import type { ReplyUsage } from "../conversation/reply.ts";
 import type { StreamObserver } from "../translation/passed-stream.ts";

@@ -1,4 +1,4 @@
-// Messages of lenient servers reach clients of Messages with all that Anthropic's SDKs read.
+// Tests that messages of lenient servers reach clients with all members that Anthropic's SDKs read.
 import { expect, test } from "bun:test";
 import { decodedRequest } from "../../../../tests/support/decoded-request.ts";
 import { ByteSpan } from "../../../base/bytes/byte-span.ts";
@@ -39,7 +39,7 @@ const callAt = (index: number, more: Json = { id: "a" }) => [
   stop(index),
 ];
 
-/** Takes the events as Anthropic's SDKs do: blocks by their place in the list, figures without asking for them. */
+/** Reads the events as Anthropic's SDKs do: blocks by their position in the list, and usage figures without checks. */
 function readStream(events: readonly Json[]): Json {
   const stream = dialects.message.stream(request, names);
   stream.servedBy(serving);

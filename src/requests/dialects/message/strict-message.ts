@@ -180,7 +180,10 @@ export class StrictMessage implements StreamRepair {
   }
 }
 
-/** Returns a whole message with all members that clients need. `usage` replaces the usage of the message. */
+/**
+ * Returns a whole message with all members that clients need. `usage` fills in figures that the usage of the message
+ * lacks.
+ */
 export function strictMessage(message: Json, usage: ReplyUsage): Json {
   const ids = new CallIds();
   const content = blocksOf(message["content"]) ?? [];

@@ -1,4 +1,5 @@
-// A conversation is put to a server that speaks Messages as Anthropic takes it, and what would be lost is refused by name.
+// Tests that a conversation is written as Anthropic accepts it, and that members that would be lost are refused by
+// name.
 import { describe, expect, test } from "bun:test";
 import { GatewayError } from "../../../base/errors.ts";
 import type { Conversation, ConversationMessage, Part } from "../conversation/conversation.ts";

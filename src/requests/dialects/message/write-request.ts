@@ -16,9 +16,9 @@ import { writeThinking } from "./write-thinking.ts";
 export const standardMaxTokens = 32_000;
 
 /**
- * Throws `invalid_request` for members that Messages cannot express and that must not be lost. Reasoning without a
- * signature is left out. If the limit leaves no tokens beside a thinking budget, the model server refuses the
- * request.
+ * Writes a request. Throws `invalid_request` for members that Messages cannot express and that must not be lost.
+ * Reasoning without a signature is left out. A thinking budget that is not below the limit is reduced, and reported as
+ * left out.
  */
 export function writeRequest(conversation: Conversation, model: string): WrittenRequest {
   refuseUnknown(conversation);

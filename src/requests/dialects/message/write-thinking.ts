@@ -26,7 +26,10 @@ const budgets: ReadonlyMap<string | undefined, number> = new Map([
 const standardBudget = 8192;
 /** Anthropic's lower bound of a budget. */
 const minBudget = 1024;
-/** Models that accept no budget, and among them those that always think; their minimum is a low effort (the same catalog). */
+/**
+ * Models that accept no budget, and among them those that always think; their minimum is a low effort (the same
+ * catalog).
+ */
 const adaptiveOnly = /claude-(?:fable|mythos|(?:opus|sonnet|haiku)-5-5)/;
 const alwaysThinks = /claude-(?:fable|mythos|(?:opus|sonnet)-5-5)/;
 /** OpenAI's lowest effort is below Anthropic's. */
@@ -35,13 +38,13 @@ const efforts: ReadonlyMap<string, string> = new Map([["minimal", "low"]]);
 export interface WrittenThinking {
   readonly thinking?: Json | undefined;
   readonly effort?: string | undefined;
-  /** True if the model thinks less than the client requested, because the format cannot express the request. */
+  /** True if a part of the requested thinking could not be expressed. */
   readonly isLess?: boolean | undefined;
 }
 
 /**
- * `limit` is the token limit of the answer. A derived budget takes at most half of it, and so does a client's budget
- * that exceeds it.
+ * `limit` is the token limit of the answer. A derived budget takes at most half of it, and replaces a client's budget
+ * that is not below it.
  */
 export function writeThinking(conversation: Conversation, model: string, limit: number): WrittenThinking {
   const { enabled, effort, budget, shown } = conversation.thinking ?? {};
@@ -70,8 +73,8 @@ export function writeThinking(conversation: Conversation, model: string, limit: 
 }
 
 /**
- * Anthropic refuses thinking beside a forced call. Its older models also refuse thinking after the results of calls
- * that had none, and a client of another format cannot have kept it.
+ * Reports whether the request may ask for thinking. Anthropic refuses thinking beside a forced call. Its older models
+ * also refuse thinking after the results of calls that had none, and a client of another format cannot have kept it.
  */
 function mayThink({ turns, toolChoice }: Conversation, isOld: boolean): boolean {
   if (toolChoice?.type === "required" || toolChoice?.type === "tool") return false;

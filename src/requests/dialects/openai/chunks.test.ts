@@ -1,4 +1,4 @@
-// Chunks that are only recognised become, byte for byte, what they would become if each were parsed.
+// Tests that chunks handled by a template become, byte for byte, what parsing each of them would give.
 import { describe, expect, test } from "bun:test";
 import { decodedRequest } from "../../../../tests/support/decoded-request.ts";
 import { bodies, cut, faults, outcomeOf, Random, streamOf } from "../../../../tests/support/random-chunks.ts";

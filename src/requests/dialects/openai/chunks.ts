@@ -36,7 +36,9 @@ interface Rendered {
 }
 
 const usageNull = ',"usage":null}';
-/** Matches texts that grow from chunk to chunk. The first such text that is not empty becomes the text of the template. */
+/**
+ * Matches texts that grow from chunk to chunk. The first such text that is not empty becomes the text of the template.
+ */
 const growing = /"(?:content|text|reasoning_content|reasoning|arguments)": ?"(?!")/;
 const plainText = /^"(?:content|text)"/;
 /** Two texts, one of which replaces a chunk's text to find the form of the rest. */
@@ -61,7 +63,10 @@ export class ChunkTranslator implements AnswerStream {
   readonly #finished = new Set<unknown>();
   /** Indices of the choices that began and have not ended. */
   readonly #unfinished = new Set<unknown>();
-  /** Finish reasons of choices whose calls have no arguments yet, by choice index; the client gets these reasons at the end. */
+  /**
+   * Finish reasons of choices whose calls have no arguments yet, by choice index; the client gets these reasons at the
+   * end.
+   */
   #delayedReasons: Map<unknown, unknown> | undefined;
   /** True if the gateway ended the stream. Usage that is reported afterwards is not that of the whole answer. */
   #isStopped = false;
@@ -157,7 +162,8 @@ export class ChunkTranslator implements AnswerStream {
       this.#usageText = JSON.stringify(hasTotal(said) ? said : withTotal(said, usage));
     }
     const { choices } = chunk;
-    // A chunk without a choice breaks clients that did not ask for usage. The gateway writes the usage chunk at the end.
+    // A chunk without a choice breaks clients that did not ask for usage. The gateway writes the usage chunk at the
+    // end.
     if (!Array.isArray(choices) || choices.length === 0) {
       // Some servers send no end mark after the usage.
       this.isOver = usage !== undefined && !this.isOpen;
@@ -238,7 +244,10 @@ export class ChunkTranslator implements AnswerStream {
     return { event: `data: ${Object.keys(edits).length === 0 ? data : edited(data, edits)}\n\n`, rewritten };
   }
 
-  /** Cuts a null usage from the end of a chunk without a scan. Most servers write one in every chunk if usage is requested. */
+  /**
+   * Cuts a null usage from the end of a chunk without a scan. Most servers write one in every chunk if usage is
+   * requested.
+   */
   #withoutUsageNull(text: string, chunk: Chunk): string {
     if (this.#wantsUsage || chunk["usage"] !== null || !text.endsWith(usageNull)) return text;
     chunk["usage"] = undefined;
@@ -302,7 +311,8 @@ export class ChunkTranslator implements AnswerStream {
     this.#trials.take();
     const value: unknown = JSON.parse(decodeByteText(received.slice(start - 1, end + 1)));
     const bytes = deliveredBytes({ text: value });
-    // The lengths of the probe and the text must differ, or the delivered length could not show which string is the text.
+    // The lengths of the probe and the text must differ, or the delivered length could not show which string is the
+    // text.
     const probe = bytes === probes[0].length ? probes[1] : probes[0];
     const text = decodeByteText(received.slice(0, start) + probe + received.slice(end));
     const chunk = parseChunk(text);
@@ -371,7 +381,10 @@ export class ChunkTranslator implements AnswerStream {
     return `${last}${this.ending()}`;
   }
 
-  /** Returns finish reasons for choices that ended only with the end mark: clients treat a choice without a reason as cut off. */
+  /**
+   * Returns finish reasons for choices that ended only with the end mark: clients treat a choice without a reason as
+   * cut off.
+   */
   #missingReasons(): string {
     if (this.#isStopped || this.deliveredPieces === 0) return "";
     const open = [...this.#unfinished];
@@ -418,7 +431,10 @@ export class ChunkTranslator implements AnswerStream {
   }
 }
 
-/** Passes on only the text of the first choice, because a continuing server continues only that choice. */
+/**
+ * Reports what a piece of a choice contains. Any choice except the first also counts as `other`, because a continuing
+ * server continues only the first.
+ */
 function reportSaid(choice: Record<string, unknown>, said: SaidListener): void {
   const { index = 0, delta, text, logprobs, finish_reason: _, ...others } = choice;
   const { role: __, content, reasoning_content, reasoning, ...beside } = (delta ?? {}) as Record<string, unknown>;

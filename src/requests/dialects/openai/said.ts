@@ -1,7 +1,7 @@
 // Reads messages, choices and their pieces from requests and answers of OpenAI's formats, for traces.
 import { maxSaid, type ReportedAnswer, type Said, type SaidCall, type SaidPart, type SaidPiece } from "../said.ts";
 
-/** Maximum number of choices that are read. */
+/** Maximum number of choices whose finish reasons are read. */
 const maxChoices = 128;
 const maxNameLength = 256;
 

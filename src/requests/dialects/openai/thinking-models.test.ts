@@ -1,4 +1,4 @@
-// Each model of OpenAI is asked for an effort that it takes, as it refuses the request otherwise.
+// Tests that each OpenAI model gets an effort that it accepts, because it refuses other efforts.
 import { expect, test } from "bun:test";
 import { refusesReasoning, takenEffort } from "./thinking-models.ts";
 

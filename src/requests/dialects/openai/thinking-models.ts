@@ -1,4 +1,4 @@
-// Describes the options for thinking that OpenAI's models take; each refuses a request with another one.
+// Describes the thinking options that each of OpenAI's models accepts; a model refuses a request with any other option.
 
 /** OpenAI's reasoning models. */
 const thinker = /^(?:openai\/)?(?:o[1-9]|gpt-[5-9])(?![0-9])/;
@@ -20,17 +20,19 @@ const taken: readonly (readonly [model: RegExp, efforts: readonly string[]])[] =
   [thinker, ["none", "low", "medium", "high", "xhigh"]],
 ];
 
-/** Reports whether it is a reasoning model of OpenAI. These refuse `max_tokens` in a chat. */
+/** Reports whether the model is a reasoning model of OpenAI. Such models refuse `max_tokens` in a chat. */
 export function isOpenaiThinker(model: string): boolean {
   return thinker.test(model);
 }
 
-/** Reports whether it is a model of OpenAI that refuses every option for reasoning. */
+/** Reports whether the model is one of OpenAI's that refuse every option for reasoning. */
 export function refusesReasoning(model: string): boolean {
   return fixed.test(model);
 }
 
-/** Returns the effort that a model of OpenAI takes and that is the least above the wanted one, else its most. */
+/**
+ * Returns an effort that the OpenAI model accepts: the wanted one, or else the next higher one, or else the highest.
+ */
 export function takenEffort(effort: string, model: string): string {
   const known = taken.find(([pattern]) => pattern.test(model))?.[1];
   if (!known || known.includes(effort)) return effort;

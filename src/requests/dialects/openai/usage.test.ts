@@ -1,4 +1,4 @@
-// Token usage: what counts as reported, and how it is told.
+// Tests which token usage counts as reported, and how usage is written.
 import { describe, expect, test } from "bun:test";
 import { dialects } from "../dialects.ts";
 import { reportedUsage, usageObject } from "./usage.ts";

@@ -1,4 +1,4 @@
-// Reading a whole answer: the engine's own bytes where nothing must change, refused where it is none.
+// Tests how a whole answer is read: the engine's own bytes if nothing must change, and an error if it is no answer.
 
 import { describe, expect, test } from "bun:test";
 import { decodedRequest } from "../../../../tests/support/decoded-request.ts";

@@ -105,7 +105,10 @@ function parsedAnswer(bytes: ByteSpan, request: AskedRequest, serving: Serving, 
   return new ReadAnswer(Object.keys(edits).length === 0 ? bytes : edited(text, edits), usage);
 }
 
-/** Returns JSON for a member of a long list of embeddings, with the same result as `parsedAnswer` for a short one. */
+/**
+ * Returns new JSON for a member of a long list of embeddings, with the same result as `parsedAnswer` for a short one;
+ * undefined for a member that stays.
+ */
 export function editedMember(
   name: string,
   value: unknown,
@@ -124,7 +127,10 @@ export function editedMember(
   return hasTotal(value) ? undefined : JSON.stringify(withTotal(value, usage));
 }
 
-/** Returns the reported usage if it is plausible, and an estimate otherwise. */
+/**
+ * Returns the reported usage with an estimate in place of each impossible figure, or an estimate if no usage is
+ * reported.
+ */
 export function usageOf(
   reported: TokenUsage | undefined,
   request: AskedRequest,

@@ -1,4 +1,4 @@
-// Reasoning that moves with a conversation from one model server to another that speaks Responses in full.
+// Tests reasoning in a conversation that moves between model servers that speak Responses in full.
 import { expect, test } from "bun:test";
 import type { Seal } from "../../../domain/seal.ts";
 import { openedInput } from "./opened-items.ts";

@@ -6,7 +6,9 @@ import type { ReplyCall } from "../conversation/reply.ts";
 import { isObject, type Json } from "./json.ts";
 import { sealReasoning } from "./sealed-reasoning.ts";
 
-/** Receives the events of an item. `members` are the event's members except its type and number, as JSON without braces. */
+/**
+ * Receives the events of an item. `members` are the event's members except its type and number, as JSON without braces.
+ */
 export interface EventSink {
   event(type: string, members: string): void;
 }

@@ -9,7 +9,7 @@ export const partTypes: ReadonlySet<unknown> = new Set([
   ...["input_text", "output_text", "text", "refusal", "input_image", "input_file", "input_audio"],
 ]);
 
-/** Throws `invalid_request` for a part that no other format can express. */
+/** Reads the parts of a content. Throws `invalid_request` for a part that no other format can express. */
 export function readParts(content: unknown, place: string): Part[] {
   if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
   if (!Array.isArray(content)) return [];

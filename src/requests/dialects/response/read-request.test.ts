@@ -1,4 +1,5 @@
-// Requests as OpenAI's clients and Codex send them, read as a conversation; what cannot be told is refused by its name.
+// Tests that requests of OpenAI's clients and Codex are read as conversations, and that members no other format can
+// express are refused by name.
 import { describe, expect, test } from "bun:test";
 import { GatewayError } from "../../../base/errors.ts";
 import type { Seal } from "../../../domain/seal.ts";

@@ -1,4 +1,4 @@
-// Answers of servers that speak Responses, in the shapes of the vendor's documentation and of servers that leave things out.
+// Tests answers of servers that speak Responses: in the forms of the vendor's documentation, and with missing members.
 import { describe, expect, test } from "bun:test";
 import { GatewayError } from "../../../base/errors.ts";
 import { CollectedReply } from "../conversation/collected-reply.ts";
@@ -333,7 +333,7 @@ describe("a whole answer", () => {
     ]);
     expect(reply.logprobs).toEqual(logprobs);
     expect(reply.ended).toEqual({ reason: "calls" });
-    // The search that the server ran is counted.
+    // The search that the server ran counts as a charged search.
     expect(reply.used).toEqual({ ...used, details: { searches: 1 } });
   });
 

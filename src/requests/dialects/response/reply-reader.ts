@@ -79,7 +79,8 @@ export class ResponseReader implements ReplyReader {
   /** Reads the items that the stream left out: some servers send all items only in the last event. */
   #finishItems({ output }: Json, sink: ReplySink): void {
     const items = objectsOf(output);
-    // The last event may give an item another id. So items count as left out only if the event has more items than have begun.
+    // The last event may give an item another id. So items count as left out only if the event has more items than have
+    // begun.
     const areMore = items.length > this.#itemCount;
     const areIndexesTrue = !areMore && this.#begun.size === this.#itemCount;
     const hasBareText = this.#itemCount === 0 && this.#withText.size > 0;
@@ -272,12 +273,18 @@ function isLater(index: unknown): boolean {
   return typeof index === "number" && index > 0;
 }
 
-/** Reports whether an item is a charged search. Items for opened pages have the same type and are not charged. */
+/**
+ * Reports whether an item is a charged search. Items for pages that the model opened or searched have the same type and
+ * are not charged.
+ */
 function isSearch({ type, action }: Json): boolean {
   return type === "web_search_call" && (!isObject(action) || (action["type"] ?? "search") === "search");
 }
 
-/** Returns the reported usage; undefined if there is none. Tools that the model server ran are counted from the items of the output. */
+/**
+ * Returns the reported usage; undefined if there is none. Tools that the model server ran are counted from the items of
+ * the output.
+ */
 export function usageOf(usage: unknown, { service_tier: tier, output: items }: Json): ReplyUsage | undefined {
   if (!isObject(usage)) return undefined;
   const input = detailsIn(usage["input_tokens_details"]);

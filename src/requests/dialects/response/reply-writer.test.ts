@@ -1,4 +1,4 @@
-// What the writer streams is what OpenAI's own client makes a response of, and that is the response that it writes whole.
+// Tests that OpenAI's client reads from a stream the same response that the writer returns as a whole.
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import OpenAI from "openai";
@@ -18,7 +18,7 @@ function writerOf(request: Json): ResponseWriter {
   return new ResponseWriter(head);
 }
 
-/** The stream of an answer, taken after each thing that was told. */
+/** Returns the stream of an answer; the output is taken after each piece. */
 function streamed(steps: readonly ReplyStep[], request: Json = {}): string {
   const writer = writerOf({ ...request, stream: true });
   const events = steps.map((tell) => {
@@ -47,7 +47,7 @@ function dataOf(stream: string): Json[] {
   });
 }
 
-/** Events as short words, for their sequence; without the first two. */
+/** Returns a short word for each event after the first two, to compare their sequence. */
 function sequenceOf(stream: string): string[] {
   return dataOf(stream)
     .slice(2)
@@ -70,7 +70,7 @@ async function understood(stream: string): Promise<Json> {
   return { ...members, output: outputOf(response).map(unparsed) };
 }
 
-/** An item without what the client adds to it. */
+/** Returns an item without the members that OpenAI's client adds. */
 function unparsed({ parsed_arguments: _arguments, ...item }: Json): Json {
   const { content } = item;
   if (!Array.isArray(content)) return item;

@@ -1,4 +1,4 @@
-// The response that is kept of a stream is the one of its last event.
+// Tests that the response of a stream's last event is stored.
 import { expect, test } from "bun:test";
 import { ResponseCollector } from "./response-collector.ts";
 

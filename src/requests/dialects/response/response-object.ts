@@ -27,7 +27,10 @@ const repeated: Readonly<Record<string, unknown>> = {
 /** The storage members of a response that is not stored. */
 const notKept = { store: false, previous_response_id: null, conversation: null };
 
-/** Tiers that replace the requested tier in a response. Other names that servers report, such as a region, are not tiers. */
+/**
+ * Tiers that replace the requested tier in a response. Other names that servers report, such as a region, are not
+ * tiers.
+ */
 const pricedTiers: ReadonlySet<string> = new Set(["flex", "scale", "priority"]);
 
 export interface ResponseState {

@@ -48,12 +48,12 @@ const whole: PassedWhole = {
     found.isText("object", "response") &&
     found.isText("status", "completed") &&
     found.isNothing("error") &&
-    // Errors have a `type`.
+    // An error has a member `type`; a response has none.
     found.isNothing("type") &&
     found.hasWholeParts &&
     !found.holds("output", call),
   missing: { names: leftOut, values: (head) => requiredMembers(head, "completed") },
-  // Searches are charged, and counted in the output.
+  // Searches are charged, and they are counted from the output items, which must be parsed for that.
   usage: (found) => {
     if (found.holds("output", search)) return undefined;
     const usage = found.parsedValueOf("usage");
@@ -144,7 +144,10 @@ function ownMembers(isKept: boolean, from: GoesOnFrom | undefined): OwnMembers {
   };
 }
 
-/** Reports whether all servers understand the request. Servers that convert it to chat completions know only functions and messages. */
+/**
+ * Reports whether all servers understand the request. Servers that convert it to chat completions know only functions
+ * and messages.
+ */
 function isPlain({ tools, tool_choice: choice, input, text }: Readonly<Record<string, unknown>>): boolean {
   const plainTools = listOf(tools).every((tool) => isObject(tool) && tool["type"] === "function");
   const plainChoice = !isObject(choice) || choice["type"] === "function";

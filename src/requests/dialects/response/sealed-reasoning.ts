@@ -1,4 +1,4 @@
-// Seals reasoning that a client stores for the gateway: the text, and the proof that the vendor requires in later requests.
+// Seals reasoning that a client stores for the gateway: the text, and the vendor's proof, which later requests need.
 
 import type { Seal } from "../../../domain/seal.ts";
 import type { ReasoningProof } from "../conversation/conversation.ts";
@@ -13,7 +13,10 @@ export function sealReasoning(seal: Seal, { text, proof }: SealedReasoning): str
   return seal.seal(JSON.stringify({ text, ...(proof ? { proof } : {}) }));
 }
 
-/** Opens reasoning that the gateway sealed; undefined for any other text. Seals for clients of Messages contain only the text. */
+/**
+ * Opens reasoning that the gateway sealed; undefined for any other text. Seals for clients of Messages contain only the
+ * text.
+ */
 export function openReasoning(seal: Seal, sealed: string): SealedReasoning | undefined {
   const opened = seal.open(sealed);
   if (opened === undefined) return undefined;

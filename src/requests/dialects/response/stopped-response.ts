@@ -74,7 +74,9 @@ export class ObservedResponse implements StreamObserver {
     return text;
   }
 
-  /** Ends an open item. Clients act on finished calls, so a call that was cut off appears only in the final response. */
+  /**
+   * Ends an open item. Clients act on finished calls, so a call that was cut off appears only in the final response.
+   */
   #end(item: Open, index: number, send: (event: Json) => void): void {
     if ("status" in item) item["status"] = "incomplete";
     if (item["type"] !== "message") return;

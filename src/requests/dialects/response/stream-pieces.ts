@@ -48,13 +48,15 @@ export const inputKinds: Readonly<Record<string, { readonly event: string; reado
 
 export interface PieceEvent {
   readonly step: "added" | "delta" | "done" | "note";
-  /** The type of the item; undefined for a message or reasoning. */
+  /** The type of the item; undefined if it may be a message or reasoning. */
   readonly item: string | undefined;
   /** Undefined for the input of a call. */
   readonly list: PartList | undefined;
-  /** The kind of the part whose text the event streams; undefined for an event of the part itself. */
+  /**
+   * The kind of the part whose text the event streams; undefined for an event of the part itself, or of a call's input.
+   */
   readonly part: PartKind | undefined;
-  /** The member with the whole text, for an event that ends a text. */
+  /** The member with the whole text or part, for an event that ends it. */
   readonly whole: "text" | "refusal" | "arguments" | "input" | "part" | undefined;
 }
 

@@ -4,7 +4,10 @@ import { inputKinds, type PartKind, type PartList, type PieceEvent, partKinds } 
 
 /** Maximum number of items, and of parts in an item. A server that sends more is faulty. */
 export const maxItems = 4_096;
-/** Maximum number of characters that are collected from pieces. */
+/**
+ * Maximum number of characters that are collected from pieces, and maximum number of characters of the ended items that
+ * are kept.
+ */
 const maxCharacters = 8 * 1024 * 1024;
 
 export interface OpenPart {
@@ -89,7 +92,7 @@ export class StreamedItems {
     return this.all[last] && isRepeat(this.all[last] as OpenItem, item) ? last : this.all.length;
   }
 
-  /** Returns the place of the item that a piece belongs to. */
+  /** Returns the index of the item that a piece belongs to. */
   indexOfPiece(index: number | undefined, id: string | undefined, type: string | undefined): number {
     const known = this.#knownIndex(index, id);
     if (known === undefined) return this.#free(index);
@@ -128,7 +131,7 @@ export class StreamedItems {
     if (typeof delta === "string" && this.#counts(delta)) open.input += delta;
   }
 
-  /** Ends an item. Items are kept only while all of them are short, because an image has megabytes. */
+  /** Ends an item. It is kept only if all kept items together stay short, because an image has megabytes. */
   end(open: OpenItem, reported: Json, whole: Json): void {
     open.isDone = true;
     const characters = JSON.stringify(whole).length;
@@ -153,7 +156,10 @@ export class StreamedItems {
     return id === undefined ? undefined : this.#placesById.get(id);
   }
 
-  /** Finds an item by its index, or else by its id; otherwise returns the last item. Some servers give all items one id. */
+  /**
+   * Finds an item by its index; without an index, finds it by its id, or else returns the last item. Some servers give
+   * all items one id.
+   */
   #knownIndex(index: number | undefined, id: string | undefined): number | undefined {
     if (index !== undefined) return this.#indexes[index];
     const last = this.all.length - 1;

@@ -1,4 +1,4 @@
-// Responses of lenient servers reach clients of Responses with all that OpenAI's SDKs read.
+// Tests that responses of lenient servers reach clients with all members that OpenAI's SDKs read.
 import { expect, test } from "bun:test";
 import { eventFaults, responseFaults } from "../../../../tests/support/agents/open-responses.ts";
 import { completeResponse } from "../../../../tests/support/complete-response.ts";
@@ -15,7 +15,7 @@ const serving: Serving = { model: { id: "m", context: undefined }, deployment: {
 const names = { id: "resp_own", created: 1, ownId: false };
 const request = decodedRequest({ input: "Hi", stream: true }, "response");
 
-/** The events that a client gets. */
+/** Returns the events that a client gets. */
 function sentFor(events: readonly Json[]): Json[] {
   const stream = dialects.response.stream(request, names);
   stream.servedBy(serving);
@@ -216,7 +216,9 @@ test("passes the events of a strict server unchanged", () => {
   expect(got + stream.ending()).toBe(expected);
 });
 
-/** The events that a client gets, which have to be as the document of Open Responses has them, numbered and in order. */
+/**
+ * Returns the client's events after checking that they follow the Open Responses specification, numbered and in order.
+ */
 function documented(events: readonly Json[]): Json[] {
   const sent = sentFor(events);
   expect(sent.flatMap((event) => eventFaults(event).map((fault) => `${String(event["type"])} ${fault}`))).toEqual([]);

@@ -50,7 +50,9 @@ export class StrictResponse implements StreamRepair {
     this.#head = head;
   }
 
-  /** Returns the event with the members that clients need in its item or response: the same object if none is missing. */
+  /**
+   * Returns the event with the members that clients need in its item or response: the same object if none is missing.
+   */
   strict(event: Json): Json {
     const { type, item, response } = event;
     this.#piece = undefined;
@@ -171,7 +173,7 @@ export class StrictResponse implements StreamRepair {
   }
 
   #admits(type: string, event: Json): boolean {
-    // Pieces of an item that has begun need no other checks.
+    // Pieces of a response that has begun need no other checks.
     if (this.#piece && this.#isInProgress) return this.#admitsPlaced(type, event);
     const { response } = event;
     if (type === "response.created") {
@@ -222,7 +224,8 @@ export class StrictResponse implements StreamRepair {
 
   #admitsPiece({ item, list, step, part: reportedPart, whole }: PieceEvent, index: number, event: Json): boolean {
     let open = this.#items.all[index];
-    // An event that ends a text but lacks the text is inserted later, from the whole item.
+    // An event that ends a text but lacks the text is dropped. One with the text is inserted later, from the whole
+    // item.
     if (whole !== undefined && event[whole] === undefined) return false;
     if (!list) {
       // The name of a call comes with its item, so a piece without an item has no name.

@@ -2,7 +2,10 @@
 import { editObject, scanObject } from "../../../base/text/json-text.ts";
 import { lastEvent } from "./response-collector.ts";
 
-/** `answer` is a whole response, or the last events of its stream. Text without a response is returned unchanged. */
+/**
+ * Returns the answer with `store` false and no conversation. `answer` is a whole response, or the last events of its
+ * stream. Text without a response is returned unchanged.
+ */
 export function unkeptResponse(answer: string): string {
   const found = lastEvent.exec(answer);
   if (!found) return answer.trimStart().startsWith("{") ? unkept(answer) : answer;

@@ -20,7 +20,7 @@ const tool: Tool = { kind: "function", name: "look", place: "tools[0]" };
 
 function bodyOf(more: Partial<Conversation>): Json {
   const body: unknown = JSON.parse(writeRequest({ ...empty, ...more }, "m").body);
-  // What is written is what our own endpoint takes.
+  // The gateway's own endpoint must accept the written request.
   return responseRequest.parse(body) as Json;
 }
 

@@ -22,7 +22,9 @@ import type { Json } from "./json.ts";
 
 const noNames: WrittenRequest["names"] = new Map();
 
-/** Writes a request whose answer the server must not store. So reasoning is requested in the vendor's encrypted form. */
+/**
+ * Writes a request whose answer the server must not store. So reasoning is requested in the vendor's encrypted form.
+ */
 export function writeRequest(conversation: Conversation, model: string): WrittenRequest {
   const { turns, tools, toolChoice, parallelCalls, output, thinking, maxTokens, sampling, stream, hints } =
     conversation;
@@ -137,7 +139,10 @@ function callItem({ kind, callId, name, namespace, input }: Extract<AnswerPart, 
   return { ...own, call_id: callId, name, ...(namespace === undefined ? {} : { namespace }) };
 }
 
-/** Leaves out reasoning without OpenAI's own proof: OpenAI refuses its text, and knows no summary without the proof. */
+/**
+ * Returns undefined for reasoning without OpenAI's own proof: without the proof, OpenAI refuses the text and does not
+ * know the summary.
+ */
 function reasoningItem({ text, proof }: Extract<AnswerPart, { type: "reasoning" }>): Json | undefined {
   if (proof?.kind !== "encrypted") return undefined;
   const summary = text === "" ? [] : [{ type: "summary_text", text }];

@@ -111,7 +111,7 @@ function charactersOf(text: unknown): number {
   return characters;
 }
 
-/** Vendors round the seconds to the nearest whole second. */
+/** Returns whole seconds, at least one, because vendors bill by the nearest second; undefined for an invalid figure. */
 function wholeSeconds(seconds: unknown): number | undefined {
   if (typeof seconds !== "number" || !Number.isFinite(seconds) || seconds < 0) return undefined;
   return Math.min(Math.max(1, Math.round(seconds)), Number.MAX_SAFE_INTEGER);

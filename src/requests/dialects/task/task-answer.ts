@@ -8,7 +8,7 @@ import { edited, parseObject, ReadAnswer } from "../read-answer.ts";
 import type { Json, Task } from "./task.ts";
 import { usageOfTask } from "./task-usage.ts";
 
-/** Throws `upstream_error` for an unusable answer. */
+/** Reads a whole answer. Throws `upstream_error` for an unusable answer. */
 export function readTaskAnswer(task: Task, all: ByteSpan, request: AskedRequest, serving: Serving): Answer {
   // A byte-order mark precedes the answers of some servers.
   const bytes = withoutMark(all);

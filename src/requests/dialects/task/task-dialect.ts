@@ -64,7 +64,7 @@ export function taskDialect(task: Task): Dialect {
   };
 }
 
-/** Only images need this format; other answers are short enough for memory. */
+/** Returns the format of long answers. Only answers with images are long; other answers are read as a whole. */
 function longFormat(task: Task): LongFormat | undefined {
   if (task.itemBytes === 0) return undefined;
   return {

@@ -26,7 +26,9 @@ export class TaskStream implements AnswerStream {
   #serving: Serving | undefined;
   /** The sum of the usage that the final events reported. */
   #reported: ReplyUsage | undefined;
-  /** UTF-8 bytes of delivered text. Bytes of sound and images are not counted, because they do not show a token count. */
+  /**
+   * UTF-8 bytes of delivered text. Bytes of sound and images are not counted, because they do not show a token count.
+   */
   #textBytes = 0;
   /** Number of complete items, and whether a part of a further item has arrived. */
   #complete = 0;

@@ -91,7 +91,9 @@ export interface TaskEvents {
   ofWhole(answer: Json): readonly Json[];
 }
 
-/** Values for a task with JSON requests, equal paths and names everywhere, and whole JSON answers. */
+/**
+ * Values for a task with JSON requests whose members have the same names at every server, and with whole JSON answers.
+ */
 export const jsonTask = {
   form: undefined,
   events: undefined,

@@ -1,11 +1,14 @@
-// Converts a text to tokens and tokens to text. Names of vLLM and of llama-server are both sent to the server and
-// returned to the client.
+// Converts a text to tokens and tokens to text. The server and the client get the member names of both vLLM and
+// llama-server.
 import { fieldError } from "../../../base/errors.ts";
 import { detokenizeRequest, detokenizeResult, tokenizeRequest, tokenizeResult } from "../../../wire/tasks/tokens.ts";
 import { malformed } from "../malformed.ts";
 import { jsonTask, type Task } from "./task.ts";
 
-/** Text that is only split into tokens or joined costs nothing: no model reads it. */
+/**
+ * Members that both tasks share. A text that is only split into tokens or joined from them costs nothing, because no
+ * model reads it.
+ */
 const uncounted = {
   ...jsonTask,
   capability: "tokenize",

@@ -9,14 +9,14 @@ export async function guardedAnswer(answer: Answer, guard: TextGuard): Promise<A
   const isChanged = await checkTexts(answeredTexts(parsed), guard);
   const isBlocked = guard.blockedBy !== undefined;
   if (isBlocked) withhold(parsed);
-  // Removed members are no texts for the guardrails, so they are dropped after the check.
+  // These members are no texts for the guardrails, so they are emptied after the check.
   const isLess = dropRepeated(parsed);
   if (!isChanged && !isBlocked && !isLess) return answer;
   const text = JSON.stringify(parsed);
   return { body: text, text, usage: answer.usage };
 }
 
-/** Removes tool calls, because a call that was cut off is invalid. */
+/** Removes tool calls, because a call that was cut off is invalid, and sets the finish reason. */
 function withhold(answer: Record<string, unknown>): void {
   const { choices, content, output } = answer;
   for (const choice of Array.isArray(choices) ? choices : []) {
@@ -33,7 +33,10 @@ function isCall(part: unknown): boolean {
 
 const emptied: ReadonlySet<string> = new Set(["logprobs", "words", "token_ids", "tokens"]);
 
-/** Removes members that repeat the text in pieces too small for guardrails. Reports whether there were any. */
+/**
+ * Removes the content of members that repeat the text in pieces too small for guardrails. Reports whether there were
+ * any.
+ */
 function dropRepeated(value: unknown): boolean {
   if (!isContainer(value)) return false;
   let isLess = false;

@@ -53,12 +53,12 @@ export class GuardedStream implements AnswerStream {
   #isDue = false;
   /** Characters of remembered texts, each counted as received and as passed on. */
   #knownLength = 0;
-  /** Events that are being checked, and the number of characters of events that are being or have been checked. */
+  /** Events whose check is complete, and the number of characters of all events that are in a check or past it. */
   #asked: Entry[] = [];
   #askedEvents = 0;
   #asking: Promise<void> | undefined;
   #number: number | undefined;
-  /** Events that preceded the blocked text. */
+  /** Events that preceded the blocked text in the same batch. */
   #last = "";
   #isCut = false;
 
@@ -350,7 +350,9 @@ export class GuardedStream implements AnswerStream {
     this.#bufferedEvents = 0;
   }
 
-  /** Returns the last events, with the texts as passed on. If the rest is withheld, the events give that as the reason. */
+  /**
+   * Returns the last events, with the texts as passed on. If the rest is withheld, the events give that as the reason.
+   */
   #lastOf(last: string): string {
     this.#drop();
     for (const [key, open] of this.#texts) this.#close(key, open);

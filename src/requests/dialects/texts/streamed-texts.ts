@@ -103,7 +103,10 @@ function ofDelta(pieces: PieceSlot[], delta: Event, index: number, made: (delta:
 /** Members of a delta that are handled separately; sound has no text. */
 const ownParts: ReadonlySet<string> = new Set(["audio", "function_call", "tool_calls"]);
 
-/** Adds pieces of texts in nested parts, where some servers put an answer or its reasoning. Pieces at the same path belong to one text. */
+/**
+ * Adds pieces of texts in nested parts, where some servers put an answer or its reasoning. Pieces at the same path
+ * belong to one text.
+ */
 function addNested(pieces: PieceSlot[], value: object, prefix: string, made: (changed: unknown) => Event): void {
   const first = structuredClone(value) as Event;
   textsIn(value as Event).forEach((slot, at) => {

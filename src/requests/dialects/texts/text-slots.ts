@@ -109,7 +109,10 @@ function jsonSlot(container: Container, name: string): TextSlot {
   return { text: JSON.stringify(container[name]), isJson: true, put };
 }
 
-/** Parses JSON; returns `other` if it is invalid. A service may return invalid JSON, and a blocked text may end anywhere. */
+/**
+ * Parses JSON; returns `other` if it is invalid. A service may return invalid JSON, and a blocked text may end
+ * anywhere.
+ */
 function parsedOr(text: string, other: unknown): unknown {
   try {
     return JSON.parse(text);

@@ -22,7 +22,7 @@ test("accepts first usage figures if they report cached tokens, and not if they 
   expect(begun.reported).toBeUndefined();
   begun.usage({ promptTokens: 9, cachedTokens: 8 });
   expect(begun.reported).toMatchObject({ promptTokens: 9, completionTokens: 0, parts: { cachedTokens: 8 } });
-  // The last figure counts, also one of nothing.
+  // The last figure counts, even if it is zero.
   begun.usage({ cachedTokens: 0, completionTokens: 7 });
   begun.end({ reason: "stop" });
   expect(begun.reported).toMatchObject({ promptTokens: 9, completionTokens: 7, parts: undefined });

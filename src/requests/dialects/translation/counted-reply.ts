@@ -1,4 +1,5 @@
-// Counts the delivered part of a reply and passes it on to a writer. Remembers the model server's usage and finish reason.
+// Counts the delivered part of a reply and passes it on to a writer. Remembers the model server's usage and finish
+// reason.
 import type { TokenUsage } from "../../../domain/usage/usage.ts";
 import type { CutPart, SaidListener, StreamObservation } from "../answer.ts";
 import type { ReasoningProof } from "../conversation/conversation.ts";

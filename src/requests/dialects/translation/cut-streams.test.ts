@@ -1,4 +1,4 @@
-// What a client gets of an engine's stream does not depend on where the network cut its bytes.
+// Tests that the client's stream does not depend on where the network splits the engine's bytes.
 import { describe, expect, test } from "bun:test";
 import { decodedRequest } from "../../../../tests/support/decoded-request.ts";
 import { ByteSpan } from "../../../base/bytes/byte-span.ts";
@@ -23,7 +23,7 @@ const serving: Serving = { deployment: { engine }, model: { id: "public", contex
 const names = { id: "answer_1", created: 7, ownId: true };
 const seal = { seal: (text: string) => `own.${Buffer.from(text).toString("base64url")}`, open: () => undefined };
 
-/** An event as it is sent; lines end as `end` says. */
+/** Returns the text of an event whose lines end with `end`. */
 function sse(data: Json | string, end = "\n"): string {
   const text = typeof data === "string" ? data : JSON.stringify(data);
   const type = typeof data === "string" ? undefined : data["type"];
@@ -94,7 +94,7 @@ const streams: Readonly<Record<FormatName, string>> = {
   response: responseStream,
   message: messageStream,
 };
-/** The server's own ids of these answers. */
+/** The server's own ids in these answers. */
 const ids: Readonly<Record<FormatName, string>> = { chat: "chatcmpl-9", response: "resp_9", message: '"msg_9"' };
 const formats = ["chat", "response", "message"] as const;
 const pairs = formats.flatMap((from) =>
@@ -123,11 +123,11 @@ function streamFor(from: FormatName, to: FormatName): AnswerStream {
 
 interface Outcome {
   events: string;
-  /** Undefined where it came to its end. */
+  /** Undefined if the stream reached its end. */
   error: GatewayError | undefined;
 }
 
-/** What the client gets of these pieces, and of the end behind them, by what the relay does with them. */
+/** Returns what the client gets of these pieces and of the end after them, as the relay handles both. */
 function outcomeOf(stream: AnswerStream, pieces: readonly Buffer[]): Outcome {
   const reader = new SseReader();
   let events = "";
@@ -189,7 +189,7 @@ describe.each(pairs)("a stream of a server of %s for a client of %s", (from, to)
     );
     const last = Buffer.byteLength(streams[from].slice(0, ends));
     for (let at = 1; at < last; at += step) {
-      // An event that is cut in the middle is no JSON, and what comes between two is a stream that closed.
+      // An event that is cut in the middle is invalid JSON, and a cut between two events is a stream that closed early.
       const { error, events } = outcomeOf(streamFor(from, to), [bytes.subarray(0, at)]);
       expect(error?.code).toBe("upstream_error");
       expect(events).toMatch(/response\.failed|"error"/);

@@ -5,7 +5,7 @@ import { hasFault, reportedFault } from "../engine-fault.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
 
-/** Throws `upstream_error` for text that is no JSON object, and `reportedFault` for an error. */
+/** Parses an answer. Throws `upstream_error` for text that is no JSON object, and `reportedFault` for an error. */
 export function parsedAnswer(text: string, serving: Serving | undefined): Json {
   const value = parsed(text);
   if (hasFault(value)) throw reportedFault(text, serving?.deployment.engine, "The model server failed.");

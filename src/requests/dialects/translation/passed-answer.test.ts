@@ -1,4 +1,4 @@
-// An answer of an engine that speaks the client's format stays as it is, but for what is ours to say.
+// Tests that an answer in the client's format stays unchanged, except for members that the gateway sets.
 import { expect, test } from "bun:test";
 import { completeResponse, completeUsage } from "../../../../tests/support/complete-response.ts";
 import { decodedRequest } from "../../../../tests/support/decoded-request.ts";
@@ -40,7 +40,7 @@ test("removes a server's own claims about storage and conversations", () => {
   expect(JSON.parse(read(reported, { members: membersOf(false) }).text)).toEqual({ ...answer, conversation: null });
 });
 
-/** Escaped, so that one pass over the bytes does not vouch for the answer. */
+/** A member with an escaped name, so that the byte scan does not accept the answer. */
 const beside = String.raw`,"\u0078":0}`;
 const besideInAnswer = /,"(?:\\u0078|x)":0(?=[,}])/;
 
@@ -48,7 +48,7 @@ const textPart = { type: "output_text", text: "Hi", annotations: [], logprobs: [
 const message = { id: "msg_1", type: "message", role: "assistant", status: "completed", content: [textPart] };
 const tool = { type: "function", name: "look", description: null, parameters: {}, strict: true };
 
-/** What of each format may be told of an answer, one of each row. */
+/** Possible values of each member of an answer, by format; each test answer has one value of each row. */
 const variations: Readonly<Record<"response" | "message", Readonly<Record<string, readonly unknown[]>>>> = {
   response: {
     id: ["resp_up", undefined, 7],

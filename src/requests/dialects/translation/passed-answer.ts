@@ -1,4 +1,5 @@
-// A whole answer of a model server that speaks the client's format: the server's bytes, except for members that the gateway sets.
+// A whole answer of a model server that speaks the client's format: the server's bytes, except for members that the
+// gateway sets.
 import { type ByteSpan, type Bytes, type Patch, patched, withoutMark } from "../../../base/bytes/byte-span.ts";
 import { editObject, scanObject } from "../../../base/text/json-text.ts";
 import type { TokenUsage } from "../../../domain/usage/usage.ts";
@@ -36,7 +37,10 @@ export interface PassedWhole {
   usage(found: ScannedAnswer): ReplyUsage | undefined;
 }
 
-/** Throws `upstream_error` for an unusable answer. */
+/**
+ * Reads a whole answer, or joins the events of a server that streams unasked. Throws `upstream_error` for an unusable
+ * answer.
+ */
 export function passedAnswer(
   whole: PassedWhole,
   all: ByteSpan,

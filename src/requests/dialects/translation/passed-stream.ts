@@ -1,4 +1,5 @@
-// A streamed answer of a model server that speaks the client's format: the server's events, except for members that the gateway sets.
+// A streamed answer of a model server that speaks the client's format: the server's events, except for members that the
+// gateway sets.
 import type { ByteSpan } from "../../../base/bytes/byte-span.ts";
 import { decodeByteText, encodeByteText } from "../../../base/bytes/byte-text.ts";
 import type { GatewayError } from "../../../base/errors.ts";

@@ -2,7 +2,9 @@
 import type { AnswerNames, AskedRequest } from "../answer.ts";
 import type { ReplyHead, ReplyUsage } from "../conversation/reply.ts";
 
-/** The values for an answer whose server left members out. They are made on demand, because most answers are complete. */
+/**
+ * The values for an answer whose server left members out. They are made on demand, because most answers are complete.
+ */
 export interface RepairHead extends Omit<ReplyHead, "seal"> {
   nowSeconds(): number;
   /** Returns the usage of the answer so far. */

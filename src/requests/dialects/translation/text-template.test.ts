@@ -1,4 +1,4 @@
-// Events that are only recognised become, byte for byte, what they would become if each were parsed and translated.
+// Tests that events handled by a template become, byte for byte, what parsing and translating each of them would give.
 import { memoryUsage } from "bun:jsc";
 import { describe, expect, test } from "bun:test";
 import { decodedRequest } from "../../../../tests/support/decoded-request.ts";
@@ -29,7 +29,7 @@ function streamFor(format: (typeof formats)[number], names: CallNames = new Map(
   return new TranslatedStream(request, { id: "answer_1", created: 7, ownId: true }, serving, translation);
 }
 
-/** Ids of calls are made up where a server tells none. */
+/** Replaces generated call ids, which differ in each run. */
 function named(outcome: object): string {
   return JSON.stringify(outcome).replace(/call_[0-9a-f]{32}/g, "call_own");
 }

@@ -9,7 +9,7 @@ import type { ReplyReader, TextEvents } from "../conversation/reply.ts";
 
 /** The pattern that finds the text of an event. */
 const content = /"content": ?"(?!")/;
-/** Replaces the text of an event to find its position in the output. */
+/** Replaces the text that the pattern found, to check that the reader takes the same text from the event. */
 const probe = "~headrace-text~";
 
 /** An event that holds only `text`, with its data and its full bytes, as byte text. */

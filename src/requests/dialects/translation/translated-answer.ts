@@ -18,7 +18,7 @@ import { headOf, type Translation } from "./translation.ts";
 
 const openBrace = 0x7b;
 
-/** Throws `upstream_error` for an unusable answer. */
+/** Returns the answer in the client's format. Throws `upstream_error` for an unusable answer. */
 export function translatedAnswer(
   all: ByteSpan,
   request: AskedRequest,
@@ -40,7 +40,10 @@ export function translatedAnswer(
   return { body, text: body, usage };
 }
 
-/** Joins the events of a server that streams although the request asked for a whole answer, for a client of the same format. */
+/**
+ * Joins the events of a server that streams although the request asked for a whole answer, for a client of the same
+ * format.
+ */
 export function streamedAnswer(
   bytes: ByteSpan,
   request: AskedRequest,
@@ -79,7 +82,10 @@ function readStream(bytes: ByteSpan, reader: ReplyReader, reply: CountedReply, s
   }
 }
 
-/** Returns the reported usage if it is plausible, and an estimate otherwise. Throws `upstream_error` if the answer did not end. */
+/**
+ * Returns the reported usage with an estimate in place of each impossible figure, or an estimate if no usage is
+ * reported. Throws `upstream_error` if the answer did not end.
+ */
 export function wholeUsage(reply: CountedReply, request: AskedRequest, serving: Serving): TokenUsage {
   if (!reply.ended) throw malformed("an answer that does not say why it ended");
   const bytes = reply.deliveredBytes;

@@ -1,4 +1,4 @@
-// Work on batches that several processes share: each line is one process's at a time, and answered once.
+// Work on batches that several processes share: one process at a time has a line, and each line is answered once.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { batchOf } from "../../../../tests/support/batches.ts";
 import { onEachDatabase, type TestDatabase } from "../../../../tests/support/databases.ts";
@@ -35,7 +35,7 @@ onEachDatabase(({ open }) => {
   });
   afterEach(() => database.close());
 
-  /** A batch with so many lines, in progress. */
+  /** Makes a batch in progress with this many lines. */
   async function begun(id: string, total: number): Promise<void> {
     await store.create(batchOf(id), 10);
     expect((await work.claimBatch(one))?.id).toBe(id);
@@ -80,7 +80,7 @@ onEachDatabase(({ open }) => {
 
     test("lets either the validating process begin a batch or another one claim it, never both", async () => {
       await store.create(batchOf("b1"), 10);
-      // With a lease that is over at once, both may try.
+      // The lease ends at once, so both processes may try.
       await work.claimBatch(claimOf("late", 0));
       const [claimed, isBegun] = await Promise.all([
         work.claimBatch(two),
@@ -196,7 +196,7 @@ onEachDatabase(({ open }) => {
     test("lets one of many concurrent processes claim a line", async () => {
       await begun("b1", 40);
       const claims = await Promise.all(Array.from({ length: 8 }, (_, n) => claim("b1", 10, claimOf(String(n)))));
-      // None goes away with nothing while there is something to do.
+      // The claims together have all lines, each once.
       expect(numbers(claims.flat())).toEqual(Array.from({ length: 40 }, (_, n) => n + 1));
     });
 

@@ -38,7 +38,7 @@ export class SqlBatchWork implements BatchWork {
     const db = this.#db;
     const now = databaseSeconds(db);
     const due = db`status IN ('validating', 'finalizing') AND claimed_until <= ${now}`;
-    // Usually there is no work; then no writer is blocked.
+    // A read comes first, because usually there is no work, and then no writer is blocked.
     const [found]: { id: string }[] = await available(
       db`
         SELECT id FROM batches WHERE ended_at IS NULL AND ${due}
@@ -165,7 +165,7 @@ export class SqlBatchWork implements BatchWork {
     };
     return available(
       adding(this.#db, async (tx) => {
-        // Either this answer or the end of the batch comes first: an answer is counted, charged and in the output, or
+        // The lock orders this answer and the end of the batch: an answer is counted, charged and in the output, or
         // none of these.
         const [open] = await tx`
           SELECT id FROM batches WHERE id = ${batchId} AND status = 'in_progress' ${this.#locking(tx)}`;

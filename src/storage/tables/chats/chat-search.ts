@@ -1,11 +1,11 @@
 // Searches chats: a bounded number for each page, with room for other work in between.
 
-/** Maximum chats scanned for one page. The next page continues there. */
+/** Maximum chats and characters that are scanned for one page. The next page continues after the last scanned chat. */
 const maxChats = 1_000;
 const maxCharacters = 8_000_000;
 /** Characters scanned in one go, in some milliseconds, because SQLite blocks the thread that serves requests. */
 const turnCharacters = 250_000;
-/** Cost of a chat besides its text, in characters. */
+/** Cost of scanning a chat in addition to its text, counted as characters. */
 const chatCharacters = 2_000;
 const batch = 50;
 

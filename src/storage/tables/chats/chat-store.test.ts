@@ -1,4 +1,4 @@
-// Stored chats in a real database: who sees what, in which order, and what is gone.
+// Stored chats in a real database: visibility, order and deletion.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { onEachDatabase, type TestDatabase } from "../../../../tests/support/databases.ts";
 import { explained } from "../../../../tests/support/query-plans.ts";
@@ -115,7 +115,7 @@ onEachDatabase((databases) => {
     const all = Array.from({ length: 10 }, (_, i) => `c${i}`);
 
     beforeEach(async () => {
-      // Three to a second, stored out of order.
+      // Three chats are created in each second, and stored in reverse order.
       const chats = all.map((id, i) =>
         chat(id, { createdAt: now + Math.floor(i / 3), model: i % 2 === 0 ? "even" : "odd" }),
       );
@@ -168,7 +168,7 @@ onEachDatabase((databases) => {
       "sqlite",
       "reads chats by an index in order and then by id, for every filter and owner",
       async () => {
-        // For many ids at once, another index would seem shorter to SQLite.
+        // With many ids at once, SQLite would prefer another index.
         const all = Array.from({ length: 50 }, (_, i) => `z${i + 10}`);
         await store.insert(all.map((id) => chat(id, { personId: "usr_1", appId: "app_1", metadata: { a: "1" } })));
         const plansOf = async (filter: ChatFilter, of: Partial<ChatOwner>) => {

@@ -16,9 +16,9 @@ import { type SearchedPage, type SearchPosition, searchChats } from "./chat-sear
 
 /** Maximum characters of JSON of a page in memory; a single chat may be larger. */
 const maxPageSize = 16_000_000;
-/** How long a deleted chat keeps its position. */
+/** Seconds for which a deleted chat keeps its position in lists. */
 const deletedMarkSeconds = 3_600;
-/** Labels are compared by rarity up to this count. */
+/** Maximum to which the chats with a label are counted, to find the rarest label. */
 const rarityBound = 1_000;
 
 interface ChatPosition extends SearchPosition {

@@ -1,4 +1,4 @@
-// The queue of recorded chats: batches, outages, its bound, its end. The store is a real database.
+// The queue of chats to be stored: batches, outages, its bound and its close. The store is a real database.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { onEachDatabase, type TestDatabase } from "../../../../tests/support/databases.ts";
 import type { Log } from "../../../base/log.ts";

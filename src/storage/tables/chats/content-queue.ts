@@ -8,18 +8,23 @@ export interface ContentQueueOptions<Content> {
   /** Inserts all or none. Existing rows stay unchanged. */
   store: { insert(contents: readonly Content[]): Promise<void> };
   log: Log;
-  /** Read for each entry, because a reload may change it. 0: nothing is stored. */
+  /**
+   * Returns the days to keep an entry. Called for each entry, because a reload may change them. 0: nothing is stored.
+   */
   retentionDays(): number;
 }
 
 const writeAfterMs = 200;
 const retryAfterMs = 2_000;
-/** Beyond these bounds the newest entries are dropped, so that an unavailable store cannot exhaust memory. */
+/**
+ * Maximum number and size of waiting entries. Beyond them the newest entries are dropped, so that an unavailable store
+ * cannot exhaust memory.
+ */
 const maxPending = 1_000;
 const maxPendingSize = 64_000_000;
 /** Share of the process's memory limit, which requests need as well. */
 const maxPendingPart = 1 / 2;
-/** Serializing a batch blocks all requests. */
+/** Maximum number and size of the entries of a batch. Serializing a batch blocks all requests. */
 const maxBatch = 100;
 const maxBatchSize = 4_000_000;
 
@@ -47,7 +52,7 @@ export class ContentQueue<Content> {
     return this.#options.retentionDays();
   }
 
-  /** Waiting entries, their approximate bytes, and the number of dropped ones. */
+  /** Numbers of waiting entries, of their approximate bytes, and of dropped entries. */
   get figures(): { pending: number; bytes: number; dropped: number } {
     return { pending: this.#pending.length, bytes: this.#pendingSize, dropped: this.#droppedInAll + this.#dropped };
   }
@@ -76,7 +81,7 @@ export class ContentQueue<Content> {
     return this.#writing ?? Promise.resolve();
   }
 
-  /** Stores what it can. Lost entries are logged. */
+  /** Stores the waiting entries as far as possible. Entries that cannot be stored are lost, which is logged. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.flush();

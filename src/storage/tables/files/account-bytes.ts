@@ -1,5 +1,5 @@
-// The bytes of an account's files, summed seldom where the account has very many: each sum reads an entry of an index for
-// each file, and SQLite reads in the thread that serves requests.
+// The bytes of an account's files. The sum of very many files is cached, because it reads an index entry for each file,
+// and SQLite blocks the thread that serves requests.
 
 import { monotonicMs } from "../../../base/clock.ts";
 
@@ -13,9 +13,13 @@ export interface FileSum {
 export const minCountedBytes = 16_384;
 /** The sum of an account with fewer files is read each time. */
 const manyFiles = 10_000;
-/** A sum serves for a millisecond per this many files, which is a hundred times as long as reading the sum takes. */
+/**
+ * A sum is cached for one millisecond per this many files, which is a hundred times as long as reading the sum takes.
+ */
 const filesPerMs = 64;
-/** A sum that leaves no room is read again after this part of that time, because files may have been deleted. */
+/**
+ * A sum that leaves no room is read again after this share of the caching time, because files may have been deleted.
+ */
 const fullPart = 1 / 10;
 
 export class AccountBytes {
@@ -26,7 +30,7 @@ export class AccountBytes {
     this.#nowMs = nowMs;
   }
 
-  /** Reports whether the account has room for so many bytes more, and counts these until the next `read`. */
+  /** Reports whether the account has room for this many more bytes, and counts these until the sum is read again. */
   async take(accountId: string, bytes: number, maxBytes: number, read: () => Promise<FileSum>): Promise<boolean> {
     const known = this.#known.get(accountId);
     const keepMs = known ? known.files / filesPerMs : 0;
@@ -41,7 +45,7 @@ export class AccountBytes {
   }
 }
 
-/** Returns the bytes that a file of this size counts. */
+/** Returns the number of bytes that a file of this size counts as. */
 export function countedBytes(bytes: number): number {
   return Math.max(bytes, minCountedBytes);
 }

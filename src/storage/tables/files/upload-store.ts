@@ -22,7 +22,7 @@ const uploads = table<Upload>({
 });
 const uploadParts = table<UploadPart>({ id: text, uploadId: text, bytes: integer, createdAt: integer });
 
-/** How long an ended upload can be read. */
+/** Seconds for which an ended upload can be read. */
 const endedSeconds = 86_400;
 
 export class SqlUploadStore implements UploadStore {

@@ -49,7 +49,7 @@ export class SqlOverflowSpendStore implements OverflowSpendStore {
   }
 }
 
-/** No other write happens meanwhile. */
+/** Makes one change. The caller's transaction excludes other writes meanwhile. */
 async function changed(tx: Database, { model, per, start, nanoUsd, most }: SpendChange): Promise<SpendAnswer> {
   const [row]: Row[] = await tx`
     SELECT nano_usd FROM overflow_spend WHERE model = ${model} AND per = ${per} AND start = ${start}`;

@@ -16,7 +16,7 @@ type Taken = ClaimBounds["underWay"][number];
 
 const listed = table<ListedDelivery>({ ...deliveries.columns, type: text });
 
-/** Targets that one statement reads. */
+/** Number of targets that a statement reads. */
 const targetsAtOnce = 64;
 /** Maximum to which waiting deliveries are counted. */
 const maxCounted = 10_000;
@@ -32,7 +32,7 @@ interface Step {
 class DeliverySlots {
   /** Ids of deliveries that got a slot. */
   readonly taken: string[] = [];
-  /** These ids, and those of running attempts. */
+  /** The ids in `taken`, and those of running attempts. */
   readonly ids: string[] = [];
   readonly #bounds: ClaimBounds;
   readonly #ofTargets = new Map<string, number>();
@@ -47,7 +47,7 @@ class DeliverySlots {
     return this.taken.length >= this.#bounds.limit;
   }
 
-  /** Returns false if it has to wait for a slot. */
+  /** Takes a slot for a delivery. Returns false if the delivery has to wait for one. */
   take(one: Taken): boolean {
     const { perTarget, perOwner } = this.#bounds;
     if (this.isFull || (this.#ofTargets.get(one.target) ?? 0) >= perTarget) return false;

@@ -16,7 +16,7 @@ const deliveriesKeptSeconds = 30 * daySeconds;
 const keptNotificationSeconds = 100 * daySeconds;
 /** Maximum waiting deliveries for one webhook. Further ones are not made while it is away. */
 const maxWaiting = 10_000;
-/** How long their number is cached, because counting many takes time. */
+/** Seconds for which the number of waiting deliveries is cached, because counting many takes time. */
 const countedSeconds = 10;
 const maxCounted = 1_000;
 /** Maximum mails to one person in an hour. */

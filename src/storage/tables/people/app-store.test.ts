@@ -1,4 +1,4 @@
-// Apps in a real database of each kind: their secrets and how many work, and all that ends with a deleted app.
+// Apps in real databases of both kinds: how many secrets work, and what ends with a deleted app.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { testEvent } from "../../../../tests/support/credentials.ts";
 import { onEachDatabase, type TestDatabase } from "../../../../tests/support/databases.ts";

@@ -41,8 +41,8 @@ export class SqlAppStore implements AppStore {
   readonly #environment: Environment;
 
   /**
-   * `secretId` identifies the installation's secret for digests of new ones. `environment` is that of clients that no
-   * account registered.
+   * `secretId` is the id of the installation's secret under which digests of new app secrets are made. `environment` is
+   * that of clients that no account registered.
    */
   constructor(
     db: Database,
@@ -104,7 +104,8 @@ export class SqlAppStore implements AppStore {
     return changeCredentials(this.#db, event, async (tx) => {
       const current = await readApp(tx, id);
       if (!current) return { result: undefined, changed: false };
-      // The secret without an end. Their times would be in the wrong order after a clock was set back.
+      // Finds the newest secret as the one without an end. By their times, the order would be wrong after a clock was
+      // set back.
       const last = current.secrets.find((one) => one.expiresAt === null);
       const kept = last && oldEndAt > event.at ? [{ ...last, expiresAt: oldEndAt }] : [];
       await tx`DELETE FROM app_secrets WHERE app_id = ${id} AND id <> ${kept[0]?.id ?? ""}`;

@@ -46,7 +46,10 @@ export function mayAllow(tx: Database, authorization: Authorization, nowSeconds:
   return mayGrant(tx, { ...authorization, parentId }, nowSeconds);
 }
 
-/** Returns the change for credential caches: `true` if an older grant ended. */
+/**
+ * Adds a grant with its refresh token. Returns what caches of credentials must know: `true` if an older grant had to
+ * end for it, otherwise `added`.
+ */
 export async function addGrant(
   tx: Database,
   { grant, refreshToken }: IssuedGrant,
@@ -68,7 +71,7 @@ export async function addGrant(
   return ending.length > 0 ? true : "added";
 }
 
-/** Copies the current bounds of the app's grants, so that all share one budget. */
+/** Gives a new grant the bounds of the app's other grants, so that all share one budget. */
 async function bounded(tx: Database, grant: ApiKeyRecord): Promise<ApiKeyRecord> {
   const other = await apiKeys.first(tx`
     SELECT * FROM api_keys

@@ -45,7 +45,7 @@ export async function addMembership(tx: Database, membership: Membership, email:
   }
 }
 
-/** A member's visibility was granted for the role, and ends with it. */
+/** Changes the role. `seesAllUsage` was granted for the earlier role, and ends with it. */
 export async function changeRole(tx: Database, membership: Membership, role: Role): Promise<void> {
   await tx`UPDATE memberships SET role = ${role} WHERE id = ${membership.id}`;
   for (const environment of environments) {
@@ -56,7 +56,7 @@ export async function changeRole(tx: Database, membership: Membership, role: Rol
   if (roles.indexOf(role) > roles.indexOf(membership.role)) await forgetInvitationsBy(tx, membership);
 }
 
-/** The credentials copy them, because they bound the person. */
+/** Changes the member's quotas, which the credentials copy, because the credentials bound the person. */
 export async function changeQuotas(tx: Database, { id }: Membership, quotas: readonly QuotaRule[]): Promise<void> {
   const text = JSON.stringify(quotas);
   await tx`UPDATE memberships SET quotas = ${text} WHERE id = ${id}`;
@@ -64,7 +64,7 @@ export async function changeQuotas(tx: Database, { id }: Membership, quotas: rea
   await tx`UPDATE api_keys SET quotas = ${text} WHERE id IN ${tx(credentials)}`;
 }
 
-/** The credentials copy them, because they bound the person. */
+/** Changes the member's tools, which the credentials copy, because the credentials bound the person. */
 export async function changeTools(tx: Database, { id }: Membership, tools: readonly string[] | null): Promise<void> {
   const text = tools && JSON.stringify(tools);
   await tx`UPDATE memberships SET tools = ${text} WHERE id = ${id}`;
@@ -72,7 +72,7 @@ export async function changeTools(tx: Database, { id }: Membership, tools: reado
   await tx`UPDATE api_keys SET tools = ${text} WHERE id IN ${tx(credentials)}`;
 }
 
-/** The credentials copy it, so that requests do not read the membership. */
+/** Changes `seesAllUsage`, which the credentials copy, so that requests do not read the membership. */
 export async function changeSight(tx: Database, { id }: Membership, seesAllUsage: boolean): Promise<void> {
   const value = seesAllUsage ? 1 : 0;
   await tx`UPDATE memberships SET sees_all_usage = ${value} WHERE id = ${id}`;
@@ -80,7 +80,10 @@ export async function changeSight(tx: Database, { id }: Membership, seesAllUsage
   await tx`UPDATE api_keys SET sees_all_usage = ${value} WHERE id IN ${tx(credentials)}`;
 }
 
-/** Revokes the credentials, own keys, allowed apps and connected MCP accounts. Rows of credentials stay for usage. */
+/**
+ * Deletes a membership with its invitations and connected MCP accounts, and revokes its credentials. The person's own
+ * keys and allowed apps end with the credentials. The rows of the credentials stay, because usage refers to them.
+ */
 export async function endMembership(tx: Database, membership: Membership, nowSeconds: number): Promise<void> {
   for (const environment of environments) {
     const id = membershipCredentialId(membership.id, environment);
@@ -106,7 +109,7 @@ async function forgetInvitationsBy(tx: Database, { accountId, personId }: Member
     WHERE purpose = 'invitation' AND account_id = ${accountId} AND created_by = ${personId} AND used_at IS NULL`;
 }
 
-/** Does the same for a former operator, whose links may be for any account and person. */
+/** Deletes all unused links that a former operator made, which may be for any account and person. */
 export async function forgetLinksBy(tx: Database, personId: string): Promise<void> {
   await tx`DELETE FROM one_time_links WHERE created_by = ${personId} AND used_at IS NULL`;
 }

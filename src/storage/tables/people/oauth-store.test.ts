@@ -1,4 +1,5 @@
-// Codes, tokens and grants in a real database of each kind: what works once works once however many come, and what ended stays so.
+// Codes, tokens and grants in real databases of both kinds: a code works once for any number of concurrent callers, and
+// an ended grant stays ended.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { testEvent } from "../../../../tests/support/credentials.ts";
 import { onEachDatabase, type TestDatabase } from "../../../../tests/support/databases.ts";
@@ -325,7 +326,7 @@ onEachDatabase((databases) => {
       expect(await poll(now + 9)).toEqual([true, 10]);
       expect(await poll(now + 18)).toEqual([true, 15]);
       expect(await poll(now + 33)).toEqual([false, 15]);
-      // A clock that was set back is no reason to make it wait.
+      // After a clock was set back, a poll is not treated as too early.
       expect(await poll(now - 3_600)).toEqual([false, 15]);
       expect(await poll(now - 3_590)).toEqual([true, 20]);
       expect(await oauth.pollDeviceCode("unknown", now)).toBeUndefined();
@@ -426,7 +427,7 @@ onEachDatabase((databases) => {
       expect(await Promise.all(["grt_1", "grt_2", "grt_3"].map(isRevoked))).toEqual([true, true, false]);
       expect(await oauth.findCode("code")).toBeUndefined();
       expect(await storedDeviceCode(db, "device")).toBeUndefined();
-      // A code that was redeemed is kept: its replay still is one.
+      // A redeemed code is kept, so that a replay is still recognized.
       expect(await oauth.findCode("code of grt_1")).toBeDefined();
     });
   });

@@ -29,15 +29,15 @@ import {
 } from "./grants.ts";
 import { authorizationCodes, deviceCodes, refreshTokens } from "./oauth-rows.ts";
 
-/** Maximum rows of one transaction, for which others wait. */
+/** Maximum number of rows in a transaction, because other writers wait for it. */
 const pruneAtOnce = 500;
 /** Maximum transactions in a row: more rows than can be created between two runs. */
 const maxPieces = 200;
-/** Redeemed codes and used tokens are kept this long after their end, so that a replay is recognized. */
+/** Seconds for which redeemed codes and used tokens are kept after their end, so that a replay is recognized. */
 const keptSeconds = 86_400;
 /** Device codes are kept for less time, because anybody can create them. */
 const deviceCodesKeptSeconds = 3_600;
-/** Several times as long as a used token is answered again. */
+/** Seconds to keep the sealed answer of a used token: several times as long as the token is answered again. */
 const sealedSeconds = 60;
 /** RFC 8628, 3.5: the increase of an interval. */
 const slowDownSeconds = 5;
@@ -72,7 +72,7 @@ export class SqlOAuthStore implements OAuthStore {
       if (!code) return { result: "refused", changed: false };
       if (code.grantId === null) {
         if (!(await mayGrant(tx, grant, events.issued.at))) return { result: "refused", changed: false };
-        // A concurrent redemption finds it taken, also on a database with concurrent writes.
+        // A concurrent redemption finds the code taken, also on a database with concurrent writes.
         const taken: unknown[] = await tx`
           UPDATE authorization_codes SET grant_id = ${grant.id}
           WHERE digest = ${digest} AND grant_id IS NULL RETURNING digest`;
@@ -104,7 +104,7 @@ export class SqlOAuthStore implements OAuthStore {
         WHERE digest = ${digest} AND used_at IS NULL RETURNING digest`;
       if (taken.length === 0) return { result: (await readRefreshToken(tx, digest))?.token, changed: false };
       await tx`INSERT INTO refresh_tokens ${tx(refreshTokens.row(successor))}`;
-      // An old token together with the database must not yield a newer one.
+      // Old sealed answers are dropped, so that an old token together with the database cannot yield a newer token.
       await tx`
         UPDATE refresh_tokens SET sealed_answer = NULL
         WHERE grant_id = ${successor.grantId} AND sealed_answer IS NOT NULL AND used_at <= ${used.at - sealedSeconds}`;
@@ -230,7 +230,7 @@ export class SqlOAuthStore implements OAuthStore {
     });
   }
 
-  /** Continues until a step deletes fewer rows than its maximum. */
+  /** Deletes rows in steps, until a step deletes fewer rows than its maximum. */
   async #inPieces(forget: (tx: Database) => PromiseLike<unknown[]>): Promise<void> {
     for (let n = 0; n < maxPieces; n++) {
       const forgotten = await this.#write(forget);

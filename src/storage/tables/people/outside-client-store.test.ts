@@ -1,4 +1,4 @@
-// Clients that no account registered, on each database: bounded in number, and forgotten once nobody uses them.
+// Clients that no account registered, in both databases: bounded in number, and deleted when nobody uses them.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { testEvent } from "../../../../tests/support/credentials.ts";
 import { onEachDatabase, type TestDatabase } from "../../../../tests/support/databases.ts";
@@ -54,7 +54,7 @@ onEachDatabase((databases) => {
       SELECT 'app_old_' || i, '', '[]', ${now - 901} + i FROM n`;
     const outcomes: boolean[] = [];
     for (let i = 0; i < 10; i++) outcomes.push(await store.register(client(`app_new_${i}`)));
-    // The first of the old ones came more than fifteen minutes ago.
+    // Only the first of the old clients registered more than 15 minutes ago, so only it makes room.
     expect(outcomes).toEqual([true, ...Array.from({ length: 9 }, () => false)]);
     expect(await isThere("app_old_1")).toBe(false);
     expect(await isThere("app_old_2")).toBe(true);

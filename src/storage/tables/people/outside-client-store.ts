@@ -69,7 +69,7 @@ export class SqlOutsideClientStore implements OutsideClientStore {
   }
 }
 
-/** Returns false if all waiting clients are recent. */
+/** Deletes the oldest clients without an authorization. Returns false if all of them are recent. */
 async function makeRoom(tx: Database, nowSeconds: number): Promise<boolean> {
   const gone: unknown[] = await tx`
     DELETE FROM outside_clients WHERE id IN (

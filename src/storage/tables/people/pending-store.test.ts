@@ -1,4 +1,4 @@
-// What waits for its second half, in a database of each kind: taken once, bounded, and gone after its time.
+// Pending sign-in flows in databases of both kinds: taken once, bounded in number, and gone when they expire.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { onEachDatabase, type TestDatabase } from "../../../../tests/support/databases.ts";
 import type { Database } from "../../sql/database.ts";

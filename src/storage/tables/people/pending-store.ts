@@ -1,9 +1,9 @@
-// Unfinished flows in the database: any process that shares it may finish one, once.
+// Pending sign-in flows in the database. Any process that shares the database may finish a flow, once.
 import type { PendingEntry, PendingStore } from "../../../domain/people/pending.ts";
 import type { Database } from "../../sql/database.ts";
 import { added, available } from "../../sql/outage.ts";
 
-/** Maximum rows of one transaction, for which others wait. */
+/** Maximum number of rows in a transaction, because other writers wait for it. */
 const pruneAtOnce = 1_000;
 
 export class SqlPendingStore implements PendingStore {

@@ -10,7 +10,7 @@ export const people = table<Person>({
   isOperator: flag,
   createdAt: integer,
 });
-/** Only for checking and setting passwords, because it includes the hash. */
+/** People with the hashes of their passwords, only for checking and setting passwords. */
 export const peopleWithPasswords = table<Person & { passwordHash: string | null }>({
   ...people.columns,
   passwordHash: text,

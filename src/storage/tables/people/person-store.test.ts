@@ -1,4 +1,5 @@
-// People in a real database of each kind: what changes together, what ends with a membership, and links that work once.
+// People in real databases of both kinds: changes in one transaction, what ends with a membership, and links that work
+// once.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { onEachDatabase } from "../../../../tests/support/databases.ts";
 import { openTestPeople, operators, type TestPeople } from "../../../../tests/support/people.ts";
@@ -115,7 +116,7 @@ onEachDatabase((databases) => {
       expect(await credentialsOf(membership)).toMatchObject([{ revoked: true }, { revoked: true }, { revoked: true }]);
       expect(await all.keys.credentialRevision()).toBe(revision + 1);
       expect(await all.people.membershipsOf(ada.id)).toEqual([]);
-      // Somebody who comes back has credentials of their own: what ended stays ended.
+      // A person who becomes a member again gets new credentials. The earlier ones stay revoked.
       const again = await all.addMember(ada, "member");
       expect(again.id).not.toBe(membership.id);
       expect(await statusOf("key_own")).toEqual(["active", "revoked"]);

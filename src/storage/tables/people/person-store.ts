@@ -33,9 +33,9 @@ import { readOwnMemberships } from "./session-store.ts";
 /** Caches of credentials hold only memberships and logins. */
 const notCached = "added";
 
-/** Used links stay for late uses and questions; the audit log has them permanently. */
+/** Seconds for which used and expired links stay, to answer a late use. The audit log keeps them permanently. */
 const linksKeptSeconds = 30 * 86_400;
-/** Maximum rows of one transaction, for which others wait. */
+/** Maximum number of rows in a transaction, because other writers wait for it. */
 const pruneAtOnce = 500;
 
 export class SqlPersonStore implements PersonStore {
@@ -214,7 +214,10 @@ export class SqlPersonStore implements PersonStore {
     });
   }
 
-  /** The counter of an authenticator must rise: of two uses with the same counter, one is a copy's. */
+  /**
+   * If the authenticator has a counter, it must rise: of two uses with the same counter, one is by a copy of the
+   * passkey.
+   */
   async passkeyUsed(id: string, counter: number, backedUp: boolean, nowSeconds: number): Promise<boolean> {
     const used: unknown[] = await written(
       this.#db,

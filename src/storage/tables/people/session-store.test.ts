@@ -1,4 +1,5 @@
-// Sessions in a real database of each kind: found by their tokens' digests, replaced by one request alone, ended and forgotten.
+// Sessions in real databases of both kinds: found by their tokens' digests, rotated by one request only, ended and
+// deleted.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { onEachDatabase } from "../../../../tests/support/databases.ts";
 import { openTestPeople, type TestPeople } from "../../../../tests/support/people.ts";
@@ -163,7 +164,7 @@ onEachDatabase((databases) => {
       return id;
     }
 
-    /** Approved, and not fetched yet. */
+    /** Adds a device code that is approved and not redeemed yet. */
     async function device(digest: string, appId: string): Promise<void> {
       const code: DeviceCode = {
         ...{ digest, userCode: digest, appId, environment: "live", scopes: ["chat:write"], createdAt: now() },

@@ -1,4 +1,4 @@
-// Responses in the background in a real database: what came of them, one end, who is to stop, and whom nobody works on.
+// Background responses in a real database: progress, a single end, cancellation, and abandoned responses.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { onEachDatabase, type TestDatabase } from "../../../../tests/support/databases.ts";
 import {
@@ -118,7 +118,7 @@ onEachDatabase((databases) => {
     await store.end("a", done(), now);
     const asked = await store.requestCancel(owner, "a", now);
     expect(asked).toMatchObject({ status: "completed" });
-    // Content is read only in the turn of its account.
+    // `requestCancel` does not return the content, which is read only in the turn of its account.
     expect(asked).not.toContainAnyKeys(["input", "response"]);
     expect(await store.progress("a", running(), now)).toEqual({ status: "completed", isCancelled: false });
   });
@@ -148,7 +148,7 @@ onEachDatabase((databases) => {
     await responses.insert([queued("a")]);
     await store.progress("a", running({ first: 0, events: ["0"] }), now);
     await store.progress("a", running({ first: 0, events: ["0", "1"] }), now);
-    // What the database did late changes nothing any more.
+    // A write that arrives late changes nothing.
     await store.progress("a", running({ first: 0, events: ["0"] }), now);
     expect(await store.events("a", -1, large)).toEqual([{ first: 0, events: ["0", "1"] }]);
     await store.end("a", done({ first: 0, events: ["0", "1", "2"] }), now);
@@ -197,7 +197,7 @@ onEachDatabase((databases) => {
     expect(await idsBefore(now + 10, 1)).toEqual(["older"]);
     expect(await idsBefore(now - 5)).toEqual([]);
     expect((await store.abandoned(now + 10, now, 10))[0]).toEqual({ id: "older", seenAt: now - 5 });
-    // Nobody can end what has expired, and it keeps nobody from what can be ended.
+    // An expired response is not listed as abandoned, so it takes no other response's place in the list.
     await responses.insert([queued("expires", { expiresAt: now + 20, createdAt: now - 50 })]);
     expect((await store.abandoned(now + 10, now + 20, 1)).map(({ id }) => id)).toEqual(["older"]);
   });
@@ -222,7 +222,7 @@ onEachDatabase((databases) => {
     expect(await store.events("a", 1, large)).toEqual([{ first: 2, events: ["2"] }]);
     expect([...(await responses.items(owner, ["out"], now)).keys()]).toEqual(["out"]);
     expect(await store.abandoned(now + 1_000, now, 10)).toEqual([]);
-    // Its process goes on after all.
+    // The process of the response was not dead, and goes on.
     expect(await store.progress("a", running({ first: 2, events: ["late"] }), now + 91)).toMatchObject({
       status: "failed",
     });

@@ -16,7 +16,7 @@ import { type ContentColumns, ResponseContent } from "./response-content.ts";
 import { addItems } from "./response-items.ts";
 import { available, outputOf, sealPurposes, storedResponses, visible } from "./response-rows.ts";
 
-/** How long events are kept after the end of their response. */
+/** Seconds for which events are kept after the end of their response. */
 const eventSeconds = 600;
 /** Batches of events in one query. */
 const batchesAtOnce = 1_000;

@@ -29,7 +29,7 @@ const rowsAtOnce = 500;
 export interface AddedItems {
   conversationId: string;
   items: readonly StoredItem[];
-  /** The response that adds them; null: added separately. */
+  /** The response that adds the items; null: a client added them separately. */
   responseId: string | null;
   /** The conversation expires no sooner than this. */
   expiresAt: number;
@@ -88,7 +88,7 @@ export async function deleteItems(tx: Database, conversationId: string): Promise
   }
 }
 
-/** Appends a finished response's items to its conversation, if it exists. */
+/** Appends a finished response's items to its conversation, if that exists. */
 export async function putIntoConversation(
   tx: Database,
   content: ResponseContent,
@@ -127,7 +127,7 @@ async function withIdsOfTheirOwn(
 
 interface ReadOptions {
   conversationId: string;
-  /** A position. */
+  /** The position before which items are read. Undefined: all. */
   before: number | undefined;
   maxSize: number;
   mayRead: MayRead | undefined;
@@ -165,7 +165,7 @@ export async function readAll(
 }
 
 export interface ItemColumns {
-  /** The digest of its id, from `itemKeyOf`. */
+  /** The digest of the item's id, from `itemKeyOf`. */
   item: string;
   content: string;
 }
@@ -175,7 +175,7 @@ interface PlacedItem {
   size: number | string;
 }
 
-/** Returns the first item and further ones up to the size limit. */
+/** Returns the first item, and as many items after it as `maxSize` characters allow. */
 export function placesWithin<Place extends PlacedItem>(found: readonly Place[], maxSize: number): Place[] {
   let size = 0;
   const within: Place[] = [];

@@ -1,4 +1,4 @@
-// Conversations in a real database: who sees them, the order of their items, and what is gone.
+// Conversations in a real database: visibility, the order of items, and deletion.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { onEachDatabase, type TestDatabase } from "../../../../tests/support/databases.ts";
 import {
@@ -118,7 +118,7 @@ onEachDatabase((databases) => {
 
   test("loses no item and repeats no position for many concurrent additions", async () => {
     await store.create(conversation("conv_1"), []);
-    // SQLite is one process's alone.
+    // Only one process uses a SQLite database.
     const other = databases.dialect === "sqlite" ? opened.db : await opened.openAgain();
     const others = [store, new SqlConversationStore(other, sealFor)];
     await Promise.all(

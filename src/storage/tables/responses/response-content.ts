@@ -20,7 +20,7 @@ export class ResponseContent {
     this.#sealFor = sealFor;
   }
 
-  /** Takes several turns of the event loop for much content. */
+  /** Returns the rows of responses. Much content takes several turns of the event loop. */
   async rows(responses: readonly StoredResponse[]) {
     const rows = [];
     let size = 0;
@@ -49,7 +49,7 @@ export class ResponseContent {
     return { output_size: sizeOf(outputOf(response)), response: this.seal(sealPurposes.response(id), response) };
   }
 
-  /** Returns undefined if it cannot be opened, because its key was dropped. */
+  /** Returns the response of a row. Undefined if the content cannot be opened, because its key was dropped. */
   record(row: ContentColumns): StoredResponse | undefined {
     const input = this.open<StoredItem[]>(sealPurposes.input(row.id), row.input);
     const response = this.open<StoredItem>(sealPurposes.response(row.id), row.response);

@@ -1,7 +1,7 @@
 // Deletes expired responses, their events and conversations, a few at a time.
 import type { Database } from "../../sql/database.ts";
 
-/** Item references that are deleted in the time of one row with content. */
+/** Number of item references that can be deleted in the time of one row with content. */
 const notesToOne = 25;
 
 /** Returns the approximate number of deleted content rows, at most `limit`; fewer means that none is left. */
@@ -29,7 +29,7 @@ async function endedEvents(tx: Database, nowSeconds: number, limit: number): Pro
   return ids.length === limit ? limit : gone.length;
 }
 
-/** Deletes the references to its items first, because a response may have thousands. */
+/** Deletes the references to a response's items first, because a response may have thousands. */
 async function expiredResponses(tx: Database, nowSeconds: number, limit: number): Promise<number> {
   const ids = idsOf(
     await tx`SELECT id FROM stored_responses WHERE expires_at <= ${nowSeconds} ORDER BY expires_at LIMIT ${limit}`,

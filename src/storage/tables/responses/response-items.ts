@@ -7,7 +7,10 @@ import { idOf, inPieces, itemKeyOf, ownedBy, sealPurposes, sizeOf, turnByTurn, v
 /** Ids of one statement, each as a query of its own. */
 const idsAtOnce = 50;
 
-/** If a client sends its whole conversation with each request, only the last items are indexed. */
+/**
+ * Maximum number of items that are indexed for a response: the last ones, because a client may send its whole
+ * conversation with each request.
+ */
 const maxNoted = 10_000;
 
 /** Indexes the items of a response, or the last of very many. */

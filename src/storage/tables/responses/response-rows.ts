@@ -40,7 +40,7 @@ export const sealPurposes = {
   response: (id: string) => `stored_responses.response ${id}`,
   events: (id: string, first: number) => `response_events ${id} ${first}`,
   metadata: (id: string) => `conversations ${id}`,
-  /** `item`: as `itemKeyOf` has it. */
+  /** `item` is a digest from `itemKeyOf`. */
   item: (conversationId: string, item: string) => `conversation_items ${conversationId} ${item}`,
 } as const;
 
@@ -60,7 +60,7 @@ export function outputOf(response: StoredItem): readonly StoredItem[] {
   return Array.isArray(output) ? output : [];
 }
 
-/** Characters of JSON. */
+/** Returns the length of items in characters of JSON. */
 export function sizeOf(items: readonly StoredItem[]): number {
   return items.reduce((sum, item) => sum + JSON.stringify(item).length, 0);
 }

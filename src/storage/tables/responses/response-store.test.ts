@@ -1,4 +1,4 @@
-// Stored responses in a real database: who sees what, what they go on from, what is sealed, and what is gone.
+// Stored responses in a real database: visibility, chains, sealed content, and deletion.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { onEachDatabase, type TestDatabase } from "../../../../tests/support/databases.ts";
 import { until } from "../../../../tests/support/headrace.ts";
@@ -45,7 +45,7 @@ onEachDatabase((databases) => {
 
   afterEach(() => opened.close());
 
-  /** Each goes on from the one before. */
+  /** Makes responses of which each continues the one before. */
   const line = (...ids: string[]): StoredResponse[] =>
     ids.map((id, i) => stored(id, { previousId: i === 0 ? null : (ids[i - 1] ?? null) }));
 
@@ -216,7 +216,7 @@ onEachDatabase((databases) => {
       const texts = async (...ids: string[]) => JSON.stringify([...(await store.items(owner, ids, now)).values()]);
       expect(await texts("msg_1")).toContain("new");
       expect(await texts("msg_1")).not.toContain("old");
-      // Whoever names several means those that stand with the last of them.
+      // If a caller names several items, those of the response with the last item are meant.
       expect(await texts("msg_1", "msg_2")).toContain("old");
       const many = ["msg_1", ...Array.from({ length: 60 }, (_, i) => `none_${i}`), "msg_2"];
       expect(await texts(...many)).toContain("old");
@@ -258,7 +258,7 @@ onEachDatabase((databases) => {
   });
 
   describe("room for stored content", () => {
-    /** Says no to what comes after so many characters. */
+    /** Makes a `mayRead` that refuses after this many characters. */
     const upTo = (most: number) => {
       const asked: number[] = [];
       return {
@@ -458,7 +458,7 @@ onEachDatabase((databases) => {
       expect(await store.find(owner, "b", now)).toBeUndefined();
     });
 
-    // SQLite is one process's alone.
+    // Only one process uses a SQLite database.
     databases.only("postgres", "gives several concurrent first starts the same encryption key", async () => {
       await db`DELETE FROM installation WHERE name = 'content_key'`;
       const others = await Promise.all(Array.from({ length: 3 }, () => opened.openAgain()));
@@ -485,7 +485,7 @@ onEachDatabase((databases) => {
     expect((await talking.list(mine, "conv_1", page, now))?.items).toHaveLength(2);
     await new SqlBackgroundStore(seen, sealFor).events("r7", -1, large);
     await new SqlBackgroundStore(seen, sealFor).abandoned(now, now, 10);
-    // There is one conversation here and no event, which PostgreSQL reads as they are.
+    // The test has one conversation and no event, so PostgreSQL scans these two tables instead of using an index.
     const scans = [...plans].filter((step) => /^SCAN (?!one)|^all of (?!conversations$|response_events$)/.test(step));
     expect(scans).toEqual([]);
   });

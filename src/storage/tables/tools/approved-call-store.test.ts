@@ -1,4 +1,4 @@
-// Approvals of calls of tools in the database: taken once, by whoever comes first, from however many processes.
+// Approvals of tool calls in the database: the first caller takes an approval, from any number of processes.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { onEachDatabase, type TestDatabase } from "../../../../tests/support/databases.ts";
 import { SqlApprovedCalls } from "./approved-call-store.ts";
@@ -17,7 +17,8 @@ onEachDatabase((databases) => {
 
   test("lets one of many concurrent callers take an approved call, and tells the others its result", async () => {
     const others = new SqlApprovedCalls(await opened.openAgain());
-    // Connections to one file wait for each other in the thread of whoever asks: here that is the same one.
+    // Connections to one SQLite file wait for each other in the calling thread, which is the same one here, so SQLite
+    // uses one connection.
     const another = databases.dialect === "sqlite" ? store : others;
     const taken = await Promise.all(
       Array.from({ length: 20 }, (_, n) => (n % 2 === 0 ? store : another).take("one", call(String(n)), 100)),

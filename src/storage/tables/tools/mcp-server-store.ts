@@ -52,7 +52,7 @@ export class SqlMcpServerStore implements McpServerStore {
     const row = servers.part(inColumns(server), "place", "credentialKind", "sealedCredentials", "settings");
     let ended: StoredToolConnection[] = [];
     const isChanged = await changeRouting(this.#db, event, async (tx) => {
-      // Other transactions wait for this one from here on.
+      // The row is locked from here on: concurrent transactions wait.
       const now = await servers.first(
         tx`UPDATE tool_servers SET created_at = created_at WHERE name = ${name} RETURNING *`,
       );

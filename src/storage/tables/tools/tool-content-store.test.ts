@@ -1,4 +1,4 @@
-// What was said in calls of tools in the database: for its owner alone, until it expires, sealed for its own row.
+// Contents of tool calls in the database: visible only to their owner, until they expire, and sealed for their own row.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { onEachDatabase, type TestDatabase } from "../../../../tests/support/databases.ts";
 import type { ChatOwner } from "../../../domain/models/stored-chat.ts";
@@ -6,7 +6,7 @@ import type { SealFor } from "../../../domain/seal.ts";
 import type { ToolContent } from "../../../domain/tools/tool-content.ts";
 import { SqlToolContents } from "./tool-content-store.ts";
 
-/** Opens nothing that was sealed for another place. */
+/** Makes a seal that does not open a text sealed for another place. */
 const sealFor: SealFor = (place) => ({
   seal: (text) => Buffer.from(JSON.stringify([place, text])).toString("base64url"),
   open(sealed) {

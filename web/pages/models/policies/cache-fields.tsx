@@ -8,7 +8,7 @@ import { cachedWords } from "./policy-words.ts";
 
 interface CacheFieldsProps {
   cache: CacheForm;
-  /** The other models. */
+  /** The ids of the other models. */
   ids: readonly string[];
   error: ApiFailure | null;
   change(cache: CacheForm): void;

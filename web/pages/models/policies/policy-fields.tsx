@@ -16,7 +16,7 @@ export interface PolicyFieldsProps {
   policies: PoliciesForm;
   /** The upstreams of the model's deployments; empty if it runs wherever it is found. */
   places: readonly string[];
-  /** The other models. */
+  /** The ids of the other models. */
   ids: readonly string[];
   error: ApiFailure | null;
   change(policies: PoliciesForm): void;

@@ -21,7 +21,7 @@ export interface FormTarget {
   costOf: string | null;
 }
 
-/** Empty fields mean no condition, or no limit. */
+/** The fields of the overflow policy. An empty field means no condition, or no limit. */
 export interface OverflowForm {
   to: FormTarget[];
   afterSeconds: TypedNumber;
@@ -37,7 +37,7 @@ export interface CacheForm {
   ttlSeconds: TypedNumber;
   /** A percentage of the price. */
   price: TypedNumber;
-  /** Empty means that only identical requests match. */
+  /** The embedding model that finds similar requests; empty means that only identical requests match. */
   embedder: string;
   threshold: TypedNumber;
 }
@@ -45,12 +45,12 @@ export interface CacheForm {
 export interface FormShare {
   /** The React key of the share. */
   key: number;
-  /** Empty while none is chosen. */
+  /** The id of the other model; empty while none is chosen. */
   model: string;
   percent: TypedNumber;
 }
 
-/** A policy that is off is null or empty. */
+/** The fields of all policies. A policy that is off is null, false or empty. */
 export interface PoliciesForm {
   continuation: boolean;
   overflow: OverflowForm | null;

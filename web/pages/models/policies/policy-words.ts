@@ -3,7 +3,7 @@ import type { ManagedModel } from "../../../api/types.ts";
 import { count, money, span } from "../../../parts/words/figures.ts";
 import type { CachedRequests, Policies } from "./policy-form.ts";
 
-/** Empty if the model has no policies. */
+/** Returns a sentence for each policy; an empty list if the model has no policies. */
 export function policySentences({
   settings,
   overflow_spend: spend,

@@ -9,7 +9,7 @@ import type { FormShare } from "./policy-form.ts";
 
 interface ShadowFieldsProps {
   shadow: FormShare;
-  /** The other models. */
+  /** The ids of the other models. */
   ids: readonly string[];
   error: ApiFailure | null;
   change(shadow: FormShare): void;

@@ -13,7 +13,7 @@ interface ListedPriceViewProps {
   listed: ListedPrice;
   /** The source of the price and its date. */
   source: string;
-  /** Undefined for users who are not operators. */
+  /** The models that may use the price; undefined for users who are not operators. */
   models: readonly ManagedModel[] | undefined;
 }
 

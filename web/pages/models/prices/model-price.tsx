@@ -49,7 +49,7 @@ export function ModelPrice({ model }: { model: ManagedModel }) {
   );
 }
 
-/** Reports whether the price does not fit in one line. */
+/** Reports whether a price has more than the three rates that its one-line form shows. */
 function hasMore(price: NonNullable<ManagedModel["price"]>): boolean {
   return Object.keys(price).some((name) => !["input", "cached_input", "output"].includes(name));
 }

@@ -11,7 +11,7 @@ export class GrammarSource {
     this.#runtime = runtime;
   }
 
-  /** Throws a RequestError that begins with `name` if llama.cpp refuses the grammar. */
+  /** Checks a grammar. Throws a RequestError that begins with `name` if llama.cpp refuses the grammar. */
   check(grammar: string, name: string): void {
     try {
       this.#compile(grammar);
@@ -20,7 +20,7 @@ export class GrammarSource {
     }
   }
 
-  /** A fresh evaluation from the start of the grammar. */
+  /** Starts an evaluation at the beginning of a grammar. */
   start(grammar: string): LlamaGrammarEvaluationState {
     const { library, model } = this.#runtime;
     return new library.LlamaGrammarEvaluationState({ model, grammar: this.#compile(grammar) });

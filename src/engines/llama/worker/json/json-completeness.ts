@@ -1,8 +1,8 @@
 // Follows JSON text piece by piece and detects the end of its outermost object or array.
 
 /**
- * Tells whether a JSON text is complete. For text that a grammar keeps well-formed: it follows only nesting and
- * strings.
+ * Detects whether a JSON text is complete. The text must be well-formed, as a grammar ensures: only nesting and strings
+ * are followed.
  */
 export class JsonCompleteness {
   #depth = 0;

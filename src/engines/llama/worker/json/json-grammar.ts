@@ -20,7 +20,7 @@ const baseRules: Readonly<Record<string, string>> = {
   uuid: '[0-9a-f]{8} "-" [0-9a-f]{4} "-" [0-9a-f]{4} "-" [0-9a-f]{4} "-" [0-9a-f]{12}',
 };
 
-/** A text as a GBNF literal. */
+/** Returns a text as a GBNF literal. */
 export function literal(text: string): string {
   let body = "";
   for (const character of text) {
@@ -51,7 +51,7 @@ export class GrammarRules {
     return name;
   }
 
-  /** Reserves a name before its rule is known, for recursive schemas. */
+  /** Returns a name before its rule is known, for recursive schemas. */
   reserve(): string {
     const name = `r${this.#rules.size}`;
     this.#rules.set(name, '""');
@@ -62,7 +62,7 @@ export class GrammarRules {
     this.#rules.set(name, expression);
   }
 
-  /** The whole grammar text. `root` is what the model has to write. */
+  /** Returns the whole grammar text. `root` is what the model has to write. */
   grammar(root: string): string {
     const lines = [`root ::= ${root}`];
     for (const [name, expression] of this.#rules) lines.push(`${name} ::= ${expression}`);
@@ -71,12 +71,12 @@ export class GrammarRules {
   }
 }
 
-/** Beyond this many characters only strings that differ earlier, or end there, are allowed. */
+/** The depth, in characters, beyond which only strings are allowed that differ earlier or end there. */
 const deepestDifference = 100;
 
 /**
- * A JSON string that equals none of the texts. While it could still become one of them, it is written without escapes.
- * Calls `spend` for each rule.
+ * Returns the rule for a JSON string that equals none of the texts. While the string could still become one of them, it
+ * is written without escapes. Calls `spend` for each rule.
  */
 export function otherString(rules: GrammarRules, texts: readonly string[], spend: (rules: number) => void): string {
   const rest = (suffixes: readonly string[], depth: number): string => {
@@ -103,12 +103,12 @@ export function otherString(rules: GrammarRules, texts: readonly string[], spend
   return texts.length === 0 ? "string" : rules.add(`"\\"" ${rest(texts, 0)} "\\""`);
 }
 
-/** Any JSON object, for `response_format: {"type": "json_object"}`. */
+/** Returns the grammar for any JSON object, for `response_format: {"type": "json_object"}`. */
 export function anyObjectGrammar(): string {
   return new GrammarRules().grammar("object");
 }
 
-/** Exactly one of the texts. */
+/** Returns the grammar for exactly one of the texts. */
 export function oneOfTextsGrammar(texts: readonly string[]): string {
   return `root ::= ${texts.map(literal).join(" | ")}`;
 }

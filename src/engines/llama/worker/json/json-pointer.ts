@@ -1,7 +1,9 @@
 // Follows references within a JSON document: JSON Pointer (RFC 6901) as a URI fragment.
 import { isObject } from "../request/fields.ts";
 
-/** Undefined if the reference is not such a pointer or points to nothing. */
+/**
+ * Returns the value that a reference points to. Undefined if the reference is not a JSON Pointer or points to nothing.
+ */
 export function resolvePointer(root: unknown, reference: string): unknown {
   if (reference !== "#" && !reference.startsWith("#/")) return undefined;
   let target = root;

@@ -16,10 +16,10 @@ beforeAll(async () => {
   });
 });
 
-/** Asks llama.cpp itself whether the grammar lets the whole text through. */
+/** Asks llama.cpp whether the grammar accepts the whole text. */
 function accepts(grammar: string, text: string): boolean {
   const compiled = new library.LlamaGrammar(llama, { grammar });
-  // The library's types do not tell of it.
+  // The library's types lack this method.
   if (!("_testText" in compiled) || typeof compiled._testText !== "function") throw new Error("It tries no text.");
   return compiled._testText(text);
 }

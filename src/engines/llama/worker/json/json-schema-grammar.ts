@@ -18,30 +18,37 @@ import { mergeSchemas, mergeWork } from "./json-schema-merge.ts";
 
 /** llama.cpp refuses grammars with longer repetitions. */
 const maxRepetitions = 1000;
-/** A schema can cause work that grows exponentially with its length. Each unit takes microseconds. */
+/**
+ * The most work that a schema may cause, because work can grow exponentially with the length of a schema. Each unit
+ * takes microseconds.
+ */
 const maxWork = 5000;
-/** Optional members and repetitions count more, since llama.cpp's compiler takes longer for them than ours. */
+/**
+ * Optional members and repetitions count as more work, because llama.cpp's compiler takes longer for them than ours.
+ */
 const workPerOptional = 2;
 const repetitionsPerWork = 50;
-/** Characters of literal text that count as one unit of work. */
+/** The characters of literal text that count as one unit of work. */
 const textPerWork = 100;
 const deepestNesting = 100;
 
 export interface SchemaOptions {
   /** The place of the schema in the request, for error messages. */
   path: string;
-  /** Whether the client asked to enforce every keyword. */
+  /** True if the client asked to enforce every keyword. */
   strict: boolean;
-  /** Shared by the schemas of one request. By default each schema has its own. */
+  /** The work budget that the schemas of one request share. By default each schema has its own. */
   budget?: WorkBudget;
 }
 
-/** The work that a request may still cause. */
+/** The work that the schemas of a request may still cause. */
 export interface WorkBudget {
   remaining: number;
 }
 
-/** The grammar text for a schema. Throws a RequestError (400) that names the keyword that cannot be enforced. */
+/**
+ * Returns the grammar text for a schema. Throws a RequestError (400) that names the keyword that cannot be enforced.
+ */
 export function schemaGrammar(schema: unknown, options: SchemaOptions): string {
   const translation = new SchemaTranslation(schema, options);
   return translation.rules.grammar(translation.expression(schema, options.path, 0));
@@ -52,7 +59,10 @@ class SchemaTranslation {
   readonly #root: unknown;
   readonly #options: SchemaOptions;
   readonly #references = new Map<string, string>();
-  /** References being followed without a bracket since. Meeting one of them again would be an endless loop. */
+  /**
+   * The references that are being followed with no bracket in between. Meeting one of them again would be an endless
+   * loop.
+   */
   #leading = new Set<string>();
   readonly #budget: WorkBudget;
 
@@ -108,7 +118,7 @@ class SchemaTranslation {
     return this.rules.add(alternatives(texts.map(literal)));
   }
 
-  /** Schemas that must all hold, merged into one. */
+  /** Returns the rule for schemas that must all hold, merged into one schema. */
   #all(schema: JsonObject, path: string, depth: number): string {
     const { allOf, ...own } = schema;
     if (!Array.isArray(allOf) || allOf.length === 0) throw invalid(`${path}.allOf must be a non-empty array.`);
@@ -230,11 +240,15 @@ class SchemaTranslation {
     return this.rules.add(`"{" space ${this.#members(first, optional, free)} "}"`);
   }
 
-  /** Required members in order, then any of the optional ones in order, then free ones. */
+  /**
+   * Returns the expression for members: the required ones in order, then any of the optional ones in order, then free
+   * ones.
+   */
   #members(required: readonly string[], optional: readonly string[], free: string | undefined): string {
     let tail = free === undefined ? '""' : this.rules.add(`("," space ${free})*`);
     const starts = free === undefined ? [] : [`${free} ${tail}`];
-    // Built from the last member to the first: each optional one shares the rule for what may follow it.
+    // The rules are built from the last member to the first: each optional member shares the rule for what may follow
+    // it.
     for (const member of optional.toReversed()) {
       starts.unshift(`${member} ${tail}`);
       tail = this.rules.add(`("," space ${member})? ${tail}`);
@@ -265,8 +279,8 @@ class SchemaTranslation {
   }
 
   /**
-   * `item` repeated from `least` to `most` times, with commas. `follows` means after other items, so a comma comes
-   * first.
+   * Returns `item` repeated from `least` to `most` times, with commas. `follows` means that other items come before, so
+   * a comma comes first.
    */
   #repeated(item: string, least: number, most: number | undefined, follows: boolean): string {
     const another = this.rules.add(`"," space ${item}`);

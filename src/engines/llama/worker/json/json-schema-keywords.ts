@@ -1,8 +1,8 @@
-// Lists the keywords of JSON Schema (2020-12): those that the grammar enforces and those that it cannot.
+// Lists the keywords of JSON Schema (2020-12) by whether the grammar can enforce them.
 import type { JsonObject } from "../request/fields.ts";
 import { invalid } from "../request/request-error.ts";
 
-/** Enforced by the grammar. Annotations such as `title` are in none of the lists. */
+/** The keywords that the grammar enforces. Annotations such as `title` are in none of the lists. */
 export const enforcedKeywords = [
   "$ref",
   "allOf",
@@ -25,7 +25,7 @@ export const enforcedKeywords = [
 
 export type EnforcedKeyword = (typeof enforcedKeywords)[number];
 
-/** These change what is valid in ways that a grammar cannot follow, so they are always refused. */
+/** The keywords that are always refused, because they change what is valid in ways that a grammar cannot follow. */
 export const unsupportedKeywords = [
   "not",
   "if",
@@ -41,8 +41,8 @@ export const unsupportedKeywords = [
 ] as const;
 
 /**
- * These restrict otherwise valid values. They are refused if the client asks for strictness, and otherwise left to the
- * model.
+ * The keywords that restrict otherwise valid values. They are refused if the client asks for strictness, and otherwise
+ * left to the model.
  */
 export const unenforcedKeywords = [
   "pattern",
@@ -81,14 +81,17 @@ const typeNames = ["object", "array", "string", "number", "integer", "boolean", 
 
 export type TypeName = (typeof typeNames)[number];
 
-/** The enforced keywords in a schema. */
+/** Returns the enforced keywords in a schema. */
 export function constraints(schema: JsonObject): EnforcedKeyword[] {
   return enforcedKeywords.filter(
     (keyword) => schema[keyword] !== undefined && (keyword !== "format" || textFormats.has(schema["format"])),
   );
 }
 
-/** `type` as a list without duplicates. `where` is the full name of the keyword, for error messages. */
+/**
+ * Returns `type` as a list without duplicates. Throws a RequestError (400) if it is no type. `where` is the full name
+ * of the keyword, for error messages.
+ */
 export function readTypes(type: unknown, where: string): TypeName[] {
   const names: unknown[] = Array.isArray(type) ? type : [type];
   const found = typeNames.filter((name) => names.includes(name));
@@ -105,7 +108,7 @@ export function hasType(value: unknown, type: TypeName): boolean {
   return type === typeof value;
 }
 
-/** The type that the keywords of a schema without `type` imply. */
+/** Returns the type that the keywords of a schema without `type` imply. */
 export function impliedType(schema: JsonObject): TypeName | undefined {
   const has = (...keywords: EnforcedKeyword[]) => keywords.some((keyword) => schema[keyword] !== undefined);
   if (has("properties", "required", "additionalProperties")) return "object";
@@ -125,16 +128,19 @@ export function refuseUnsupported(schema: JsonObject, path: string, strict: bool
   }
 }
 
-/** Throws for a keyword that `keyword` would make ineffective. */
+/** Throws for a keyword that would have no effect beside `keyword`. */
 export function refuseBeside(schema: JsonObject, keyword: string, allowed: readonly string[], path: string): void {
   const other = constraints(schema).find((found) => found !== keyword && !allowed.includes(found));
   if (other === undefined) return;
   throw invalid(`${path}.${other} cannot be enforced beside ${keyword}. Remove one of them, or write them as one.`);
 }
 
-/** Schema libraries write the limits of safe integers for any integer. */
+/**
+ * Reports whether a keyword's value restricts nothing, such as the limits of safe integers, which schema libraries
+ * write for any integer.
+ */
 function isVacuous(keyword: string, value: unknown): boolean {
-  // Older drafts use booleans for these.
+  // Older drafts write `exclusiveMinimum` and `exclusiveMaximum` as booleans.
   if (value === false) return keyword === "uniqueItems" || keyword.startsWith("exclusive");
   if (typeof value !== "number") return false;
   if (keyword === "minimum") return value <= Number.MIN_SAFE_INTEGER;

@@ -9,7 +9,10 @@ import {
   unsupportedKeywords,
 } from "./json-schema-keywords.ts";
 
-/** Throws a RequestError (400) that names the place and the keyword that cannot be merged. */
+/**
+ * Merges schemas that must all hold. Throws a RequestError (400) that names the place and the keyword that cannot be
+ * merged.
+ */
 export function mergeSchemas(parts: readonly JsonObject[], path: string): JsonObject {
   refuseClosedParts(parts, path);
   refuseSplitArrays(parts, path);
@@ -22,7 +25,7 @@ export function mergeSchemas(parts: readonly JsonObject[], path: string): JsonOb
   return merged;
 }
 
-/** Everything that merging has to look at again. */
+/** Returns the work of merging a schema: the number of its parts that are read again. */
 export function mergeWork({ properties, required, allOf }: JsonObject): number {
   const lists = [required, allOf].map((list) => (Array.isArray(list) ? list.length : 0));
   return lists.reduce((sum, length) => sum + length, 1 + (isObject(properties) ? Object.keys(properties).length : 0));
@@ -73,7 +76,10 @@ function commonTypes(one: readonly TypeName[], other: readonly TypeName[], path:
   return [...new Set(common)];
 }
 
-/** `additionalProperties` refers to the properties beside it only. In a merged schema it would refer to all. */
+/**
+ * Refuses to merge closed objects: `additionalProperties` refers only to the properties beside it, but in a merged
+ * schema it would refer to all properties.
+ */
 function refuseClosedParts(parts: readonly JsonObject[], path: string): void {
   const names = parts.map((part) => new Set(isObject(part["properties"]) ? Object.keys(part["properties"]) : []));
   const all = new Set(names.flatMap((some) => [...some]));
@@ -83,7 +89,7 @@ function refuseClosedParts(parts: readonly JsonObject[], path: string): void {
   }
 }
 
-/** `items` refers to the elements after the `prefixItems` beside it. */
+/** Refuses to merge arrays with `prefixItems`: `items` refers to the elements after the `prefixItems` beside it. */
 function refuseSplitArrays(parts: readonly JsonObject[], path: string): void {
   const arrays = parts.filter(({ items, prefixItems }) => items !== undefined || prefixItems !== undefined);
   if (arrays.length > 1 && arrays.some(({ prefixItems }) => prefixItems !== undefined)) {

@@ -6,26 +6,26 @@ import type { Library } from "../library.ts";
 export interface CallSyntax {
   /** Each text that announces a call, with the text before the name, e.g. `<tool_call>` and `\n{"name": "`. */
   openings: ReadonlyMap<string, string>;
-  /** The same for a call after another call. */
+  /** The texts that announce a second or later call of a reply. */
   nextOpenings: ReadonlyMap<string, string>;
   /** The beginning of a call in the prompt, if the model is forced to call. */
   opening: string;
-  /** Text between the name and the arguments. `{{functionName}}` stands for the name. */
+  /** The text between the name and the arguments. `{{functionName}}` stands for the name. */
   beforeArguments: string;
-  /** Text after the arguments. `{{functionName}}` stands for the name. */
+  /** The text after the arguments. `{{functionName}}` stands for the name. */
   afterArguments: string;
-  /** Written between two calls of one reply, without a meaning. */
+  /** The text between two calls of one reply, which has no meaning of its own. */
   betweenCalls: string;
-  /** Whether the model may write several calls in one reply. */
+  /** True if the model may write several calls in one reply. */
   parallel: boolean;
 }
 
 export interface ReplySyntax {
   reasoningOpenings: readonly string[];
   reasoningClosings: readonly string[];
-  /** Whether the prompt itself opens the thinking, so that the reply begins within it. */
+  /** True if the prompt itself opens the thinking, so that the reply begins within it. */
   opensReasoning: boolean;
-  /** The same for a reply after a tool's result. */
+  /** True if the prompt opens the thinking of a reply that follows a tool's result. */
   reopensReasoning: boolean;
   /** Texts that open the actual answer, for models that label every part of the reply. */
   contentOpenings: readonly string[];
@@ -33,9 +33,12 @@ export interface ReplySyntax {
   dropped: readonly string[];
   /** Texts that end the reply. */
   endings: readonly string[];
-  /** Removed from the start of the reply, the longest match. */
+  /** Texts that are removed from the very start of the answer. The longest match is removed. */
   ignoredStarts: readonly string[];
-  /** Undefined if the model's template knows no tools, or writes calls in a way that cannot be told from text. */
+  /**
+   * The syntax of tool calls. Undefined if the model's template knows no tools, or writes calls in a way that cannot be
+   * told from text.
+   */
   calls: CallSyntax | undefined;
 }
 
@@ -116,8 +119,8 @@ function readCallSyntax(wrapper: ChatWrapper): CallSyntax | undefined {
 }
 
 /**
- * A call is announced by the part of its prefix that the model surely writes exactly: its tag, e.g. `<tool_call>`, if
- * it has one, or else all of it.
+ * Returns the texts that announce a call, with the rest of its prefix. The announcement is the part of the prefix that
+ * the model surely writes exactly: its tag, e.g. `<tool_call>`, if it has one, or else all of it.
  */
 function announced(prefix: string): Map<string, string> {
   const text = prefix.trim();
@@ -129,7 +132,10 @@ function rerenders(state: ChatWrapperGeneratedContextState): string[] {
   return (state.rerender?.triggers ?? []).map(String);
 }
 
-/** EOS and EOT have no text here. They are recognized as tokens. */
+/**
+ * Reports whether a text has a built-in token such as EOS or EOT. These have no text here, because they are recognized
+ * as tokens.
+ */
 function isBuiltinToken(library: Library, text: { values: readonly unknown[] }): boolean {
   return text.values.some((value) => value instanceof library.SpecialToken);
 }
@@ -138,12 +144,12 @@ function asText(text: { toString(): string } | string | undefined): string {
   return text === undefined ? "" : String(text);
 }
 
-/** Models differ in the line breaks around a tag. */
+/** Returns a text without the white space around it, because models differ in the line breaks around a tag. */
 function trimmed(text: { toString(): string } | string | undefined): string {
   return asText(text).trim();
 }
 
-/** Jinja templates put a line break after the tag that ends a turn. The model ends with the tag. */
+/** Removes the line break that Jinja templates put after the tag that ends a turn: the model ends with the tag. */
 function withoutLineEnd(text: { toString(): string }): string {
   return String(text).trimEnd();
 }

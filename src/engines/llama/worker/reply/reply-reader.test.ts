@@ -6,7 +6,7 @@ import { type ReplyEvent, type ReplyOptions, ReplyReader } from "./reply-reader.
 const weather = { name: "get_weather", grammar: "WEATHER" };
 const clock = { name: "get_time", grammar: "TIME" };
 
-/** A grammar's evaluation is its text here, so that a test sees which one is in force. */
+/** Returns options in which the state of a grammar is the grammar's text, so that a test sees which grammar applies. */
 function options(changes: Partial<ReplyOptions<string>>): ReplyOptions<string> {
   return {
     syntax: plainSyntax,
@@ -22,7 +22,7 @@ function options(changes: Partial<ReplyOptions<string>>): ReplyOptions<string> {
   };
 }
 
-/** Reads pieces as tokens; `<|…|>` are control tokens. Returns a short transcript. */
+/** Reads pieces as tokens, where `<|…|>` is a control token. Returns a short transcript. */
 function read(reader: ReplyReader<string>, pieces: string[]): string[] {
   const events: ReplyEvent[] = [];
   for (const text of pieces) {

@@ -21,16 +21,17 @@ export interface ReplyOptions<State> {
   syntax: ReplySyntax;
   /** Texts that end the answer. They are not delivered. */
   stops: readonly string[];
-  /** Whether the prompt left the thinking open. */
+  /** True if the prompt left the thinking open. */
   startsInReasoning: boolean;
   /**
-   * Whether the prompt ends with the beginning of the answer, so that nothing is removed from the start of the reply.
+   * True if the prompt ends with the beginning of the answer, so that nothing is removed from the start of the
+   * generated text.
    */
   continuesText: boolean;
   /** Grammar of the answer. */
   answerGrammar: string | undefined;
   tools: readonly CallableTool[];
-  /** Whether the prompt ends with the beginning of a call, so that the model can only continue it. */
+  /** True if the prompt ends with the beginning of a call, so that the model can only continue it. */
   startsInCall: boolean;
   parallelCalls: boolean;
   /** Creates the state that follows a grammar, for each part of the reply that has one. */
@@ -71,15 +72,15 @@ export class ReplyReader<State> {
     return this.#grammar;
   }
 
-  /** Whether a stop text or the reply's syntax has ended it. */
+  /** True if a stop text or the syntax has ended the reply. */
   get ended(): boolean {
     return this.#ended;
   }
 
   /**
-   * Whether the next token may depend on what is read: through a grammar, through inserted text, or through a stop text
-   * of the client, after which no token is generated. The model's own endings do not count: nearly all are tokens,
-   * recognized without reading, and after one that is text a token is wasted.
+   * True if the next token may depend on what was read: through a grammar, through inserted text, or through a stop
+   * text of the client, after which no token is generated. The model's own endings do not count: nearly all of them are
+   * tokens, recognized without reading, and after an ending that is text only one token is wasted.
    */
   get steers(): boolean {
     const { stops, answerGrammar } = this.#options;
@@ -104,14 +105,14 @@ export class ReplyReader<State> {
     return this.#takeEvents();
   }
 
-  /** Text that the model need not write, to be put after the last token. */
+  /** Returns text that the model need not write, to be put after the last token. */
   takeInjection(): string {
     const text = this.#injection;
     this.#injection = "";
     return text;
   }
 
-  /** The generation is over. Returns what was held back. */
+  /** Call this method at the end of the generation. Returns the events that were held back. */
   finish(): ReplyEvent[] {
     if (!this.#ended) {
       this.#deliver(this.#scanner.flush());
@@ -178,7 +179,7 @@ export class ReplyReader<State> {
     if (text === "") return;
     if (this.#mode === "reasoning") this.#deliverReasoning(text);
     else if (this.#mode === "after-call") {
-      // After a call only another call can follow. Other text there is not an answer.
+      // After a call only another call can follow. Any other text ends the reply, because it is not an answer.
       if (text.trim() !== "") this.#ended = true;
     } else if (this.#start !== undefined) {
       this.#start += text;
@@ -206,7 +207,10 @@ export class ReplyReader<State> {
     if (text !== "") this.#events.push({ kind: "text", text });
   }
 
-  /** `rest` has to follow the announcement before the name. */
+  /**
+   * Begins the name of a call. `marker` is the text that announced the call, and `rest` must come between it and the
+   * name.
+   */
   #enterName(marker: string, rest: string): void {
     const held = this.#scanner.takeRaw();
     const before = this.#calls?.beforeArguments ?? "";
@@ -263,8 +267,8 @@ export class ReplyReader<State> {
 }
 
 /**
- * The grammar of an answer that may also be a tool call, so it must allow the announcement of a call. The library
- * cannot combine the two (engine trap 8), but a grammar for each part of the reply in turn works.
+ * Returns the grammar of an answer that may also be a tool call, so it must allow the announcement of a call. The
+ * library cannot combine the two (engine trap 8), but a grammar for each part of the reply in turn works.
  */
 function orCall(grammar: string, calls: CallSyntax | undefined): string {
   if (calls === undefined) return grammar;

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { TextScanner } from "./text-scanner.ts";
 
-/** Pushes the pieces one by one and collects what comes out, markers in angle brackets. */
+/** Pushes the pieces one by one and returns the output, with markers in angle brackets. */
 function scan(markers: string[], pieces: string[]): string[] {
   const scanner = new TextScanner();
   scanner.setMarkers(markers);

@@ -19,7 +19,7 @@ export class TextScanner {
   #pieces: Piece[] = [];
   #raw = "";
 
-  /** Applies to held text too. Empty markers are ignored. */
+  /** Sets the markers, which apply to text that is held back too. Empty markers are ignored. */
   setMarkers(markers: Iterable<string>): void {
     this.#markers = [...new Set(markers)].filter((marker) => marker !== "");
     this.#firstCharacters = new Set(this.#markers.map((marker) => marker.charAt(0)));
@@ -31,7 +31,7 @@ export class TextScanner {
     this.#raw += text;
   }
 
-  /** Call it until it returns no marker. */
+  /** Returns the text up to the next marker. Call this method until it returns no marker. */
   next(): ScannedText {
     if (!this.#mayHoldMarker()) return { text: this.#take(this.#raw.length), marker: undefined };
     let found: string | undefined;
@@ -50,12 +50,12 @@ export class TextScanner {
     return { text, marker: found };
   }
 
-  /** Returns everything left, at the end of the text. */
+  /** Returns all text that is left, at the end of the text. */
   flush(): string {
     return this.#take(this.#raw.length);
   }
 
-  /** Returns everything left, with the text of control tokens, for a reader that continues by itself. */
+  /** Returns all text that is left, including the text of control tokens, for a reader that continues by itself. */
   takeRaw(): string {
     const raw = this.#raw;
     this.#take(raw.length);
@@ -67,7 +67,7 @@ export class TextScanner {
     return false;
   }
 
-  /** The length of the longest suffix that begins a marker. */
+  /** Returns the length of the longest suffix of the text that begins a marker. */
   #bufferedLength(): number {
     let held = 0;
     for (const marker of this.#markers) {

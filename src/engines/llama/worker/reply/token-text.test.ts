@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import type { Token } from "node-llama-cpp";
 import { type Detokenizer, TokenText } from "./token-text.ts";
 
-/** A vocabulary whose tokens are the text's bytes in groups of the given sizes, over and over. */
+/** Returns a vocabulary whose tokens are the text's bytes in groups of the given sizes, repeatedly. */
 function split(bytes: Uint8Array, sizes: readonly number[]) {
   const parts: Uint8Array[] = [];
   for (let at = 0; at < bytes.length; at += parts.at(-1)?.length ?? 1) {

@@ -12,9 +12,15 @@ export type Detokenizer = Pick<LlamaModel, "detokenize" | "isSpecialToken">;
 
 /** The character that the detokenizer writes for bytes of an incomplete character. */
 const incomplete = "\uFFFD";
-/** The beginning of a UTF-8 character has at most three bytes, each of which may be shown separately. */
+/**
+ * The most replacement characters for an incomplete character: its beginning has at most three bytes in UTF-8, each of
+ * which may be shown separately.
+ */
 const maxIncomplete = 3;
-/** More held tokens add no information: three such characters stand for nine bytes at most. */
+/**
+ * The number of pending tokens that are kept once there are more than twice as many. Earlier ones add no information:
+ * three replacement characters stand for nine bytes at most.
+ */
 const maxHeldTokens = 9;
 /** The earlier tokens that the library reads to place spaces. */
 const trailLength = 3;
@@ -22,9 +28,9 @@ const trailLength = 3;
 export class TokenText {
   readonly #model: Detokenizer;
   #trail: Token[];
-  /** The tokens since the last one that ended at the end of a character. */
+  /** The tokens after the last token that ended at a character boundary. */
   #pending: Token[] = [];
-  /** Delivered UTF-16 units of the pending tokens' text. */
+  /** The number of UTF-16 units of the pending tokens' text that were delivered. */
   #delivered = 0;
 
   /** `before` are the tokens that the generated ones continue. */
@@ -76,7 +82,7 @@ export class TokenText {
   }
 }
 
-/** The length of the suffix that the next token may still change. */
+/** Returns the length of the suffix that the next token may still change. */
 function heldBack(text: string): number {
   let held = 0;
   while (held < maxIncomplete && text[text.length - 1 - held] === incomplete) held += 1;

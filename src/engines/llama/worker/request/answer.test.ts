@@ -5,7 +5,7 @@ import { type Runtime, writesText } from "../runtime.ts";
 import { answerCompletion } from "./completion.ts";
 import { Fields } from "./fields.ts";
 
-/** A runtime whose context is gone, as after a failure in native code that did not end the process. */
+/** Returns a runtime whose context is gone, as after a failure in native code that did not end the process. */
 async function brokenRuntime(): Promise<{ runtime: Runtime; logged: string[]; givenUp: unknown[] }> {
   const logged: string[] = [];
   const givenUp: unknown[] = [];

@@ -15,7 +15,7 @@ export interface Usage {
 /** The form in which an endpoint writes its answer. Every chunk is JSON text. */
 export interface AnswerFormat {
   chunks: {
-    /** Written before the choice. Undefined for nothing. */
+    /** Returns the text before a choice, or undefined for none. */
     first: (choice: number) => string | undefined;
     event: (choice: number, event: ReplyEvent) => string;
     last: (choice: number, outcome: Outcome) => string;
@@ -33,9 +33,9 @@ export interface Answer {
   generations: readonly Generation[];
   format: AnswerFormat;
   stream: boolean;
-  /** Whether a stream ends with the usage. */
+  /** True if a stream ends with the usage. */
   includeUsage: boolean;
-  /** Tokens of all prompts. A prompt with several choices counts once. */
+  /** The tokens of all prompts. A prompt with several choices counts once. */
   promptTokens: number;
   /** A field of the request that was ignored. */
   ignored?: "tools" | undefined;

@@ -6,7 +6,7 @@ import { invalid } from "./request-error.ts";
 const roles = ["system", "developer", "user", "assistant", "tool", "function"] as const;
 
 interface PendingCall {
-  /** Undefined for the older `function_call`, which is answered by name. */
+  /** The id of the call. Undefined for the older `function_call`, which is answered by name. */
   id: string | undefined;
   call: ChatModelFunctionCall;
   /** The path of the call, for error messages. */
@@ -14,8 +14,8 @@ interface PendingCall {
 }
 
 /**
- * Consecutive assistant and tool messages become one model turn, as chat templates expect. Throws a RequestError that
- * names the message. A last assistant message without calls is continued.
+ * Reads the messages into a history. Consecutive assistant and tool messages become one model turn, as chat templates
+ * expect. Throws a RequestError that names the message. A last assistant message without calls is continued.
  */
 export function readHistory(messages: readonly unknown[]): ChatHistoryItem[] {
   if (messages.length === 0) throw invalid("messages must hold at least one message.", "messages");
@@ -41,7 +41,7 @@ export function readHistory(messages: readonly unknown[]): ChatHistoryItem[] {
   return history;
 }
 
-/** Text, or text parts. Other parts are refused with their path. */
+/** Reads content that is a text or text parts. Other parts are refused with their path. */
 function readContent(fields: Fields, kinds: readonly string[] = ["text"]): string {
   const content = fields.value("content");
   if (typeof content === "string") return content;
@@ -127,7 +127,7 @@ function refuseUnanswered(pending: readonly PendingCall[]): void {
   throw invalid(`${first.path} has no answer. After a call there must be a message with its result.`);
 }
 
-/** Templates write the values as JSON. Other text stays a string. */
+/** Parses text as JSON, because templates write the values as JSON. Other text stays a string. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);

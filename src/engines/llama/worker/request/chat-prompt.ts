@@ -8,21 +8,21 @@ import { renderWithResults } from "./shown-results.ts";
 export interface PromptOptions {
   history: readonly ChatHistoryItem[];
   functions: ChatModelFunctions | undefined;
-  /** Models that begin with thinking may do so. */
+  /** True if models that begin with thinking may do so. */
   opensReasoning: boolean;
-  /** Appended after everything else: the beginning that the model must continue. */
+  /** The text after everything else: the beginning that the model must continue. */
   ending: string;
 }
 
 export interface RenderedPrompt {
   tokens: Token[];
-  /** Whether the reply begins within the thinking. */
+  /** True if the reply begins within the thinking. */
   startsInReasoning: boolean;
-  /** Whether it continues a text. */
+  /** True if the reply continues a text that the prompt has begun. */
   continuesText: boolean;
 }
 
-/** Throws a RequestError if the template refuses the messages, or if they cannot fit. */
+/** Renders the prompt. Throws a RequestError if the template refuses the messages, or if they cannot fit. */
 export function renderPrompt(runtime: Runtime, chat: Chat, options: PromptOptions): RenderedPrompt {
   const { library, model } = runtime;
   refuseHopelessLength(
@@ -61,8 +61,8 @@ function textLength(item: ChatHistoryItem): number {
 }
 
 /**
- * The ChatML wrapper always begins with BOS, the Jinja wrapper does not (engine trap 5). The file tells which is right,
- * by its tokenizer's flag or its template.
+ * Makes BOS begin the prompt only if it should. The ChatML wrapper always begins with BOS, the Jinja wrapper does not
+ * (engine trap 5). The file tells which is right, by its tokenizer's flag or its template.
  */
 function withBeginning({ model, facts }: Runtime, tokens: Token[]): Token[] {
   const { bos, bosString, shouldPrependBosToken } = model.tokens;

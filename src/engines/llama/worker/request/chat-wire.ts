@@ -3,7 +3,10 @@
 import type { ReplyEvent } from "../reply/reply-reader.ts";
 import type { AnswerFormat, FinishedChoice, Usage } from "./answer.ts";
 
-/** Chunks are joined as text: a token costs one short `JSON.stringify`, not an object tree. */
+/**
+ * Returns the format of chat completions. Chunks are joined as text: a token costs one short `JSON.stringify`, not an
+ * object tree.
+ */
 export function chatFormat(modelId: string, includeUsage: boolean): AnswerFormat {
   const id = `chatcmpl-${crypto.randomUUID().replaceAll("-", "")}`;
   const created = Math.floor(Date.now() / 1000);

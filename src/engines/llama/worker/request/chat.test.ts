@@ -72,7 +72,7 @@ test("counts the rendered prompt and every generated token by the model's tokeni
   expect(usage.completion_tokens).toBe(12);
   expect(model.tokenize(choices[0]?.message.content ?? "")).toHaveLength(12);
   const whole = await worker.chat(question);
-  // One more than the text: the token that ends the reply was generated, too.
+  // The count is one more than the text's tokens, because the token that ends the reply was generated too.
   expect(whole.usage.completion_tokens).toBe(model.tokenize(expected).length + 1);
 });
 
@@ -193,7 +193,7 @@ test("refuses a prompt that does not fit, with the limit and its length", async 
 });
 
 test("generates one token if the prompt leaves one, then reports a full context", async () => {
-  // Each "a " is one token, so the length can be set to the token.
+  // Each " a" is one token, so the length of the prompt can be set exactly.
   const frame = model.tokenize("<|im_start|>user\n<|im_end|>\n<|im_start|>assistant\n", true).length;
   const messages = (count: number) => [{ role: "user", content: " a".repeat(count) }];
   const { usage, choices } = await worker.chat("", { messages: messages(1023 - frame) });
@@ -224,7 +224,7 @@ test("reports an error if a bias forbids all that the grammar allows", async () 
     expect(chunks.at(-1)?.error?.message).toMatch(/^logit_bias forbids .* response_format/);
     expect(done).toBe(false);
   }
-  // A ban that leaves another way is followed.
+  // A ban is obeyed if the grammar allows another token.
   const other = { logit_bias: { [model.tokenize("{")[0] ?? 0]: -100 }, response_format: { type: "json_object" } };
   const { choices } = await worker.chat("Hi", { ...other, max_tokens: 1 });
   expect(choices[0]?.message.content).toMatch(/^\{./);

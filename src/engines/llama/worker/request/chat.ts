@@ -25,7 +25,7 @@ export function countChat(runtime: Runtime, fields: Fields): Response {
   return Response.json({ object: "response.input_tokens", input_tokens: chatTokens(runtime, fields).length });
 }
 
-/** The tokens of the prompt up to the beginning of the answer. */
+/** Returns the tokens of the prompt up to the beginning of the answer. */
 export function chatTokens(runtime: Runtime, fields: Fields): readonly Token[] {
   const tools = readToolUse(fields, requireChat(runtime).syntax.calls !== undefined);
   return readPrompt(runtime, fields, tools === "ignored" ? undefined : tools).tokens;

@@ -47,7 +47,7 @@ test("keeps the order of several prompts and choices", async () => {
 });
 
 test("accepts token arrays unchanged, one or several", async () => {
-  // The demo model's ChatML question "Hi", as in its reference file.
+  // These are the tokens of the ChatML question "Hi" in the demo model's reference file.
   const tokens = [2046, 268, 10, 1057, 2047, 10, 2046, 274, 10];
   const single = await complete({ prompt: tokens });
   expect(single.choices[0]).toMatchObject({ text: "Hello! How can I help you?", finish_reason: "stop" });

@@ -76,7 +76,10 @@ function readCompletion(runtime: Runtime, fields: Fields): Answer {
   };
 }
 
-/** The text of a request is plain text, whatever control tokens it spells (engine trap 9). Tokens are used as given. */
+/**
+ * Returns the tokens of a prompt. The text of a request is plain text, whatever control tokens it spells (engine trap
+ * 9). Tokens are used as given.
+ */
 function tokenizePrompt(
   runtime: Runtime,
   input: TextInput,

@@ -33,7 +33,7 @@ test("sends one piece per frame for each of several streams, with all their text
     stream.push(() => "first ");
     expect(await read()).toBe("first ");
   }
-  // Writes what follows, and with it a frame begins.
+  // This writes the next text and begins a frame.
   for (const { stream, read } of streams) {
     stream.push(() => "second ");
     expect(await read()).toBe("second ");

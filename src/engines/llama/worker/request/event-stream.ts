@@ -2,7 +2,7 @@
 // and makes generations wait for a client that does not read.
 import type { Frames } from "./frames.ts";
 
-/** Generations wait beyond this much unread text. */
+/** The unread text, in characters, beyond which generations wait. */
 const maxUnread = 16 * 1024;
 
 export class EventStream {
@@ -10,19 +10,19 @@ export class EventStream {
   readonly #frames: Frames;
   readonly #encoder = new TextEncoder();
   #unwritten: (() => string)[] = [];
-  /** Whether anything beyond the opening of the stream was pushed. */
+  /** True if anything beyond the opening of the stream was pushed. */
   #begun = false;
   #text = "";
   #ended = false;
   #isReaderGone = false;
   #cancelled = false;
-  /** Set while the reader waits for text. */
+  /** A callback that is set while the reader waits for text. */
   #reader: (() => void) | undefined;
-  /** Set while generations wait for the reader. */
+  /** A promise that is set while generations wait for the reader. */
   #room: PromiseWithResolvers<void> | undefined;
   readonly #write = () => this.#writeAll();
 
-  /** @param onLeave the client has gone */
+  /** `onLeave` is called when the client has gone. */
   constructor(frames: Frames, onLeave: () => void) {
     this.#frames = frames;
     this.body = new ReadableStream<Uint8Array>(
@@ -44,7 +44,10 @@ export class EventStream {
     this.#reader?.();
   }
 
-  /** `write` is called later, in order. If a promise is returned, wait for it before generating more. */
+  /**
+   * Adds text to the stream. `write` creates the text; it is called in order, at once for the first text and later for
+   * all others. If a promise is returned, wait for it before generating more.
+   */
   push(write: () => string): Promise<void> | undefined {
     if (this.#isReaderGone) return undefined;
     this.#unwritten.push(write);
@@ -55,13 +58,13 @@ export class EventStream {
     return this.#room.promise;
   }
 
-  /** No more text follows. */
+  /** Ends the stream: no more text follows. */
   end(): void {
     this.#ended = true;
     this.#writeAll();
   }
 
-  /** The reader left: further text is dropped, and nothing waits. */
+  /** Call this method once the reader has left. Further text is dropped, and nothing waits. */
   leave(): void {
     this.#isReaderGone = true;
     this.#unwritten = [];
@@ -70,7 +73,9 @@ export class EventStream {
     this.#room?.resolve();
   }
 
-  /** The client waits for the first text, so the model waits once for it to be written. */
+  /**
+   * Writes the first text at once. The client waits for that text, so the model waits for it to be written, this once.
+   */
   #begin(): void {
     this.#begun = true;
     this.#writeAll();

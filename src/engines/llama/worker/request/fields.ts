@@ -7,7 +7,10 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** An object in the request and its path, e.g. `messages[2].`. null counts as missing, since SDKs send it so. */
+/**
+ * An object in the request and its path, e.g. `messages[2].`. A null field counts as missing, because SDKs send null
+ * for missing fields.
+ */
 export class Fields {
   readonly #object: JsonObject;
   readonly #path: string;
@@ -26,7 +29,7 @@ export class Fields {
     return this.#object[key] ?? undefined;
   }
 
-  /** Both limits are allowed values. */
+  /** Returns a number, or undefined if the field is missing. Both limits are allowed values. */
   number(key: string, least: number, most: number): number | undefined {
     const value = this.value(key);
     if (value === undefined) return undefined;

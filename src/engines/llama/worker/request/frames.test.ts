@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { Batching } from "../batching.ts";
 import { Frames } from "./frames.ts";
 
-/** Turns of the event loop in which something that waits for no timer is done. */
+/** The turns of the event loop within which work without a timer is done. */
 const fewTurns = 5;
 
 function open(frameMs: number): { add: (name: string) => void; written: () => string[][] } {

@@ -10,7 +10,7 @@ export class Frames {
   readonly #batching: Batching;
   readonly #frameMs: number;
   #writes: (() => void)[] = [];
-  /** Time of the last write, by `performance.now()`. */
+  /** The time of the last write, by `performance.now()`. */
   #lastMs = Number.NEGATIVE_INFINITY;
   readonly #run = () => this.#writeAll();
 
@@ -19,7 +19,7 @@ export class Frames {
     this.#frameMs = frameMs;
   }
 
-  /** Runs `write` once, together with those of other streams. Soon if nothing was written for a frame. */
+  /** Runs `write` once, together with the writes of other streams. It runs soon if nothing was written for a frame. */
   add(write: () => void): void {
     this.#writes.push(write);
     if (this.#writes.length > 1) return;

@@ -3,14 +3,17 @@ import type { Token } from "node-llama-cpp";
 import type { Runtime } from "../runtime.ts";
 import { invalid, overlong } from "./request-error.ts";
 
-/** Counting the tokens of some megabytes would delay every other request, and so many bytes never fit. */
+/**
+ * Refuses a text of so many bytes that it can never fit. Counting the tokens of some megabytes would delay every other
+ * request.
+ */
 export function refuseHopelessLength(runtime: Runtime, byteCount: number, what: string): void {
   if (byteCount <= runtime.contextSize * runtime.maxTokenBytes) return;
   const least = Math.ceil(byteCount / runtime.maxTokenBytes);
   throw tooLong(runtime.contextSize, `more than ${least}`, what);
 }
 
-/** At least one token of the reply must fit too (engine trap 3). */
+/** Refuses a prompt that leaves no room for a token of the reply (engine trap 3). */
 export function checkPromptLength(runtime: Runtime, prompt: readonly Token[], what: string): void {
   if (prompt.length + 1 > runtime.contextSize) throw tooLong(runtime.contextSize, String(prompt.length), what);
 }
@@ -24,8 +27,8 @@ function tooLong(contextSize: number, count: string, what: string): Error {
 }
 
 /**
- * The most tokens to generate, by default the rest of the context. More than the whole context is an error; more than
- * the rest ends with finish_reason "length".
+ * Returns the most tokens to generate, by default the size of the context. More than that is an error; more than the
+ * prompt leaves ends with finish_reason "length".
  */
 export function checkMaxTokens(runtime: Runtime, asked: number | undefined, name: string): number {
   if (asked === undefined) return runtime.contextSize;

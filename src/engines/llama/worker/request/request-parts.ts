@@ -6,7 +6,7 @@ const maxStops = 16;
 const maxStopLength = 1024;
 const maxChoices = 128;
 
-/** `stop`: one text or several. */
+/** Reads `stop`, which is one text or several. */
 export function readStops(fields: Fields): string[] {
   const value = fields.value("stop");
   if (value === undefined) return [];
@@ -25,14 +25,14 @@ export function readStreaming(fields: Fields): { stream: boolean; includeUsage: 
   return { stream, includeUsage: stream && includeUsage };
 }
 
-/** `n`: how many answers to one prompt. */
+/** Reads `n`, the number of answers to one prompt. */
 export function readChoiceCount(fields: Fields): number {
   return fields.integer("n", 1, maxChoices) ?? 1;
 }
 
 /**
- * The library reports probabilities only after top-k and top-p have cut the candidates (engine trap 7), so they are not
- * those that the API promises.
+ * Refuses log probabilities. The library reports probabilities only after top-k and top-p have cut the candidates
+ * (engine trap 7), so they are not those that the API promises.
  */
 export function refuseLogprobs(fields: Fields): void {
   for (const key of ["logprobs", "top_logprobs"]) {

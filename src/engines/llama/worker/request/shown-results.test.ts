@@ -1,9 +1,9 @@
-// Results of tools reach the model as its template shows them, whatever they look like.
+// Tests that tool results of any form reach the model as its template shows them.
 import { describe, expect, test } from "bun:test";
 import * as library from "node-llama-cpp";
 import { renderWithResults } from "./shown-results.ts";
 
-/** Templates differ in how they put a result in its place. */
+/** Templates that insert a tool result in different ways. */
 const ways = {
   "by itself": "{{- '<tool_response>' -}}{{- message.content -}}{{- '</tool_response>' -}}",
   "joined to its tags": "{{- '<tool_response>' + message.content + '</tool_response>' -}}",

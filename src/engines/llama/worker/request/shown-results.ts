@@ -9,10 +9,10 @@ import type {
 import type { Library } from "../library.ts";
 
 /**
- * Tool results in the history are texts, as clients send them. The library expects values and, with a Jinja template,
- * converts them badly: a list of objects became "[object Object]", a text got the quotes and escapes of JSON. So the
- * template gets placeholders, which are replaced by the texts. The library's own wrappers write JSON where their models
- * read that.
+ * Renders a history with tool results as they were sent. They are texts, but the library expects values and, with a
+ * Jinja template, converts them badly: a list of objects became "[object Object]", a text got the quotes and escapes of
+ * JSON. So the template gets placeholders, which are replaced by the texts. The library's own wrappers write JSON where
+ * their models read that.
  */
 export function renderWithResults(
   library: Library,
@@ -43,7 +43,7 @@ export function renderWithResults(
   );
 }
 
-/** Whether the template puts a quotation mark beside a result, because it writes the result as JSON. */
+/** Reports whether the template puts a quotation mark beside a result, because it writes the result as JSON. */
 function quotes(library: Library, beside: unknown, side: "start" | "end"): boolean {
   if (!(beside instanceof library.SpecialTokensText)) return false;
   return side === "start" ? beside.value.startsWith('"') : beside.value.endsWith('"');
@@ -63,7 +63,7 @@ function withResult(call: ChatModelFunctionCall, shown: (text: string) => unknow
   return typeof call.result === "string" ? { ...call, result: shown(call.result) } : call;
 }
 
-/** JSON stays JSON. Other text is a string. */
+/** Parses text as JSON. Other text stays a string. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);

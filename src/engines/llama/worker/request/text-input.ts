@@ -7,7 +7,7 @@ export type TextInput = string | readonly Token[];
 
 const maxInputs = 2048;
 
-/** Throws a RequestError that names the field and the place in it. */
+/** Reads the texts of a field. Throws a RequestError that names the field and the place in it. */
 export function readTextInputs(fields: Fields, key: string, vocabularySize: number): TextInput[] {
   const value = fields.value(key);
   const name = fields.name(key);

@@ -124,7 +124,7 @@ test("accepts 512 tools, refuses another, and bounds the work for their schemas"
       type: "function",
       function: { name: `tool_${index}`, parameters: schema, strict },
     }));
-  // They are more than the demo model's context can hold, which is looked at last.
+  // The tools do not fit into the demo model's context, which is checked last.
   expect(await worker.chatRefusal({ tools: many(512, {}) })).toContain("the length of messages is");
   expect(await worker.chatRefusal({ tools: many(513, {}) })).toBe("tools may hold at most 512 tools.");
   const properties = Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`p${index}`, {}]));

@@ -11,21 +11,21 @@ export interface ToolUse {
   functions: ChatModelFunctions;
   /** The tools that the model may call. */
   callable: CallableTool[];
-  /** Whether the reply must be a call. */
+  /** True if the reply must be a call. */
   forced: boolean;
   parallel: boolean;
 }
 
-/** The gateway's limit is the same. */
+/** The most tools in a request. The gateway's limit is the same. */
 const maxTools = 512;
-/** The work for the schemas of all tools together, so that no request delays the others. */
+/** The most work for the schemas of all tools together, so that no request delays the others. */
 const maxSchemaWork = 20_000;
 /** The OpenAI API's rule for names. */
 const namePattern = /^[A-Za-z0-9_-]{1,64}$/;
 
 /**
- * Undefined if the request offers no tools, or wants none called. "ignored" if it offers some to a model without tool
- * support (`supported`): agents always offer theirs, and any model may answer in text.
+ * Reads how a request uses tools. Undefined if it offers none, or wants none called. "ignored" if it offers tools to a
+ * model without tool support (`supported`): agents always offer theirs, and any model may answer in text.
  */
 export function readToolUse(fields: Fields, supported: boolean): ToolUse | "ignored" | undefined {
   for (const key of ["functions", "function_call"]) {
@@ -95,7 +95,7 @@ function readTool(entry: unknown, index: number, budget: WorkBudget) {
     name,
     shown: {
       ...(description === undefined ? {} : { description }),
-      // The library only prints it for the model. Our own grammar enforces it.
+      // The library only prints this schema for the model. Our own grammar enforces the schema.
       params: schema as GbnfJsonSchema | undefined,
     },
     grammar: argumentsGrammar(
@@ -108,8 +108,9 @@ function readTool(entry: unknown, index: number, budget: WorkBudget) {
 }
 
 /**
- * Tool schemas of any origin may have keywords that no grammar can follow. Only `strict` promises to enforce them;
- * otherwise the model has read the schema, and the grammar only enforces a JSON object.
+ * Returns the grammar of a tool's arguments. Tool schemas come from anywhere and may have keywords that no grammar can
+ * follow. Only `strict` promises to enforce them. Without it, such a schema gets a grammar that only enforces a JSON
+ * object, since the model has read the schema.
  */
 function argumentsGrammar(schema: unknown, path: string, strict: boolean, budget: WorkBudget): string {
   if (strict) return schemaGrammar(schema, { path, strict, budget });

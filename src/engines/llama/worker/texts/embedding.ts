@@ -15,7 +15,7 @@ export interface NamedText {
 }
 
 export interface Vectors {
-  /** Each of length one, in the order of the texts. */
+  /** Vectors of length one, in the order of the texts. */
   vectors: readonly number[][];
   tokens: number;
 }
@@ -55,7 +55,7 @@ export class Embedder {
     return new Response(body, { headers: { "content-type": "application/json" } });
   }
 
-  /** Rejects with a RequestError that names an empty or too long text. */
+  /** Returns the vectors of texts. Rejects with a RequestError that names a text that is empty or too long. */
   async vectorsOf(texts: readonly NamedText[], signal: AbortSignal): Promise<Vectors> {
     const context = await this.#side.open();
     const tokens = texts.reduce((sum, text) => sum + this.#measure(context, text), 0);
@@ -70,7 +70,7 @@ export class Embedder {
     return { vectors, tokens };
   }
 
-  /** The number of tokens, including those that the model's tokenizer adds. */
+  /** Returns the number of tokens, including those that the model's tokenizer adds. */
   #measure(context: LlamaEmbeddingContext, { text, name }: NamedText): number {
     const { maxTokenBytes } = this.#runtime;
     const { limit } = this.#side;
@@ -86,13 +86,16 @@ function tokensOrText(input: TextInput): string | Token[] {
   return typeof input === "string" ? input : [...input];
 }
 
-/** A vector of length one, so that the scalar product of two is their cosine, as clients of hosted models expect. */
+/**
+ * Returns a vector scaled to length one, so that the scalar product of two is their cosine, as clients of hosted models
+ * expect.
+ */
 function unit(vector: readonly number[]): number[] {
   const length = Math.hypot(...vector);
   return Array.from(new Float32Array(vector.map((value) => (length === 0 ? value : value / length))));
 }
 
-/** Little-endian float32. */
+/** Returns a vector as little-endian float32 numbers in base64. */
 function base64(vector: readonly number[]): string {
   const bytes = Buffer.alloc(vector.length * 4);
   for (const [index, value] of vector.entries()) bytes.writeFloatLE(value, index * 4);

@@ -39,7 +39,7 @@ test("sorts documents by the model's score, each with its index", async () => {
   expect(reported.map(({ index }) => index)).toEqual([1, 3, 0, 2]);
   expect(reported[0]?.relevance_score).toBeGreaterThan(0.99);
   expect(reported[2]?.relevance_score).toBeCloseTo(0.5, 3);
-  // The query, the sign between and the document, a token for each byte, once for each document.
+  // Each document counts the query, the separator and the document, with one token for each byte.
   const tokens = documents.reduce((sum, { length }) => sum + "which?|".length + length, 0);
   expect(usage).toEqual({ prompt_tokens: tokens, total_tokens: tokens });
 });

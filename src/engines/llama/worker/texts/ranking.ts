@@ -7,9 +7,9 @@ import type { ModelRuntime } from "../runtime.ts";
 import type { Embedder, NamedText } from "./embedding.ts";
 import { SideContext } from "./side-context.ts";
 
-/** The gateway's limit is the same. */
+/** The most documents in a request. The gateway's limit is the same. */
 const maxDocuments = 10_000;
-/** A query may take this share of a pair. The rest is for the document. */
+/** The share of a pair's tokens that the query may take. The rest is for the document. */
 const shareOfQuery = 0.5;
 
 interface Written extends NamedText {
@@ -63,7 +63,10 @@ export class Ranker {
     return Response.json({ model: modelId, results, usage: promptUsage(tokens) });
   }
 
-  /** Uses the model if it ranks. Any other model scores by the cosine of two embeddings, as in vLLM. */
+  /**
+   * Answers with a score for each pair of texts. A ranking model ranks them; any other model scores by the cosine of
+   * two embeddings, as in vLLM.
+   */
   async score(fields: Fields, signal: AbortSignal): Promise<Response> {
     const { facts, modelId } = this.#runtime;
     const { rerank, embeddings } = facts.capabilities;
@@ -112,7 +115,10 @@ export class Ranker {
     return { scores, tokens };
   }
 
-  /** A text that surely is too long is not tokenized, since that would delay all other requests. */
+  /**
+   * Returns the tokens of a text. A text that surely is too long is not tokenized, because that would delay all other
+   * requests.
+   */
   #tokensOf({ text, name }: Written, most: number): Token[] {
     const { model, maxTokenBytes } = this.#runtime;
     const { limit } = this.#side;
@@ -134,7 +140,7 @@ function promptUsage(tokens: number) {
   return { prompt_tokens, total_tokens };
 }
 
-/** One text with each of several, or each of several with its own. */
+/** Reads the pairs of a request: one text with each of several, or each of several with its own. */
 function pairsOf(fields: Fields): Pair[] {
   const [firstName, secondName] = (
     [

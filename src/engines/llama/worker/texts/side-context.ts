@@ -6,7 +6,7 @@ import type { ModelRuntime } from "../runtime.ts";
 const largestContext = 8192;
 const smallestContext = 256;
 
-/** `threads`, and the tokens of the context and of one batch. */
+/** The tokens of the context and of one batch, and the number of threads. */
 export interface SideContextSize {
   contextSize: number;
   batchSize: number;
@@ -25,7 +25,7 @@ export class SideContext<Context> {
     this.#make = make;
   }
 
-  /** The tokens that it accepts at once, known once it is open. */
+  /** The most tokens that the context accepts at once, known once it is open. */
   get limit(): number {
     return this.#limit;
   }

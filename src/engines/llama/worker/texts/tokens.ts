@@ -5,13 +5,22 @@ import type { Fields } from "../request/fields.ts";
 import { invalid } from "../request/request-error.ts";
 import { type ModelRuntime, type Runtime, writesText } from "../runtime.ts";
 
-/** A longer text would delay every other request: the tokenizer reads some megabytes a second. */
+/**
+ * The longest text, in characters. A longer one would delay every other request: the tokenizer reads some megabytes a
+ * second.
+ */
 const maxTextLength = 1024 * 1024;
 const mostTokens = 1_000_000;
-/** The text of each token takes a separate call: a hundred thousand of them take a tenth of a second. */
+/**
+ * The most tokens whose texts are returned. Each takes a separate call: a hundred thousand of them take a tenth of a
+ * second.
+ */
 const maxPieces = 65_536;
 
-/** A text under the name that vLLM or llama-server uses, and `messages` if the model chats. */
+/**
+ * Answers with the tokens of a text, under the name that vLLM or llama-server uses for it, or of `messages` if the
+ * model chats.
+ */
 export function tokenize(runtime: ModelRuntime | Runtime, fields: Fields): Response {
   const tokens = fields.value("messages") === undefined ? textTokens(runtime, fields) : messageTokens(runtime, fields);
   const [withPieces, withStrings] = [fields.boolean("with_pieces"), fields.boolean("return_token_strs")];
@@ -55,7 +64,7 @@ function textTokens({ model }: ModelRuntime, fields: Fields): Token[] {
   if (text.length > maxTextLength) {
     throw invalid(`${name} may have at most ${maxTextLength} characters here. Split the text.`, name);
   }
-  // Users' text is plain text to the model too (engine trap 9), unless the request enables control tokens.
+  // The text of users is plain text to the model too (engine trap 9), unless the request enables control tokens.
   const tokens = model.tokenize(text, fields.boolean("parse_special") ?? false);
   const special = fields.boolean("add_special_tokens") ?? fields.boolean("add_special") ?? ofPrompt !== undefined;
   return special ? withEnds(model.tokens, tokens) : tokens;

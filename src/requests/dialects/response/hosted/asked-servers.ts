@@ -45,7 +45,7 @@ export function isHosted({ type }: Json): boolean {
   return type === hostedType;
 }
 
-/** Throws `invalid_request` for invalid entries. */
+/** Returns the servers that a request names. Throws `invalid_request` for invalid entries. */
 export function askedServers({ tools }: Json): AskedServer[] {
   if (!Array.isArray(tools)) return [];
   const labels = new Set<string>();
@@ -120,7 +120,10 @@ export function isAllowed({ allowed }: AskedServer, tool: HostedTool): boolean {
   return !allowed || fits(allowed, tool);
 }
 
-/** Reports whether an earlier list has all tools that this request allows. The earlier request may have allowed other tools. */
+/**
+ * Reports whether an earlier list has all tools that this request allows by name. The earlier request may have allowed
+ * other tools.
+ */
 export function hasAllowed({ allowed }: AskedServer, listed: readonly HostedTool[]): boolean {
   const names = new Set(listed.map(({ name }) => name));
   return [...(allowed?.names ?? [])].every((name) => names.has(name));

@@ -42,7 +42,7 @@ export function listItem(label: string, tools: readonly HostedTool[]): Json {
   };
 }
 
-/** `call` holds the model's arguments and the approval. */
+/** Returns the item of a call that has begun. `call` holds the model's arguments and the id of the approved request. */
 export function callItem(label: string, name: string, call: { arguments: string; approvedBy: string | null }): Json {
   return {
     ...{ id: newItemId("mcp_call"), type: "mcp_call", status: "in_progress", server_label: label, name },
@@ -96,8 +96,8 @@ export interface ReadItems {
 }
 
 /**
- * Reads the items of a request's `input`. Throws `invalid_request` for an approval that answers no request, and for too
- * many approvals.
+ * Reads the items of a request's `input`. Throws `invalid_request` for an approval that answers no request or
+ * contradicts another, and for too many approvals.
  */
 export function readHostedItems(input: unknown): ReadItems {
   if (typeof input === "string") return { items: [{ role: "user", content: input }], decided: [], lists: new Map() };

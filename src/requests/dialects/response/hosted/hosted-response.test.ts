@@ -1,4 +1,4 @@
-// What clients get of a response over several turns, and what models are told of tools of servers.
+// Tests what clients get of a response with several turns, and what models get of MCP tools.
 import { describe, expect, test } from "bun:test";
 import { askedServers, type HostedTool, needsApproval } from "./asked-servers.ts";
 import { listItem, readHostedItems } from "./hosted-items.ts";

@@ -11,7 +11,7 @@ export interface HostedResponseOptions {
   readonly request: Json;
   /** Members that the gateway sets, such as `store` and `previous_response_id`. */
   readonly members: Json;
-  /** The response object for the case that no turn begins. */
+  /** The response object if no turn begins. The response has its id in any case. */
   readonly begun: Json;
 }
 

@@ -49,13 +49,18 @@ export class OfferedTools {
     return this.#byFunction.size;
   }
 
-  /** Returns the MCP tool of a function name, even if the tool is not offered; undefined for a function of the client. */
+  /**
+   * Returns the MCP tool of a function name, even if the tool is not offered; undefined for a function of the client.
+   */
   find(functionName: unknown): OfferedTool | undefined {
     if (typeof functionName !== "string") return undefined;
     return this.#byFunction.get(functionName) ?? this.#madeUp(functionName);
   }
 
-  /** Returns a placeholder for a tool that its server lacks or that is not offered. The client could not run the call either. */
+  /**
+   * Returns a placeholder for a tool that its server lacks or that is not offered. The client could not run the call
+   * either.
+   */
   #madeUp(functionName: string): OfferedTool | undefined {
     const server = this.#servers.find(({ label }) => functionName.startsWith(`${label}__`));
     if (!server || this.#others.has(functionName)) return undefined;
@@ -63,7 +68,10 @@ export class OfferedTools {
     return { server, tool: { name, inputSchema: {}, isReadOnly: false }, needsApproval: false };
   }
 
-  /** Reports whether the model has a function of this name. A bare tool name does not count, because it would bypass the approval. */
+  /**
+   * Reports whether the model has a function of this name. A bare tool name does not count, because it would bypass the
+   * approval.
+   */
   has(functionName: string): boolean {
     return this.#byFunction.has(functionName);
   }
