@@ -838,3 +838,59 @@ describe("fallbacks", () => {
     expect(answered).toBe(60 - bad.requests.length + 10 + 12);
   });
 });
+
+describe("a refusal of a member that only the gateway wrote", () => {
+  const refusal = '{"error":{"message":"metadata: Extra inputs are not permitted"}}';
+  const request = () => requestWith({ user: "ann", messages: [{ role: "user", content: "Hi" }] });
+  const refusing = (answer: Answer = () => status(200)): ScriptedEngine => ({
+    ...engineThat((sent, cancellation) => {
+      if (!String(sent.body).includes("metadata")) return answer(sent, cancellation);
+      return { ...status(400), body: bodyOf(Buffer.from(refusal)) };
+    }, 1),
+    formats: { message: "whole" },
+  });
+
+  test("asks the same engine in the same slot, while another request waits for it", async () => {
+    const engine = refusing();
+    const model = modelOn(engine);
+    const first = send(model, { request: request() });
+    const second = send(model, { request: request() });
+    (await first).answers();
+    expect(engine.requests.map(({ body }) => String(body).includes("metadata"))).toEqual([true, false]);
+    (await first).done(false);
+    (await second).done(false);
+    expect(engine.requests.map(({ body }) => String(body).includes("metadata"))).toEqual([true, false, false]);
+    expect(inFlight(engine)).toBe(0);
+    expect(steps.map(({ result }) => result)).toEqual(["refused"]);
+  });
+
+  test("does not ask an engine again that the request may no longer reach", async () => {
+    const engine = refusing();
+    let times = 0;
+    const sending = send(modelOn(engine), { request: request(), mayAsk: () => times++ === 0 });
+    expect(await sending.catch(codeOf)).toBe("invalid_request");
+    expect(engine.requests).toHaveLength(1);
+    expect(inFlight(engine)).toBe(0);
+  });
+
+  test("does not ask again for a client that has left", async () => {
+    const cancellation = new Cancellation();
+    const engine = refusing();
+    const sending = send(modelOn(engine), { request: request(), cancellation });
+    cancellation.cancel(new GatewayError("service_unavailable", "left"));
+    expect(await sending.catch(codeOf)).toBeDefined();
+    expect(engine.requests).toHaveLength(1);
+    expect(inFlight(engine)).toBe(0);
+  });
+
+  test("asks the next deployment if the repeated request fails", async () => {
+    const failing = refusing(() => status(500));
+    const other = { ...refusing(), name: "other" };
+    const model = modelOn(failing, other);
+    const dispatched = await send(model, { request: request() });
+    expect(dispatched.deployment.engine.name).toBe("other");
+    expect([failing.requests.length, other.requests.length]).toEqual([2, 2]);
+    expect(steps.map(({ result }) => result)).toEqual(["refused", "refused", "refused"]);
+    dispatched.done(false);
+  });
+});

@@ -29,7 +29,7 @@ export const chatAdaptations: readonly Adaptation[] = [
   { path: "messages.*.reasoning_details", ignored: "reasoning", tidy: removeEmptyMessages },
   { path: "messages.*.tool_calls.*.extra_content" },
   { path: "tools.*.function.strict", ignored: "strict" },
-  { path: "verbosity", ignored: "verbosity" },
+  { path: "verbosity", ignored: "verbosity", refusedValue: textValue },
   // The defaults of these members have the same effect as none.
   { path: "parallel_tool_calls", only: true },
   { path: "temperature", only: 1 },

@@ -228,7 +228,7 @@ describe("finds the refused member in the words of vendors:", () => {
         "reasoning.summary",
         "unsupported_value",
       ),
-      ["reasoning.summary"],
+      ["reasoning.summary=auto"],
     ],
     [
       "response",
@@ -373,6 +373,31 @@ describe("finds nothing in errors that", () => {
       openai("Weird schema for function 'strict': 'oneOf' in properties[0] is not permitted."),
     ],
     [
+      "are about a block with a member's name",
+      "message",
+      { error: { message: "messages.0.content.0: Invalid `signature` in `thinking` block" } },
+    ],
+    [
+      "are about a message at a place",
+      "chat",
+      openai("Unknown name \"reasoning_effort\" at 'messages[1]': Cannot find field."),
+    ],
+    [
+      "want thinking first",
+      "message",
+      {
+        error: {
+          message:
+            "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`. When `thinking` is enabled, a final `assistant` message must start with a thinking block.",
+        },
+      },
+    ],
+    [
+      "count cache marks",
+      "message",
+      { error: { message: "A maximum of 4 blocks with cache_control may be provided. Found 5." } },
+    ],
+    [
       "are about a client's limit",
       "message",
       { error: { message: "`max_tokens` must be greater than `thinking.budget_tokens`." } },
@@ -438,7 +463,7 @@ describe("adapted", () => {
 
   test("removes an object or a list that becomes empty", () => {
     const body = JSON.stringify({ include: ["reasoning.encrypted_content"], reasoning: { summary: "auto" } });
-    const keys = new Set(["include.*", "reasoning.summary"]);
+    const keys = new Set(["include.*", "reasoning.summary=auto"]);
     expect(adapted(body, responseAdaptations, keys)).toEqual({ body: "{}", leftOut: ["reasoning"] });
   });
 

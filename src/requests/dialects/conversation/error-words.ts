@@ -17,6 +17,8 @@ const alternatives =
 /** Part of a path in a schema or in arguments, which are the client's own and may have any names. */
 const clientPart =
   /\binvalid schema\b|\b(?:parameters|properties|input_schema|json_schema|schema|arguments)(?:[.[]|['"`],)/;
+/** First step of a path in a message. */
+const pathRoot = /\b(messages|input|system|tools)(?=[.[]\d|\[\])/g;
 /** Steps of places that are no members: roles, kinds of tools, names of a server's own types, and indices. */
 const noMember = /^(?:\d+|\*|body|system|developer|user|assistant|tool|function|custom|[A-Z]\w+|)$/;
 const quoted = /(?<![\w])(["'`])((?:(?!\1)[^\n]|(?<=\w)\1(?=\w))*)\1(?!\w)/g;
@@ -96,7 +98,7 @@ export function errorWords(error: string): ErrorWords {
       if (relation === "elsewhere") return undefined;
       if (relation === "at") return isRefusing(message) ? message : undefined;
       return clauses.find((clause) => {
-        if (!isRefusing(clause)) return false;
+        if (!isRefusing(clause) || isElsewhere(clause, name)) return false;
         const end = clause.search(alternatives);
         return name.isIn(end < 0 ? clause : clause.slice(0, end));
       });
@@ -107,6 +109,12 @@ export function errorWords(error: string): ErrorWords {
 /** Returns the sentences and lines of a message, without quoted texts of the request. */
 function clausesOf(message: string): string[] {
   return withoutProse(message).split(/(?<=[.;!?])\s+|\n+/);
+}
+
+/** Reports whether a clause has a path, and none that leads to the member. */
+function isElsewhere(clause: string, { isAnywhere, steps: [first] }: MemberName): boolean {
+  const roots = clause.match(pathRoot);
+  return roots !== null && !isAnywhere && !roots.some((root) => root === first);
 }
 
 /** Removes quoted texts with a space, because they may hold any words; a refusal in one stays a refusal. */

@@ -16,6 +16,7 @@ export const responseAdaptations: readonly Adaptation[] = [
   {
     path: "reasoning.summary",
     ignored: "reasoning",
+    refusedValue: textValue,
     words: /\bmust be verified to generate reasoning summar/i,
   },
   { path: "reasoning", ignored: "reasoning" },
@@ -33,7 +34,7 @@ export const responseAdaptations: readonly Adaptation[] = [
       return input.some(({ type }) => type === "reasoning");
     },
   },
-  { path: "text.verbosity", ignored: "verbosity" },
+  { path: "text.verbosity", ignored: "verbosity", refusedValue: textValue },
   { path: "safety_identifier", ignored: "user" },
   { path: "prompt_cache_key", ignored: "prompt_cache_key" },
   { path: "service_tier", ignored: "service_tier", refusedValue: textValue },
