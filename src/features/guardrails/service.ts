@@ -126,8 +126,7 @@ class RequestGuarding implements Guarding {
     requireTexts(request.dialect.promptMember, body);
     // A continued response stores the client's own items apart from the whole input of the model, so mask both.
     const input = request.goesOn && (structuredClone(request.goesOn.input) as Record<string, unknown>[]);
-    const slots = [...askedTexts(body), ...(input ?? []).flatMap((item) => askedTexts(item))];
-    const isChanged = await checkTexts(slots, guard, this.#call.clientGone);
+    const isChanged = await checkTexts(textsOf([body, ...(input ?? [])]), guard, this.#call.clientGone);
     if (this.#call.clientGone.cancelled) throw this.#call.clientGone.reason;
     if (guard.blockedBy !== undefined) throw requestBlocked(guard.blockedBy);
     if (!isChanged) return undefined;
@@ -136,6 +135,10 @@ class RequestGuarding implements Guarding {
     if (request.goesOn && input) masked.goesOn = { ...request.goesOn, input };
     return masked;
   }
+}
+
+function* textsOf(parts: readonly Record<string, unknown>[]) {
+  for (const part of parts) yield* askedTexts(part);
 }
 
 function requestBlocked(guardrail: string): GatewayError {

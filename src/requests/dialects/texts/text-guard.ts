@@ -43,33 +43,60 @@ export class ContentBlocked extends BlamelessError {
 }
 
 /**
+ * Pieces that are joined in one tick. Concatenated strings are copied only when they are read, and a text of millions
+ * of parts then blocks for 0.3 s.
+ */
+const piecesOfPart = 64;
+/** The check of one more text takes as long as that of so many characters. */
+const charactersOfText = 16;
+
+/**
  * Checks whole texts, replaces each by the text that may be passed on, and reports whether any changed. Rejects with
  * the reason of `clientGone` after its cancellation.
  */
 export async function checkTexts(
-  slots: readonly TextSlot[],
+  slots: Iterable<TextSlot>,
   guard: TextGuard,
   clientGone?: Cancellation,
 ): Promise<boolean> {
-  const passed: string[] = [];
-  for (const { text, isJson } of slots) {
-    const guarded = guard.open(isJson);
-    let given = "";
-    for (let from = 0; from < text.length; from += guard.pieceLength) {
-      if (from > 0) await new Promise<void>((resolve) => setImmediate(resolve));
-      if (clientGone?.cancelled) throw clientGone.reason;
-      given += guarded.feed(text.slice(from, from + guard.pieceLength));
-    }
-    passed.push(given + guarded.end());
-  }
-  const isAsked = guard.asks && guard.blockedBy === undefined && passed.length > 0;
-  const answers = isAsked ? await guard.ask(passed.map((text) => ({ text, before: "" }))) : passed;
+  const asked: { slot: TextSlot; given: string }[] = [];
   let isChanged = false;
-  slots.forEach(({ text, put }, index) => {
-    const given = answers[index] ?? "";
+  const change = ({ text, put }: TextSlot, given: string) => {
     if (given === text) return;
     isChanged = true;
     put(given);
+  };
+  const { pieceLength } = guard;
+  // Counted over all texts, because a request may have millions of short ones.
+  let room = pieceLength;
+  for (const slot of slots) {
+    const { text, isJson } = slot;
+    const guarded = guard.open(isJson);
+    const parts: string[] = [];
+    let pieces: string[] = [];
+    for (let from = 0; from < text.length; ) {
+      if (room <= 0) {
+        await new Promise<void>((resolve) => setImmediate(resolve));
+        room = pieceLength;
+      }
+      if (clientGone?.cancelled) throw clientGone.reason;
+      const piece = text.slice(from, from + room);
+      from += piece.length;
+      room -= piece.length;
+      pieces.push(guarded.feed(piece));
+      if (pieces.length < piecesOfPart) continue;
+      parts.push(pieces.join(""));
+      pieces = [];
+    }
+    room -= charactersOfText;
+    const given = [...parts, ...pieces, guarded.end()].join("");
+    if (guard.asks) asked.push({ slot, given });
+    else change(slot, given);
+  }
+  const isAsked = guard.blockedBy === undefined && asked.length > 0;
+  const answers = isAsked ? await guard.ask(asked.map(({ given }) => ({ text: given, before: "" }))) : undefined;
+  asked.forEach(({ slot, given }, index) => {
+    change(slot, answers === undefined ? given : (answers[index] ?? ""));
   });
   return isChanged;
 }

@@ -54,8 +54,8 @@ const callTypes: ReadonlySet<unknown> = new Set(["tool_use", "server_tool_use", 
 const jsonMembers: ReadonlySet<string> = new Set(["arguments", "partial_json"]);
 
 /** Returns all texts of a request that a model may read. */
-export function askedTexts(body: Container): TextSlot[] {
-  return textsIn(body);
+export function askedTexts(body: Container): Iterable<TextSlot> {
+  return slotsIn(body);
 }
 
 /** Returns all texts of a whole answer that a model wrote. */
@@ -66,15 +66,11 @@ export function answeredTexts(answer: Container): TextSlot[] {
 
 /** Returns the texts of one member. */
 export function textsAt(container: Container, name: string): TextSlot[] {
-  const slots: TextSlot[] = [];
-  if (container[name] !== undefined) addSlots(container, name, slots);
-  return slots;
+  return [...slotsAt(container, name)];
 }
 
 export function textsIn(value: Container): TextSlot[] {
-  const slots: TextSlot[] = [];
-  addTextsIn(value, slots);
-  return slots;
+  return [...slotsIn(value)];
 }
 
 export function isContainer(value: unknown): value is Container {
@@ -86,9 +82,10 @@ export function isNoText(name: string): boolean {
   return namesAndSettings.has(name) || name.endsWith("_id");
 }
 
-function addTextsIn(value: Container, slots: TextSlot[]): void {
+/** Yields one slot at a time, because a request may have two million texts. */
+function* slotsIn(value: Container): Generator<TextSlot> {
   if (Array.isArray(value)) {
-    for (let index = 0; index < value.length; index++) addSlots(value as unknown as Container, index, slots);
+    for (let index = 0; index < value.length; index++) yield* slotsAt(value as unknown as Container, index);
     return;
   }
   const isTextSource = value["type"] === "text";
@@ -96,8 +93,8 @@ function addTextsIn(value: Container, slots: TextSlot[]): void {
   for (const name of Object.keys(value)) {
     if (isNoText(name) || (name === "data" && !isTextSource)) continue;
     const isObject = isCall && name === "input" && isContainer(value[name]);
-    if (isObject && Object.keys(value[name] as Container).length > 0) slots.push(jsonSlot(value, name));
-    else addSlots(value, name, slots);
+    if (isObject && Object.keys(value[name] as Container).length > 0) yield jsonSlot(value, name);
+    else yield* slotsAt(value, name);
   }
 }
 
@@ -121,15 +118,15 @@ function parsedOr(text: string, other: unknown): unknown {
   }
 }
 
-function addSlots(container: Container, name: string | number, slots: TextSlot[]): void {
+function* slotsAt(container: Container, name: string | number): Generator<TextSlot> {
   const value = container[name];
   if (typeof value === "string") {
     const isJson = typeof name === "string" && jsonMembers.has(name);
     const put = (text: string) => {
       container[name] = text;
     };
-    if (value !== "") slots.push({ text: value, isJson, put });
+    if (value !== "") yield { text: value, isJson, put };
   } else if (isContainer(value)) {
-    addTextsIn(value, slots);
+    yield* slotsIn(value);
   }
 }
