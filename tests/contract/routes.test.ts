@@ -23,7 +23,7 @@ const ofPeople = closed.filter((route) => route.access === "person");
 const openToAll = [
   "GET /.well-known/jwks.json",
   "GET /.well-known/oauth-authorization-server",
-  "GET /.well-known/oauth-client/headrace.json",
+  "GET /.well-known/oauth-client/:server",
   "GET /.well-known/oauth-protected-resource/mcp",
   "GET /.well-known/oauth-protected-resource/mcp/:server",
   "GET /.well-known/oauth-protected-resource/v1",

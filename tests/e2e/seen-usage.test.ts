@@ -243,7 +243,7 @@ const elsewhere = [
   ...["/healthz", "/health", "/v1/health", "/ping", "/readyz", "/openapi.json", "/docs/api"],
   ...["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource/mcp/{server}"],
   ...["/.well-known/jwks.json", "/.well-known/oauth-authorization-server", "/.well-known/oauth-protected-resource/v1"],
-  "/.well-known/oauth-client/headrace.json",
+  "/.well-known/oauth-client/{server}",
 ];
 /** For owners and admins, who see all of the account. */
 const forManagers = ["/v1/webhooks", "/v1/members", "/v1/invitations", "/v1/audit"];

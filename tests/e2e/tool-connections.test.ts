@@ -308,6 +308,18 @@ test("shows connected people to operators only", async () => {
   expect((await fetch(path, { headers: ben.reading })).status).toBe(403);
 });
 
+test("refuses the callback at another path than that of the server, which another server's client would use", async () => {
+  for (const path of ["/oauth/tools/callback", "/oauth/tool-callbacks/wiki"]) {
+    const url = new URL(upstream.allow(await urlOf(await begin(anna)), "anna@crm"));
+    expect(url.pathname).toBe("/oauth/tool-callbacks/crm");
+    url.pathname = path;
+    const page = await back(url.href, anna);
+    expect([page.status, await page.text()]).toEqual([502, expect.stringContaining("another authorization server")]);
+  }
+  expect(upstream.state.counts.redeemed).toBe(0);
+  await connect(anna, "anna@crm");
+});
+
 test("refuses a connection by a command line login, and serves a client document with its own address", async () => {
   const login = await people.allow(anna);
   const refused = await fetch(`${server.url}/v1/tools/connections`, {
@@ -316,6 +328,6 @@ test("refuses a connection by a command line login, and serves a client document
     body: JSON.stringify({ server: "crm" }),
   });
   expect(await errorOf(refused)).toMatchObject({ status: 403 });
-  const url = `${server.url}/.well-known/oauth-client/headrace.json`;
+  const url = `${server.url}/.well-known/oauth-client/crm`;
   expect(await (await fetch(url)).json()).toMatchObject({ client_id: url, token_endpoint_auth_method: "none" });
 });

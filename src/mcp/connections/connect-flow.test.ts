@@ -62,15 +62,17 @@ async function asked(
 
 test("prefers the client that the operator registered", async () => {
   upstream.state.says = { authorization: { client_id_metadata_document_supported: true } };
-  expect((await asked({ clientId: "ours", clientSecret: "secret" })).get("client_id")).toBe("ours");
+  const query = await asked({ clientId: "ours", clientSecret: "secret" });
+  expect(query.get("client_id")).toBe("ours");
+  expect(query.get("redirect_uri")).toBe(`${issuer}/oauth/tools/callback`);
   expect(upstream.state.counts.registered).toBe(0);
 });
 
 test("uses the gateway's client metadata document where accepted, if it lists the redirect address", async () => {
   upstream.state.says = { authorization: { client_id_metadata_document_supported: true } };
   const query = await asked();
-  expect(query.get("client_id")).toBe(`${issuer}/.well-known/oauth-client/headrace.json`);
-  expect(query.get("redirect_uri")).toBe(`${issuer}/oauth/tools/callback`);
+  expect(query.get("client_id")).toBe(`${issuer}/.well-known/oauth-client/crm`);
+  expect(query.get("redirect_uri")).toBe(`${issuer}/oauth/tool-callbacks/crm`);
   expect(upstream.state.counts.registered).toBe(0);
   expect((await asked({}, "http://localhost:1")).get("client_id")).toBe("client-1");
 });
@@ -81,7 +83,8 @@ test("registers a client with a supported authentication method if documents are
     ...{
       token_endpoint_auth_method: "none",
       application_type: "web",
-      redirect_uris: [`${issuer}/oauth/tools/callback`],
+      redirect_uris: [`${issuer}/oauth/tool-callbacks/crm`],
+      client_name: "Headrace (crm)",
     },
   });
   upstream.state.says = { authorization: { token_endpoint_auth_methods_supported: ["client_secret_post"] } };

@@ -47,11 +47,17 @@ export interface ConnectFlowOptions {
   clock: Pick<Clock, "nowSeconds">;
 }
 
-export const callbackPath = "/oauth/tools/callback";
-export const clientDocumentPath = "/.well-known/oauth-client/headrace.json";
+/** The callback of clients that operators registered. */
+export const sharedCallbackPath = "/oauth/tools/callback";
+/**
+ * The callback of one server's own clients. One server's authorization server could lead the browser to that of another
+ * server, and get the code from there. That one refuses a redirect URI that is not of its client (RFC 9700, 4.4).
+ * The path is not below the shared one, because some authorization servers accept all paths below a registered one.
+ */
+export const callbackPath = "/oauth/tool-callbacks/:server";
+export const clientDocumentPath = "/.well-known/oauth-client/:server";
 /** Lifetime of the flow. Users may need time to find a password. */
 export const connectLifeSeconds = 900;
-const clientName = "Headrace";
 
 /** The user who begins, and the session and page of that user. */
 export interface Connecting {
@@ -71,16 +77,16 @@ export class ConnectFlow {
   }
 
   /**
-   * Returns the client metadata document for authorization servers that accept one
+   * Returns the client metadata document of a server, which may not exist, for authorization servers that accept one
    * (draft-ietf-oauth-client-id-metadata-document).
    */
-  clientDocument() {
+  clientDocument(server: string) {
     const issuer = this.#options.issuer();
     return {
-      client_id: `${issuer}${clientDocumentPath}`,
-      client_name: clientName,
+      client_id: `${issuer}${at(clientDocumentPath, server)}`,
+      client_name: clientNameFor(server),
       client_uri: issuer,
-      redirect_uris: [`${issuer}${callbackPath}`],
+      redirect_uris: [`${issuer}${at(callbackPath, server)}`],
       grant_types: ["authorization_code", "refresh_token"],
       response_types: ["code"],
       token_endpoint_auth_method: "none",
@@ -98,7 +104,8 @@ export class ConnectFlow {
     if (!known || !server || !mayUseServer(known, principal)) throw noServer();
     const of = { accountId: principal.account.id, personId: by.personId };
     const found = await authorization.find(server, await this.#widened(server, of));
-    const redirectUri = `${pageOrigin}${callbackPath}`;
+    const isShared = server.credentials.clientId !== null;
+    const redirectUri = `${pageOrigin}${isShared ? sharedCallbackPath : at(callbackPath, server.name)}`;
     const client = await this.#clientFor(server, found, redirectUri);
     const state = randomBytes(32).toString("base64url");
     const { url, verifier } = await authorization.begin(found, { client, redirectUri, state });
@@ -115,11 +122,11 @@ export class ConnectFlow {
   }
 
   /**
-   * Completes the flow with the query of the callback. Throws `invalid_request` if another session began the flow,
-   * `permission_denied` if access was declined, and as `begin` does.
+   * Completes the flow with the path and query of the callback. Throws `invalid_request` if another session began the
+   * flow, `permission_denied` if access was declined, and as `begin` does.
    */
   async complete(
-    query: URLSearchParams,
+    { path, query }: { path: string; query: URLSearchParams },
     signedIn: SignedIn | undefined,
     origin: Origin,
   ): Promise<StoredToolConnection> {
@@ -130,6 +137,7 @@ export class ConnectFlow {
     if (!begun || !signedIn || begun.sessionId !== signedIn.session.id) throw notBegun();
     const server = personalServer(servers.find(begun.server));
     if (server?.url !== begun.url || server.issuer !== begun.issuer) throw noServer();
+    if (new URL(begun.redirectUri).pathname !== path) throw otherIssuer("redirect_uri");
     const iss = once(query, "iss");
     requireIssuer(iss, begun.metadata);
     if (query.has("error")) throw declined(once(query, "error"));
@@ -194,7 +202,7 @@ export class ConnectFlow {
   async #clientFor(server: PersonalServer, found: FoundAuthorization, redirectUri: string): Promise<ToolClient> {
     const { clientId, clientSecret } = server.credentials;
     if (clientId !== null) return { clientId, ...(clientSecret === null ? {} : { clientSecret }) };
-    const document = this.clientDocument();
+    const document = this.clientDocument(server.name);
     const { metadata } = found;
     const takesDocuments = metadata.client_id_metadata_document_supported === true;
     if (takesDocuments && document.client_id.startsWith("https:") && document.redirect_uris.includes(redirectUri)) {
@@ -213,7 +221,9 @@ export class ConnectFlow {
     // The registration must outlast the time that a user has for the flow.
     const lasts = kept && (kept.endsAt === null || kept.endsAt > nowSeconds + connectLifeSeconds);
     if (kept && lasts && kept.redirectUri === redirectUri) return kept;
-    const client = await authorization.register(server, found, { redirectUri, name: clientName, uri: issuer() });
+    const client = await authorization.register(server, found, {
+      ...{ redirectUri, name: clientNameFor(server.name), uri: issuer() },
+    });
     const sealed = seals.sealClient(clientOwner, { ...client, redirectUri });
     await store.putClient({ ...clientOwner, sealed, createdAt: nowSeconds });
     return client;
@@ -224,11 +234,24 @@ export class ConnectFlow {
 function requireIssuer(iss: string | undefined, metadata: AuthorizationServerMetadata): void {
   const isRequired = metadata.authorization_response_iss_parameter_supported === true;
   if (iss === metadata.issuer || (iss === undefined && !isRequired)) return;
-  throw new GatewayError(
+  throw otherIssuer("iss");
+}
+
+function otherIssuer(detail: string): GatewayError {
+  return new GatewayError(
     "upstream_error",
     "The answer came from another authorization server than the one that was asked, so nothing was connected. Try again; if it stays so, tell whoever runs this server.",
-    { detail: "tool connection: iss" },
+    { detail: `tool connection: ${detail}` },
   );
+}
+
+function at(path: typeof callbackPath | typeof clientDocumentPath, server: string): string {
+  return path.replace(":server", server);
+}
+
+/** Names the server, so that the consent page of another server's authorization server shows who asks. */
+function clientNameFor(server: string): string {
+  return `Headrace (${server})`;
 }
 
 function once(query: URLSearchParams, name: string): string | undefined {

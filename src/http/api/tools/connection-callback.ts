@@ -2,7 +2,7 @@
 import type { BrowserSessions } from "../../../accounts/browser-sessions.ts";
 import type { Clock } from "../../../base/clock.ts";
 import { GatewayError } from "../../../base/errors.ts";
-import { type ConnectFlow, callbackPath } from "../../../mcp/connections/connect-flow.ts";
+import { type ConnectFlow, callbackPath, sharedCallbackPath } from "../../../mcp/connections/connect-flow.ts";
 import { errorTable } from "../../../wire/errors.ts";
 import type { Exchange, PageRoute, PlainAnswer } from "../../exchange/route.ts";
 import { referenceLine } from "../../pages/error-page.ts";
@@ -20,16 +20,17 @@ export interface ToolCallbackDeps {
 const accountsPage = "/tools";
 
 export function toolCallbackRoutes(deps: ToolCallbackDeps): PageRoute[] {
-  return [pageAt(callbackPath, (exchange) => callback(exchange, deps))];
+  return [sharedCallbackPath, callbackPath].map((path) => pageAt(path, (exchange) => callback(exchange, deps)));
 }
 
 async function callback(exchange: Exchange, deps: ToolCallbackDeps): Promise<PlainAnswer> {
   const signedIn = await signedInAt(exchange, deps);
   const { target } = exchange.req;
   const queryAt = target.indexOf("?");
+  const path = queryAt < 0 ? target : target.slice(0, queryAt);
   const query = new URLSearchParams(queryAt < 0 ? "" : target.slice(queryAt));
   try {
-    const { server } = await deps.connectFlow.complete(query, signedIn, originOf(exchange, deps));
+    const { server } = await deps.connectFlow.complete({ path, query }, signedIn, originOf(exchange, deps));
     const body = html`<h1>Your account is connected</h1>
 <p role="status">Tools of <strong>${server}</strong> now use your own account there, and only for you.</p>
 <p><a class="button" href="${accountsPage}">Back to the tools</a></p>`;

@@ -1,10 +1,10 @@
 // The endpoints for a person's accounts at MCP servers, and the list of connected people for operators.
 import { z } from "zod";
 import { Attempts } from "../../../accounts/attempts.ts";
-import { forbidden } from "../../../base/errors.ts";
+import { forbidden, GatewayError } from "../../../base/errors.ts";
 import type { LimitStore } from "../../../domain/limits/limits.ts";
 import type { PersonStore } from "../../../domain/people/person.ts";
-import type { McpServers } from "../../../domain/tools/mcp-server.ts";
+import { type McpServers, mcpServerName } from "../../../domain/tools/mcp-server.ts";
 import type { StoredToolConnection, ToolConnectionStore } from "../../../domain/tools/tool-connection.ts";
 import { mayUseServer } from "../../../domain/tools/usable-server.ts";
 import type { IncomingRequest } from "../../../http1/message.ts";
@@ -151,8 +151,10 @@ function document({ connectFlow }: ToolConnectionRouteDeps): ApiRoute {
     doc: {
       operationId: "toolClientDocument",
       summary: "Retrieve the client metadata of this gateway for the authorization servers of MCP servers",
-      description: "A Client ID Metadata Document. Its URL is the `client_id` for per-user connections.",
+      description:
+        "A Client ID Metadata Document. Its URL is the `client_id` for per-user connections to this MCP server.",
       tag: "Tools",
+      parameters: serverParameter,
       response: {
         description: "The document.",
         json: z
@@ -168,7 +170,10 @@ function document({ connectFlow }: ToolConnectionRouteDeps): ApiRoute {
           .meta({ id: "ToolClientDocument" }),
       },
     },
-    handle: () => Response.json(connectFlow.clientDocument(), { headers: { "cache-control": "public, max-age=300" } }),
+    handle({ params: { server = "" } }) {
+      if (!mcpServerName.test(server)) throw new GatewayError("not_found", "There is no client of this name.");
+      return Response.json(connectFlow.clientDocument(server), { headers: { "cache-control": "public, max-age=300" } });
+    },
   };
 }
 
