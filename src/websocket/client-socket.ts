@@ -3,6 +3,7 @@ import { getCACertificates } from "node:tls";
 import type { Socket, SocketHandler } from "bun";
 import { GatheredBytes } from "../base/bytes/gathered-bytes.ts";
 import { checkPartialResponse, HeadError, parseResponseHead, type ResponseHead } from "../http1/head.ts";
+import { probePeer } from "../http1/probe-peer.ts";
 
 /** The part of Bun's socket that is used once it is open. */
 export interface ClientSocket {
@@ -121,6 +122,7 @@ class OpeningSocket implements Wire {
       return;
     }
     socket.setNoDelay(true);
+    probePeer(socket);
     const { proxy, secure } = this.#target;
     if (proxy && !this.#tunnelled) this.#askProxy(socket, proxy);
     else if (!secure) this.#begin(socket);

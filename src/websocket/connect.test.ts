@@ -6,6 +6,7 @@ import { join } from "node:path";
 import type { Socket } from "bun";
 import { rawUpstream } from "../../tests/support/http1/raw-upstream.ts";
 import { withinMs } from "../../tests/support/long.ts";
+import { probedEnds } from "../../tests/support/probed-sockets.ts";
 import {
   connectTo,
   startWebSocketServer,
@@ -278,4 +279,11 @@ describe("WebSocket connections over TLS", () => {
 
 test("does not send a header that would begin another one", async () => {
   expect(problemOf("http://127.0.0.1:1", 100, { headers: { x: "a\r\ny: b" } })).rejects.toBeInstanceOf(TypeError);
+});
+
+test.skipIf(process.platform !== "linux")("probes the server of an open WebSocket", async () => {
+  await using server = startWebSocketServer();
+  const { link } = await connectTo(server.url);
+  await until(() => probedEnds(Number(server.url.port)).peers, "the client probes its server");
+  link.close(1000, "");
 });

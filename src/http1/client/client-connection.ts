@@ -8,6 +8,7 @@ import { BulkInput, type BulkTaker, sliceBytes } from "../../base/bytes/bulk-inp
 import { exactMs, monotonicMs } from "../../base/clock.ts";
 import { type IndexedItem, noIndex } from "../../base/indexed-set.ts";
 import { HeadError } from "../head.ts";
+import { probePeer } from "../probe-peer.ts";
 import { ClientError, type ClientFault } from "./client-contract.ts";
 import type { Carrier, ClientExchange } from "./client-exchange.ts";
 import { writePieces, writeRequest } from "./request-bytes.ts";
@@ -85,6 +86,7 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
     // An unused connection must not keep the process alive; the pool does so during a request.
     socket.unref();
     socket.setNoDelay(true);
+    probePeer(socket);
     if (this.exchange) this.#send(this.exchange);
     else this.#owner.free(this, undefined);
   }

@@ -3,6 +3,7 @@
 import { duringEvent, type ExactClock, systemClock } from "../../base/clock.ts";
 import { IndexedSet } from "../../base/indexed-set.ts";
 import type { HeaderFields, PassableRequest, Reply } from "../message.ts";
+import { probePeer } from "../probe-peer.ts";
 import { Connection, type ConnectionServer, type ServerConnection } from "./connection.ts";
 import { defaultLimits, type Http1Limits } from "./server-limits.ts";
 import { turnOutput } from "./turn-output.ts";
@@ -218,6 +219,7 @@ class ListeningServer implements Http1Server, ConnectionServer {
     this.#connections.add(connection);
     this.#sweepTimer ??= setInterval(() => this.#sweep(), this.#sweepMs);
     socket.setNoDelay(true);
+    probePeer(socket);
     if (size >= limit)
       connection.refuse(503, "Too many connections are open; try again shortly.", { "retry-after": "1" });
   }
