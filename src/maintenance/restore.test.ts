@@ -209,6 +209,13 @@ test("restores the backup's secret, and moves the present one aside", async () =
   expect(readFileSync(join(dataDir, replaced()[0] ?? "", "secret"), "utf8")).toStartWith("cdcd");
 });
 
+test("warns that a server on a restored copy continues the work of the server that still runs", async () => {
+  const { code, stderr } = await restore(["--replace"]);
+  expect(code).toBe(0);
+  expect(stderr).toMatch(/continues .* notifications, batches, background responses and connections to MCP servers/);
+  expect(stderr).toContain("do not start it");
+});
+
 // hardening: O3
 test("names each revoked credential that a restore makes valid again", async () => {
   const db = await openDatabase(join(dataDir, "headrace.db"));

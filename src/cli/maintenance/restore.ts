@@ -103,7 +103,9 @@ function show(terminal: Terminal, { replaced, secret, validAgain }: Restored, da
       ),
     );
   }
-  terminal.note("Start the server. It adds the usage that was not yet in the database when the backup was made.");
+  terminal.note(
+    "Start the server. It adds the usage that was not yet in the database when the backup was made. It also continues what the server of the backup had begun: notifications, batches, background responses and connections to MCP servers. If that server still runs, check this copy with headrace doctor and do not start it.",
+  );
 }
 
 function showCredentials(terminal: Terminal, validAgain: Restored["validAgain"]): void {

@@ -14,7 +14,7 @@ export const elsewhere: Readonly<Record<string, string>> = {
     "is what a start prints: program-start.test.ts compares it",
   "README.md: npx headrace serve --model ./qwen3.gguf": needsGpu,
   "README.md: npx headrace serve --mode production": starts,
-  "docs/backup.md: headrace restore /mnt/backups": starts,
+  "docs/backup.md: headrace restore /mnt/backups": system,
   "docs/backup.md: $ systemctl stop headrace": system,
   "docs/backup.md: 17 3 * * *": "is a line of cron",
   "docs/benchmark.md: npm run bench": bench,
