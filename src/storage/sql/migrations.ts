@@ -986,4 +986,8 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX stored_files_by_size ON stored_files (account_id, state, bytes)`,
     `CREATE INDEX uploads_by_size ON uploads (account_id, status, expires_at, bytes)`,
   ],
+  [
+    // A person's current grants without reading those that have ended, which stay.
+    `CREATE INDEX api_keys_live_grants ON api_keys (person_id, app_id, account_id) WHERE kind = 'grant' AND revoked = 0`,
+  ],
 ];

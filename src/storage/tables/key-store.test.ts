@@ -182,7 +182,7 @@ onEachDatabase((databases) => {
         const found = await new SqlKeyStore(explained(db, plans)).listKeys(of, { after: "key_9", limit: 20 });
         expect(found.map(({ id }) => id)).toEqual(["key_1"]);
         expect([...plans]).toEqual([
-          "SEARCH api_keys USING INDEX api_keys_of_person (account_id=? AND environment=? AND person_id=? AND id<?)",
+          "SEARCH api_keys USING INDEX api_keys_of_person (account_id=? AND environment=? AND person_id=? AND id>? AND id<?)",
         ]);
       },
     );

@@ -42,10 +42,11 @@ export class SqlKeyStore implements KeyStore {
     { after, limit }: { after: string | undefined; limit: number },
   ): Promise<ApiKeyRecord[]> {
     const db = this.#db;
+    // Only ids of keys have this prefix, so a person's grants are not read.
     const rows = db`
       SELECT * FROM api_keys WHERE account_id = ${accountId} AND environment = ${environment} AND kind = 'key'
       ${personId === undefined ? db`` : db`AND person_id = ${personId}`}
-      ${after === undefined ? db`` : db`AND id < ${after}`}
+      AND id > 'key_' AND id < ${after ?? "key`"}
       ORDER BY id DESC LIMIT ${limit}`;
     return available(apiKeys.all(rows));
   }

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { testEvent } from "../../../../tests/support/credentials.ts";
 import { onEachDatabase, type TestDatabase } from "../../../../tests/support/databases.ts";
 import { accountFor, keyRecordFor } from "../../../../tests/support/principal.ts";
+import { explained } from "../../../../tests/support/query-plans.ts";
 import { storedDeviceCode } from "../../../../tests/support/stored-devices.ts";
 import type { AuditAction, AuditEvent } from "../../../domain/audit.ts";
 import { commandLineAppId } from "../../../domain/people/app.ts";
@@ -14,7 +15,9 @@ import type { Database } from "../../sql/database.ts";
 import { SqlAccountStore } from "../account-store.ts";
 import { SqlAuditLog } from "../audit-log.ts";
 import { SqlKeyStore } from "../key-store.ts";
+import { readLiveGrants } from "./allowed-apps.ts";
 import { SqlAppStore } from "./app-store.ts";
+import { addGrant } from "./grants.ts";
 import { SqlOAuthStore } from "./oauth-store.ts";
 
 const now = 1_800_000_000;
@@ -369,6 +372,15 @@ onEachDatabase((databases) => {
   });
 
   describe("apps that a user allowed", () => {
+    databases.only("sqlite", "reads current grants alone, however many have ended", async () => {
+      const plans = new Set<string>();
+      await addGrant(explained(db, plans), issued("grt_1"), event());
+      expect(await readLiveGrants(explained(db, plans), "usr_1", now)).toHaveLength(1);
+      const reads = [...plans].filter((step) => /(?:api_keys|\bg) USING INDEX/.test(step));
+      expect(reads.filter((step) => !step.includes("api_keys_live_grants (person_id=?"))).toEqual([]);
+      expect(reads.length).toBeGreaterThan(0);
+    });
+
     test("lists each allowed app with an active grant once for an account", async () => {
       await addApp("app_2");
       await addApp("app_3");
