@@ -1,10 +1,10 @@
-// Checks the name of an app: people who are asked to allow the app must not take the name for this server's own.
+// Checks the name of an app. People see the name when they allow the app, so it must not resemble this server's name.
 import { invalidRequest } from "../base/errors.ts";
 import { keyName } from "../policy/manage/key-values.ts";
 
 const ownName = "headrace";
 
-/** Letters and digits that look like these ASCII ones and that NFKC does not map to them. */
+/** For each ASCII letter or digit: characters that look like it and that NFKC does not map to it. */
 const alikes: Readonly<Record<string, string>> = {
   a: "аαɑᴀꭺ4@∂ꓮаӕ",
   b: "вʙβ8ꓐ",
@@ -31,7 +31,7 @@ const alikes: Readonly<Record<string, string>> = {
 const letterOf = new Map(
   Object.entries(alikes).flatMap(([letter, others]) => [...others].map((other) => [other, letter] as const)),
 );
-/** Two letters that are read as a `d`, after the other replacements. */
+/** People read `ci` as a `d`. Applied after the other replacements. */
 const twoAsOne = /ci/g;
 
 /** Returns the name as stored. Throws `invalid_request` if the name is invalid or resembles this server's own. */
@@ -43,7 +43,7 @@ export function appName(text: string): string {
   );
 }
 
-/** Reports whether people may take the name for this server's own, as a word, within one, or spread over several. */
+/** Reports whether the name contains or resembles this server's name, within a word or spread over several words. */
 export function looksLikeOurs(name: string): boolean {
   const words = skeletonOf(name)
     .split(/[^\p{L}\p{N}]+/u)
@@ -55,8 +55,8 @@ export function looksLikeOurs(name: string): boolean {
 }
 
 /**
- * Returns the name as people read it: without case, marks and invisible characters, and each letter replaced by the
- * ASCII one that it resembles.
+ * Returns the name as people read it: in lower case, without marks and invisible characters, and with every look-alike
+ * replaced by its ASCII letter.
  */
 function skeletonOf(name: string): string {
   const seen = name.normalize("NFKD").replace(/[\p{M}\p{Default_Ignorable_Code_Point}]/gu, "");

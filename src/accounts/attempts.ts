@@ -26,8 +26,8 @@ export class Attempts {
   }
 
   /**
-   * Begins an attempt, counted by all limits. If one of them has no free slot, none counts it, and the result says when
-   * to retry.
+   * Begins an attempt that counts towards every limit. If one limit has no free slot, the attempt counts towards none,
+   * and the result says when to retry.
    */
   async begin(rules: readonly AttemptLimit[]): Promise<Attempt | { retryAfterSeconds: number }> {
     const tokens = rules.map((rule) => ({ ...rule, owner: "account" as const }));
@@ -38,8 +38,8 @@ export class Attempts {
   }
 
   /**
-   * Runs the task, or throws `rate_limit_exceeded` with `message` instead. The task failed if it throws
-   * `invalid_request` or `permission_denied`; other errors are not the caller's fault and take no slot.
+   * Runs the task, or throws `rate_limit_exceeded` with `message` if a limit has no free slot. A task that throws
+   * `invalid_request` or `permission_denied` has failed. Other errors are not the caller's fault and take no slot.
    */
   async run<Value>(
     rules: readonly AttemptLimit[],
@@ -63,7 +63,7 @@ export class Attempts {
     }
   }
 
-  /** Counts an attempt whatever its result. Throws `rate_limit_exceeded`. */
+  /** Counts a failed attempt without running a task. Throws `rate_limit_exceeded` if a limit has no free slot. */
   async count(rules: readonly AttemptLimit[], message: string): Promise<void> {
     const attempt = await this.begin(rules);
     if ("retryAfterSeconds" in attempt) throw tooMany(message, attempt.retryAfterSeconds);

@@ -1,5 +1,5 @@
-// Browser sessions: a random token in a cookie that scripts cannot read, replaced every hour; a session ends by
-// idleness, age or command.
+// Browser sessions. A random token is in a cookie that scripts cannot read, and is replaced every hour. A session ends
+// when it is idle or too old, or when somebody ends it.
 
 import { createHmac } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
@@ -48,10 +48,10 @@ export interface CurrentSession {
 
 /** The seconds without a request after which a session ends. */
 export const idleSeconds = longLived.browserSession.idleMs / 1_000;
-/** The seconds after which a session ends in any case. */
+/** The seconds after which a session ends even if it is in use. */
 const maxSeconds = longLived.browserSession.maxMs / 1_000;
 const rotateAfterSeconds = 3_600;
-/** The seconds in which requests with the replaced token still arrive. */
+/** The seconds for which requests may still carry the previous token after it was replaced. */
 const replacedForSeconds = 60;
 const touchAfterSeconds = 60;
 const reportEveryMs = 60_000;
@@ -71,8 +71,8 @@ export class BrowserSessions {
   }
 
   /**
-   * Finds the session. Undefined without a cookie, for an unknown one, or for a session that has ended. Rejects with
-   * `rate_limit_exceeded` for a client that sent too many unknown ones.
+   * Finds the session. Returns undefined if the cookie is missing or unknown, or the session has ended. Rejects with
+   * `rate_limit_exceeded` if the client sent too many unknown cookies.
    */
   async find(header: string | null, origin: BrowserOrigin): Promise<CurrentSession | undefined> {
     const token = this.#tokenIn(header);
@@ -87,8 +87,8 @@ export class BrowserSessions {
   }
 
   /**
-   * Starts a session, always with a new token, whatever the browser had before, and returns the cookie. Throws
-   * `permission_denied` if the proof is no longer valid: a session must not outlive the change that ended all others.
+   * Starts a session with a new token and returns its cookie. Throws `permission_denied` if the proof is no longer
+   * valid: a new session must not survive a password change that ended all sessions.
    */
   async start(
     person: Person,
@@ -127,23 +127,23 @@ export class BrowserSessions {
     return { session, cookie: this.#cookie(token) };
   }
 
-  /** Ends the session and returns the cookie that clears the browser's. */
+  /** Ends the session. Returns the `Set-Cookie` value that clears the cookie in the browser. */
   async end({ session, person }: SignedIn, origin: BrowserOrigin): Promise<string> {
     await this.#end(session.id, person.id, origin, "signed_out");
     return this.#cookie("");
   }
 
-  /** Compares in constant time. */
+  /** Compares the CSRF tokens in constant time. */
   csrfMatches({ csrfToken: current, session }: SignedIn, given: string): boolean {
     return sameSecret(current, given) || this.#isOlder(session.id, given);
   }
 
-  /** Returns the token that pages send with every change. */
+  /** Returns the CSRF token that pages send with every change. */
   csrfTokenOf(sessionId: string): string {
     return csrfToken(currentKey(this.#options.csrfKey), sessionId);
   }
 
-  /** Reports whether the token is of a page that was shown under the secret being replaced. */
+  /** Reports whether the CSRF token was made with an older secret, before the secret was rotated. */
   #isOlder(sessionId: string, given: string): boolean {
     const [, ...older] = keyRing(this.#options.csrfKey);
     return older.some((key) => sameSecret(csrfToken(key, sessionId), given));
@@ -155,9 +155,8 @@ export class BrowserSessions {
   }
 
   /**
-   * Reports whether a replaced token is still valid: for requests on their way, and as long as its successor was never
-   * used, because the answer with it may have been lost. Afterwards another person has the token, and the session ends
-   * for both.
+   * Reports whether a replaced token is still valid. Requests on their way may carry it, and so may a browser that
+   * never received the new token. If both tokens are in use, another person has one of them, so the session ends.
    */
   async #stillCounts({ session }: FoundSession, origin: BrowserOrigin): Promise<boolean> {
     if (this.#options.clock.nowSeconds() < session.rotatedAt + replacedForSeconds) return true;
@@ -167,8 +166,8 @@ export class BrowserSessions {
   }
 
   /**
-   * Renews the token if possible. A read is answered even if nothing can be written: the token stays, and the next
-   * request tries again.
+   * Renews the session's token if possible. If nothing can be written, a read request is still answered: the token
+   * stays, and the next request tries again.
    */
   async #tryRenew(session: Session, digest: string, origin: BrowserOrigin): Promise<string | undefined> {
     try {
@@ -191,7 +190,7 @@ export class BrowserSessions {
     if (session.rotatedAt + rotateAfterSeconds <= now) {
       const token = newOpaqueToken();
       const renewed = tokenDigest(token);
-      // A concurrent request may have renewed the token: its answer brings the browser the new one.
+      // A concurrent request may have renewed the token. The answer to that request sets the new cookie.
       if (!(await sessions.rotate(session.id, digest, renewed, now))) return undefined;
       this.#options.unknown.found(renewed);
       return this.#cookie(token);

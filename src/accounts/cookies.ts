@@ -6,15 +6,15 @@ export function hostCookieName(name: string, isSecure: boolean): string {
 }
 
 /**
- * Returns the value of the cookie in a `Cookie` header. Undefined if there is none, or there are two, as one of the two
- * is not ours.
+ * Returns the value of the cookie in a `Cookie` header. Returns undefined if the cookie is missing, or occurs twice,
+ * because another site may have set one of the two.
  */
 export function cookieIn(header: string | null, name: string): string | undefined {
   const start = `${name}=`;
   const found = (header ?? "")
     .split(";")
-    // Removes only the spaces that browsers add: a cookie with any other character before the prefix is not bound by
-    // the prefix.
+    // Removes only the blanks that browsers add. Browsers do not enforce the `__Host-` prefix after any other
+    // character.
     .map(withoutBlanks)
     .filter((pair) => pair.startsWith(start));
   return found.length === 1 ? found[0]?.slice(start.length) : undefined;

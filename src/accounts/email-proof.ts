@@ -2,8 +2,9 @@
 import type { PeopleChange } from "../domain/people/person.ts";
 
 /**
- * Returns the change. Before this proof, another person may have used the address, for example one who saw the
- * invitation. Their password, passkeys, sessions and logins must no longer lead to the data of the address's owner.
+ * Returns the change that ends these credentials. Before the proof, another person may have used the address, for
+ * example after seeing the invitation. That person's password, passkeys, sessions and logins must no longer lead to the
+ * data of the address's owner.
  */
 export function firstProof(personId: string) {
   return {

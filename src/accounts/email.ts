@@ -2,7 +2,7 @@
 import { invalidRequest } from "../base/errors.ts";
 import { normalizedEmail } from "../domain/people/person.ts";
 
-/** RFC 5321, 4.5.3.1, as corrected by erratum 1690. */
+/** Maximum length of an address (RFC 5321, 4.5.3.1, as corrected by erratum 1690). */
 const longest = 254;
 const maxLocalPartLength = 64;
 /**
@@ -12,7 +12,7 @@ const localPart = /^[\p{L}\p{M}\p{N}!#$%&'*+/=?^_`{|}~-]+(?:\.[\p{L}\p{M}\p{N}!#
 const domain =
   /^(?:[\p{L}\p{M}\p{N}](?:[\p{L}\p{M}\p{N}-]{0,61}[\p{L}\p{M}\p{N}])?\.)*[\p{L}\p{M}\p{N}](?:[\p{L}\p{M}\p{N}-]{0,61}[\p{L}\p{M}\p{N}])?$/u;
 
-/** Returns the address as `normalizedEmail` does. Throws `invalid_request` for an invalid text. */
+/** Returns the normalized address. Throws `invalid_request` for an invalid address. */
 export function checkEmail(text: string): string {
   // The length is checked first, because a form may contain much more.
   const email = text.length > 2 * longest ? "" : normalizedEmail(text);

@@ -27,7 +27,7 @@ export class FailedSignIns extends BoundedAudit {
     this.#record(personId, { reason, method: "password" }, origin);
   }
 
-  /** Records a known passkey that does not verify: an attack, or a copied passkey. */
+  /** Records the failed use of a registered passkey. The passkey may have been copied. */
   recordPasskey(reason: PasskeyFault, { id, personId }: Passkey, origin: Origin): void {
     this.#record(personId, { reason, method: "passkey", passkey: id }, origin);
   }

@@ -15,8 +15,8 @@ export interface IdentityProviderSettings {
 }
 
 /**
- * Values that tie the return of a sign-in to its start. State, nonce and verifier are random. The browser carries
- * `state` and `nonce`, but of `verifier` only a digest.
+ * Random values that tie the provider's callback to the sign-in that it answers. The browser carries `state` and
+ * `nonce`, but only a digest of `verifier`.
  */
 export interface SignInSecrets {
   state: string;
@@ -47,8 +47,8 @@ const maxAnswerLength = 1_048_576;
 /** The allowed difference between the provider's clock and ours. */
 const toleranceSeconds = 30;
 /**
- * How many seconds a provider's clock may be ahead. The time of issue is not a deadline, so a later one gains no
- * advantage.
+ * How many seconds the provider's clock may be ahead. The time of issue is not a deadline, so a token from the future
+ * gains no advantage.
  */
 const maxAheadSeconds = 300;
 
@@ -80,8 +80,8 @@ export class IdentityProvider {
   }
 
   /**
-   * Returns the person, from the browser's query. Throws `permission_denied` if the provider admitted nobody,
-   * `upstream_error` if its answer is invalid, and `service_unavailable`.
+   * Returns the person's identity, from the query of the provider's callback. Throws `permission_denied` if the
+   * provider refused the sign-in, `upstream_error` if its answer is invalid, and `service_unavailable`.
    */
   async redeem(query: URLSearchParams, secrets: SignInSecrets): Promise<ProvenIdentity> {
     const { authorizationCodeGrant, fetchUserInfo } = await import("openid-client");
@@ -94,7 +94,7 @@ export class IdentityProvider {
       const tokens = await authorizationCodeGrant(configuration, returned, checks);
       const claims = tokens.claims();
       if (!claims) throw new Error("no ID token");
-      // The library used the same clock to check that the token has not expired.
+      // The system clock, which the library also uses to check that the token has not expired.
       requireOwnToken(claims, this.#options.settings.clientId, systemClock.nowSeconds());
       // Many providers return the address only from the userinfo endpoint (OpenID Connect Core, 5.4).
       const hasMore = claims["email"] === undefined && configuration.serverMetadata().userinfo_endpoint != null;
@@ -107,7 +107,7 @@ export class IdentityProvider {
     }
   }
 
-  /** Checks that the metadata can be read. Rejects like `authorizationUrl`. */
+  /** Throws `service_unavailable` if the provider's metadata cannot be read. */
   async checkConnection(): Promise<void> {
     await this.#configuration();
   }
@@ -161,7 +161,7 @@ export class IdentityProvider {
     });
   }
 
-  /** Returns the error. The provider's own text is logged only if it is a code. */
+  /** Converts a sign-in error to a GatewayError. The provider's own text is logged only if it is an error code. */
   #fault(error: unknown): GatewayError {
     const { name } = this.#options.settings;
     const reason = reasonOf(error);
@@ -186,7 +186,7 @@ function requireOwnToken(claims: Readonly<Record<string, unknown>>, clientId: st
   if (typeof iat !== "number" || iat > nowSeconds + maxAheadSeconds) throw new Error("an ID token of the future");
 }
 
-/** Checks the endpoints, because browsers are sent to one of them, and secrets to the others. */
+/** Checks the endpoints in the metadata. Browsers are sent to one of them, and secrets to the others. */
 function requireEndpoints(metadata: Readonly<Record<string, unknown>>, isLocal: boolean): void {
   const needed = ["authorization_endpoint", "token_endpoint", "jwks_uri"];
   // Some providers write null for an endpoint that they lack.
@@ -204,8 +204,8 @@ function isAllowed({ protocol, hostname }: URL, isLocal: boolean): boolean {
 }
 
 /**
- * Returns the identity. `more` is from userinfo. The address and its verification come from the same source, because
- * each vouches only for its own address.
+ * Returns the identity from the ID token's claims and the userinfo answer (`more`). The address and its verification
+ * come from the same source, because each source vouches only for its own address.
  */
 function identityOf(
   claims: Readonly<Record<string, unknown>> & { iss: string; sub: string },
@@ -225,8 +225,8 @@ function identityOf(
 }
 
 /**
- * Returns a fetch that follows no redirect, so that only the provider gets the code or secret; limits the size of an
- * answer; and keeps a provider on this machine from leading to plain http elsewhere.
+ * Returns a fetch that limits the size of an answer and follows no redirect, so that only the provider gets the code or
+ * secret. A provider on this machine cannot lead to plain http elsewhere.
  */
 function boundedFetch(isLocal: boolean) {
   return async (url: string, options: CustomFetchOptions): Promise<Response> => {

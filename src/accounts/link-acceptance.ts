@@ -1,4 +1,4 @@
-// Redeems one-time links: everything, including the use of the link, happens in one transaction.
+// Redeems one-time links. All changes, including that the link is used, are made in one transaction.
 
 import type { Clock } from "../base/clock.ts";
 import { forbidden, type GatewayError, invalidRequest } from "../base/errors.ts";
@@ -42,9 +42,8 @@ export class LinkAcceptance {
   }
 
   /**
-   * Makes the person an operator and a member of the first account, since a person without an account can use nothing:
-   * the account's owner, or an admin if the account has an owner already. A known address gets this password: the
-   * person who made the link has the data directory, so nothing can be hidden from them.
+   * Makes the person an operator, and the owner of the first account, or its admin if it has an owner. A known address
+   * gets this password: the link's creator has the data directory, so nothing can be hidden from them.
    */
   async setup(
     token: string,
@@ -67,7 +66,7 @@ export class LinkAcceptance {
       ...(known
         ? {
             setPassword: { personId, passwordHash },
-            // The address is not proven: the mailbox may belong to another person than the one at the console.
+            // The address stays unproven: the mailbox may belong to another person than the one at the console.
             setEmailProven: { personId, isEmailProven: false },
             setName: { personId, name },
             setOperator: { personId, isOperator: true },
@@ -83,8 +82,8 @@ export class LinkAcceptance {
   }
 
   /**
-   * Accepts an invitation for a new person, who is then signed in, or for the signed-in person, whose address must be
-   * the invited one. For a signed-in person, no session is started. Throws `invalid_request` and `permission_denied`.
+   * Accepts an invitation. A new person is created and signed in. A signed-in person must have the invited address, and
+   * keeps the current session. Throws `invalid_request` and `permission_denied`.
    */
   async invitation(
     token: string,
@@ -106,9 +105,8 @@ export class LinkAcceptance {
   }
 
   /**
-   * Ends all sessions and command line logins of the person, and starts a session. A link that was only mailed proves
-   * the address. After a shown link the address is no longer proven, since anybody who saw it may have set the
-   * password.
+   * Sets the password, ends all sessions and command line logins of the person, and starts a session. A link sent only
+   * by mail proves the address. A link shown on a screen does not, since anybody who saw it may have used it.
    */
   async passwordReset(token: string, password: string, origin: BrowserOrigin): Promise<StartedSession> {
     const { people } = this.#options;
@@ -144,7 +142,7 @@ export class LinkAcceptance {
     return { person, addPerson: { ...person, passwordHash: await hashPassword(checkPassword(guest.password, email)) } };
   }
 
-  /** Returns undefined if the person is a member of the first account already. */
+  /** Returns the person's new membership in the first account; undefined if the person is a member already. */
   async #firstMembership(personId: string): Promise<Membership | undefined> {
     const { people, firstAccountId } = this.#options;
     const accountId = await firstAccountId();
@@ -198,7 +196,7 @@ export class LinkAcceptance {
   }
 }
 
-/** Returns one error for all faults, so that it does not reveal whether a link ever existed. */
+/** Returns one error for all faults of a link, so that it does not reveal whether the link ever existed. */
 function ended(): GatewayError {
   return invalidRequest("This link was used already or has expired. Ask for a new one.", {
     detail: "link_ended",

@@ -1,11 +1,11 @@
-// Tokens of one-time links: their form in the address, and the stored digest.
+// Tokens of one-time links: how a token appears in a URL, and the digest that is stored.
 import { createHmac } from "node:crypto";
 import type { LinkPurpose } from "../domain/people/person.ts";
 import { opaquePattern, tokenDigest } from "../policy/credentials/opaque-token.ts";
 
 const paths: Record<LinkPurpose, string> = { setup: "setup", invitation: "invitations", password_reset: "reset" };
 
-/** Returns the digest; undefined for text that is not a token of ours. */
+/** Returns the digest of a link's token; undefined if the text does not have the form of a token. */
 export function linkDigest(token: string): string | undefined {
   return opaquePattern.test(token) ? tokenDigest(token) : undefined;
 }

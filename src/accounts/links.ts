@@ -47,7 +47,7 @@ export interface MadeLink {
 /** A new invitation, without the URL if it was mailed: the inviter must not be able to join as another person. */
 export type MadeInvitation = Omit<MadeLink, "url"> & { url: string | undefined };
 
-/** The origin of the request for a link. The time comes from the clock. */
+/** Where the request for a link came from. The time is omitted, because the clock supplies it. */
 type Asking = Pick<Origin, "clientAddress" | "requestId">;
 
 type About = Partial<Pick<OneTimeLink, "email" | "personId" | "accountId" | "role" | "createdBy">>;
@@ -65,10 +65,10 @@ const madeActions: Record<LinkPurpose, AuditAction> = {
 };
 const lifeSeconds: Record<LinkPurpose, number> = { setup: 86_400, invitation: 7 * 86_400, password_reset: 3_600 };
 const hourSeconds = 3_600;
-/** The least remaining validity of a link that is shown to a later visitor. */
+/** An open set-up link is shown again only if it stays valid for at least this long. */
 const usefulSeconds = hourSeconds;
 const resetsPerAddress = { limit: 10, windowSeconds: hourSeconds };
-/** Limits on mails that strangers can cause. */
+/** Limits the reset mails that strangers can request for one person. */
 const resetsPerPerson = { limit: 3, windowSeconds: hourSeconds };
 const invitationsPerAccount = { limit: 100, windowSeconds: hourSeconds };
 
@@ -92,16 +92,16 @@ export class OneTimeLinks {
     return this.#options.mail !== undefined;
   }
 
-  /** Creates the link whose visitor becomes an operator. It replaces earlier ones. */
+  /** Creates a set-up link, whose visitor becomes an operator. Earlier set-up links are replaced. */
   async createSetupLink(by: { type: "system" | "operator" } = { type: "operator" }): Promise<MadeLink> {
     const nobody = { clientAddress: null, requestId: null };
     return this.#make("setup", "shown", {}, { by, origin: nobody });
   }
 
   /**
-   * Returns the same link at every starting replica: a later one must not end a link that another has shown. Its token
-   * is derived from its id under one of the `keys`, 32 bytes each. Undefined if there is a link that an operator
-   * created.
+   * Returns the same set-up link at every starting replica: a later replica must not end a link that another has shown.
+   * The token is derived from the link's id and one of the `keys`, 32 bytes each. Returns undefined if an operator
+   * created the open link.
    */
   async sharedSetupLink(keys: Keys): Promise<MadeLink | undefined> {
     const nobody = { clientAddress: null, requestId: null };
@@ -149,8 +149,7 @@ export class OneTimeLinks {
       const mail = invitationMail(email, account.name, made.url);
       if (await this.#mail(mail, "invitation_not_mailed")) return { ...made, url: undefined };
     }
-    // A new link replaces the one in the failed mail: that mail may have arrived all the same, so its link is shown to
-    // nobody else.
+    // The failed mail may have arrived after all, so a new link replaces the mailed one. Only the new link is shown.
     return this.#make("invitation", "shown", about, asked);
   }
 
@@ -166,24 +165,24 @@ export class OneTimeLinks {
     const turn = this.#resets.run(() => this.#sendReset(email, origin));
     if (!turn) return log.warn("password_reset_dropped", { detail: "too many at once" });
     const done = turn.catch((error) => log.error("password_reset_failed", { detail: String(error) }));
-    // The result is dropped, because it would hold the results of all earlier resets.
+    // The result is dropped, because it would keep the results of all earlier resets in memory.
     this.#resetting = Promise.all([this.#resetting, done]).then(() => {});
   }
 
-  /** Resolves once the requested resets are sent. */
+  /** Resolves once the mails of all requested resets are sent or have failed. */
   async settled(): Promise<void> {
     await this.#resetting;
   }
 
-  /** Drops the waiting resets: with a mail server that hangs, a hundred of them would take half an hour. */
+  /** Drops the waiting resets. If the mail server hangs, a hundred of them would take half an hour. */
   async close(): Promise<void> {
     this.#isClosing = true;
     await this.settled();
   }
 
   /**
-   * Creates a reset link for an operator to pass on. Always shown, because not everybody has a mailbox. Throws
-   * `not_found`, and errors that prevent the reset.
+   * Creates a reset link for an operator to pass on. The link is always shown, because not everybody has a mailbox.
+   * Throws `not_found`, or `permission_denied` if the principal is no operator.
    */
   async createReset({ by, personId, origin }: { by: Principal; personId: string; origin: Asking }): Promise<MadeLink> {
     requireOperator(by);
@@ -202,7 +201,10 @@ export class OneTimeLinks {
     return isUsable ? link : undefined;
   }
 
-  /** Does the work that is slow or reveals whether a person is known, so it is not part of the answer. */
+  /**
+   * Does the slow part of a reset after the answer, so that the answer's delay does not reveal whether the person
+   * exists.
+   */
   async #sendReset(email: string, origin: BrowserOrigin): Promise<void> {
     const { people, mail, log } = this.#options;
     if (this.#isClosing) return log.warn("password_reset_dropped", { detail: "stopping" });
@@ -226,7 +228,7 @@ export class OneTimeLinks {
     throw invalidRequest("email: is the address of a member of this account already.");
   }
 
-  /** Requires the right to withdraw an earlier invitation, because a new one replaces it. */
+  /** Throws `permission_denied` if the principal may not withdraw an open invitation that the new one would replace. */
   async #requireMayReplace(by: Principal, email: string, accountId: string): Promise<void> {
     const { people, clock } = this.#options;
     for (const open of await people.findInvitations(email, clock.nowSeconds())) {
@@ -234,7 +236,7 @@ export class OneTimeLinks {
     }
   }
 
-  /** Creates a link, which replaces unused ones for the same purpose. */
+  /** Creates a link. Unused links for the same purpose are replaced. */
   async #make(purpose: LinkPurpose, delivery: LinkDelivery, about: About, asked: Asked): Promise<MadeLink> {
     const made = { id: newLinkId(), token: newOpaqueToken() };
     const { link, event } = this.#draft(purpose, delivery, about, asked, made);

@@ -44,7 +44,10 @@ export function requireMayWithdraw(by: Principal, accountId: string, role: Role)
   throw forbidden("Only whoever may make such an invitation may take it back.");
 }
 
-/** Returns the change; undefined if the role is the same. Throws `permission_denied`. */
+/**
+ * Returns the change of a member's role; undefined if the role is the same. Throws `permission_denied` if the principal
+ * may not make the change.
+ */
 export function changeRole(
   by: Principal,
   target: TargetMember,
@@ -61,7 +64,10 @@ export function changeRole(
   return { role, event: auditEvent("member.updated", by, origin, about(target, detail)) };
 }
 
-/** Returns the change; undefined if the quotas are the same. Throws `permission_denied`. */
+/**
+ * Returns the change of a member's quotas; undefined if they are the same. Throws `permission_denied` if the principal
+ * may not make the change.
+ */
 export function changeMemberQuotas(
   by: Principal,
   target: TargetMember & Pick<Membership, "quotas">,
@@ -77,7 +83,10 @@ export function changeMemberQuotas(
   return { quotas, event: auditEvent("member.updated", by, origin, about(target, detail)) };
 }
 
-/** Returns the change; undefined if the tools are the same. Throws `permission_denied`. */
+/**
+ * Returns the change of a member's tools; undefined if they are the same. Throws `permission_denied` if the principal
+ * may not make the change.
+ */
 export function changeMemberTools(
   by: Principal,
   target: TargetMember & Pick<Membership, "tools">,
@@ -94,7 +103,10 @@ export function changeMemberTools(
   return { tools, event: auditEvent("member.updated", by, origin, about(target, detail)) };
 }
 
-/** Returns the change; undefined if nothing changes. Throws `permission_denied`. */
+/**
+ * Returns the change of whether the member sees the usage of others; undefined if it is the same. Throws
+ * `permission_denied` if the principal may not make the change.
+ */
 export function changeSight(
   by: Principal,
   target: TargetMember & Pick<Membership, "seesAllUsage">,
@@ -111,7 +123,8 @@ export function changeSight(
 }
 
 /**
- * Returns the removal. Everybody may leave, but the store refuses it for the last owner. Throws `permission_denied`.
+ * Returns the event for the removal of a member. Every member may leave, but the store refuses this for the last owner.
+ * Throws `permission_denied` if the principal may not remove the member.
  */
 export function removeMember(by: Principal, target: TargetMember, origin: Origin): { event: AuditEvent } {
   const actorRole = actorRoleIn(by, target.accountId);
@@ -126,7 +139,10 @@ export function removeMember(by: Principal, target: TargetMember, origin: Origin
   return { event: auditEvent("member.removed", by, origin, about(target, detail)) };
 }
 
-/** Checks the store's result of a change. Throws `not_found` and `permission_denied`. */
+/**
+ * Checks the store's result of a change. Throws `not_found` if the member does not exist, and `permission_denied` for
+ * the last owner.
+ */
 export function requireChanged(outcome: "done" | "missing" | "last_owner"): void {
   if (outcome === "missing") throw new GatewayError("not_found", "There is no such member of this account.");
   if (outcome === "done") return;

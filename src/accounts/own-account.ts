@@ -22,7 +22,7 @@ interface Self {
   session?: Pick<Session, "id">;
 }
 
-/** The limit of guesses: a person who finds an unlocked browser must not be able to guess the password. */
+/** Limits guesses of the current password, because another person may find an unlocked browser. */
 const guesses = { limit: 10, windowSeconds: 600 };
 
 export class OwnAccount {
@@ -75,7 +75,7 @@ export class OwnAccount {
       },
       this.#event("password.changed", by, origin, { by: "person", first: before === null }),
     );
-    // The holder of a link set another password while this one was hashed, and the link takes precedence.
+    // Meanwhile the password was set with a reset link, and the link takes precedence.
     if (outcome !== "done") throw notCurrent();
   }
 

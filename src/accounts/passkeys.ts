@@ -1,4 +1,4 @@
-// Passkeys: adds one to a signed-in person, and signs in with one, by WebAuthn.
+// Passkeys (WebAuthn): adds a passkey to a signed-in person, and signs people in with a passkey.
 
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simplewebauthn/server";
 import type { Clock } from "../base/clock.ts";
@@ -16,11 +16,14 @@ export interface PasskeysOptions {
   >;
   failures: Pick<FailedSignIns, "recordPasskey">;
   clock: Clock;
-  /** The store of begun ceremonies, which wait for the browser's answer. */
+  /** Stores WebAuthn ceremonies that wait for the browser's answer. */
   pending: PendingOptions;
 }
 
-/** The page that talks to the authenticator: its origin as the browser sends it, which must be ours. */
+/**
+ * The request of a page that uses passkeys. `pageOrigin` is the page's origin as the browser sent it, which must be
+ * ours.
+ */
 interface Ceremony extends Origin {
   pageOrigin: string;
 }
@@ -45,9 +48,9 @@ export function relyingPartyId(pageOrigin: string): string | undefined {
 
 export class Passkeys {
   readonly #options: PasskeysOptions;
-  /** Challenges by session. */
+  /** Challenges for adding a passkey, by session. */
   readonly #additions: Pending<string>;
-  /** Challenges by an id that the page got, since a browser without a sign-in has no other identity. */
+  /** Challenges for signing in, by an id that the page got: without a sign-in, a browser has no other identity. */
   readonly #signIns: Pending<string>;
 
   constructor(options: PasskeysOptions) {
@@ -85,7 +88,7 @@ export class Passkeys {
     return options;
   }
 
-  /** Adds a passkey. Throws `invalid_request` if the session did not ask for it, or if it does not verify. */
+  /** Adds a passkey. Throws `invalid_request` if the session did not request one, or if the passkey does not verify. */
   async add(
     person: Person,
     sessionId: string,
@@ -149,8 +152,8 @@ export class Passkeys {
   }
 
   /**
-   * Returns the person with this passkey. Throws `permission_denied`, the same for every reason except the caller's own
-   * delay.
+   * Returns the person with this passkey. Throws `permission_denied` with one message for every fault, except for an
+   * expired challenge.
    */
   async signIn(
     given: { challengeId: string; response: AuthenticationResponseJSON },
@@ -204,7 +207,7 @@ async function verifyAddition(
     const { verified, registrationInfo } = await verifyRegistrationResponse({ response, ...expected, ...checks });
     if (verified) return registrationInfo;
   } catch {
-    // The library's texts quote what was sent, so only the failure is reported.
+    // The library's error messages quote what the browser sent, so they are not reported.
   }
   throw invalidRequest("The passkey could not be checked. Try to add it once more.", {
     detail: "passkey_not_verified",
@@ -246,8 +249,7 @@ async function verifyUse(
     const { verified, authenticationInfo } = await verifyAuthenticationResponse({
       response,
       ...{ expectedChallenge, expectedOrigin, expectedRPID },
-      // The library gets no counter: a counter is meaningful only after the signature is verified, so it is compared
-      // later.
+      // The library does not check the counter. The caller compares the counter after the signature is verified.
       credential: { id, publicKey: new Uint8Array(Buffer.from(publicKey, "base64url")), counter: 0 },
       requireUserVerification: true,
     });

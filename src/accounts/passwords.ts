@@ -1,4 +1,5 @@
-// Passwords: which ones are accepted, and how they are stored and compared (argon2id, RFC 9106), a few at a time.
+// Passwords: which are accepted, and how they are hashed and compared (argon2id, RFC 9106). Only a few are hashed at a
+// time.
 import { GatewayError, invalidRequest } from "../base/errors.ts";
 import { normalizedEmail } from "../domain/people/person.ts";
 import { Turns } from "../policy/turns.ts";
@@ -14,7 +15,7 @@ const nobodysHash =
   "$argon2id$v=19$m=19456,t=2,p=1$QF13DhG0AgoXdvY+FXYtq8wvZl0f7lCxiNSEuVLxTbw$A1l9dkjyjhWbA47oHlKz5J1Q45B9V99td1y2F/6c/X8";
 
 /**
- * Limits concurrent hashing: each hash takes tens of milliseconds of a core and 19 MiB, and sign-ins must not starve
+ * Limits concurrent hashing. Each hash takes tens of milliseconds of a core and 19 MiB, and sign-ins must not starve
  * model requests.
  */
 const turns = new Turns(2, 60);
@@ -37,21 +38,21 @@ export function checkPassword(password: string, email?: string): string {
   return password;
 }
 
-/** Hashes a password. Throws `service_unavailable` if too many wait. */
+/** Hashes a password. Throws `service_unavailable` if too many hashes wait. */
 export function hashPassword(password: string): Promise<string> {
   return inTurn(() => Bun.password.hash(normalized(password), parameters));
 }
 
 /**
- * Compares a password. Without a person or a password, takes the usual time and returns false. Throws like
- * `hashPassword`.
+ * Compares a password with its hash. If either is missing, returns false after the usual time. Throws
+ * `service_unavailable` if too many hashes wait.
  */
 export async function verifyPassword(password: string, hash: string | null | undefined): Promise<boolean> {
   const matches = await inTurn(() => Bun.password.verify(normalized(password), hash ?? nobodysHash));
   return matches && hash != null;
 }
 
-/** Reports whether a hash has other parameters than today's. */
+/** Reports whether the hash was made with other parameters than the current ones. */
 export function isOutdatedHash(hash: string): boolean {
   return !hash.startsWith(currentForm);
 }

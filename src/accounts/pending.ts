@@ -11,8 +11,8 @@ import { seal, unseal } from "../policy/credentials/sealing.ts";
 export interface PendingOptions {
   store: PendingStore;
   /**
-   * The sealing keys, 32 bytes each. Each value is sealed under a separate key, derived from a sealing key and the key
-   * by which the value is requested.
+   * The sealing keys, 32 bytes each. Each value is sealed under its own key, derived from a sealing key and the entry's
+   * key.
    */
   sealingKey: Keys;
   clock: Pick<Clock, "nowSeconds">;
@@ -21,22 +21,20 @@ export interface PendingOptions {
 export interface PendingKind {
   name: string;
   lifeSeconds: number;
-  /**
-   * The most entries. Beyond this, or soon after, the oldest are dropped: a flood must not lock others out for long.
-   */
+  /** Maximum number of entries. Beyond it the oldest entries are dropped: a flood must not lock others out for long. */
   most: number;
 }
 
 /**
- * How often the number is checked while a store fills up: counting takes time in proportion to the entries, so some
- * more may exist.
+ * How often the entries are counted while the store fills up. Counting takes time in proportion to the entries, so the
+ * maximum may be exceeded a little.
  */
 const trimsPerFill = 100;
 
-/** The number of characters in a network's tag, before its dot. */
+/** The number of characters of the tag that stands for a network. A dot follows the tag in the key. */
 const tagLength = 8;
 
-/** Returns the digest. The tag of a network stays readable, so that the store can count by it. */
+/** Returns the digest of a key, after the key's network tag if it has one: the store counts entries by this tag. */
 function digestOf(key: string): string {
   return key[tagLength] === "." ? `${key.slice(0, tagLength + 1)}${tokenDigest(key)}` : tokenDigest(key);
 }
@@ -52,8 +50,8 @@ export class Pending<Value> {
   }
 
   /**
-   * Returns a new random key for an operation that anybody at the network may begin. If there are too many entries, the
-   * network with the most loses its oldest first.
+   * Returns a random key for an operation that anybody may begin. If there are too many entries, the network with the
+   * most entries loses its oldest.
    */
   newKey(network: string): string {
     const [key] = keyRing(this.#options.sealingKey);
@@ -61,7 +59,10 @@ export class Pending<Value> {
     return `${tag}.${randomBytes(32).toString("base64url")}`;
   }
 
-  /** Stores an entry, which replaces an earlier one with the same key. Throws `service_unavailable`. */
+  /**
+   * Stores an entry, which replaces an earlier entry with the same key. Throws `service_unavailable` if the store
+   * cannot be used.
+   */
   async put(key: string, value: Value): Promise<void> {
     const { store, clock } = this.#options;
     const { name, lifeSeconds, most } = this.#kind;
@@ -75,7 +76,10 @@ export class Pending<Value> {
     if (this.#puts % Math.max(1, Math.floor(most / trimsPerFill)) === 0) await store.trim(name, most);
   }
 
-  /** Takes an entry; undefined if it never existed, has expired or was taken. Throws `service_unavailable`. */
+  /**
+   * Removes an entry and returns its value; undefined if it never existed, has expired or was taken. Throws
+   * `service_unavailable` if the store cannot be used.
+   */
   async take(key: string): Promise<Value | undefined> {
     const { store, clock } = this.#options;
     const sealed = await store.take(this.#kind.name, digestOf(key), clock.nowSeconds());
@@ -88,7 +92,9 @@ export class Pending<Value> {
     }
   }
 
-  /** Reports whether the entry exists, and leaves it in place. Throws `service_unavailable`. */
+  /**
+   * Reports whether the entry exists, and leaves it in place. Throws `service_unavailable` if the store cannot be used.
+   */
   has(key: string): Promise<boolean> {
     const { store, clock } = this.#options;
     return store.has(this.#kind.name, digestOf(key), clock.nowSeconds());

@@ -22,7 +22,7 @@ export interface SignInOptions {
   failures: Pick<FailedSignIns, "record">;
   clock: Clock;
   log: Log;
-  /** The store of the usual places of sign-ins. */
+  /** Stores where people signed in lately. */
   pending: PendingOptions;
   /**
    * The failures allowed in a row, per network address and per email address. They are restored within `windowSeconds`.
@@ -38,7 +38,7 @@ export interface StartedSession {
 }
 
 const defaultThrottle = { perAddress: 30, perEmail: 10, windowSeconds: 600 };
-/** The places of recent sign-ins, each the digest of an address and a network. */
+/** Where people signed in lately: for each sign-in, the digest of an email address and a network. */
 const familiarLogins = { name: "familiar_place", lifeSeconds: 90 * 86_400, most: 20_000 };
 
 export class SignIn {
@@ -74,8 +74,8 @@ export class SignIn {
   }
 
   /**
-   * Returns the limits. Failures count separately at places where the person signed in before: a stranger who uses up
-   * an address's other attempts locks out nobody at a usual place, and others only while the attack lasts.
+   * Returns the limits. Failures on a network where the person signed in before are counted separately. So a stranger
+   * who uses up the address's attempts does not lock out the person there.
    */
   async #limitsOf(address: string, loginDigest: string, { clientAddress }: BrowserOrigin): Promise<AttemptLimit[]> {
     const { perAddress, perEmail, windowSeconds } = this.#options.throttle ?? defaultThrottle;
@@ -90,7 +90,7 @@ export class SignIn {
     ];
   }
 
-  /** Remembers the place. Signing in succeeds even if this fails. */
+  /** Stores the network of this sign-in. The sign-in succeeds even if storing fails. */
   async #remember(loginDigest: string): Promise<void> {
     await this.#familiar.put(loginDigest, true).catch((error) => {
       this.#options.log.warn("familiar_place_not_kept", { detail: String(error) });
@@ -114,8 +114,8 @@ export class SignIn {
   }
 
   /**
-   * Hashes the password again with today's parameters, because only now it is available. Signing in succeeds even if
-   * this fails.
+   * Hashes the password again with the current parameters, which is possible only while the password is known. The
+   * sign-in succeeds even if this fails.
    */
   async #renew(person: Person, password: string, insteadOf: string, origin: BrowserOrigin): Promise<void> {
     const { people, clock, log } = this.#options;

@@ -20,9 +20,9 @@ import { Pending, type PendingOptions } from "./pending.ts";
 import { checkPersonName } from "./person-name.ts";
 
 export interface SingleSignOnSettings extends IdentityProviderSettings {
-  /** Domains in lower case. People with an address there may join. */
+  /** Domains in lower case. People with an address in one of them may join. */
   allowedDomains: readonly string[];
-  /** The role of joining people in the account. */
+  /** The role that people get in the account when they join. */
   role: Role;
 }
 
@@ -68,7 +68,7 @@ export class SingleSignOn {
   readonly name: string;
   readonly #options: SingleSignOnOptions;
   readonly #provider: IdentityProvider;
-  /** Begun sign-ins by state. */
+  /** Sign-ins that wait for the provider's callback, by state. */
   readonly #begun: Pending<Begun>;
 
   constructor(options: SingleSignOnOptions) {
@@ -84,8 +84,8 @@ export class SingleSignOn {
   }
 
   /**
-   * Begins a sign-in. `browser` is the secret that this browser has from an earlier start, if any, so that two windows
-   * may sign in at once. Returns this secret or a new one, to be stored in a cookie, and the provider's URL. Throws
+   * Begins a sign-in. `browser` is the secret from an earlier start in this browser, if any; reusing it lets two
+   * windows sign in at once. Returns the secret, to be stored in a cookie, and the provider's URL. Throws
    * `service_unavailable`.
    */
   async begin(given: {
@@ -109,9 +109,9 @@ export class SingleSignOn {
   }
 
   /**
-   * Returns the person who came back with this query. Throws `invalid_request` if the sign-in was not begun in this
-   * browser, or too long ago; `permission_denied` for a person who is not admitted; `upstream_error` and
-   * `service_unavailable` for the provider's faults.
+   * Returns the person, from the query of the provider's callback. Throws `invalid_request` if this browser did not
+   * begin the sign-in, or too long ago, and `permission_denied` if the person is not admitted. For the provider's
+   * faults, throws `upstream_error` or `service_unavailable`.
    */
   async complete(query: URLSearchParams, browser: string | undefined, origin: Origin): Promise<SsoSignIn> {
     const states = query.getAll("state");
@@ -137,9 +137,9 @@ export class SingleSignOn {
   }
 
   /**
-   * Links a person with the address, once: the provider vouches for it. If the person is linked to another identity at
-   * the provider, they differ: addresses pass to other people, ids never (OpenID Connect Core, 5.7). A person who never
-   * proved the address may be another one, who came by a shown invitation, so their credentials end.
+   * Links the person who has this address to the provider's identity. If the person is linked to another identity, the
+   * two are different people: addresses pass to others, ids never (OpenID Connect Core, 5.7). If the address was never
+   * proven, another person may have created the credentials after seeing a shown invitation, so they end.
    */
   async #linked(email: string, proven: ProvenIdentity, origin: Origin): Promise<Found | undefined> {
     const { people } = this.#options;
@@ -197,7 +197,7 @@ export class SingleSignOn {
     });
     const outcome = await people.apply(change, event);
     if (outcome === "done") return { person, accountId: assigned.accountId };
-    // The invitation was used, or the person created, in another window meanwhile.
+    // In another window, the invitation was used or the person was created meanwhile.
     throw invalidRequest("Something changed while you signed in. Sign in once more.", {
       detail: `sso: ${outcome}`,
     });

@@ -2,13 +2,10 @@
 // a tick.
 
 export class AccountTicks {
-  /** Accounts that began work in this tick, each with its work that waits for later ticks. */
+  /** The accounts that began work in this tick. Each has a set of callbacks for its work that waits for later ticks. */
   readonly #waiting = new Map<string, Set<() => void>>();
 
-  /**
-   * Returns undefined if the account may begin now. Otherwise the promise resolves in the tick that the account may
-   * use.
-   */
+  /** Returns undefined if the account may begin work now. Otherwise returns a promise that resolves in a later tick. */
   next(accountId: string): Promise<void> | undefined {
     const waiting = this.#waiting.get(accountId);
     if (waiting) return new Promise((resolve) => waiting.add(resolve));
@@ -32,5 +29,5 @@ export class AccountTicks {
   }
 }
 
-/** Shared by reads and large request bodies. */
+/** Used for GET requests and for large request bodies. */
 export const accountTicks = new AccountTicks();

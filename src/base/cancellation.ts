@@ -12,7 +12,7 @@ type Listener = CancelListener | (() => void);
 export class Cancellation {
   #reason: unknown;
   #cancelled = false;
-  /** The only listener in most cases. */
+  /** The first listener. Most cancellations have no other. */
   #first: Listener | undefined;
   #others: Set<Listener> | undefined;
   #controller: AbortController | undefined;

@@ -11,8 +11,8 @@ export interface Chained<Value> {
 }
 
 /**
- * Replaces a Map, whose abandoned tables link to their successors: once the collector treats one of them as old,
- * everything in later tables survives all minor collections.
+ * Replaces a Map, whose table is replaced as entries change. Each old table links to the next: once the garbage
+ * collector treats one as old, everything in later tables survives minor collections.
  */
 export class ChainedMap<Value extends Chained<Value>> {
   readonly #first: (Value | undefined)[] = new Array(chains).fill(undefined);

@@ -7,7 +7,7 @@ export interface Clock {
   monotonicMs(): number;
 }
 
-/** A clock that can also time work within one event. */
+/** A clock that can also time work within one event of the event loop. */
 export interface ExactClock extends Pick<Clock, "monotonicMs"> {
   /** Like `monotonicMs`, but reads the system clock at each call. */
   exactMs(): number;
@@ -34,9 +34,8 @@ function forget(): void {
 }
 
 /**
- * Calls `work` for an event of the event loop. During the event the time is read once, and it is read again
- * afterwards. Other code needs a microtask per event for this, so use this function for events as frequent as
- * packets.
+ * Calls `work` for one event of the event loop, during which the time is read only once. Use this function for frequent
+ * events, such as packets: it saves a microtask for each.
  */
 export function duringEvent<Taker, Brought>(
   work: (taker: Taker, brought: Brought) => void,
@@ -52,7 +51,7 @@ export function duringEvent<Taker, Brought>(
   }
 }
 
-/** Keeps the reading until the callback of the event loop has returned. */
+/** Keeps the time that was read until the callback of the event loop has returned. */
 function keep(): void {
   if (reading.isKept) return;
   reading.isKept = true;

@@ -4,7 +4,7 @@
 /** A value that is available now or later. `await` accepts both. */
 export type MaybePromise<Value> = Promise<Value> | Deferred<Value>;
 
-/** Written as methods, because methods accept an owner of a narrower type. */
+/** Written as methods: TypeScript then accepts a listener whose `owner` has a narrower type. */
 interface Listener<Value> {
   onValue(value: Value, owner: unknown): void;
   onError(error: unknown, owner: unknown): void;
@@ -21,7 +21,7 @@ export class Deferred<Value> implements PromiseLike<Value> {
   #state: "open" | "resolved" | "rejected" = "open";
   /** The value, or the error. */
   #outcome: unknown;
-  /** The only listener in most cases. */
+  /** Callback of the first listener. Most values have no other listener. */
   #onValue: Listener<Value>["onValue"] | undefined;
   #onError: Listener<Value>["onError"] | undefined;
   #owner: unknown;

@@ -34,7 +34,7 @@ export class IdRows {
     return this.#given - this.#free.length;
   }
 
-  /** A number above every row, including free rows. */
+  /** The number of rows ever used, including free rows. */
   get end(): number {
     return this.#given;
   }
@@ -71,8 +71,8 @@ export class IdRows {
   }
 
   /**
-   * Reports whether the id has the prefix and a UUID, and if so, sets the sought words. No two such ids have the same
-   * words.
+   * Reports whether the id is the prefix and a UUID. If so, stores the UUID's bits in `sought`, the words that the
+   * table is searched for.
    */
   #seek(id: string): boolean {
     const from = id.length - uuidLength;

@@ -37,8 +37,8 @@ export class IndexedSet<Item extends IndexedItem> implements Iterable<Item> {
   }
 
   /**
-   * Items may be added or deleted during the iteration. Those that stay are returned at least once; an item is returned
-   * twice, or a new one at all, only if others were deleted.
+   * Yields the items, which may be added or deleted meanwhile. An item that stays is yielded at least once. Only if
+   * others are deleted may an item be yielded twice, or a new item at all.
    */
   *[Symbol.iterator](): Generator<Item, void, undefined> {
     for (let i = this.#items.length - 1; i >= 0; i--) {

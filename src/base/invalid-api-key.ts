@@ -3,12 +3,12 @@ import { GatewayError } from "./errors.ts";
 
 const anyReason = "it is missing, malformed, unknown, expired, revoked or not allowed here";
 
-/** Begins with the gateway's words. OpenAI's words follow, because some clients recognise a wrong key by them. */
+/** OpenAI's message follows the gateway's, because some clients recognise a wrong key by OpenAI's words. */
 export const invalidApiKeyMessage = messageFor(anyReason);
 
 /**
- * `detail` is the reason, for the log only. `reason` is for the client, and only if it presented a genuine and valid
- * credential: other clients must not learn how close a guess was.
+ * `detail` is the reason for the log. `reason` is shown to the client: set it only if the credential is genuine,
+ * because other clients must not learn how close a guess was.
  */
 export function invalidApiKey(detail: string, reason = anyReason): GatewayError {
   return new GatewayError("invalid_api_key", messageFor(reason), { detail });

@@ -1,11 +1,11 @@
 // Declares every object that outlives the request that created it: its bounds, its idle limit and the event that ends
 // it. The code takes each bound from here, and docs/reference/long-lived.md is generated from here.
 
-/** A number, enforced by the code. */
+/** A bound as a number of objects, enforced by the code. */
 interface Count {
   readonly most: number;
 }
-/** A share of the connections that one server process accepts. */
+/** A bound as a share of the connections that one server process accepts. */
 interface Share {
   readonly part: number;
 }
@@ -29,11 +29,11 @@ export interface LongLived {
   /** Milliseconds after which the object ends even if it is busy; undefined if there is no such limit. */
   readonly maxMs: number | undefined;
   readonly ends: {
-    /** The effect of a key or token that is revoked or expires. */
+    /** What happens to the object when its key or token is revoked or expires. */
     readonly credential: string;
-    /** The effect of removing the person or closing the account. */
+    /** What happens to the object when the person is removed or the account is closed. */
     readonly owner: string;
-    /** The effect of stopping the server. */
+    /** What happens to the object when the server stops. */
     readonly server: string;
   };
   /** The files that create such objects. */
@@ -55,7 +55,7 @@ const ofAll = text("of all together");
 const noKey = text("none: no key is involved");
 const byOpenRequests = text("`limits.open_requests_per_key`");
 const withKey = "as with the credential";
-/** Applies to the sessions and streams of MCP clients. */
+/** What revocation does to the sessions and streams of MCP clients. */
 const atMcp = "within 5 s: it is ended";
 
 /** Client connections that policy/long-connections.ts admits, watches and ends. */

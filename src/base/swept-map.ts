@@ -23,7 +23,7 @@ export class SweepPace {
   #due = 0;
   #nextRoundMs = Number.NEGATIVE_INFINITY;
 
-  /** Call once for each use, with the number of entries. `nowMs` is in monotonic milliseconds. */
+  /** Call this once for each use of the map. `size` is the number of entries; `nowMs` is in monotonic milliseconds. */
   check(size: number, nowMs: number): Sweep {
     if (++this.#uses % usesPerSweep !== 0 || size < smallSize) return noSweep;
     const isCrowded = size > crowdedSize;
@@ -73,8 +73,8 @@ export class SweptMap<Value> {
   }
 
   /**
-   * Call once for each use that adds at most a handful of entries, while the caller refers to no entry. `nowMs` is in
-   * monotonic milliseconds.
+   * Call this once for each use, while the caller holds no entry: it may remove any. A use may add only a few entries.
+   * `nowMs` is in monotonic milliseconds.
    */
   used(nowMs: number): void {
     const { visits, isCrowded } = this.#pace.check(this.#entries.size, nowMs);

@@ -1,5 +1,4 @@
-// Runs tasks at the end of a turn of the event loop, when all ready sockets have been read and the loop does not wait
-// yet.
+// Runs tasks at the end of a tick of the event loop, after all ready sockets have been read.
 
 type Task = () => void;
 
@@ -7,13 +6,13 @@ const records: Task[] = [];
 const sends: Task[] = [];
 let isDue = false;
 
-/** Runs `record` once at the end of the turn, before anything is sent. */
+/** Runs `record` once at the end of the tick, before anything is sent. */
 export function atTurnEnd(record: Task): void {
   records.push(record);
   fallDue();
 }
 
-/** Runs `send` once at the end of the turn, after all records and everything that they cause. */
+/** Runs `send` once at the end of the tick, after all `record` tasks and the tasks that these add. */
 export function sendAtTurnEnd(send: Task): void {
   sends.push(send);
   fallDue();

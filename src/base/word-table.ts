@@ -1,22 +1,22 @@
-// Finds rows by their 32-bit words. The words are stored only here, without an object for each row.
+// A hash table that maps a few 32-bit words to a row number, without an object for each row.
 
-/** Returned if there is no row. */
+/** Returned by `find` if no row has the words. */
 export const noRow = -1;
 
 /**
- * Stores words in typed arrays: a look-up touches two places in memory, however many rows there are, and a garbage
- * collection has nothing to visit. The caller decides which rows are free. The first words of rows should differ in
- * their lower bits, and most of all in the lowest.
+ * Stores the words in typed arrays: a look-up touches two places in memory, and the garbage collector has nothing to
+ * visit. The caller decides which rows are free. For few collisions, the first words of rows should differ in their
+ * lowest bits.
  */
 export class WordTable {
-  /** The words to find or add. They must not be used by two look-ups at once. */
+  /** The words to find or add. The caller sets them before each call. */
   readonly sought: Int32Array<ArrayBuffer>;
   readonly #width: number;
   /** Signed words, because a just-in-time compiler is slow with larger numbers. */
   #words: Int32Array<ArrayBuffer>;
   /**
-   * Hash index by the first word of a row: the row plus one, or 0 if empty. A row whose slot is taken is in one of the
-   * following slots. At least half of the index stays empty.
+   * Hash index by the first word of a row. An entry is the row number plus one, or 0 if empty. If a slot is taken, the
+   * row is in one of the following slots. At least half of the index stays empty.
    */
   #index: Uint32Array<ArrayBuffer>;
 
@@ -33,18 +33,18 @@ export class WordTable {
     return this.#words.length / this.#width;
   }
 
-  /** Returns the row that has the sought words. */
+  /** Returns the row whose words equal `sought`, or `noRow`. */
   find(): number {
     return (this.#index[this.#indexOfSought()] ?? 0) - 1;
   }
 
-  /** Gives a free row within the capacity the sought words. No other row may have these words. */
+  /** Stores the words of `sought` in a free row below `room`. No other row may have these words. */
   add(row: number): void {
     this.#index[this.#indexOfSought()] = row + 1;
     this.#words.set(this.sought, row * this.#width);
   }
 
-  /** Frees a row. Rows that follow it in the index because their slot was taken move up. */
+  /** Removes a row. Rows that were displaced to later slots of the index move up. */
   remove(row: number): void {
     const mask = this.#index.length - 1;
     let gap = this.#homeOf(row);
@@ -60,17 +60,17 @@ export class WordTable {
     this.#index[gap] = 0;
   }
 
-  /** Returns word `nth` of a row. */
+  /** Returns the word at index `nth` of a row. */
   wordAt(row: number, nth: number): number {
     return this.#words[row * this.#width + nth] ?? 0;
   }
 
-  /** Sets the sought words to those of a row of another table of the same width. */
+  /** Sets `sought` to the words of a row in another table of the same width. */
   seek(of: WordTable, row: number): void {
     for (let nth = 0; nth < this.#width; nth++) this.sought[nth] = of.wordAt(row, nth);
   }
 
-  /** Grows to this many rows, which must not be fewer than before. */
+  /** Grows the table to this number of rows, which must not be less than before. */
   makeRoomFor(rows: number): void {
     const words = new Int32Array(this.#width * rows);
     words.set(this.#words);
@@ -86,7 +86,7 @@ export class WordTable {
     }
   }
 
-  /** Returns the slot of the index where the sought words are, or belong. */
+  /** Returns the index slot of the row with the sought words, or the empty slot for a new row. */
   #indexOfSought(): number {
     const mask = this.#index.length - 1;
     for (let index = (this.sought[0] ?? 0) & mask; ; index = (index + 1) & mask) {

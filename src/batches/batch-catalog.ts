@@ -7,11 +7,11 @@ type CatalogPart = InferenceDeps["catalog"];
 export class BatchCatalog implements CatalogPart {
   readonly #catalog: CatalogPart;
   readonly #factor: () => number;
-  /** Batch-priced models by catalog model, so that derived prices are computed once. */
+  /** Caches the batch-priced model of each catalog model, so that its prices are computed once. */
   #priced = new WeakMap<Model, Model>();
   #pricedBy = 1;
 
-  /** Calls `factor` each time, because a reload may change it. */
+  /** `factor` is called each time, because a reload may change it. */
   constructor(catalog: CatalogPart, factor: () => number) {
     this.#catalog = catalog;
     this.#factor = factor;
@@ -39,7 +39,7 @@ export class BatchCatalog implements CatalogPart {
     let priced = this.#priced.get(model);
     if (!priced) {
       const { price } = model;
-      // A variant without conditions applies to every request.
+      // A price variant without conditions applies to every request.
       priced = { ...model, price: { ...price, variants: [...(price.variants ?? []), { factor }] } };
       this.#priced.set(model, priced);
     }

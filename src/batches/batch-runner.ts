@@ -30,9 +30,9 @@ export interface BatchSettings {
 
 /** Intervals of the work. Tests use shorter ones. */
 export interface BatchTimes {
-  /** Interval of the poll for new batches and for those of crashed processes. */
+  /** Interval of the poll for new batches and for batches of crashed processes. */
   pollMs?: number;
-  /** Lease of a claimed batch or line, which the process renews while it works. */
+  /** Lease of a claimed batch or line. The process renews the lease while it works. */
   leaseSeconds?: number;
 }
 
@@ -47,7 +47,7 @@ export interface BatchRunnerOptions {
   /** Resolves when the charges are in the database. Rejects if they cannot be written. */
   flush(): Promise<void>;
   inference: InferenceDeps;
-  /** Reads the settings each time, because a reload may change them. */
+  /** Called each time, because a reload may change the settings. */
   settings(): BatchSettings;
   requestLimits(): RequestLimits;
   /** True if no other process works on the same batches. Claims found at the start then belong to a crashed process. */
@@ -58,11 +58,11 @@ export interface BatchRunnerOptions {
 }
 
 const [defaultPollMs, defaultLeaseSeconds] = [1_000, 30];
-/** Interval of the check for slots that became idle without the end of a line. */
+/** Interval of the check for idle slots. The end of a line triggers this check too. */
 const idleMs = 100;
 /** Maximum batches whose lines are processed at a time. */
 const maxOpen = 1_000;
-/** Attempts after which an upstream failure is the result of the line. */
+/** Attempts after which an upstream's error becomes the result of the line. */
 const maxAttempts = 8;
 const maxWaitSeconds = 60;
 /** Time that a closing server waits for lines in progress. */
@@ -74,18 +74,15 @@ const stepAgainSeconds = 5;
 const chargedAtOnce = 200;
 const forgottenAtOnce = 200;
 
-/**
- * Temporary errors, after which a line is repeated without a maximum of attempts. The end of the batch ends the
- * repetition.
- */
+/** Codes of temporary errors. After one, a line is repeated without a maximum of attempts until its batch ends. */
 const passing = new Set(["rate_limit_exceeded", "service_unavailable"]);
 const ofServers = new Set(["upstream_error", "upstream_timeout", "internal_error"]);
 
-/** Ends of an attempt at a line: answered, failed for good, gave way to a live request, or repeated later. */
+/** How an attempt at a line can end: answered, failed for good, stopped for a live request, or to be repeated. */
 export const lineEnds = ["answered", "failed", "gave_way", "again"] as const;
 export type LineEnd = (typeof lineEnds)[number];
 
-/** Figures of this process: current batches, and how its attempts ended since its start. */
+/** Metrics of this process: its current batches and lines, and how its attempts ended since the start. */
 export interface BatchFigures {
   /** Batches with open work in any process, as of the last poll. */
   open: number;
@@ -108,15 +105,16 @@ export class BatchRunner {
   readonly #timers: ReturnType<typeof setInterval>[];
   readonly #running = new Map<string, Running>();
   /**
-   * Batches with open lines, as of the last poll. The batches in `#empty` have no line to claim until the next poll.
+   * Batches with open lines, as of the last poll. `#empty` has the batches that turned out to have no line to claim.
    */
   #open: readonly Batch[] = [];
   readonly #empty = new Set<string>();
   /**
-   * Batches that pause because of a limit or missing slots, with the monotonic milliseconds at which the pause ends.
+   * The pausing batches and when their pause ends, in monotonic milliseconds. A limit or a lack of slots causes a
+   * pause.
    */
   readonly #resting = new Map<string, number>();
-  /** Charged lines that the database does not mark as paid yet. */
+  /** Lines that were charged but are not yet marked as paid in the database. */
   #paid: Pick<BatchLine, "batchId" | "line">[] = [];
   #polling: Promise<void> | undefined;
   #stepping: Promise<void> | undefined;
@@ -153,7 +151,7 @@ export class BatchRunner {
     });
   }
 
-  /** Releases claimed work, so that other processes can continue. Resolves when the store is no longer used. */
+  /** Releases claimed work, so that other processes can continue. Resolves when the runner no longer uses the store. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const timer of this.#timers) clearInterval(timer);
@@ -161,8 +159,7 @@ export class BatchRunner {
     const ended = async () => {
       await Promise.all([this.#polling, this.#stepping, this.#filling]);
       while (this.#running.size > 0) await Bun.sleep(5);
-      // A line that is not marked now counts as unpaid for the next process, whose charge has no effect on a charged
-      // line.
+      // If the mark fails, the next process charges the line again. Charging a line twice has no effect.
       await this.#reportPaid().catch(() => {});
     };
     await Promise.race([ended(), Bun.sleep(closeMs)]);
@@ -189,7 +186,7 @@ export class BatchRunner {
     }
   }
 
-  /** Renews the leases of work in progress, after a third of the lease. */
+  /** Renews the leases of work in progress once a third of the lease has passed. */
   async #renew(): Promise<void> {
     const { clock, work } = this.#options;
     const nowMs = clock.monotonicMs();
@@ -199,7 +196,7 @@ export class BatchRunner {
     await work.renew(this.#claim, { batchId: this.#stepped, lines });
   }
 
-  /** Stops the lines of cancelled and expired batches, to free their slots. */
+  /** Stops the running lines of cancelled and expired batches, to free their slots. */
   #stopEnded(open: readonly Batch[]): void {
     const ids = new Set(open.map(({ id }) => id));
     for (const { batch, stop } of this.#running.values()) {
@@ -207,7 +204,7 @@ export class BatchRunner {
     }
   }
 
-  /** Validates or finalizes batches one after another, beside the lines. */
+  /** Validates or finalizes batches one after another, while lines run. */
   #step(): void {
     if (this.#isClosed) return;
     this.#stepping ??= this.#steps().finally(() => {
@@ -268,8 +265,8 @@ export class BatchRunner {
   }
 
   /**
-   * Marks charged lines as paid after their charges are in the database. Only its own process reads a spool, so another
-   * process would have to charge again.
+   * Marks lines as paid once their charges are in the database. Until then the charges are only in this process's
+   * spool, which no other process reads.
    */
   async #reportPaid(): Promise<void> {
     const paid = this.#paid;
@@ -302,8 +299,8 @@ export class BatchRunner {
         const { batch, models, slots } = next;
         const lines = await work.claimLines(batch.id, models, Math.min(room, slots), this.#claim);
         if (lines.length === 0) this.#empty.add(batch.id);
-        // After an outage a lease may have expired here, so a line in progress can be claimed again. It is not sent
-        // twice.
+        // After an outage, a lease of this process may have expired, so it may claim a running line again. The line is
+        // not sent twice.
         for (const line of lines) if (!this.#running.has(nameOf(line))) void this.#answer(batch, line);
       }
     } catch (error) {
@@ -312,7 +309,7 @@ export class BatchRunner {
     }
   }
 
-  /** Returns the next batch: of the account with the fewest lines in progress, the batch with the fewest. */
+  /** Returns the next batch: the batch with the fewest running lines, of the account with the fewest. */
   #next(): { batch: Batch; models: string[]; slots: number } | undefined {
     const underWay = new Map<string, number>();
     for (const { batch } of this.#running.values()) {
@@ -335,7 +332,9 @@ export class BatchRunner {
     return undefined;
   }
 
-  /** Returns idle slots for lines of this model. For an unknown model one line at a time runs, and fails. */
+  /**
+   * Returns the number of idle slots for lines of this model. For an unknown model, lines run one at a time, and fail.
+   */
   #idleSlots({ endpoint, accountId }: Batch, name: string): number {
     const { capacity } = this.#options.inference;
     const operation = batchEndpoints.get(endpoint);
@@ -347,7 +346,7 @@ export class BatchRunner {
     return capacity.idleSlots(open, request) - this.#starting(name);
   }
 
-  /** Counts the lines that are waiting for a slot. */
+  /** Counts the running lines that have not requested a slot yet. */
   #starting(name: string): number {
     let count = 0;
     for (const { model, run } of this.#running.values()) if (model === name && !run?.hasAsked) count++;
@@ -384,7 +383,7 @@ export class BatchRunner {
       const again = this.#again(error, line, running);
       if (again) {
         this.#ended[running.run?.gaveWay ? "gave_way" : "again"]++;
-        // The reason mostly applies to all lines of the batch, so the whole batch pauses.
+        // Other lines of the batch would mostly fail for the same reason, so the whole batch pauses.
         const untilMs = this.#options.clock.monotonicMs() + again.inSeconds * 1_000;
         if (!again.failed) this.#resting.set(batch.id, untilMs);
         await this.#written(() => work.releaseLine(line, this.#claim, again));
@@ -394,7 +393,7 @@ export class BatchRunner {
       text = refusedLine(batch, line.line, line.customId, error);
     }
     const usage = running.run?.usage;
-    // Answer and charge are one write, so a crash leaves either both or neither.
+    // The answer and its usage are one write, so a crash leaves either both or neither.
     if (!(await this.#written(() => work.answered(line, { text, isError, usage }, this.#claim)))) return;
     this.#ended[isError ? "failed" : "answered"]++;
     if (!usage) return;
@@ -402,7 +401,9 @@ export class BatchRunner {
     this.#paid.push(line);
   }
 
-  /** Repeats the write while the database is away, so that an answered request is not sent to the model again. */
+  /**
+   * Repeats the write while the database is unavailable. Otherwise the answer would be lost and the request sent again.
+   */
   async #written<Result>(write: () => Promise<Result>): Promise<Result> {
     for (;;) {
       try {
@@ -444,15 +445,15 @@ export class BatchRunner {
     return Buffer.concat(pieces);
   }
 
-  /** Returns when to repeat the line; undefined if the error is its result. */
+  /** Returns when to repeat the line; undefined if the error is the line's result. */
   #again(error: GatewayError, { attempts }: ClaimedLine, { batch, run }: Running) {
     if (run?.gaveWay || this.#isClosed) return { inSeconds: 0, failed: false };
     const inSeconds = Math.min(maxWaitSeconds, Math.ceil(error.retryAfterSeconds ?? 5 ** attempts));
-    // A line that exceeds a limit for good would hold up its batch until the batch expires.
+    // A line that always exceeds a limit would hold up its batch until the batch expires.
     const neverFits = error.shouldRetry === false && error.retryAfterSeconds === undefined;
     if (passing.has(error.code) && !neverFits) return { inSeconds, failed: false };
     const resetsAt = error.quota?.resets_at ?? null;
-    // The line waits for a quota that resets before the batch expires. Otherwise the error is its result.
+    // If the quota resets before the batch expires, the line waits for the reset.
     if (resetsAt !== null && resetsAt < batch.expiresAt) return { inSeconds: maxWaitSeconds, failed: false };
     if (ofServers.has(error.code) && attempts + 1 < maxAttempts) return { inSeconds, failed: true };
     return undefined;

@@ -13,8 +13,8 @@ export interface FinishDeps {
 const linesAtOnce = 10;
 
 /**
- * Writes new files for each try, so that a slow process which lost its lease cannot change the files of its successor.
- * Returns false and removes the files if the claim was lost.
+ * Writes the result files of a batch. Each try writes new files, so that a slow process which lost its lease cannot
+ * change the files of its successor. Returns false and removes the files if the claim was lost.
  */
 export async function finishBatch(batch: Batch, claim: Claim, deps: FinishDeps): Promise<boolean> {
   const { work } = deps;
@@ -37,7 +37,7 @@ export async function finishBatch(batch: Batch, claim: Claim, deps: FinishDeps):
     await errors.discard();
     return false;
   } catch (error) {
-    // Finished files stay, because the batch may already refer to them.
+    // Files that are already finished stay, because the batch may refer to them.
     await output.abandon();
     await errors.abandon();
     throw error;

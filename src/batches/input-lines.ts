@@ -22,9 +22,9 @@ export const batchEndpoints: ReadonlyMap<string, Operation> = new Map(
     .map((operation) => [`/v1${operationPaths[operation]}`, operation]),
 );
 
-/** A line and its position in the file: bytes from `start`, before `end`, without its line end. */
+/** A line of the input file. It takes the bytes from offset `start` up to offset `end`, without its line end. */
 export interface FoundLine {
-  /** Line number from 1 on, which counts empty lines too. */
+  /** Line number, from 1 on. Empty lines count too. */
   line: number;
   start: number;
   end: number;
@@ -32,15 +32,15 @@ export interface FoundLine {
   bytes: Buffer | undefined;
 }
 
-/** Maximum depth: that of a request, which is at most `limits.depth`, and one level for the line. */
+/** Maximum nesting depth of a line: the 1,000 levels of a request, and one for the line itself. */
 const maxDepth = 1_001;
 const lineNames = new ClearNames({ known: ["custom_id", "method", "url", "body"], open: [] });
-/** Maximum bytes of the line's members beside the request. */
+/** Maximum bytes of a line without its request. */
 const frameBytes = 4_096;
 const lineEnd = 0x0a;
 const maxCustomIdLength = 256;
 
-/** Yields every line that is not blank. Holds one line at a time, with at most the bytes of a request. */
+/** Yields every line that is not blank. Keeps only one line in memory, with at most the bytes of a request. */
 export async function* linesOf(
   pieces: AsyncIterable<Uint8Array>,
   { bodyBytes }: Pick<RequestLimits, "bodyBytes">,
@@ -83,7 +83,7 @@ export async function* linesOf(
   if (last.bytes === undefined || !isBlank(last.bytes)) yield last;
 }
 
-/** Counts blank lines from `from` on, and returns the position of the next line. */
+/** Counts the blank lines from offset `from` on, and returns the offset after them. */
 function blankLines(bytes: Buffer, from: number): { lines: number; end: number } {
   let [lines, end] = [0, from];
   for (let at = from; at < bytes.length; at++) {
@@ -98,18 +98,18 @@ function blankLines(bytes: Buffer, from: number): { lines: number; end: number }
   return { lines, end };
 }
 
-/** The id and the request of a line. */
+/** The `custom_id` and the request of a line. */
 export interface LineFrame {
   customId: string;
   body: Readonly<Record<string, unknown>>;
 }
 
-/** Reports whether a database stores the text unchanged. */
+/** Reports whether a database can store the text unchanged. */
 export function isKeepable(text: string): boolean {
   return text.isWellFormed() && !text.includes("\0");
 }
 
-/** Throws a GatewayError whose `param` is the faulty member of the line. */
+/** Parses a line. Throws a GatewayError whose `param` is the faulty member of the line. */
 export function readFrame(bytes: Buffer | undefined, endpoint: string, limits: RequestLimits): LineFrame {
   if (!bytes) {
     throw invalidRequest(`The line has more than the ${limits.bodyBytes} bytes that a request may have.`);
@@ -148,7 +148,7 @@ function parsed(bytes: Buffer): Record<string, unknown> {
   );
 }
 
-/** Checks the request like a live request. Throws a GatewayError whose `param` begins with `body`. */
+/** Validates the request like a live request. Throws a GatewayError whose `param` begins with `body`. */
 export function requestOf({ body }: LineFrame, endpoint: string, limits: RequestLimits): DecodedRequest {
   const operation = batchEndpoints.get(endpoint);
   if (!operation) throw fieldError("url", "is no endpoint that batches have.");

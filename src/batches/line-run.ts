@@ -14,7 +14,7 @@ begun.resolve();
 
 const brokenOff = new DOMException("The line was broken off.", "AbortError");
 
-/** A line's request. Its result or final error is written to the output of the batch only. */
+/** Sends one line as a request. Its result or final error is written only to the output of the batch. */
 export class LineRun extends WholeCall implements Pick<Ledger, "begin"> {
   readonly clientGone = new Cancellation();
   #begin: UsageBegin | undefined;
@@ -28,7 +28,7 @@ export class LineRun extends WholeCall implements Pick<Ledger, "begin"> {
     return await run(this, { ...deps, ...keepsNothing, observer, ledger: this });
   }
 
-  /** Reports a stopped line as cancelled rather than failed, so that it triggers no alerts. */
+  /** Reports a line that the runner stopped as cancelled rather than failed, so that it triggers no alerts. */
   #watchedBy(observer: NonNullable<InferenceDeps["observer"]>): NonNullable<InferenceDeps["observer"]> {
     return {
       inferenceBegan: (begin) => observer.inferenceBegan(begin),
@@ -46,17 +46,17 @@ export class LineRun extends WholeCall implements Pick<Ledger, "begin"> {
     };
   }
 
-  /** True if a live request took the slot of the line. */
+  /** True if the line was stopped because a live request needed its slot. */
   get gaveWay(): boolean {
     return this.#isWanted;
   }
 
-  /** True if the line has a slot or waits for one. */
+  /** True if the line has requested a slot. */
   get hasAsked(): boolean {
     return this.#hasAsked;
   }
 
-  /** The charge of the ended line, to be written with its answer. Undefined if the line never began. */
+  /** The usage of the ended line, to be stored with its answer. Undefined if the line never began or has not ended. */
   get usage(): LineUsage | undefined {
     return this.#begin && this.#end && { begin: this.#begin, end: this.#end };
   }
@@ -71,7 +71,7 @@ export class LineRun extends WholeCall implements Pick<Ledger, "begin"> {
     this.clientGone.cancel(reason);
   }
 
-  /** Replaces the ledger. The batch runner records the charge with the answer. */
+  /** Takes the place of the ledger: keeps the usage until the batch runner stores it with the answer. */
   begin(request: UsageBegin): LedgerEntry {
     this.#begin = request;
     return {

@@ -13,7 +13,7 @@ export function requestIdOf({ id, createdAt }: Pick<Batch, "id" | "createdAt">, 
   return `req_${parts.join("-")}-${digest.slice(6, 18)}`;
 }
 
-/** Returns the result line of an answer. `body` is the JSON of the answer. */
+/** Returns the result line for an answer. `body` is the answer's JSON. */
 export function answeredLine(batch: Batch, line: number, customId: string, body: string): string {
   const answer = oneLine(body);
   if (batch.form === "anthropic") {
@@ -30,7 +30,7 @@ export function refusedLine(batch: Batch, line: number, customId: string, error:
   return openaiLine(batch, line, customId, errorTable[error.code].status, renderError(error));
 }
 
-/** Returns the result line of a request without an answer before the end of its batch. */
+/** Returns the result line for a request that got no answer before its batch ended. */
 export function unansweredLine(batch: Batch, { line, customId }: Pick<AnsweredLine, "line" | "customId">): string {
   const isCancelled = batch.ending === "cancelled";
   if (batch.form === "anthropic") {
@@ -45,7 +45,7 @@ export function unansweredLine(batch: Batch, { line, customId }: Pick<AnsweredLi
   return JSON.stringify({ id: idOf(batch, line), custom_id: customId, response: null, error });
 }
 
-/** Returns the result line of an answer whose encryption key was deleted. */
+/** Returns the result line for an answer whose encryption key was deleted. */
 export function unreadableLine(batch: Batch, { line, customId }: Pick<AnsweredLine, "line" | "customId">): string {
   const error = new GatewayError("internal_error", "The answer was kept under a key that is no more.");
   return refusedLine(batch, line, customId, error);
@@ -61,7 +61,7 @@ function idOf(batch: Batch, line: number): string {
   return `batch_req_${requestIdOf(batch, line).slice("req_".length).replaceAll("-", "")}`;
 }
 
-/** Removes line ends, which JSON has only between its values. */
+/** Removes line ends from JSON. They can only occur between values. */
 function oneLine(body: string): string {
   return /[\n\r]/.test(body) ? JSON.stringify(JSON.parse(body)) : body;
 }

@@ -21,7 +21,10 @@ const maxFaults = 100;
 export const maxModels = 100;
 const linesAtOnce = 200;
 
-/** Returns `lost` if the claim was lost. Rejects if the input file cannot be read now. */
+/**
+ * Checks the batch's input file and stores its lines. Returns `lost` if another process took over the claim. Rejects if
+ * the input file cannot be read now.
+ */
 export async function validateBatch(batch: Batch, claim: Claim, deps: ValidateDeps): Promise<Validated> {
   if (!(await deps.work.beginLines(batch.id, claim))) return "lost";
   const reading = new Reading(batch, claim, deps);
@@ -53,7 +56,7 @@ class Reading {
     this.#deps = deps;
   }
 
-  /** Returns false if no further line needs to be read. */
+  /** Checks and collects one line. Returns false if no further line needs to be read. */
   take({ line, start, end, bytes }: FoundLine): boolean {
     const { id: batchId, endpoint } = this.#batch;
     const { mostRequests } = this.#deps;
@@ -88,8 +91,8 @@ class Reading {
   }
 
   /**
-   * Returns the model. Throws for an invalid request, except in Anthropic's form, where the error is the result of the
-   * line.
+   * Returns the model of the line's request. Throws if the request is invalid, except in Anthropic's form, where the
+   * error becomes the line's result.
    */
   #modelOf(frame: LineFrame): string {
     try {
@@ -102,8 +105,8 @@ class Reading {
   }
 
   /**
-   * Writes the lines read if there are at least `atLeast`, then yields to other work. Returns false if the claim was
-   * lost.
+   * Stores the collected lines if there are at least `atLeast`, then yields to other work. Returns false if the claim
+   * was lost.
    */
   async flush(atLeast: number): Promise<boolean> {
     if (this.#lines.length < atLeast) return true;

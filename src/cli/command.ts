@@ -17,7 +17,10 @@ type OptionTuple = readonly [
   values?: Parse | readonly string[],
   fallback?: unknown,
 ];
-/** Options by Commander's name of the value: `baseUrl` for `--base-url`. Commander's own Option covers rare cases. */
+/**
+ * Options by the name that Commander gives the value: `baseUrl` for `--base-url`. Commander's own Option is for rare
+ * cases.
+ */
 export type OptionEntries = Readonly<Record<string, OptionTuple | Option>>;
 
 /**
@@ -59,17 +62,17 @@ export interface Call<Values> {
   nowSeconds(): number;
   /** The program with all commands. */
   program: Command;
-  /** Resolves if the person agrees or `--yes` was given; see `confirm`. */
+  /** Asks the person to confirm. Resolves if the person agrees or `--yes` was given. */
   confirm(confirmation: Omit<Confirmation, "yes">): Promise<void>;
 }
 
-/** The result of a command: as `--json` prints it, and for a person. */
+/** The result of a command. `json` is printed with `--json`; `show` prints the result for a person. */
 export interface Outcome {
   json: unknown;
   show(): void | Promise<void>;
-  /** Runs after the result was printed in either form, so that the result is shown first whatever comes after. */
+  /** Runs after the result was printed, in either form. */
   after?: (() => void) | undefined;
-  /** The message of a partial failure, where there is a result all the same. Printed last, with exit code 1. */
+  /** The message of a partial failure, when there is also a result. Printed last, with exit code 1. */
   failure?: string | undefined;
 }
 
@@ -89,22 +92,20 @@ export interface CommandFields<Options, Arguments extends readonly ArgumentEntry
   options?: Options;
   /** Shown under the options, one per line. */
   examples?: readonly string[];
-  /** Paragraphs under the examples. Some depend on the machine. */
+  /** Paragraphs under the examples. A function returns a paragraph that depends on the machine. */
   help?: readonly (string | ((context: CliContext) => string))[];
-  /** True if the command runs on when the reader of its output is gone, as a server does. */
+  /** True if the command keeps running after the reader of its output has gone, as a server does. */
   keepsRunning?: boolean;
   /** The subcommands. */
   commands?: readonly CommandEntry[];
 }
 
-/** An entry that `command` returns, with any options and arguments. */
+/** A command's description as `command` returns it, for any options and arguments. */
 export interface CommandEntry extends CommandFields<OptionEntries, readonly ArgumentEntry[]> {
   run?(call: Call<never>, ...args: never[]): Promise<Outcome | undefined> | undefined;
 }
 
-/**
- * Returns the entry of a command. The types of the arguments of `run` follow from the command's options and arguments.
- */
+/** Returns the description of a command. The argument types of `run` follow from its options and arguments. */
 export function command<
   const Options extends OptionEntries = Record<never, never>,
   const Arguments extends readonly ArgumentEntry[] = [],
@@ -116,12 +117,12 @@ export function command<
   return entry as CommandEntry;
 }
 
-/** The option for the data directory, which a server on this machine uses as well. */
+/** The `--data-dir` option of commands that work on the data directory of a server. */
 export const dataDirOption = {
   dataDir: ["--data-dir <path>", "data directory (default: as headrace serve)"],
 } as const;
 
-/** Throws a CliError if no option says what to change. `such` is an example of an option. */
+/** Throws a CliError if `body` is empty, because no option was given. `such` is an example of an option. */
 export function refuseNoChange(body: Readonly<Record<string, unknown>>, such: string): void {
   if (Object.keys(body).length > 0) return;
   throw new CliError(`Nothing to change: give at least one option, such as ${such}. See --help.`, exitCodes.usage);
@@ -183,7 +184,7 @@ function reading<Taker extends Argument | Option>(taker: Taker, values: Parse | 
 async function run(made: Command, context: CliContext, entry: CommandEntry): Promise<void> {
   if (!entry.keepsRunning) context.begin();
   const { terminal, input } = context;
-  // If both commands have an option, Commander gives its value to the parent.
+  // If parent and subcommand have the same option, Commander gives its value to the parent.
   const options: { json?: boolean; yes?: boolean } = made.optsWithGlobals();
   let program = made;
   while (program.parent) program = program.parent;

@@ -42,7 +42,7 @@ export const commands: ReadonlyMap<string, () => Promise<CommandEntry>> = new Ma
 ]);
 
 export const otherHeading = "Other:";
-/** The heading in the help that begins with each of these commands. */
+/** Headings of the help, by the first command under each. */
 export const headings: ReadonlyMap<string, string> = new Map([
   ["serve", "Server:"],
   ["pull", "Models:"],
@@ -54,12 +54,15 @@ export const headings: ReadonlyMap<string, string> = new Map([
   ["completion", otherHeading],
 ]);
 
-/** Returns the commands that `args`, everything after `headrace`, may mean: one, or all. */
+/**
+ * Returns the commands to load: the command that `args` names, or all if the name is not clear. `args` is everything
+ * after `headrace`.
+ */
 export function commandsMeant(args: readonly string[]): string[] {
   const [word = "serve"] = args;
   // Help and completion need all commands.
   if (word !== "completion" && commands.has(word)) return [word];
-  // Without a command, `serve` is meant. After `--` a command's name may follow.
+  // Options without a command are for `serve`. After `--`, a command's name may follow.
   const plainOptions = word.startsWith("-") && !args.some((arg) => ["--", "-h", "--help"].includes(arg));
   return plainOptions ? ["serve"] : [...commands.keys()];
 }

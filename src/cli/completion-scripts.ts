@@ -1,6 +1,6 @@
 // Generates completion scripts for bash, zsh and fish from a description of the commands.
 
-/** The possible values of an option: certain words, a file, or anything. */
+/** The values that an option can have: fixed words, a file, or any text. */
 export type Values = { words: readonly string[] } | "file" | "any";
 
 export interface Flag {
@@ -16,7 +16,7 @@ export interface Entry {
   path: readonly string[];
   subcommands: readonly { name: string; summary: string }[];
   flags: readonly Flag[];
-  /** The possible words of its arguments, if they are fixed. */
+  /** The words that its arguments can have, if these are fixed. */
   words: readonly string[];
 }
 
@@ -164,8 +164,8 @@ function commandPaths(entries: readonly Entry[], quote: string, separator = "|")
 }
 
 /**
- * Puts text in single quotes, which all three shells read alike if the text has none. Quotes in the text become
- * typographic ones.
+ * Puts text in single quotes. Quotes in the text become typographic quotes, because only then do all three shells read
+ * the result alike.
  */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", "’").replaceAll("\\", "/")}'`;

@@ -16,13 +16,13 @@ Examples:
   headrace doctor                      show what is wrong and how to fix it
 `;
 
-/** Runs the command of the arguments. Never rejects: the exit code of the process shows the result. */
+/** Parses the arguments and runs the command. Never rejects: a failure sets the exit code of the process. */
 export async function runCommand(args: readonly string[]): Promise<void> {
   const context = createContext(processEnvironment());
   const program = new Command("headrace")
     .description("A model inference gateway and local node behind one OpenAI-compatible API.")
     .version(packageJson.version)
-    // Help is printed before any command begins, and `| head` may close it.
+    // The help is printed before any command begins, and `| head` may close its output early.
     .configureOutput({
       writeOut(text) {
         context.begin();
@@ -49,7 +49,7 @@ export async function runCommand(args: readonly string[]): Promise<void> {
   }
 }
 
-/** Words of Ollama's command line, with our equivalents. */
+/** Commands of Ollama, each with the headrace command that replaces it. */
 const elsewhere: ReadonlyMap<string, string> = new Map([
   ["run", "chat --model"],
   ["ps", "models ps"],
@@ -57,7 +57,7 @@ const elsewhere: ReadonlyMap<string, string> = new Map([
   ["stop", "models stop"],
 ]);
 
-/** Rejects an unknown word, which the default command `serve` would take for an argument. */
+/** Rejects an unknown command. Otherwise the default command `serve` would take the word for an argument. */
 export function refuseUnknownCommand(word: string | undefined): void {
   const known = [...commands.keys(), "help"];
   if (word === undefined || word.startsWith("-") || known.includes(word)) return;

@@ -11,13 +11,13 @@ import { type Problem, renderValue } from "./problems.ts";
 import type { YamlFile } from "./read-yaml.ts";
 
 export interface CheckedFile {
-  /** The validated data; the defaults alone if there are problems. */
+  /** The validated data, or only the defaults if there are problems. */
   data: FileData;
   problems: readonly Problem[];
   warnings: readonly string[];
 }
 
-/** Returns the configuration without a file. */
+/** Returns the result for a missing file: only defaults. */
 export function withoutFile(): CheckedFile {
   return { data: fileSchema.parse({}), problems: [], warnings: [] };
 }
@@ -27,7 +27,7 @@ export function checkFile(file: YamlFile): CheckedFile {
   if (file.data === undefined) return { ...withoutFile(), problems: file.problems };
   const result = parseWithVariables(file);
   if (!result.success) {
-    // A value with a missing variable gets no second problem.
+    // If a variable is missing, that is reported already, so its value gets no second problem.
     const reported = new Set(file.problems.map((problem) => problem.path));
     const issues = result.error.issues.filter((issue) => !reported.has(renderPath(issue.path)));
     return { ...withoutFile(), problems: [...file.problems, ...issues.flatMap((issue) => issueProblems(file, issue))] };
@@ -37,7 +37,7 @@ export function checkFile(file: YamlFile): CheckedFile {
   return { data: result.data, problems, warnings: warningsOf(file, result.data) };
 }
 
-/** Validates the data. A variable is text, so its text is parsed if the schema wants a number or a switch. */
+/** Validates the data. The value of a variable is text, so it is parsed if the schema wants a number or a switch. */
 function parseWithVariables(file: YamlFile): z.ZodSafeParseResult<FileData> {
   const first = fileSchema.safeParse(file.data);
   if (first.success) return first;
@@ -71,7 +71,10 @@ function issueProblems(file: YamlFile, issue: z.core.$ZodIssue): Problem[] {
   return [{ ...location, message: `must be ${must}${shown(file, issue.path, value, rule?.quiet)}`, fix }];
 }
 
-/** Renders a wrong value, unless a variable was filled in, because any variable may hold a secret. */
+/**
+ * Renders a wrong value. If it came from a variable, only the variable's name is shown, because the value may be
+ * secret.
+ */
 function shown(file: YamlFile, path: Path, value: unknown, quiet: boolean | undefined): string {
   const names = file.variables(path);
   if (names.length > 0) return ` (its value comes from ${names.map((name) => `\${${name}}`).join(", ")})`;

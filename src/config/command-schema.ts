@@ -1,5 +1,5 @@
-// The keys `commands`, `files` and `memory` of the section `engine` of headrace.yaml: programs that serve models,
-// started by a command or for a model file, and the memory that they share.
+// The keys `commands`, `files` and `memory` in the section `engine` of headrace.yaml. They describe the programs that
+// the server starts to serve models, and the memory that these share.
 import * as z from "zod";
 import { maxModelIdLength } from "../domain/models/model-entry.ts";
 import { upstreamDefaults, upstreamNamePattern } from "../domain/models/upstream.ts";

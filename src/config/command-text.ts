@@ -1,6 +1,9 @@
-// Parses texts in the configuration of commands: a command line, and sizes such as 6GB.
+// Parses a command line and sizes such as 6GB in the configuration.
 
-/** The placeholder for the port of a command's server; it does not refer to an environment variable. */
+/**
+ * The placeholder for the port that the server chooses for a command. Unlike other `${…}`, it is no environment
+ * variable.
+ */
 export const portMark = "$" + "{PORT}";
 
 const factors: Readonly<Record<string, number>> = {
@@ -23,10 +26,12 @@ export function byteSize(size: string | number): number {
   return Math.round(Number(amount) * (factors[unit.toLowerCase()] ?? 1));
 }
 
-/** Matches one word, with its quoted parts and escaped characters. */
+/** Matches one word of a command line, with its quoted parts and escaped characters. */
 const wordPattern = /\s*((?:'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^\s'"\\])+)\s*/gsy;
 
-/** Splits a command line into words as a shell would, without any expansion. Returns undefined if a quote is open. */
+/**
+ * Splits a command line into words as a shell would, but expands nothing. Returns undefined if a quote is not closed.
+ */
 export function splitWords(line: string): string[] | undefined {
   const words: string[] = [];
   wordPattern.lastIndex = 0;

@@ -1,4 +1,4 @@
-// Finds and opens headrace.yaml; the YAML parser is loaded only if there is a file.
+// Finds and opens headrace.yaml. The YAML parser is loaded only if there is a file.
 import { access, readFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { type CheckedFile, checkFile, withoutFile } from "./check-file.ts";
@@ -13,13 +13,13 @@ const defaultName = "headrace.yaml";
 export interface OpenedFile extends CheckedFile {
   /** The absolute path. */
   path: string;
-  /** Undefined if there is no file. */
+  /** The parsed file; undefined if there is none. */
   yaml: YamlFile | undefined;
 }
 
 /**
- * Finds the file that the flag or variable names, which must exist, else headrace.yaml in the working directory, if it
- * exists.
+ * Finds and opens the configuration file. A file named by the flag or variable must exist. Otherwise headrace.yaml in
+ * the working directory is used, if it exists.
  */
 export async function findConfigFile(flags: Flags, env: Env, cwd: string): Promise<OpenedFile> {
   const reader = new OptionReader({ flags, env, file: undefined });
@@ -33,7 +33,8 @@ export async function findConfigFile(flags: Flags, env: Env, cwd: string): Promi
 }
 
 /**
- * Opens the file. A missing file is a problem of the place `namedAt`; if `namedAt` is undefined, it counts as no file.
+ * Opens the file. `namedAt` is where its name was given: a missing file is then a problem. If `namedAt` is undefined,
+ * the file may be missing.
  */
 export async function openFile(inputs: {
   path: string;

@@ -1,4 +1,5 @@
-// The configuration of Headrace: flags over environment over headrace.yaml over defaults, validated and frozen.
+// The configuration of Headrace, validated and frozen. Flags override environment variables, these override
+// headrace.yaml, and that overrides the defaults.
 import { availableParallelism } from "node:os";
 import { dirname } from "node:path";
 import type * as z from "zod";
@@ -53,43 +54,41 @@ export { requestLimitProblems } from "./server-process.ts";
 export type { Flags } from "./sources.ts";
 export type { TracingConfig } from "./tracing.ts";
 
-/** The whole configuration of `headrace serve`; deep-frozen plain data. */
+/** The whole configuration of `headrace serve`, as deep-frozen plain data. */
 export interface Config extends ReloadableConfig {
-  /** The host without brackets, also for IPv6. */
+  /** The host to listen on. An IPv6 address has no brackets. */
   readonly host: string;
-  /** The port; 0 means any free one. */
+  /** The port to listen on; 0 means any free port. */
   readonly port: number;
   readonly mode: Mode;
   readonly logFormat: LogFormat;
-  /** Takes precedence over `logs.level`, if defined. */
+  /** If set, overrides `logs.level`. */
   readonly logLevel: LogLevel | undefined;
   /** The absolute path of the data directory. */
   readonly dataDir: string;
   readonly backupBeforeUpgrade: boolean;
-  /** An origin without `/v1` and without a trailing slash; always set in production. */
+  /** The server's public URL, without `/v1` and without a trailing slash. Always set in production. */
   readonly publicUrl: string | undefined;
-  /** Addresses and CIDR ranges. */
+  /** Addresses and CIDR ranges of proxies whose forwarding headers are trusted. */
   readonly trustedProxies: readonly string[];
-  /** Names and addresses without port and brackets. */
+  /** Host names and addresses, without port and brackets. */
   readonly allowedHosts: readonly string[];
   /**
-   * The installation's secrets, each 32 bytes as 64 hex digits, the current one first. Undefined means the secret in
-   * the data directory.
+   * The installation's secrets: 64 hex digits each, the current one first. Undefined means that the secret is in the
+   * data directory.
    */
   readonly secretsHex: readonly string[] | undefined;
-  /** A secret. Undefined means SQLite in the data directory. */
+  /** The URL of PostgreSQL, a secret. Undefined means SQLite in the data directory. */
   readonly databaseUrl: string | undefined;
-  /** A secret. Undefined means counters in memory. */
+  /** The URL of Redis, a secret. Undefined means that limits are counted in memory. */
   readonly redisUrl: string | undefined;
   /** A secret with which clients may read the metrics. */
   readonly metricsToken: string | undefined;
-  /** An origin without a trailing slash, at which other replicas reach this one. */
+  /** The origin at which other replicas reach this one, without a trailing slash. */
   readonly advertiseUrl: string | undefined;
-  /**
-   * The number of processes that serve requests for models; 1 means this process alone, which also does all other work.
-   */
+  /** The number of processes that serve model requests. 1 means that this process does all work itself. */
   readonly workers: number;
-  /** The seconds for which a stopping server still answers although it reports not ready. */
+  /** Seconds for which a stopping server still answers requests while it reports that it is not ready. */
   readonly lameDuckSeconds: number;
   readonly discoverLocal: boolean;
   /** Whether webhooks may post to this machine; only possible in development. */
@@ -103,7 +102,7 @@ export interface Config extends ReloadableConfig {
   readonly oauth: OAuthConfig;
   readonly files: FilesConfig;
   readonly cache: CacheConfig;
-  /** The built-in engine; undefined numbers are chosen per model. */
+  /** The built-in engine. A number that is undefined is chosen for each model. */
   readonly engine: {
     /** Whether to serve the demo model that ships with Headrace. */
     readonly demo: boolean;
@@ -117,27 +116,27 @@ export interface Config extends ReloadableConfig {
     readonly memory: MemoryConfig;
     /** Commands that serve models. */
     readonly commands: readonly CommandConfig[];
-    /** Model files that another program runs. */
+    /** Model files that other programs than the built-in engine run. */
     readonly files: readonly ModelFileConfig[];
   };
   readonly file: {
-    /** The absolute path to watch for reloads, even if no file exists yet. */
+    /** The absolute path to watch for changes, even if the file does not exist yet. */
     readonly path: string;
     readonly found: boolean;
-    /** Whether there is no file, or one without any value. */
+    /** True if there is no file, or the file has no value. */
     readonly isEmpty: boolean;
-    /** The file's keys at start that only a restart can change. */
+    /** The start-up keys of the file, which only a restart can change. */
     readonly startup: StartupKeys;
   };
 }
 
 export interface MailConfig {
-  /** An address `smtp://` or `smtps://`; a secret if it contains a password. */
+  /** An `smtp://` or `smtps://` URL. A secret if it contains a password. */
   readonly url: string;
   readonly from: string;
 }
 
-/** A configuration file alone, as a reload reads it. */
+/** The settings of the configuration file alone, as a reload reads them. */
 export interface ConfigFile extends ReloadableConfig {
   readonly path: string;
   readonly isEmpty: boolean;
@@ -161,7 +160,7 @@ export async function loadConfig(inputs: ConfigInputs = {}): Promise<Config> {
   const host = reader.take(options.host);
   const mode = reader.take(options.mode);
   const publicUrl = reader.take(options.publicUrl);
-  // Checks that depend on mode and public URL are skipped if the file is unreadable, because it might set them.
+  // If the file is unreadable, checks that depend on the mode or the public URL are skipped: the file might set these.
   const readable = file.yaml === undefined ? file.problems.length === 0 : file.yaml.data !== undefined;
   if (readable) reader.problems.push(...exposureProblems(host, mode, publicUrl));
   const startup = {
@@ -233,14 +232,17 @@ function readOthers(reader: OptionReader, absolute: (path: string, from: SourceK
 }
 
 /**
- * Returns 0 without replicas, because nothing can take over meanwhile, and in development, where Ctrl-C should stop
- * immediately.
+ * Returns 0 without replicas, because no other server takes over, and in development, where Ctrl-C should stop the
+ * server immediately.
  */
 function defaultLameDuckSeconds({ mode, databaseUrl }: Pick<Config, "mode" | "databaseUrl">): number {
   return mode === "production" && databaseUrl !== undefined ? 5 : 0;
 }
 
-/** Reads the stores. Settings that several processes share must be complete, and available to all of them. */
+/**
+ * Reads the settings of the stores. With PostgreSQL the secret must be set too, and with Redis also PostgreSQL, because
+ * replicas share them.
+ */
 function readStores(reader: OptionReader) {
   const database = reader.take(options.databaseUrl);
   const redis = reader.take(options.redisUrl);
@@ -262,7 +264,7 @@ function cacheWithoutRedis({ yaml }: OpenedFile): Problem {
   return { ...location, message: "is redis, and no Redis is configured", fix };
 }
 
-/** Reads the number of workers. Only the Linux kernel distributes connections over processes. */
+/** Reads the number of workers. More than one needs Linux, whose kernel distributes connections over processes. */
 function readWorkers(reader: OptionReader): number {
   const { value, location } = reader.take(options.workers);
   const workers = value === "auto" ? (isLinux ? availableParallelism() : 1) : value;
@@ -273,7 +275,9 @@ function readWorkers(reader: OptionReader): number {
 
 const isLinux = process.platform === "linux";
 
-/** Refused in production: a public server must not post to addresses that only this machine reaches. */
+/**
+ * Reads the setting. Refused in production: a public server must not post to addresses that only this machine reaches.
+ */
 function readWebhookLoopback(reader: OptionReader, mode: Mode): boolean {
   const loopback = reader.take(options.webhookLoopback);
   if (loopback.value && mode === "production") {
@@ -300,8 +304,8 @@ function readMail(reader: OptionReader): MailConfig | undefined {
 }
 
 /**
- * Reads the configuration file alone, for a reload: `path` is `Config.file.path`. Rejects with a ConfigError if the
- * file is missing or wrong, so that the running configuration can stay.
+ * Reads the configuration file alone, for a reload. `path` is `Config.file.path`. Rejects with a ConfigError if the
+ * file is missing or invalid, so that the running configuration can stay.
  */
 export async function readConfigFile(inputs: { path: string; env?: Env; cwd?: string }): Promise<ConfigFile> {
   const { path, env = process.env, cwd = process.cwd() } = inputs;
@@ -311,14 +315,14 @@ export async function readConfigFile(inputs: { path: string; env?: Env; cwd?: st
   return deepFreeze({ path, isEmpty, ...reloadableConfig(file.data, file.warnings), startup: startupKeys(file.data) });
 }
 
-/** Returns the file's keys, such as `port`, that changed since the start and need a restart to take effect. */
+/** Returns the start-up keys of the file, such as `port`, that changed and need a restart to take effect. */
 export function keysThatNeedRestart(running: Config, changed: ConfigFile): string[] {
   return changedKeys(running.file.startup, changed.startup);
 }
 
 /**
- * Returns the absolute data directory, for commands other than `serve`. Only `data_dir` of the file must be valid: a
- * variable that only the server has does not stop these commands. Rejects with a ConfigError.
+ * Returns the absolute data directory, for commands other than `serve`. Only `data_dir` must be valid in the file: a
+ * variable that is set only for the server must not stop these commands. Rejects with a ConfigError.
  */
 export async function loadDataDir(inputs: ConfigInputs = {}): Promise<string> {
   const { flags = {}, env = process.env, cwd = process.cwd() } = inputs;
@@ -334,8 +338,8 @@ export async function loadDataDir(inputs: ConfigInputs = {}): Promise<string> {
 }
 
 /**
- * Returns the database's URL, for commands beside a server; undefined means in the data directory. Throws a
- * ConfigError.
+ * Returns the database's URL, for commands that run beside a server. Undefined means SQLite in the data directory.
+ * Throws a ConfigError.
  */
 export function loadDatabaseUrl(env: Env = process.env): string | undefined {
   return fromVariable(options.databaseUrl, env);
@@ -354,14 +358,14 @@ export async function loadPublicUrl(inputs: ConfigInputs = {}): Promise<string |
   return trimmed(value);
 }
 
-/** Returns the URL of Redis, where limits are counted for all replicas. Throws a ConfigError. */
+/** Returns the URL of the Redis in which limits are counted for all replicas. Throws a ConfigError. */
 export function loadRedisUrl(env: Env = process.env): string | undefined {
   return fromVariable(options.redisUrl, env);
 }
 
 /**
- * Returns HEADRACE_SECRET, each as 64 hex digits, for commands on the server's own files; undefined if unset. Throws a
- * ConfigError.
+ * Returns the secrets in HEADRACE_SECRET, each as 64 hex digits; undefined if unset. For commands that read the
+ * server's files. Throws a ConfigError.
  */
 export function loadSecretsHex(env: Env = process.env): readonly string[] | undefined {
   const secret = fromVariable(options.secret, env);
@@ -384,31 +388,31 @@ export function loadPullSource(env: Env = process.env): PullSource {
   return Object.freeze(source);
 }
 
-/** Checks and prepares this process for serving; throws a ConfigError. See `config/server-process.ts`. */
+/** Checks and prepares this process for serving. Throws a ConfigError. */
 export function prepareServerProcess(): void {
   prepareProcess(process.env);
 }
 
-/** Makes this process connect as the server does: without a proxy of the environment. */
+/** Makes this process ignore proxies from the environment, as the server does. */
 export function connectDirectly(): void {
   ignoreProxies(process.env);
 }
 
 /**
- * Reports whether this process should end with its parent: a launcher in `bin/` that waits for it, or npm, which ends
- * at a signal without passing the signal on.
+ * Reports whether this process should end with its parent. The parent may be a launcher in `bin/`, which waits for this
+ * process, or npm, which ends at a signal without passing it on.
  */
 export function endsWithParent(): boolean {
   const launchedBy = process.env["LAUNCHED_BY"];
   return launchedBy === "headrace" || launchedBy === "npm";
 }
 
-/** Returns the environment for commands other than `serve`, which pass it on. */
+/** Returns the environment variables of this process, for commands other than `serve`. */
 export function processEnvironment(): Readonly<Record<string, string | undefined>> {
   return process.env;
 }
 
-/** Freezes plain data recursively; frozen objects are not entered again, so shared parts do no harm. */
+/** Freezes plain data recursively. Objects that are already frozen are skipped. */
 function deepFreeze<T>(value: T): T {
   if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
   Object.freeze(value);

@@ -44,8 +44,7 @@ function filesProblems(file: YamlFile, { files }: FileData): Problem[] {
 }
 
 /**
- * Requires hourly usage to be kept at least as long as requests, because single requests are found through the hourly
- * sums.
+ * Requires that hourly usage is kept at least as long as requests, because a request is found through the hourly usage.
  */
 function retentionProblems(file: YamlFile, { retention }: FileData): Problem[] {
   const { hourly_usage_days: hourly, requests_days: requests = retentionDefaults.requests } = retention;
@@ -101,7 +100,7 @@ function reservedNames(file: YamlFile, data: FileData): Problem[] {
 }
 
 /**
- * Rejects a model file that two entries name, a name that an upstream or command already has, and a draft model that is
+ * Rejects a model file that two entries name, an engine name that an upstream or command has, and a draft model that is
  * the model itself.
  */
 function fileProblems(file: YamlFile, data: FileData): Problem[] {
@@ -130,9 +129,7 @@ function fileProblems(file: YamlFile, data: FileData): Problem[] {
   });
 }
 
-/**
- * Rejects names that an upstream already has: commands share one namespace with upstreams, because both are engines.
- */
+/** Rejects a command whose name an upstream already has. Both are engines, so their names must differ. */
 function commandProblems(file: YamlFile, data: FileData): Problem[] {
   const commands = data.engine?.commands ?? [];
   const taken = [builtInEngineName, ...data.upstreams.map(({ name }) => name)];
@@ -153,7 +150,7 @@ function commandProblems(file: YamlFile, data: FileData): Problem[] {
   });
 }
 
-/** Maps each alias to the index of the first model that has it. */
+/** Maps each alias to the index of the first model with this alias. */
 function firstOwners({ models }: FileData): ReadonlyMap<string, number> {
   const owners = new Map<string, number>();
   for (const [index, { aliases }] of models.entries()) {
@@ -169,7 +166,7 @@ function speechProblems(file: YamlFile, data: FileData): Problem[] {
   });
 }
 
-/** Returns the names that `upstream` of a deployment may have. */
+/** Returns the names that a deployment may give as `upstream`. */
 function upstreamNames(data: FileData): string[] {
   const commands = [
     ...(data.engine?.commands ?? []).map(({ name }) => name),
@@ -178,7 +175,7 @@ function upstreamNames(data: FileData): string[] {
   return [...data.upstreams.map((upstream) => upstream.name), ...commands, builtInEngineName];
 }
 
-/** Returns contradictions within the entry of a model, or with the rest of the file. */
+/** Returns problems of a model's entry: contradictions within the entry or with the rest of the file. */
 function modelProblems(
   file: YamlFile,
   data: FileData,
@@ -201,7 +198,7 @@ function modelProblems(
   ].map(({ path, message, fix }) => problemAt(file, ["models", index, ...path], message, fix));
 }
 
-/** Returns faults of a model's policies, checked against the guardrails and models of this file only. */
+/** Returns faults of a model's policies. Only guardrails and models of this file count as existing. */
 function policyFaultsOf(data: FileData, { policies, ...model }: FileData["models"][number]): EntryFault[] {
   const wanted = policies && policiesFromWire(policies);
   if (!wanted) return [];
@@ -223,7 +220,7 @@ function originProblems(file: YamlFile, origins: readonly string[]): Problem[] {
   return [problemAt(file, ["cors", "origins"], 'names origins beside "*", which already allows every one', fix)];
 }
 
-/** Returns the other models that an entry names, with their places. */
+/** Returns the ids of other models that an entry refers to, each with its path in the entry. */
 function namedModels({ fallbacks, policies }: FileData["models"][number]): { path: Path; id: string }[] {
   const { cache, shadow, split = [] } = policies ?? {};
   return [

@@ -1,11 +1,11 @@
-// Checks the required settings of a server that other machines can reach, and warns of risky ones.
+// Checks the settings of a server that other machines can reach: requires some, and warns of risky ones.
 import { parseHttpUrl } from "../base/text/http-url.ts";
 import { isLoopbackHost } from "./formats.ts";
 import type { Mode } from "./options.ts";
 import type { Problem } from "./problems.ts";
 import type { Taken } from "./sources.ts";
 
-/** Allows listening beyond loopback only in production mode, and production only with a public URL. */
+/** Requires production mode to listen beyond loopback, and a public URL in production. */
 export function exposureProblems(
   host: Taken<string>,
   mode: Taken<Mode>,

@@ -1,11 +1,12 @@
-// Attaches meaning, requirement and remedy to a configuration value, for errors, the JSON schema and the reference.
+// Attaches documentation to a configuration value: its meaning, requirement and remedy. Errors, the JSON schema and the
+// reference use this.
 import * as z from "zod";
 import type { EntryFault } from "../domain/models/model-entry.ts";
 
 export interface Rule {
-  /** The purpose of the value, in full sentences: the reference page and the JSON schema show it. */
+  /** The purpose of the value, in full sentences, for the reference page and the JSON schema. */
   doc: string;
-  /** The requirement on the value, as the continuation of "must be". */
+  /** The requirement on the value. Continues the words "must be". */
   must: string;
   /** The remedy for a wrong value, as a full sentence. */
   fix: string;
@@ -36,7 +37,7 @@ export const entry = (doc: string, keys: string) => ({
   fix: "Write keys and values below it.",
 });
 
-/** A common kind of value, without its doc. */
+/** A kind of value that several fields share. Each field adds its own `doc`. */
 type Kind<Schema extends z.ZodType> = { schema: Schema } & Omit<Rule, "doc">;
 
 /** A whole number within inclusive bounds. `unit` names what the number counts. */
@@ -65,8 +66,8 @@ export function trueOrFalse(): Kind<z.ZodBoolean> {
 const rules = new WeakMap<z.core.$ZodType, Rule>();
 
 /**
- * Attaches the rule to the schema, which no other field may share: the later rule would apply to both. (`.meta()` would
- * copy the schema, at twice the start-up time.) Wrap with `.optional()`, `.default()` or `.nullable()` after this.
+ * Attaches the rule to the schema, which must belong to this field only. Call this before `.optional()`, `.default()`
+ * or `.nullable()`. (`.meta()` would copy the schema and double the start-up time.)
  */
 export function field<S extends z.ZodType>(schema: S, rule: Rule): S {
   z.globalRegistry.add(schema, { description: rule.doc });
@@ -74,24 +75,24 @@ export function field<S extends z.ZodType>(schema: S, rule: Rule): S {
   return schema;
 }
 
-/** A field of a common kind with its doc. */
+/** Returns the schema of a field: a common kind of value, with its own `doc`. */
 export function said<S extends z.ZodType>(doc: string, { schema, ...rule }: Kind<S>): S {
   return field(schema, { doc, ...rule });
 }
 
-/** Extends the remedy: the value may also be left out. */
+/** Adds to the remedy that the value may be left out. */
 export function orLeftOut<S extends z.ZodType>(kind: Kind<S>): Kind<S> {
   return { ...kind, fix: kind.fix.replace(/\.$/, ", or leave it out.") };
 }
 
-/** A field that may also be `null`, which stands for "no limit". */
+/** Returns the schema of a field that may also be `null`, for "no limit". */
 export function unlimitable<S extends z.ZodType>(schema: S, rule: Rule): z.ZodNullable<S> {
   return field(schema, { ...rule, must: `${rule.must}, or null for no limit` })
     .nullable()
     .meta({ description: rule.doc });
 }
 
-/** The schema inside the wrappers that make it optional, nullable or defaulted. */
+/** Returns the schema without the wrappers that make it optional, nullable or defaulted. */
 export function unwrap(schema: z.core.$ZodType): z.core.$ZodType {
   let inner = schema;
   while (
@@ -110,7 +111,7 @@ export function ruleOf(schema: z.core.$ZodType): Rule | undefined {
   return rules.get(unwrap(schema));
 }
 
-/** Returns the schema at a path, or undefined for an unknown path. */
+/** Returns the schema of the value at a path; undefined for an unknown path. */
 export function schemaAt(root: z.core.$ZodType, path: readonly PropertyKey[]): z.core.$ZodType | undefined {
   let schema: z.core.$ZodType | undefined = unwrap(root);
   for (const part of path) {
@@ -124,7 +125,10 @@ export function schemaAt(root: z.core.$ZodType, path: readonly PropertyKey[]): z
   return schema;
 }
 
-/** Returns a fault for each entry whose `key` has the value of an earlier entry. Paths begin at `section`. */
+/**
+ * Returns a fault for each entry whose `key` has the same value as in an earlier entry. `section` is the start of the
+ * fault's path.
+ */
 export function duplicateFaults<Key extends string>(
   section: string,
   key: Key,

@@ -1,4 +1,4 @@
-// The values that the server uses from headrace.yaml, under the code's names; plain data without engines or stores.
+// The values of headrace.yaml as the server's code uses them: plain data, with names in camel case.
 import type { LogLevel, RequestLogSettings } from "../base/log.ts";
 import { trimSlashes } from "../base/text/http-url.ts";
 import type { Tier } from "../domain/account.ts";
@@ -18,14 +18,19 @@ import { mcpServerOf } from "./sections/tool-schema.ts";
 
 type Camel<Key> = Key extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : Key;
 
-/** Renames a mapping's members for the code, `api_key` to `apiKey`; file-schema.ts documents each. */
+/**
+ * Converts the names of a mapping to camel case: `api_key` to `apiKey`. The members are documented in file-schema.ts.
+ */
 type InCode<Mapping> = { readonly [Key in keyof Mapping as Camel<Key>]-?: Mapping[Key] };
 
 export type UpstreamConfig = InCode<FileData["upstreams"][number]>;
 type FileModel = FileData["models"][number];
-/** A deployment. The upstream is one of the file, or `builtInEngineName`. */
+/** A deployment of a model. Its upstream is one of the file's, or `builtInEngineName`. */
 export type DeploymentConfig = InCode<FileModel["deployments"][number]> & { readonly model: string };
-/** A declared model. Without deployments it runs on every upstream that lists its id. The best fallback comes first. */
+/**
+ * A declared model. If it has no deployments, it runs on every upstream that lists its id. Fallbacks are in order of
+ * preference.
+ */
 export type ModelConfig = InCode<Omit<FileModel, "deployments" | "price" | "policies">> & {
   readonly price: Price | undefined;
   readonly deployments: readonly DeploymentConfig[];
@@ -37,21 +42,21 @@ export type ToolsConfig = Omit<InCode<FileData["tools"]>, "servers"> & { readonl
 export type CacheConfig = InCode<FileData["cache"]>;
 type FileCommand = NonNullable<NonNullable<FileData["engine"]>["commands"]>[number];
 type FileSizes = FileCommand["asleep_gpu"];
-/** Sizes in bytes of each GPU by its index. */
+/** Bytes for each GPU, by the GPU's index. */
 type Sizes = Readonly<Record<string, number>>;
-/** A model file that another program than the built-in engine runs. */
+/** A model file that another program runs in place of the built-in engine. */
 export interface ModelFileConfig {
   readonly model: string;
   readonly program: "llama-server";
-  /** The absolute path of the projector. */
+  /** The absolute path of the multimodal projector. */
   readonly projector: string | undefined;
   /** The id of the draft model for speculative decoding. */
   readonly draft: string | undefined;
-  /** Further arguments of the program. */
+  /** Further command line arguments for the program. */
   readonly more: readonly string[];
 }
 
-/** A command with an absolute directory, and its command line split into words. */
+/** A command that serves models, with an absolute directory. Its command line is split into words. */
 export type CommandConfig = Omit<InCode<FileCommand>, "command" | "env" | "memory" | "asleepGpu"> & {
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
@@ -64,17 +69,17 @@ export interface MemoryConfig {
   readonly gpu: Sizes | undefined;
 }
 /**
- * Single sign-on. Without a secret the server is a public client; without an account, people of the allowed domains
- * join the first account.
+ * Single sign-on. Without a client secret, the server is a public client. Without an account, people of the allowed
+ * domains join the first account.
  */
 export type SsoConfig = InCode<Omit<NonNullable<FileData["sso"]>, "account">> & {
   readonly accountId: string | undefined;
 };
 
-/** The kinds of OAuth clients that are allowed without registration by an account. */
+/** The kinds of OAuth clients that are allowed although no account registered them. */
 export type OAuthConfig = InCode<FileData["oauth"]>;
 
-/** The part of the configuration that a running server takes over from a changed file. */
+/** The settings that a running server takes over when the file changes. */
 export interface ReloadableConfig extends FeatureSettings {
   readonly upstreams: readonly UpstreamConfig[];
   readonly models: readonly ModelConfig[];
@@ -88,14 +93,14 @@ export interface ReloadableConfig extends FeatureSettings {
   readonly chatAccountBytes: number;
   readonly batches: InCode<FileData["batches"]>;
   readonly retention: RetentionSettings;
-  /** Exact origins, or `*` alone. */
+  /** Allowed origins, compared exactly, or `*` alone. */
   readonly cors: { readonly origins: readonly string[] };
   readonly logs: RequestLogSettings & { readonly level: LogLevel };
-  /** Warnings for the log and the terminal: valid settings that are probably a mistake. */
+  /** Warnings about settings that are valid but probably a mistake. */
   readonly warnings: readonly string[];
 }
 
-/** Start-up keys that the file sets, e.g. `engine.context`, with their values. */
+/** The start-up keys that the file sets, such as `engine.context`, with their values. */
 export type StartupKeys = Readonly<Record<string, unknown>>;
 
 export function reloadableConfig(data: FileData, warnings: readonly string[]): ReloadableConfig {
@@ -110,7 +115,7 @@ export function reloadableConfig(data: FileData, warnings: readonly string[]): R
     ...featureSettings(data),
     tools: { ...inCode(data.tools), servers: data.tools.servers.map(mcpServerOf) },
     tiers: data.tiers.map((tier) => ({ ...inCode(tier), quotas: tier.quotas.map(quotaRuleOf) })),
-    // The memory limits must admit a valid body of the largest size together with its answer.
+    // The memory limits must have room for the largest valid body and its answer.
     limits: {
       ...inCode(data.limits),
       heldBytes: Math.max(data.limits.held_bytes, 4 * data.limits.body_bytes),
@@ -131,7 +136,9 @@ export function reloadableConfig(data: FileData, warnings: readonly string[]): R
   };
 }
 
-/** Refused requests are kept for a short time, because they may come as a flood, and each may be a row. */
+/**
+ * Days to keep refused requests. They may come as a flood, and each may be a row, so they are kept for a short time.
+ */
 const refusedRequestsDays = 30;
 
 function retentionSettings(given: FileData["retention"]): RetentionSettings {
@@ -161,7 +168,7 @@ export function oauthConfig({ oauth }: FileData): OAuthConfig {
   return inCode(oauth);
 }
 
-/** Returns the commands. `absolute` makes a path of the file absolute. */
+/** Returns the commands. `absolute` turns a path of the file into an absolute path. */
 export function commandConfigs({ engine }: FileData, absolute: (path: string) => string): CommandConfig[] {
   return (engine?.commands ?? []).map(({ command, env = {}, memory, asleep_gpu, ...others }) => {
     const { directory, ...settings } = inCode(others);
@@ -184,14 +191,14 @@ export function modelFileConfigs({ engine }: FileData, absolute: (path: string) 
   }));
 }
 
-/** The storage of files: its place and size. */
+/** Where and how files are stored, and how much. */
 export interface FilesConfig extends Omit<InCode<FileData["files"]>, "directory" | "s3"> {
-  /** The absolute path; undefined means in the data directory. */
+  /** The absolute path of the folder. Undefined means a folder in the data directory. */
   readonly directory: string | undefined;
   readonly s3: InCode<NonNullable<FileData["files"]["s3"]>> | undefined;
 }
 
-/** Returns the settings of files. `absolute` makes a path of the file absolute. */
+/** Returns the settings for stored files. `absolute` turns a path of the file into an absolute path. */
 export function filesConfig({ files }: FileData, absolute: (path: string) => string): FilesConfig {
   const { directory, s3, ...bounds } = files;
   return {
@@ -233,7 +240,7 @@ export function startupKeys(data: FileData): StartupKeys {
   return keys;
 }
 
-/** Returns the start-up keys whose value differs; a reload cannot apply these. */
+/** Returns the start-up keys whose values differ. A reload cannot apply them. */
 export function changedKeys(before: StartupKeys, after: StartupKeys): string[] {
   const names = new Set([...Object.keys(before), ...Object.keys(after)]);
   const text = (keys: StartupKeys, name: string) => JSON.stringify(valueAt(keys, [name]));

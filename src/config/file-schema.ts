@@ -1,4 +1,4 @@
-// The shape of headrace.yaml: the one schema behind validation, the published JSON schema and the reference page.
+// The schema of headrace.yaml. Validation, the published JSON schema and the reference page all use it.
 
 import * as z from "zod";
 import { defaultMaxBufferedBytes } from "../base/bytes/buffered-bytes.ts";
@@ -71,7 +71,10 @@ import { tools } from "./sections/tool-schema.ts";
 const namePattern = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 const nameText = "1 to 63 lower-case letters, digits, dots, underscores or hyphens, beginning with a letter or digit";
 
-/** The key of a start-up option. Editors see the default; `loadConfig` fills it in after flags and variables. */
+/**
+ * Returns the schema of a start-up option's key. Its default is only for editors: `loadConfig` applies the default
+ * after flags and variables.
+ */
 function inFile<S extends z.ZodType>(option: Option<S>): z.ZodOptional<S> {
   const optional = option.schema.optional();
   return option.default === undefined ? optional : optional.meta({ default: option.default });
@@ -82,7 +85,7 @@ const flag = (doc: string): z.ZodBoolean => said(doc, trueOrFalse());
 const seconds = (doc: string, example: number): z.ZodInt =>
   said(doc, orLeftOut(whole([1, 86_400], example, "seconds")));
 
-/** A number within bounds, with a default that is also the example. */
+/** Returns the schema of a bounded number. Its default is also shown as the example. */
 const bound = (doc: string, [least, most, usual]: readonly [number, number, number], unit?: string) =>
   said(doc, whole([least, most], usual, unit)).default(usual);
 
@@ -464,7 +467,7 @@ const days = (doc: string, [least, example]: readonly [number, number], usual: n
     .optional()
     .meta({ default: usual });
 
-/** Default retention in days; null: records are kept permanently. */
+/** Default days to keep records. Null means that they are kept forever. */
 export const retentionDefaults = { requests: 400, hourly_usage: null, refusals: 400, audit: null } as const;
 
 const retention = field(

@@ -10,8 +10,8 @@ const hostnamePattern = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z
 const bytePattern = /^(0|[1-9]\d?|1\d\d|2[0-4]\d|25[0-5])$/;
 
 /**
- * Returns 4 or 6, or 0 for text that is no address. Zones are not accepted. Importing `node:net` instead would add 6 ms
- * to every start.
+ * Returns 4 or 6 for an IP address without a zone, or 0 for other text. Importing `node:net` instead would add 6 ms to
+ * every start.
  */
 function ipVersion(text: string): 0 | 4 | 6 {
   const parts = text.split(".");
@@ -19,7 +19,7 @@ function ipVersion(text: string): 0 | 4 | 6 {
   return /^[0-9a-f:.]+$/i.test(text) && text.includes(":") && URL.canParse(`http://[${text}]/`) ? 6 : 0;
 }
 
-/** Removes the brackets of a URL's IPv6 address: `[::1]` becomes `::1`. */
+/** Removes the brackets of an IPv6 address in a URL: `[::1]` becomes `::1`. */
 export function bareHost(host: string): string {
   return host.startsWith("[") && host.endsWith("]") ? host.slice(1, -1) : host;
 }
@@ -27,12 +27,13 @@ export function bareHost(host: string): string {
 /** Reports whether a text is an IP address, in brackets or not, or a host name. */
 export function isHost(text: string): boolean {
   if (ipVersion(bareHost(text)) !== 0) return true;
-  // Invalid addresses of four numbers, such as 127.0.0.256, would otherwise count as names.
+  // Text like 127.0.0.256 is an invalid address, and must not count as a host name.
   return hostnamePattern.test(text) && !/^[\d.]+$/.test(text);
 }
 
 /**
- * Reports whether only this machine reaches a listening host. Of all names, only `localhost` is trusted to be loopback.
+ * Reports whether a server that listens on this host is reachable only from this machine. `localhost` is the only host
+ * name for which this holds.
  */
 export function isLoopbackHost(host: string): boolean {
   const bare = bareHost(host).toLowerCase();
@@ -50,25 +51,30 @@ export function isAddressOrRange(text: string): boolean {
   return /^\d{1,3}$/.test(prefix) && Number(prefix) <= (version === 4 ? 32 : 128);
 }
 
-/** Accepts scheme, host and port only: `https://ai.example.com`. */
+/** Reports whether the text is a URL of scheme, host and port only: `https://ai.example.com`. */
 export function isOriginUrl(text: string): boolean {
   return parseHttpUrl(text)?.pathname === "/";
 }
 
-/** Accepts an OpenID Connect issuer: https, or http on this machine, without query and fragment. */
+/**
+ * Reports whether the text is a valid OpenID Connect issuer: https, or http on this machine, without query and
+ * fragment.
+ */
 export function isIssuerUrl(text: string): boolean {
   const url = parseHttpUrl(text);
   return url !== undefined && (url.protocol === "https:" || isLoopbackHost(url.hostname));
 }
 
-/** Accepts `postgres://user:password@host:5432/database`; parameters such as `sslmode` may follow. */
+/**
+ * Reports whether the text is a URL such as `postgres://user:password@host:5432/database`, with optional parameters.
+ */
 export function isPostgresUrl(text: string): boolean {
   const url = serverUrl(text, /^postgres(ql)?:\/\/[^/]/i);
   if (url === undefined || !/^\/[^/]+$/.test(url.pathname) || !isPercentEncoded(url.pathname)) return false;
   return /^(disable|allow|prefer|require|verify-ca|verify-full)$/.test(url.searchParams.get("sslmode") ?? "prefer");
 }
 
-/** Accepts `redis://user:password@host:6379/0`, or `rediss://` for TLS. */
+/** Reports whether the text is a URL such as `redis://user:password@host:6379/0`, or `rediss://` for TLS. */
 export function isRedisUrl(text: string): boolean {
   const url = serverUrl(text, /^rediss?:\/\/[^/]/i);
   return url !== undefined && /^\/?\d*$/.test(url.pathname) && url.search === "";
@@ -80,7 +86,10 @@ function serverUrl(text: string, scheme: RegExp): URL | undefined {
   return isHost(url.hostname) && [url.username, url.password].every(isPercentEncoded) ? url : undefined;
 }
 
-/** Accepts `smtps://user:password@host:465`, or `smtp://` for STARTTLS; nothing after host and port. */
+/**
+ * Reports whether the text is a URL such as `smtps://user:password@host:465`, or `smtp://` for STARTTLS. Nothing may
+ * follow the port.
+ */
 export function isSmtpUrl(text: string): boolean {
   if (!/^smtps?:\/\/[^/]/i.test(text) || /[\s?#]/.test(text) || !URL.canParse(text)) return false;
   const url = new URL(text);
@@ -97,7 +106,7 @@ function isPercentEncoded(text: string): boolean {
   }
 }
 
-/** Accepts `headrace@example.com`, or `Headrace <headrace@example.com>`. */
+/** Reports whether the text is a mail sender: `headrace@example.com`, or `Headrace <headrace@example.com>`. */
 export function isSender(text: string): boolean {
   const address = /^[^<>"]{1,100} <([^<>]+)>$/.exec(text)?.[1] ?? text;
   return !hasControls(text) && /^[^\s@<>,;:"()]{1,64}@[^\s@<>,;:"()]{1,253}$/.test(address);
@@ -108,14 +117,17 @@ function hasControls(text: string): boolean {
 }
 
 /**
- * Reports whether a text is an origin exactly as browsers send it in `Origin`: scheme, host and a port that is not the
- * default, without a trailing slash.
+ * Reports whether the text equals an origin as browsers send it in `Origin`: without a default port and without a
+ * trailing slash.
  */
 export function isExactOrigin(text: string): boolean {
   return parseHttpUrl(text)?.origin === text;
 }
 
-/** Reports whether traces may be sent to this URL; a credential belongs in a header, and never in the URL. */
+/**
+ * Reports whether traces may be sent to this URL. A URL with a credential is refused, because credentials belong in a
+ * header.
+ */
 export function isCollectorUrl(text: string): boolean {
   return parseHttpUrl(text) !== undefined;
 }
@@ -123,7 +135,7 @@ export function isCollectorUrl(text: string): boolean {
 const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
 const headerValue = /^[ -~]{1,4096}$/;
 
-/** Reports whether a name and value form one valid header field, which cannot begin another field. */
+/** Reports whether name and value form a valid header field. A line break in the value would begin another field. */
 export function isHeader(name: string, value: string): boolean {
   return headerName.test(name) && headerValue.test(value);
 }
@@ -150,7 +162,7 @@ export function parseHeaderList(text: string): Record<string, string> | undefine
   return headers;
 }
 
-/** The most secrets; more than one is needed only while a secret is being replaced. */
+/** Maximum number of secrets. More than one is needed only while a secret is being replaced. */
 const maxSecrets = 4;
 
 /**
@@ -163,8 +175,8 @@ export function decodeSecret(text: string): string | undefined {
 }
 
 /**
- * Decodes one or more different secrets, separated by commas or line breaks, like `decodeSecret`; undefined if any is
- * invalid.
+ * Decodes one or more secrets, separated by commas or line breaks. Returns each secret once; undefined if one is
+ * invalid or there are too many.
  */
 export function decodeSecrets(text: string): readonly string[] | undefined {
   const secrets = text
@@ -183,7 +195,7 @@ export function defaultDataDir(env: Env): string {
   return join(base?.startsWith("/") ? base : join(homeDirectory(env), ".local", "share"), "headrace");
 }
 
-/** Returns an absolute path; `~/` becomes the home directory, because no shell expands it in a file. */
+/** Returns an absolute path. `~/` is replaced by the home directory, because no shell does this for paths in a file. */
 export function resolvePath(path: string, from: string, env: Env): string {
   return path === "~" || path.startsWith("~/") ? join(homeDirectory(env), path.slice(2)) : resolve(from, path);
 }

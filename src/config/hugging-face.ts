@@ -1,12 +1,13 @@
-// The hub from which `headrace pull` downloads models: the variables that Hugging Face's own tools read.
+// The settings of the hub from which `headrace pull` downloads models. The same variables as for Hugging Face's own
+// tools are read.
 import { parseHttpUrl, trimSlashes } from "../base/text/http-url.ts";
 import type { Env } from "./formats.ts";
 import { locationOutsideFile, type Problem } from "./problems.ts";
 
 export interface PullSource {
-  /** The address without a trailing slash; a mirror may have a path. */
+  /** The hub's URL without a trailing slash. The URL of a mirror may have a path. */
   readonly endpoint: string;
-  /** A secret; undefined means public models only. */
+  /** The access token, a secret. Undefined means that only public models can be pulled. */
   readonly token: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-// The table of start-up options: flag, variable, key in the file, default, meaning and requirement.
+// The table of start-up options: for each option its flag, variable, key in the file, default, meaning and requirement.
 import * as z from "zod";
 import { logLevels } from "../base/log.ts";
 import { field, oneOf, orLeftOut, type Rule, trueOrFalse, whole } from "./field.ts";
@@ -21,10 +21,7 @@ export type Mode = (typeof modes)[number];
 export const logFormats = ["text", "json"] as const;
 export type LogFormat = (typeof logFormats)[number];
 
-/**
- * How the text of a flag or variable becomes a value. A `list` is separated by commas; a `repeated` flag is given once
- * per value.
- */
+/** How text becomes a value. A `list` is separated by commas. A `repeated` flag is given once for each value. */
 type Kind = "text" | "number" | "switch" | "list" | "repeated";
 
 export interface Option<S extends z.ZodType = z.ZodType, D = z.output<S> | undefined> {
@@ -32,8 +29,8 @@ export interface Option<S extends z.ZodType = z.ZodType, D = z.output<S> | undef
   rule: Rule;
   kind: Kind;
   /**
-   * The flag in commander's syntax, such as `--port <number>`; undefined if the value must not appear in a process
-   * list.
+   * The flag in Commander's syntax, such as `--port <number>`. Undefined for secrets, which must not appear in a
+   * process list.
    */
   flag: string | undefined;
   env: string | undefined;
@@ -42,7 +39,7 @@ export interface Option<S extends z.ZodType = z.ZodType, D = z.output<S> | undef
   default: D;
   /** The default as the help and the reference page show it. */
   defaultText: string;
-  /** The doc of the flag, if it differs from the doc of the value. */
+  /** The documentation of the flag, if it differs from that of the value. */
   flagDoc: string | undefined;
 }
 
@@ -402,7 +399,8 @@ export const options = {
 } as const;
 
 /**
- * Returns the attribute that commander uses: `discoverLocal` for `--no-discover-local`, `model` for `--model <path>`.
+ * Returns the name under which Commander stores a flag's value: `discoverLocal` for `--no-discover-local`, `model` for
+ * `--model <path>`.
  */
 export function flagAttribute(flag: string): string {
   const name = flagName(flag).replace(/^--(no-)?/, "");
@@ -422,7 +420,9 @@ export interface ServeFlag {
   repeatable: boolean;
 }
 
-/** Returns the flags of `headrace serve` in the order of its help. `loadConfig` applies the defaults, not commander. */
+/**
+ * Returns the flags of `headrace serve` in the order of its help. `loadConfig`, not Commander, applies the defaults.
+ */
 export function serveFlags(): ServeFlag[] {
   const flags: ServeFlag[] = [];
   for (const { flag, flagDoc, rule, kind, defaultText, env } of Object.values(options)) {

@@ -1,4 +1,4 @@
-// Paths into plain data: the keys and indexes that lead to a value.
+// Paths into plain data: each is the list of keys and indexes that leads to a value.
 
 export type Path = readonly PropertyKey[];
 
@@ -12,7 +12,7 @@ export function renderPath(path: Path): string {
   return text;
 }
 
-/** Returns the value at a path; undefined if there is none. Inherited properties do not count. */
+/** Returns the value at a path; undefined if there is none. Inherited properties are ignored. */
 export function valueAt(data: unknown, path: Path): unknown {
   let value = data;
   for (const part of path) {

@@ -1,12 +1,12 @@
-// Problems of a configuration: message, place and text.
+// Problems of a configuration: each has a message, a location and a remedy.
 
-/** The place of a value. `file`, `line` and `column` (both from 1) are undefined for flags and variables. */
+/** Where a value was given. `file`, `line` and `column` (both from 1) are undefined for flags and variables. */
 export interface SourceLocation {
   file: string | undefined;
   line: number | undefined;
   column: number | undefined;
   /**
-   * The key in the file (`models[0].price.input`), or the name of the flag or variable; empty for a file as a whole.
+   * The key in the file, such as `models[0].price.input`, or the name of a flag or variable. Empty for the whole file.
    */
   path: string;
 }
@@ -29,7 +29,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** Throws a ConfigError if there are problems, sorted by line. */
+/** Throws a ConfigError with the problems, sorted by line. Does nothing if there are none. */
 export function throwIfAny(problems: readonly Problem[]): void {
   if (problems.length > 0) throw new ConfigError([...problems].sort((a, b) => (a.line ?? 0) - (b.line ?? 0)));
 }
@@ -39,7 +39,7 @@ export function renderProblem(problem: Problem): string {
   return `${renderLocation(problem)}${problem.message}. Fix: ${problem.fix}`;
 }
 
-/** Returns the beginning of a message about this place; empty without a file and a path. */
+/** Returns the location as the beginning of a message. Empty if the location has neither file nor path. */
 export function renderLocation(location: SourceLocation): string {
   const subject = location.path === "" ? "" : `${location.path}: `;
   if (location.file === undefined) return subject;
@@ -47,12 +47,12 @@ export function renderLocation(location: SourceLocation): string {
   return `${location.file}${position}  ${subject}`;
 }
 
-/** Returns the place of a flag, or of an environment variable. */
+/** Returns the location of a flag or environment variable. */
 export function locationOutsideFile(name: string): SourceLocation {
   return { file: undefined, line: undefined, column: undefined, path: name };
 }
 
-/** The longest text shown in an error: a longer one is more likely a misplaced secret than a typo. */
+/** Maximum length of a text shown in an error. A longer text is more likely a misplaced secret than a typo. */
 const maxShownTextLength = 32;
 
 /** Renders a wrong value for an error, without secrets. */

@@ -1,4 +1,4 @@
-// Parses YAML text to plain data with variables filled in, and records the line and column of every value.
+// Parses YAML text to plain data, replaces variables by their values, and records the line and column of every value.
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, type Pair, parseDocument } from "yaml";
 import { portMark } from "./command-text.ts";
 import type { Env } from "./formats.ts";
@@ -7,23 +7,23 @@ import type { Problem, SourceLocation } from "./problems.ts";
 import { substitute } from "./substitute.ts";
 
 export interface YamlFile {
-  /** Plain data; an empty file is an empty mapping. Undefined if the text is not YAML. */
+  /** The file as plain data. An empty file is an empty mapping. Undefined if the text is not YAML. */
   data: unknown;
   problems: readonly Problem[];
-  /** Whether the file has neither a value nor a key; comments do not count. */
+  /** True if the file has no value and no key. Comments do not count. */
   isEmpty: boolean;
-  /** Returns the place of the value at `path`, or of its nearest existing parent. */
+  /** Returns the location of the value at `path`. If it does not exist, returns that of its nearest existing parent. */
   locate(path: Path): SourceLocation;
-  /** Returns the place of a key of the mapping at `path`. */
+  /** Returns the location of `key` in the mapping at `path`. */
   locateKey(path: Path, key: string): SourceLocation;
-  /** Returns the variables that were filled into the value at `path`. */
+  /** Returns the names of the variables in the value at `path`. */
   variables(path: Path): readonly string[];
 }
 
-/** Reads one file's text; `label` is the file's name in messages. */
+/** Parses the text of a configuration file. `label` is the file's name in messages. */
 export function readYaml(text: string, label: string, env: Env): YamlFile {
   const lines = new LineCounter();
-  // The parser's pretty errors quote the source line, which may hold a key.
+  // `prettyErrors` would quote the source line, which may contain a key.
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, stringKeys: true });
   const locationAt = (offset: number, path: string): SourceLocation => {
     const { line, col } = lines.linePos(offset);
@@ -62,14 +62,14 @@ export function readYaml(text: string, label: string, env: Env): YamlFile {
   try {
     return { ...file, data: document.toJS({ maxAliasCount: 100 }) ?? {}, problems };
   } catch {
-    // The only error left is the alias limit, which keeps a small file from expanding into gigabytes.
+    // The only error left is the alias limit. It keeps a small file from expanding to gigabytes.
     return { ...file, data: undefined, problems: [{ ...locationAt(0, ""), ...tooManyAliases }] };
   }
 }
 
 /**
- * Reports whether a value belongs to a command, where `PORT` is the port that the server chooses, whatever the
- * environment variable says.
+ * Reports whether the value belongs to a command. There, `${PORT}` is the port that the server chooses, and no
+ * environment variable.
  */
 function isOfCommand([section, key]: Path): boolean {
   return section === "engine" && key === "commands";
@@ -94,7 +94,7 @@ function walk(node: unknown, path: Path, visit: Visit): void {
   }
 }
 
-/** Follows the path as far as possible; `whole` tells whether that was to its end. */
+/** Follows the path as far as it exists. `whole` is true if the last node is the value at the path. */
 function findNode(document: Document, path: Path): { node: Node | null; whole: boolean } {
   let node: Node | null = document.contents;
   for (const part of path) {
@@ -121,7 +121,7 @@ function startOf(node: Node | null): number {
   return node?.range?.[0] ?? 0;
 }
 
-/** Our own sentences by error code: the parser's messages quote tokens of the file, and a token may be a key. */
+/** Our own messages for the parser's error codes. The parser's messages quote parts of the file, which may be a key. */
 const syntaxMessages: Readonly<Record<string, readonly [message: string, fix: string]>> = {
   DUPLICATE_KEY: ["this key stands twice in its mapping", "Remove one of the two."],
   TAB_AS_INDENT: ["a tab is used as indentation", "Indent with spaces."],
@@ -150,7 +150,8 @@ function syntaxProblems(
 ): Problem[] {
   const found = [...document.errors, ...document.warnings];
   const duplicates = found.filter((error) => error.code === "DUPLICATE_KEY");
-  // Only the first error is shown, because the parser's later errors mislead; duplicate keys do not cause that.
+  // Only the first error is shown, because later errors of the parser are misleading. If all errors are duplicate keys,
+  // all are shown.
   const shown = duplicates.length === found.length ? duplicates : found.slice(0, 1);
   return shown.map((error) => {
     const location = locationAt(error.pos[0], "");

@@ -1,5 +1,5 @@
-// The published JSON schema of headrace.yaml and the reference page, both generated from the schema and the options
-// table.
+// Generates the published JSON schema of headrace.yaml and the reference page, from the schema and the table of
+// options.
 import * as z from "zod";
 import { exampleFile } from "./example.ts";
 import { ruleOf, unwrap } from "./field.ts";
@@ -7,8 +7,8 @@ import { fileSchema, reloadableKeys } from "./file-schema.ts";
 import { options } from "./options.ts";
 
 /**
- * The schema of a text with `${NAME}`, which may stand for a value of any type, because variables are filled in before
- * validation.
+ * The JSON schema of a text with `${NAME}`. Such a text may stand for a value of any type, because variables are
+ * replaced before validation.
  */
 const variable = {
   type: "string",
@@ -20,7 +20,7 @@ const scalarTypes = ["string", "number", "integer", "boolean"] as const;
 
 const constraintKeys = ["type", "enum", "pattern", "minimum", "maximum", "minLength", "maxLength"] as const;
 
-/** Returns the JSON Schema (draft 2020-12) of headrace.yaml as written, before variables are filled in. */
+/** Returns the JSON Schema (draft 2020-12) of headrace.yaml as people write it, with variables. */
 export function configJsonSchema(): z.core.JSONSchema.JSONSchema {
   const schema = z.toJSONSchema(fileSchema, {
     io: "input",
@@ -102,12 +102,12 @@ function optionRows(): string[][] {
   ]);
 }
 
-/** Renders constants as code; sentences, which may contain code, and `none` stay as they are. */
+/** Renders a default. Constants are shown as code; `none` and sentences stay as they are. */
 function shownDefault(text: string): string {
   return text === "none" || text.includes(" ") ? text : code(text);
 }
 
-/** Returns one row per key, depth first: `upstreams[].url`. Keys that two mappings share are listed once. */
+/** Returns a table row for each key, depth first: `upstreams[].url`. Keys that two mappings share are listed once. */
 function keyRows(schema: z.core.$ZodType, path: string, listed = new Set<object>()): string[][] {
   const inner = unwrap(schema);
   if (inner instanceof z.ZodArray) {

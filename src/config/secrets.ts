@@ -3,8 +3,8 @@ import type { Config, ReloadableConfig } from "./config.ts";
 import { featureSecrets } from "./sections/feature-sections.ts";
 
 /**
- * Returns all secrets, both as written in the configuration and as sent. `reloaded` holds the values that replaced
- * those of the start.
+ * Returns all secrets, both as written in the configuration and as sent. `reloaded` is the configuration after the last
+ * reload.
  */
 export function configuredSecrets(config: Config, reloaded: ReloadableConfig = config): readonly string[] {
   const { secretsHex, databaseUrl, redisUrl, mail, sso, tracing, files } = config;

@@ -1,4 +1,4 @@
-// Requirements on the process before it serves: how Bun was started, and which proxy it would use.
+// Requirements on the server's process: how Bun was started, and that no proxy is used.
 import type { Env } from "./formats.ts";
 import { locationOutsideFile, type Problem, throwIfAny } from "./problems.ts";
 
@@ -6,16 +6,16 @@ const requestLimit = "BUN_CONFIG_MAX_HTTP_REQUESTS";
 const proxyVariables = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
 
 /**
- * Throws a ConfigError unless the launcher lifted Bun's limit of 256 outgoing requests: beyond it, requests to model
- * servers would silently wait for each other. Bun reads the variable at its own start and ignores values above 65535.
- * Removes proxy variables: Bun would send even loopback requests, prompts and keys included, to that proxy.
+ * Throws a ConfigError if Bun's limit of 256 outgoing requests is in force: beyond it, requests to model servers would
+ * silently wait for each other. The launcher must set the variable, because Bun reads it at start (at most 65535).
+ * Removes proxy variables: Bun would send even loopback requests, prompts and keys included, to the proxy.
  */
 export function prepareProcess(env: Record<string, string | undefined> & Env): void {
   throwIfAny(requestLimitProblems(env));
   ignoreProxies(env);
 }
 
-/** Returns problems with the request limit in the environment that a process was started with. */
+/** Returns problems with Bun's limit of outgoing requests, for a process that was started with this environment. */
 export function requestLimitProblems(env: Env): Problem[] {
   const limit = Number(env[requestLimit]);
   if (Number.isInteger(limit) && limit >= 1024 && limit <= 65_535) return [];

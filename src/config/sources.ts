@@ -1,4 +1,4 @@
-// Takes each start-up option from flags, environment, file or default, in this order, and records the source.
+// Takes each start-up option from flags, environment, file or default, in this order, and records where it came from.
 import type * as z from "zod";
 import { nearest } from "../base/text/nearest.ts";
 import { type Env, readNumber, readSwitch } from "./formats.ts";
@@ -7,7 +7,7 @@ import { valueAt } from "./paths.ts";
 import { locationOutsideFile, type Problem, renderValue, type SourceLocation } from "./problems.ts";
 import type { YamlFile } from "./read-yaml.ts";
 
-/** Values by commander's names: `dataDir`, `demo` for `--no-demo`, a list for repeatable flags. */
+/** Flags by Commander's names, such as `dataDir`, or `demo` for `--no-demo`. A repeatable flag is a list. */
 export type Flags = Readonly<Record<string, unknown>>;
 
 export type SourceKind = "flag" | "variable" | "file" | "default";
@@ -30,7 +30,7 @@ export interface Sources {
   file: YamlFile | undefined;
 }
 
-/** Reads options one by one and collects the problems of those from flags and variables. */
+/** Reads options one by one. Collects the problems of flags and variables. */
 export class OptionReader {
   readonly problems: Problem[] = [];
   readonly #sources: Sources;
@@ -63,8 +63,8 @@ export class OptionReader {
   #fromVariable(option: Option<z.ZodType, unknown>): Given | undefined {
     if (option.env === undefined) return undefined;
     const text = this.#sources.env[option.env];
-    // An empty variable counts as unset, as scripts and compose files leave it; an empty secret is a mistake worth
-    // stopping for.
+    // An empty variable counts as unset, because scripts and compose files leave variables empty. An empty secret is
+    // reported, because it is a serious mistake.
     if (text === undefined || (text.trim() === "" && option !== options.secret)) return undefined;
     return { value: readText(option, text), from: "variable", location: locationOutsideFile(option.env) };
   }
@@ -77,7 +77,10 @@ export class OptionReader {
   }
 }
 
-/** Parses text by the option's kind. Text that does not parse stays text, which the option's schema then refuses. */
+/**
+ * Parses the text by the option's kind. If parsing fails, returns the text unchanged, so that the option's schema
+ * refuses it.
+ */
 function readText(option: Option<z.ZodType, unknown>, text: string): unknown {
   if (option.kind === "number") return readNumber(text) ?? text;
   if (option.kind === "switch") return readSwitch(text) ?? text;
@@ -104,7 +107,7 @@ function invalid(option: Option<z.ZodType, unknown>, given: Given, issue: z.core
   return { ...given.location, message, fix };
 }
 
-/** Warns of variables that are probably misspelled names of ours. */
+/** Returns warnings for variables whose names look like misspelled names of ours. */
 export function variableWarnings(env: Env): string[] {
   const known = Object.values(options).flatMap((option) => option.env ?? []);
   return Object.keys(env).flatMap((name) => {

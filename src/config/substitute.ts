@@ -1,4 +1,5 @@
-// Fills `${NAME}` into values of the configuration file: into the text of one value, never into the YAML structure.
+// Replaces `${NAME}` in texts of the configuration file. A value can only change its own text, never the YAML
+// structure.
 import type { Env } from "./formats.ts";
 
 export type Substituted =
@@ -10,8 +11,8 @@ const referencePattern = /\$\$\{|\$\{([^}]*)(\}?)/g;
 const namePattern = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s;
 
 /**
- * Replaces `${NAME}` and `${NAME:-default}` (an empty variable gets the default too, as in a shell) and turns `$${`
- * into a literal `${`. Values of variables are not scanned again.
+ * Replaces `${NAME}` and `${NAME:-default}` by the variable's value. The default is also used for an empty variable, as
+ * in a shell. `$${` becomes a literal `${`. A value that contains `${` is not replaced again.
  */
 export function substitute(text: string, env: Env): Substituted {
   const names: string[] = [];

@@ -1,4 +1,4 @@
-// The collector of traces, from the file and from the standard variables of OpenTelemetry.
+// The settings for sending traces to a collector, from the file and from OpenTelemetry's standard variables.
 import { trimSlashes } from "../base/text/http-url.ts";
 import type { FileData } from "./file-schema.ts";
 import { parseHeaderList } from "./formats.ts";
@@ -8,20 +8,20 @@ import type { OptionReader } from "./sources.ts";
 export interface TracingConfig {
   /** The complete URL to which spans are posted. */
   readonly url: string;
-  /** Names in lower case; the values are secrets. */
+  /** HTTP headers to send, with names in lower case. The values are secrets. */
   readonly headers: Readonly<Record<string, string>>;
   readonly serviceName: string;
-  /** The sampled share of requests without a client's trace, from 0 to 1. */
+  /** The share of requests to trace, from 0 to 1, if the client did not send a trace. */
   readonly sample: number;
   /** Whether traces include prompts and answers. */
   readonly content: boolean;
 }
 
 const tracesPath = "/v1/traces";
-/** The port on which collectors listen for OTLP over gRPC. */
+/** The port for OTLP over gRPC. */
 const grpcPort = "4317";
 
-/** Reads the settings; `config` is undefined without tracing. Problems are added to the reader's. */
+/** Reads the tracing settings. `config` is undefined if tracing is off. Problems are added to `reader`. */
 export function readTracing(
   reader: OptionReader,
   file: FileData["tracing"],

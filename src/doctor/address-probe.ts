@@ -1,4 +1,4 @@
-// Follows the way to an address step by step, to find the step that fails: name, connection, TLS.
+// Connects to an address step by step, to find the step that fails: name, connection or TLS.
 import { lookup } from "node:dns/promises";
 import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls, type TLSSocket } from "node:tls";
@@ -14,7 +14,7 @@ export interface Certificate {
   fault: string | undefined;
 }
 
-/** Reports how far a connection to the address comes. Rejects only with the reason of `signal`. */
+/** Connects to the address and returns the step that failed, if any. Rejects only with the reason of `signal`. */
 export async function probeAddress(address: string, signal: AbortSignal): Promise<AddressProbe> {
   const url = new URL(address);
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
@@ -41,7 +41,7 @@ export async function probeAddress(address: string, signal: AbortSignal): Promis
     socket.destroy();
     return { at: "there", connectMs, certificate: undefined };
   }
-  // This accepts any certificate in order to examine it. Other code talks only to verified servers.
+  // Any certificate is accepted here, to examine it. Other code talks only to verified servers.
   const tls = connectTls({ socket, ...(isIP(host) === 0 ? { servername: host } : {}), rejectUnauthorized: false });
   try {
     await opened(tls, "secureConnect", signal);
@@ -67,7 +67,7 @@ function opened<Kind extends Socket>(socket: Kind, event: string, signal: AbortS
       signal.removeEventListener("abort", stop);
       resolve(socket);
     });
-    // Errors may also come later, when nobody waits for them.
+    // The listener stays, because errors may also come later.
     socket.on("error", (error) => {
       signal.removeEventListener("abort", stop);
       reject(error);

@@ -1,4 +1,4 @@
-// Finds out what runs at an address: a Headrace, which one and in which state, or something else.
+// Finds out what runs at an address: a Headrace server, with its version and keys, or something else.
 
 export type ServerAnswer =
   | {
@@ -12,7 +12,7 @@ export type ServerAnswer =
 
 const maxTextLength = 4 * 2 ** 20;
 
-/** The time limit of an answer; a live server answers immediately. */
+/** Time limit for an answer. A running server answers immediately. */
 const answerMs = 3_000;
 
 /** Returns the kind of server at the address. Rejects only with the reason of `given`. */
@@ -42,7 +42,7 @@ export async function askedServer(url: string, given: AbortSignal): Promise<Serv
   }
 }
 
-/** Fetches JSON without a credential, and follows no redirect. Rejects like `fetch`. */
+/** Fetches JSON without a credential. Does not follow redirects. Rejects like `fetch`. */
 export async function fetchJson(
   url: string,
   signal: AbortSignal,

@@ -1,4 +1,4 @@
-// Checks the backups in the data directory, by the age of the newest.
+// Checks the age of the newest backup in the data directory.
 import { join } from "node:path";
 import { backupsName } from "../maintenance/upgrade.ts";
 import { listBackups } from "../storage/backup/backup-folder.ts";
@@ -8,7 +8,9 @@ import type { Subject } from "./subject.ts";
 const daySeconds = 86_400;
 const oldDays = 8;
 
-/** Returns checks of SQLite's backups. PostgreSQL is backed up by its own means. */
+/**
+ * Returns the checks for backups of SQLite. Backups of PostgreSQL are made with its own tools, so there is no check.
+ */
 export function backupChecks({ dataDir, databaseUrl }: Subject): Check[] {
   if (dataDir === undefined || databaseUrl !== undefined) return [];
   return [{ name: "backup", run: () => newest(join(dataDir, backupsName)) }];

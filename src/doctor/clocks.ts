@@ -29,7 +29,7 @@ export function clockChecks(
     ...(redisUrl === undefined ? [] : [{ name: "clock of Redis", run: ofRedis }]),
     ...upstreams.map(({ server, probe }) => ({
       name: `clock of ${server.name}`,
-      // An unreachable server is reported by another check.
+      // Another check reports an unreachable server.
       run: async (signal: AbortSignal) => clockOf(server.name, (await probe(signal).catch(() => undefined))?.aheadMs),
     })),
   ];
@@ -47,7 +47,9 @@ function clockOf(whose: string, aheadMs: number | undefined): Finding | undefine
   return size > failureMs ? failure(name, found, remedy) : warning(name, found, remedy);
 }
 
-/** Checks steadiness: a clock that is being set jumps, or runs at another speed than the monotonic one. */
+/**
+ * Checks that the clock is steady. A clock that is being set jumps, or runs faster or slower than the monotonic clock.
+ */
 async function steadiness(): Promise<Finding> {
   const name = "this machine's clock";
   const before = { wall: Date.now(), monotonic: performance.now() };

@@ -1,4 +1,5 @@
-// Checks the configuration: its errors with their places, its warnings, and whether the running server has another one.
+// Checks the configuration: its errors with their locations, its warnings, and whether the running server uses another
+// one.
 import { relative } from "node:path";
 import { type Config, type Problem, renderPlace } from "../config/config.ts";
 import { withoutStop } from "./examine.ts";
@@ -43,12 +44,12 @@ export function count(number: number, what: string): string {
   return `${number} ${what}${number === 1 ? "" : "s"}`;
 }
 
-/** Variables that only the client commands read, not the server. */
+/** Variables that only commands read, and not the server. */
 const ofCommands = ["HEADRACE_BASE_URL", "HEADRACE_API_KEY"];
 
 /**
- * Compares the variables of this shell with those of the running server: an operator in an emergency uses another shell
- * than the one that started the server. Only names are shown, because values may be secret.
+ * Compares the variables of this shell with those of the running server, because the server may have been started from
+ * another shell. Only names are shown, because values may be secret.
  */
 function variables({ env, server }: Subject): Finding | undefined {
   const own = namesOf(env);

@@ -1,4 +1,4 @@
-// Checks the data directory: its owner, its readers, how fast it can be written, and who holds it.
+// Checks the data directory: its owner, who can read it, how fast it can be written, and which process uses it.
 import { readdirSync, readFileSync, type Stats, statSync } from "node:fs";
 import { open, unlink } from "node:fs/promises";
 import { join, relative } from "node:path";
@@ -44,7 +44,7 @@ function directory(dataDir: string, stats: Stats): Finding {
   return ok("directory", shown);
 }
 
-/** A command that was once run as root leaves files that the server cannot open. */
+/** Reports files of other users. A command that was once run as root leaves files that the server cannot open. */
 function foreignFiles(dataDir: string, { uid }: Stats): Finding | undefined {
   if (process.getuid === undefined) return undefined;
   const foreign = ownFiles(dataDir).filter(({ stats }) => stats.uid !== uid);
@@ -58,7 +58,7 @@ function foreignFiles(dataDir: string, { uid }: Stats): Finding | undefined {
   );
 }
 
-/** Checks that only the owner can read files with secrets or people's texts. */
+/** Checks that only the owner can read files with secrets or with people's texts. */
 function permissions(dataDir: string): Finding {
   const open = ownFiles(dataDir).filter(({ stats }) => (stats.mode & 0o077) !== 0);
   if (open.length === 0) return ok("permissions", "what is secret is for its owner only");
@@ -81,13 +81,13 @@ function ownFiles(dataDir: string): OwnFile[] {
   const spool = join(dataDir, "spool");
   const segments = names.includes("spool") ? readdirSync(spool).map((name) => join(spool, name)) : [];
   return [...paths, ...segments].flatMap((path) => {
-    // A running server creates and deletes some of them.
+    // Files may be gone by now, because a running server creates and deletes them.
     const stats = statSync(path, { throwIfNoEntry: false });
     return stats ? [{ path, stats }] : [];
   });
 }
 
-/** Writes like the ledger: a request is answered only once its usage is on the disk. */
+/** Measures writing as the ledger does it: a request is answered only after its usage is on disk. */
 async function writing(dataDir: string): Promise<Finding> {
   const file = join(dataDir, `.doctor-${process.pid}`);
   let syncMs: number;
@@ -105,7 +105,7 @@ async function writing(dataDir: string): Promise<Finding> {
   );
 }
 
-/** Reports a directory that cannot be written. */
+/** Returns a finding if the directory cannot be written. */
 export async function writeFault(directory: string, name: string): Promise<Finding | undefined> {
   try {
     await timedSync(join(directory, `.doctor-${process.pid}`));
@@ -116,8 +116,8 @@ export async function writeFault(directory: string, name: string): Promise<Findi
 }
 
 /**
- * Returns the milliseconds of a write and sync to disk, the median of three. The sync runs in another thread, because
- * it would delay the other measurements in this one.
+ * Returns the milliseconds of a write and sync to disk: the median of three. The sync runs in another thread, so that
+ * it does not delay measurements in this one.
  */
 async function timedSync(path: string): Promise<number> {
   const file = await open(path, "wx", 0o600);
@@ -167,7 +167,9 @@ function modeOf({ mode }: Stats): string {
   return (mode & 0o7777).toString(8).padStart(4, "0");
 }
 
-/** Returns the name of a user. Bun's `userInfo` uses the environment, which tells nothing in a container. */
+/**
+ * Returns the name of a user. Bun's `userInfo` is not used: it reads the environment, which has no name in a container.
+ */
 function userName(uid: number): string {
   try {
     const name = readFileSync("/etc/passwd", "utf8")

@@ -1,4 +1,4 @@
-// Checks the records: whether the database is readable, intact, of this version, and of this installation's secret.
+// Checks the database: whether it is readable, intact, of this version, and sealed with this installation's secret.
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { KeyRing } from "../domain/key-ring.ts";
@@ -56,7 +56,9 @@ function missing(dataDir: string | undefined): Finding {
   );
 }
 
-/** Runs a check on the database. If it cannot be opened, the check of the database itself reports that. */
+/**
+ * Runs a check on the database. Returns undefined if the database cannot be opened, because another check reports that.
+ */
 async function onDatabase(
   { database }: Subject,
   check: (db: Database) => Promise<Finding | undefined>,
@@ -112,7 +114,7 @@ function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
-/** Reports a database other than the one that the data directory was used with. A correct one needs no line. */
+/** Reports a fault if the data directory was used with another database before. */
 async function installation(db: Database, { dataDir }: Subject): Promise<Finding | undefined> {
   const fault = dataDir === undefined ? undefined : await installationFault(db, dataDir);
   return fault && failure("installation", `the server does not start: ${fault.found}`, fault.remedy);

@@ -1,8 +1,8 @@
-// Another machine's clock, as far as the `Date` header of an answer tells.
+// Compares another machine's clock with this one's by the `Date` header of an answer.
 
 /**
- * Returns the milliseconds by which the other clock is ahead. The header has whole seconds and was written between the
- * two times: 0 if it fits. Undefined without a header.
+ * Returns by how many milliseconds the other clock is ahead. The header has whole seconds, and was written after the
+ * request was sent and before the answer arrived. Returns 0 if these times fit, and undefined without a header.
  */
 export function aheadByDate(date: string | null, sentMs: number, receivedMs: number): number | undefined {
   const theirs = date === null ? Number.NaN : Date.parse(date);

@@ -1,4 +1,4 @@
-// Composes all checks of an installation, in reading order.
+// Lists all checks of an installation, in the order of the report.
 import { redisFacts } from "../storage/redis/redis-facts.ts";
 import { backupChecks } from "./backups.ts";
 import { clockChecks } from "./clocks.ts";
@@ -21,7 +21,7 @@ import { storedProbes, upstreamChecks, upstreamProbes } from "./upstreams.ts";
 
 const redisMs = 4_000;
 
-/** Examines everything, like `examine`. No text contains known secrets. */
+/** Runs all checks. No text of the result contains known secrets. */
 export function diagnose(subject: Subject, options: ExamineOptions): Promise<GroupReport[]> {
   return examine(groupsFor(subject), { clean: withoutSecrets(subject.secrets), ...options });
 }

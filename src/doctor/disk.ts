@@ -1,5 +1,5 @@
-// Checks the file system of the data directory: its kind, free space and inodes. Checks the other disks that the server
-// writes to.
+// Checks the file system of the data directory: its kind, free space and inodes. Also checks the other disks that the
+// server writes to.
 import { statSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import { join } from "node:path";
@@ -34,7 +34,7 @@ async function disk(dataDir: string): Promise<Findings> {
 
 interface Folder {
   path: string;
-  /** The effect of a full disk, as a sentence. */
+  /** What the server refuses while the disk is full, as a sentence. */
   refused: string;
 }
 
@@ -45,7 +45,7 @@ function space(name: string, { path, refused }: Folder, free: number, all: numbe
   return free < Math.min(fewBytes, all * fewPart) ? warning(name, found, remedy) : ok(name, found);
 }
 
-/** Some file systems have no fixed number of inodes, and report 0. */
+/** Checks the free inodes. File systems without a fixed number of inodes report 0. */
 function inodes(dataDir: string, free: number, all: number): Finding | undefined {
   if (all === 0 || free >= fewInodes) return undefined;
   const remedy = `Delete small files that nobody needs: df -i ${quoted(dataDir)} shows the figures.`;
@@ -53,7 +53,7 @@ function inodes(dataDir: string, free: number, all: number): Finding | undefined
   return free === 0 ? failure("inodes", found, remedy) : warning("inodes", found, remedy);
 }
 
-/** Network file systems by their numbers in statfs(2). */
+/** Network file systems by their magic numbers in statfs(2). */
 const networked: Readonly<Record<number, string>> = {
   [0x6969]: "NFS",
   [0x517b]: "SMB",
@@ -84,7 +84,7 @@ function kind(type: number): Finding | undefined {
   );
 }
 
-/** Reports the other disks that the server writes to. */
+/** Checks the other disks that the server writes to. */
 async function otherDisks({ config, server }: Subject, dataDir: string): Promise<Findings> {
   const files = config?.files.directory;
   const filesFolder = {
@@ -106,7 +106,7 @@ async function otherDisks({ config, server }: Subject, dataDir: string): Promise
     const found = space(`disk of ${name}`, folder, bavail * bsize, blocks * bsize);
     const canWrite = found.level !== "failure" && stats.isDirectory();
     const worst = (canWrite ? await writeFault(folder.path, found.name) : undefined) ?? found;
-    // The server only reads existing models, so their disk may be read-only or full.
+    // The server only reads existing models, so a full or read-only disk of models is only a warning.
     if (name !== "models" || worst.level !== "failure") return worst;
     const remedy = "To pull other models, make room, or mount the disk read-write. Models that are there are served.";
     return warning(worst.name, worst.found, remedy);

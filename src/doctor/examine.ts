@@ -1,14 +1,14 @@
-// Runs all checks in parallel, each within its deadline, and returns the groups in order.
+// Runs all checks in parallel, each with a deadline, and returns the groups in order.
 import { StartError } from "../base/errors.ts";
 import { type Check, type Finding, failure, type Group, type GroupReport } from "./finding.ts";
 
 export interface ExamineOptions {
   signal: AbortSignal;
-  /** Called with each group once it and all earlier ones are done. */
+  /** Called with each group after its checks and those of all earlier groups have ended. */
   onGroup?: (report: GroupReport) => void;
   /** Called with the names of the running checks, whenever they change. */
   onWaiting?: (names: readonly string[]) => void;
-  /** The deadline of a check without its own. */
+  /** Milliseconds for checks that have no deadline of their own. */
   deadlineMs?: number;
   /** Cleans a text before it is shown. */
   clean?: (text: string) => string;
@@ -28,7 +28,7 @@ export async function examine(groups: readonly Group[], options: ExamineOptions)
     const found = await Promise.all(checks.map((check) => runCheck(check, options).finally(() => done(check))));
     return { title, findings: found.flat().map((finding) => cleaned(finding, clean)) };
   });
-  // Each is awaited in turn below. Until then, the failure of a group must not count as unhandled.
+  // The loop below awaits each group. Until then, the rejection of a group must not count as unhandled.
   for (const group of underWay) group.catch(() => {});
   const reports: GroupReport[] = [];
   for (const group of underWay) {
@@ -41,7 +41,10 @@ export async function examine(groups: readonly Group[], options: ExamineOptions)
   return reports;
 }
 
-/** Returns the findings of a check, or that the check did not end in time. Rejects only with the reason of `signal`. */
+/**
+ * Returns the findings of a check. If it does not end in time, returns a finding that says so. Rejects only with the
+ * reason of `signal`.
+ */
 export async function runCheck(
   check: Check,
   options: Pick<ExamineOptions, "signal" | "deadlineMs">,
@@ -80,7 +83,7 @@ function notInTime(name: string, deadlineMs: number): Finding {
   );
 }
 
-/** Returns in one line why something failed. */
+/** Returns the reason of an error in one line. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error instanceof StartError) return withoutStop(error.message);
@@ -104,12 +107,12 @@ export function cleaned(finding: Finding, clean: (text: string) => string): Find
   };
 }
 
-/** Returns a function that does the work once for all callers, beginning at the first call. */
+/** Returns a function that starts `work` at its first call and returns the same promise to every caller. */
 export function once<Result>(work: () => Promise<Result>): () => Promise<Result> {
   let begun: Promise<Result> | undefined;
   return () => {
     begun ??= work();
-    // Each caller gets the rejection. Without a caller it must not count as unhandled.
+    // Each caller gets the rejection. If nobody awaits the promise, the rejection must not count as unhandled.
     begun.catch(() => {});
     return begun;
   };

@@ -1,18 +1,18 @@
-// The finding of a check on one thing, and what to do about it.
+// The result of a check: what was found, and what to do about it.
 
-/** `skipped` means not checked, for the reason in `found`: neither good nor bad. */
+/** `skipped` means that the check was not possible; `found` gives the reason. */
 export const levels = ["ok", "skipped", "warning", "failure"] as const;
 export type Level = (typeof levels)[number];
 
 export interface Finding {
-  /** The checked thing, in a word or two. */
+  /** What was checked, in a word or two. */
   name: string;
   level: Level;
-  /** A sentence without a full stop. Never a secret. */
+  /** What was found: a sentence without a full stop. Never contains a secret. */
   found: string;
   /** The command to run or the setting to change, as a full sentence. */
   remedy?: string;
-  /** The request that was sent, if the name does not tell. */
+  /** The request that was sent, if the name does not say it. */
   sent?: string;
 }
 
@@ -21,10 +21,10 @@ export type Findings = Finding | undefined | readonly (Finding | undefined)[];
 
 /** One check. It must stop when `signal` is aborted. An exception is reported as a failure of the check. */
 export interface Check {
-  /** The name in words, shown if the check does not end in time. */
+  /** What is checked, in words. Shown if the check does not end in time. */
   name: string;
   run(signal: AbortSignal): Findings | Promise<Findings>;
-  /** The deadline of this check in milliseconds; the default if left out. */
+  /** The deadline of this check in milliseconds. If missing, the default applies. */
   deadlineMs?: number;
 }
 
@@ -54,7 +54,7 @@ export function failure(name: string, found: string, remedy: string): Finding {
   return { name, level: "failure", found, remedy };
 }
 
-/** Number of findings of each level. */
+/** Returns the number of findings of each level. */
 export function countLevels(reports: readonly GroupReport[]): Readonly<Record<Level, number>> {
   const counts = { ok: 0, skipped: 0, warning: 0, failure: 0 };
   for (const { findings } of reports) for (const { level } of findings) counts[level]++;

@@ -1,4 +1,5 @@
-// Checks the process: Bun and its limit of requests, file descriptors, memory, processors, and how it was started.
+// Checks the process: Bun and its limit of outgoing requests, file descriptors, memory, processors, and how it was
+// started.
 import { readFileSync } from "node:fs";
 import { availableParallelism, freemem, totalmem } from "node:os";
 import packageJson from "../../package.json" with { type: "json" };
@@ -8,11 +9,14 @@ import { type Check, type Finding, failure, ok, warning } from "./finding.ts";
 import { type ProcessFacts, processFacts } from "./server-process.ts";
 import type { Subject } from "./subject.ts";
 
-/** File descriptors for files, the database, model servers' idle connections and the like. */
+/**
+ * File descriptors that the server needs besides streams: for files, the database, and idle connections to model
+ * servers.
+ */
 const descriptorsOfOurOwn = 200;
 const fewDescriptors = 4_096;
 const minMemoryBytes = 512 * 2 ** 20;
-/** The share of a limit, or of the machine's memory, from which it counts as full. */
+/** A limit, or the machine's memory, counts as full above this used share. */
 const fullPart = 0.9;
 
 export function processChecks({ server, env }: Subject): Check[] {

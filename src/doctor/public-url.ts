@@ -57,7 +57,7 @@ function judge(url: string, answer: ServerAnswer, own: string | undefined, proto
   return ok(name, `${url} leads to this server, Headrace ${answer.version ?? "of unknown version"}`);
 }
 
-/** The published signing keys tell one installation from another. */
+/** Returns the server's published signing keys, which identify the installation. */
 async function ownKeys(localUrl: string | undefined, signal: AbortSignal): Promise<string | undefined> {
   if (localUrl === undefined) return undefined;
   const jwks = await fetchJson(`${localUrl}/.well-known/jwks.json`, signal).catch(() => undefined);
@@ -74,7 +74,10 @@ export function certificateFindings(name: string, certificate: Certificate | und
   return name === "certificate" ? [ok(name, `valid for ${days} days`)] : [];
 }
 
-/** We serve no TLS, so an https address means that a proxy is in front, whose address every request would have. */
+/**
+ * Checks that proxies are trusted. Headrace has no TLS, so an https address means that a proxy is in front. Without
+ * trust, all requests would seem to come from the proxy.
+ */
 function trustedProxies({ trustedProxies: ranges, host }: Config, url: string): Finding | undefined {
   const name = "trusted proxies";
   if (ranges.length > 0) return ok(name, ranges.join(", "));

@@ -1,4 +1,4 @@
-// The system's facts about a process: the running server, or this process without one.
+// Reads facts about a process from the operating system: about the running server, or else about this process.
 import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
 import { join } from "node:path";
 
@@ -6,7 +6,7 @@ export interface ProcessFacts {
   pid: number;
   /** The environment variables. Undefined if they may not be read, for example for another user's process. */
   environment: Readonly<Record<string, string>> | undefined;
-  /** The command line and the directory of the start. Undefined if they may not be read. */
+  /** The command line, and the directory in which the process was started. Undefined if these may not be read. */
   args: readonly string[] | undefined;
   directory: string | undefined;
   user: number | undefined;
@@ -15,7 +15,7 @@ export interface ProcessFacts {
   openFilesLimit: number | undefined;
   memoryBytes: number | undefined;
   memoryLimitBytes: number | undefined;
-  /** Processors that the cgroup allows, possibly a fraction. */
+  /** The number of processors that the cgroup allows. May be a fraction. */
   processors: number | undefined;
 }
 
@@ -39,7 +39,7 @@ export function processFacts(pid: number): ProcessFacts {
   };
 }
 
-/** proc_pid_limits(5): soft, then hard. */
+/** Returns the soft limit of open files; /proc/PID/limits lists the soft limit before the hard one. */
 function limitOf(limits: string): number | undefined {
   const soft = /^Max open files\s+(\S+)/m.exec(limits)?.[1];
   if (soft === undefined) return undefined;
@@ -53,13 +53,13 @@ function environmentOf(text: string | undefined): Record<string, string> | undef
 }
 
 interface ControlGroups {
-  /** Path within the single hierarchy of version 2. */
+  /** The process's path in the single hierarchy of cgroup version 2. */
   unified: string | undefined;
-  /** Path of a controller within its hierarchy of version 1. */
+  /** Returns the process's path in a controller's hierarchy of cgroup version 1. */
   of(controller: string): string | undefined;
 }
 
-/** cgroups(7): `0::/path` of version 2, `4:memory:/path` of version 1. */
+/** cgroups(7): a line is `0::/path` in version 2, and `4:memory:/path` in version 1. */
 function cgroupOf(text: string): ControlGroups {
   const lines = text.split("\n").map((line) => line.split(":"));
   return {
@@ -70,7 +70,10 @@ function cgroupOf(text: string): ControlGroups {
 
 const mount = "/sys/fs/cgroup";
 
-/** Within a container the host's path does not exist, but the group's files are at the top. */
+/**
+ * Returns the text of the first readable file. Inside a container the host's path does not exist, but the group's files
+ * are at the top.
+ */
 function firstText(paths: readonly string[]): string | undefined {
   for (const path of paths) {
     const text = textOf(path);
@@ -87,7 +90,7 @@ function memoryLimit({ unified = "/", of }: ControlGroups): number | undefined {
       join(mount, "memory/memory.limit_in_bytes"),
     ]);
   const bytes = Number(text);
-  // Version 1 writes "none" as a number beyond any memory.
+  // cgroup version 1 writes "no limit" as a number beyond any memory.
   return text === undefined || text === "max" || !(bytes < 2 ** 60) ? undefined : bytes;
 }
 

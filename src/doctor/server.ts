@@ -1,4 +1,4 @@
-// Checks the port and the server behind it: whether it is ours, ready, and what it lacks.
+// Checks the port and the server behind it: whether this is our server, whether it is ready, and what it lacks.
 import { existsSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
@@ -25,7 +25,9 @@ export function serverChecks(subject: Subject): Check[] {
   ];
 }
 
-/** With HEADRACE_BASE_URL set, the person means that server, of which only its answers are visible here. */
+/**
+ * Checks the server that HEADRACE_BASE_URL names. If it is not the examined server, only its answers can be checked.
+ */
 async function named({ localUrl, config }: Subject, url: string, signal: AbortSignal): Promise<Findings> {
   const name = "named server";
   const isThisOne = [localUrl, config?.publicUrl].some((own) => own !== undefined && isSameServer(own, url));
@@ -60,7 +62,7 @@ async function port(
   }
   const address = new URL(localUrl).host;
   const fault = config && running === undefined ? await listenFault(config.host, config.port) : "EADDRINUSE";
-  // Only a listening server can be asked.
+  // If no server listens on the port, there is no server to ask.
   if (fault !== "EADDRINUSE") return notListened(fault, address, namedUrl === undefined && wasStarted(subject.dataDir));
   const answer = await askedServer(localUrl, signal);
   if (answer.kind === "silent") return silent(answer.reason, running, config !== undefined, address);
@@ -138,7 +140,7 @@ function notListened(fault: string | undefined, address: string, isMissed: boole
   return failure("port", `nothing can listen at ${address} (${fault})`, remedies[fault] ?? "Correct --host or --port.");
 }
 
-/** Returns why a server could not listen at this host and port. Undefined if it could. */
+/** Returns why a server could not listen on this host and port; undefined if it could. */
 function listenFault(host: string, number: number): Promise<string | undefined> {
   return new Promise((resolve) => {
     const probe = createServer();

@@ -7,7 +7,10 @@ import { type Check, type Finding, ok, warning } from "./finding.ts";
 import type { Subject } from "./subject.ts";
 
 const readMs = 2_000;
-/** A file beside a running server that is older than any request: the database does not accept its content. */
+/**
+ * A file that stays in the spool of a running server for longer than any request takes: the database does not accept
+ * its content.
+ */
 const oldMs = 15 * 60_000;
 const largeBytes = 512 * 2 ** 20;
 

@@ -1,5 +1,5 @@
-// The subject of an examination: the configuration as `serve` would read it, and the server that runs on its data
-// directory, if any.
+// The installation to examine: the configuration as `serve` would read it, and the server that runs on its data
+// directory.
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import {
@@ -36,23 +36,23 @@ export interface SubjectInputs {
 }
 
 export interface RunningProcess {
-  /** The id of the process; undefined if the system does not tell. */
+  /** The process id. Undefined if the operating system does not tell. */
   pid: number | undefined;
   facts: ProcessFacts | undefined;
 }
 
 export interface Subject {
   env: Env;
-  /** Undefined if the configuration is invalid; `problems` then says how. */
+  /** The configuration. Undefined if it is invalid; `problems` has the reasons. */
   config: Config | undefined;
   problems: readonly Problem[];
-  /** The absolute path of the data directory. Undefined if the configuration is too invalid to tell. */
+  /** The absolute path of the data directory. Undefined if the configuration is so invalid that the path is unknown. */
   dataDir: string | undefined;
   databaseUrl: string | undefined;
   redisUrl: string | undefined;
-  /** The running server. Undefined if no server holds the data directory. */
+  /** The running server. Undefined if no server uses the data directory. */
   server: RunningProcess | undefined;
-  /** Why it is unknown whether a server holds the data directory. */
+  /** Why it is unknown whether a server uses the data directory. */
   lockFault: string | undefined;
   /** Opens the database at the first call. Undefined if there is no database yet. */
   database(): Promise<Database | undefined>;
@@ -61,9 +61,9 @@ export interface Subject {
    * cannot be read.
    */
   secret(): KeyRing | undefined;
-  /** The server's address from this machine, without `/v1`. Undefined if unknown. */
+  /** The URL at which this machine reaches the server, without `/v1`. Undefined if unknown. */
   localUrl: string | undefined;
-  /** The server that the commands of this shell talk to, without `/v1`. Undefined if none was named. */
+  /** The server that `--base-url` or HEADRACE_BASE_URL names, without `/v1`. Undefined if none is named. */
   namedUrl: string | undefined;
   /** Texts that must not appear in any output. */
   secrets: readonly string[];
@@ -72,7 +72,7 @@ export interface Subject {
 
 export const databaseName = "headrace.db";
 
-/** Finds the installation to examine. Never rejects: faults are part of the result. */
+/** Finds the installation to examine. Never rejects: problems are part of the result. */
 export async function findSubject({ flags, env, cwd = process.cwd(), namedUrl }: SubjectInputs): Promise<Subject> {
   const given = { flags, env, cwd };
   const { server, lockFault } = findServer(await loadDataDir(given).catch(() => undefined));
@@ -106,7 +106,7 @@ export async function findSubject({ flags, env, cwd = process.cwd(), namedUrl }:
       apiKey: credentials?.api_key,
     }),
     async close() {
-      // The report is complete by then, and the command ends.
+      // Does not wait for open queries: the report is complete, and the command ends.
       for (const db of opened) await db.close({ timeout: 0 }).catch(() => {});
     },
   };
@@ -118,7 +118,7 @@ interface Given {
   cwd: string;
 }
 
-/** Returns the settings of the running server. Settings given here take precedence. */
+/** Returns the settings with which the running server was started. Settings of this command override them. */
 function asStarted({ flags, env, cwd }: Given, { args = [], environment = {}, directory = cwd }: ProcessFacts): Given {
   const path = (name: string) => {
     const value = flags[name];
@@ -131,7 +131,7 @@ function asStarted({ flags, env, cwd }: Given, { args = [], environment = {}, di
   };
 }
 
-/** The flags of `serve` in a command line, as Commander returns them. */
+/** Returns the flags of `serve` in a command line, as Commander returns them. */
 function flagsIn(args: readonly string[]): Flags {
   const flags: Record<string, unknown> = {};
   for (const { syntax, repeatable } of serveFlags()) {
@@ -175,8 +175,8 @@ function secretsIn(dataDir: string | undefined): KeyRing | undefined {
 }
 
 /**
- * Returns the server's address from this machine: a server that listens on all addresses is asked on loopback. A port
- * of 0 is known only from credentials.json, unless the server has a public address.
+ * Returns the URL at which this machine reaches the server. If the server listens on all addresses, that is loopback.
+ * If the configured port is 0, only credentials.json has the port.
  */
 function localUrlOf(config: Config | undefined, baseUrl: string | undefined): string | undefined {
   const stored = baseUrl?.replace(/\/v1$/, "");

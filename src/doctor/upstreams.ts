@@ -1,4 +1,4 @@
-// Checks the model servers: whether each can be reached, accepts our key, and has the expected models.
+// Checks the model servers: whether each can be reached, accepts our key, and has the configured models.
 import { trimSlashes } from "../base/text/http-url.ts";
 import { type CapabilityName, capabilityNames } from "../domain/models/capabilities.ts";
 import type { EngineFormats } from "../domain/models/engine.ts";
@@ -29,12 +29,12 @@ export interface KnownServer {
   apiKey: string | undefined;
   speech: UpstreamSpeech;
   httpClient: "own" | "fetch";
-  /** Ids that deployments name. */
+  /** Model ids that deployments expect on this server. */
   expected: readonly string[];
-  /** The capabilities that the configuration states for its models. */
+  /** The capabilities that the configuration states for models on this server. */
   said: readonly SaidCapability[];
   isStored: boolean;
-  /** Whether the server has a key that cannot be decrypted. */
+  /** True if the server's stored key cannot be decrypted. */
   isSealed: boolean;
 }
 
@@ -50,14 +50,17 @@ interface Answer {
   status: number;
   /** The ids in the answer. Undefined if the answer is not a model list. */
   models: readonly string[] | undefined;
-  /** The formats of the server. Undefined if it was not asked for them, or did not tell. */
+  /**
+   * The conversation formats that the server supports. Undefined if they were not requested, or the server did not
+   * report them.
+   */
   formats: EngineFormats | undefined;
-  /** Stated capabilities whose paths are missing on the server. */
+  /** Capabilities that the configuration states, but whose paths the server lacks. */
   missing: readonly { said: SaidCapability; paths: readonly string[] }[];
   ms: number;
 }
 
-/** Each server is asked once, for all checks. */
+/** The model servers with their probes. All checks share the result of one probe. */
 export type UpstreamProbes = readonly { server: KnownServer; probe: (signal: AbortSignal) => Promise<UpstreamProbe> }[];
 
 export function upstreamProbes({ config }: Pick<Subject, "config">): UpstreamProbes {
@@ -78,7 +81,10 @@ export function upstreamProbes({ config }: Pick<Subject, "config">): UpstreamPro
   return servers.map((server) => ({ server, probe: sharedProbe(server) }));
 }
 
-/** Returns probes of the servers that operators added, except those whose name is in the file. */
+/**
+ * Returns probes of the servers that operators added over the API. If the file has a server of the same name, the
+ * file's is used.
+ */
 export async function storedProbes(subject: Subject): Promise<UpstreamProbes> {
   const db = await subject.database().catch(() => undefined);
   if (!db) return [];
@@ -148,7 +154,7 @@ async function probeServer(server: KnownServer, signal: AbortSignal): Promise<Up
   }
 }
 
-/** Returns the ids of this upstream's models that the configuration states to have the capability. */
+/** Returns the ids of models on this upstream for which the configuration states the capability. */
 function ableAt(name: string, capability: CapabilityName, config: Subject["config"]): string[] {
   const able = config?.models.filter(({ capabilities }) => capabilities?.[capability] === true) ?? [];
   const served = able.flatMap(({ deployments }) => deployments.filter(({ upstream }) => upstream === name));
@@ -214,7 +220,7 @@ export function judge({ server, addressProbe, answer }: UpstreamProbe): Finding[
   return [judgeAnswer(server, answer), ...own, ...certificate];
 }
 
-/** Returns the reason that a library gives for a failed connection, without text of the server. */
+/** Returns why a connection failed, in the words of a library. Text of the server is not included. */
 function wireReason(error: unknown): string {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   return reasonOf(cause) || codeOf(error);

@@ -6,26 +6,29 @@ import type { AccountAmount, Amount, ByName } from "./limits/amounts.ts";
 import type { QuotaRule } from "./limits/quota-rules.ts";
 import type { Priority } from "./models/policies/priority.ts";
 
-/** A tier's amounts are per account and environment; null: no limit. */
+/** A tier and its limits. Amounts are for each account and environment. Null means no limit. */
 export interface Tier extends ByName<Amount, number | null> {
   name: string;
   /** Environments in which the limits apply. Other environments have no limits. */
   environments: readonly Environment[];
-  /** Quotas per window, besides those of a calendar month. */
+  /** Quotas with a window of their own, in addition to those of a calendar month. */
   quotas?: readonly QuotaRule[];
-  /** The highest priority that requests of the tier's accounts may have, and their default, in all environments. */
+  /** The highest priority for requests of the tier's accounts, in all environments. Also their default. */
   priority: Priority;
 }
 
-/** Amounts that an account may have instead of its tier's. */
+/** Amounts of an account that replace those of its tier. */
 export interface AccountOverrides extends Partial<ByName<AccountAmount, number | null>> {
   quotas?: readonly QuotaRule[];
 }
 
-/** Development runs on a person's own machine, so it has no limits unless a tier sets them. */
+/**
+ * The environments that limits apply to by default. `dev` is left out, because development runs on a person's own
+ * machine.
+ */
 export const defaultTierEnvironments: readonly Environment[] = ["live", "test"];
 
-/** The origin of a tier's figures; the configuration file's are read-only. */
+/** Where a tier is defined. Tiers of the configuration file are read-only. */
 export type TierSource = "built-in" | "file" | "database";
 
 export interface Account {
@@ -34,32 +37,35 @@ export interface Account {
   /** Name of a tier. */
   tier: string;
   status: "active" | "suspended";
-  /** Amounts that replace those of the tier. undefined: the tier's amount; null: no limit. */
+  /** Amounts that replace those of the tier. Undefined means the tier's amount, null means no limit. */
   overrides: AccountOverrides;
   /** True if chat completions are stored when a request does not set `store`. */
   storeChats: boolean;
-  /** Tools that the account may use, as in `ToolAccess`; null: all that are offered to it. */
+  /**
+   * The tools that the account may use, in the syntax of `ToolAccess`. Null means all tools that are offered to the
+   * account.
+   */
   tools: readonly string[] | null;
   /** Unix seconds. */
   createdAt: number;
 }
 
 export type AccountChanges = Partial<Pick<Account, "name" | "tier" | "status" | "storeChats" | "tools">> & {
-  /** Changes only the amounts that are members here; undefined: the tier's amount from now on. */
+  /** Changes only the amounts that are present. Undefined restores the tier's amount. */
   overrides?: { [Name in keyof AccountOverrides]?: AccountOverrides[Name] | undefined };
 };
 
 export interface AccountStore {
   findAccount(id: string): Promise<Account | undefined>;
-  /** Returns accounts by creation, oldest first, after `after`. */
+  /** Returns accounts in the order of creation, beginning with the one that follows the id `after`. */
   listAccounts(page: { after: string | undefined; limit: number }): Promise<Account[]>;
-  /** `insertAccount` and `updateAccount` write the event in the same transaction. */
+  /** `insertAccount` and `updateAccount` also write the audit event, in the same transaction. */
   insertAccount(account: Account, event: AuditEvent): Promise<void>;
   updateAccount(id: string, changes: AccountChanges, event: AuditEvent): Promise<Account | undefined>;
   /** Returns tiers that were added at run time. */
   listTiers(): Promise<Tier[]>;
   putTier(tier: Tier, event: AuditEvent): Promise<void>;
-  /** Returns false if there is no such tier. */
+  /** Returns false if there is no tier of this name. */
   deleteTier(name: string, event: AuditEvent): Promise<boolean>;
   countAccountsOfTier(name: string): Promise<number>;
 }

@@ -81,10 +81,10 @@ export const auditActions = [
 ] as const;
 export type AuditAction = (typeof auditActions)[number];
 
-/** The credential with which a person acted when the request was admitted; null for other actors. */
+/** How the acting person was signed in when the request was admitted. The members are null for other actors. */
 export interface ActorStatus {
   sessionId: string | null;
-  /** Id of the grant of a login. */
+  /** Id of the OAuth grant of a login with `headrace login`. */
   credentialId: string | null;
   /** The person's role in the account that the change concerns. */
   role: Role | null;
@@ -99,43 +99,43 @@ export interface AuditEvent {
   action: AuditAction;
   actor: AuditActor;
   /**
-   * The acting person's credential, checked again when the change is written, because a right may end while the request
-   * body arrives. Not stored.
+   * How the acting person was signed in. Checked again when the change is written, because a right may end while the
+   * request body arrives. Not stored.
    */
   actorStatus?: ActorStatus;
   /** The affected account; null if it is unknown, or the event does not concern exactly one account. */
   accountId: string | null;
-  /** Id of the key, account, signing key or model, or name of the tier or upstream; null if unknown. */
+  /** Id of the changed key, account, signing key or model, or name of the changed tier or upstream. Null if unknown. */
   targetId: string | null;
-  /** The address of the client that requested the change; null if no client did. */
+  /** The network address of the client that requested the change. Null if no client did. */
   clientAddress: string | null;
   requestId: string | null;
-  /** The change, or the reason of a refusal: names and plain values, never a secret. */
+  /** What was changed, or why it was refused: names and plain values, never a secret. */
   detail: Readonly<Record<string, unknown>>;
 }
 
-/** The actor of a change, whose rights are checked again when it is written. */
+/** Who makes a change. Their rights are checked again when the change is written. */
 export type Acting = Pick<AuditEvent, "actor" | "at" | "accountId" | "actorStatus">;
 
 export interface AuditFilter {
   accountId?: string;
   action?: AuditAction;
   targetId?: string;
-  /** Unix seconds: from `start`, before `end`. */
+  /** The period in Unix seconds. `start` is included, `end` is not. */
   start?: number;
   end?: number;
 }
 
 export interface AuditLog {
   append(events: readonly AuditEvent[]): Promise<void>;
-  /** Lists events, newest first, before the event `after`, and none before `downTo`. */
+  /** Lists events, newest first. Begins before the event `after` and ends with the event `downTo`, if given. */
   list(
     filter: AuditFilter,
     page: { after: string | undefined; downTo?: string | undefined; limit: number },
   ): Promise<AuditEvent[]>;
   /**
-   * Returns the id of the last event that one request scans, beginning before `after`. Undefined: the scan reaches the
-   * end of the log.
+   * One request scans a limited part of the log, from the event before `after`. Returns the id of the last scanned
+   * event, or undefined if the scan reaches the end of the log.
    */
   lastScannedId(filter: AuditFilter, after: string | undefined): Promise<string | undefined>;
 }

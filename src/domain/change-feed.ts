@@ -1,25 +1,25 @@
-// The port by which processes that share a database notify each other of changes, so that no process has to wait for
-// its next poll.
+// The port by which processes with the same database notify each other of changes. Without it, each would learn of a
+// change only at its next poll.
 
 /**
- * `credentials`: keys, accounts, tiers, grants; `routing`: upstreams, nodes and MCP servers; `connections`: which
- * process holds which node; `answers`: the response cache was cleared.
+ * `credentials`: keys, accounts, tiers and grants. `routing`: upstreams, nodes and MCP servers. `connections`: which
+ * process holds a node's connection. `answers`: the response cache was cleared.
  */
 export type ChangeTopic = "credentials" | "routing" | "connections" | "answers";
 
-/** A hint without a guarantee: subscribers also poll. A single process has no other process to notify. */
+/** Notifications may be lost, so subscribers also poll. A single process has no other process to notify. */
 export interface ChangeFeed {
   /**
-   * Announces a committed change. Never throws; the next poll finds what could not be announced. `ids` has all affected
-   * ids, for subscribers that cannot poll; missing if any id may be affected.
+   * Notifies other processes of a committed change. Never throws: if this fails, they learn of the change at their next
+   * poll. `ids` are the affected ids, for subscribers that cannot poll. Missing means that any id may be affected.
    */
   announce(topic: ChangeTopic, ids?: readonly string[]): void;
   /**
-   * Calls `listener` with the ids of changes by other processes; without ids also if changes may have been missed, as
-   * after a broken connection.
+   * Calls `listener` with the ids that another process announced. Without ids, any change may have been missed, for
+   * example after a broken connection.
    */
   onChange(topic: ChangeTopic, listener: (ids?: readonly string[]) => void): void;
 }
 
-/** The feed of a process that does not share its database. */
+/** Used by a process that shares its database with no other process. */
 export const noChangeFeed: ChangeFeed = { announce() {}, onChange() {} };

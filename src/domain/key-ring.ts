@@ -1,10 +1,10 @@
-// Keys for one purpose while their secret is being replaced: the current key seals new values, older ones still open
-// existing values.
+// Encryption keys for one purpose while their secret is being replaced. The current key seals new values; older keys
+// still open existing values.
 
-/** The first is the one in use. */
+/** The first key seals new values. */
 export type KeyRing = readonly [current: Uint8Array, ...older: Uint8Array[]];
 
-/** A single key is a ring of one. */
+/** One key, or several while a secret is being replaced. */
 export type Keys = Uint8Array | KeyRing;
 
 export function keyRing(keys: Keys): KeyRing {
@@ -15,7 +15,7 @@ export function currentKey(keys: Keys): Uint8Array {
   return keyRing(keys)[0];
 }
 
-/** Makes a ring of the results of `make`. */
+/** Returns the key ring that `make` derives, key by key. */
 export function mapKeys(keys: Keys, make: (key: Uint8Array) => Uint8Array): KeyRing {
   const [current, ...older] = keyRing(keys);
   return [make(current), ...older.map(make)];

@@ -1,9 +1,9 @@
-// Tags of keys, under which their usage is counted.
+// Tags of API keys. Usage is counted by tag.
 
-/** Each tag is counted with every request. */
+/** Limited, because each tag is counted with every request. */
 export const maxKeyTags = 10;
 export const maxTagLength = 64;
-/** Begins with a letter or digit; then also `. _ : @ / = + -`. */
+/** A tag begins with a letter or digit. Further characters may also be `. _ : @ / = + -`. */
 export const tagPattern = /^[A-Za-z0-9][A-Za-z0-9._:@/=+-]*$/;
-/** The same without the prefixes reserved for the gateway: `asked:` and `gateway:`. */
+/** `tagPattern` without the prefixes that are reserved for the gateway: `asked:` and `gateway:`. */
 export const givenTagPattern = /^(?!asked:|gateway:)[A-Za-z0-9][A-Za-z0-9._:@/=+-]*$/;

@@ -1,4 +1,4 @@
-// The caller of a request, as established by a credential, and the API keys behind it.
+// The caller of a request, as identified by a credential, with the API keys that the credential depends on.
 import type { Account } from "./account.ts";
 import type { Environment } from "./api-key.ts";
 import type { AuditEvent } from "./audit.ts";
@@ -14,129 +14,141 @@ import type { ToolAccess } from "./tools/tool-access.ts";
 
 export interface Principal {
   account: Account;
-  /** The presented key, or the key of the token, then the key that made it, and so on. */
+  /** The chain of keys: the presented key (or the key behind a token), then the key that made it, and so on. */
   keys: readonly [ChainKey, ...ChainKey[]];
   environment: Environment;
-  /** The scopes that all of `keys` have, and also the access token if there is one. */
+  /** The scopes that every key of the chain has. For an access token, only those that the token has too. */
   scopes: ReadonlySet<Scope>;
-  /** Unix seconds, only for an access token. Objects that the token makes must not outlive it. */
+  /**
+   * When the access token expires, in Unix seconds. Objects made with the token must not outlive it. Undefined for
+   * other credentials.
+   */
   tokenExpiresAt?: number;
   /** The id of the key that signed the access token. Undefined for other credentials. */
   tokenSignedBy?: string;
-  /** The third-party app that acts for the account; null for keys, their tokens, and people. */
+  /** The third-party app that makes the request. Null for keys, tokens made from keys, and people. */
   appId: string | null;
-  /** The signed-in person, in a browser or with `headrace login`. Undefined for keys and third-party apps. */
+  /** The person who is signed in with a browser or with `headrace login`. Undefined for keys and third-party apps. */
   person?: SignedInPerson | undefined;
-  /** The limits and quotas that requests of this principal count against. */
+  /** The limits and quotas that the principal's requests count against. */
   limits: LimitSet;
-  /** Restrictions on the models that the principal may use, besides the environment. Undefined: none. */
+  /**
+   * Which models the principal may use, in addition to the environment's restriction. Undefined means no restriction.
+   */
   modelAccess?: ModelAccess | undefined;
-  /** Restrictions on the tools that the principal may use. Undefined: none. */
+  /** Which tools the principal may use. Undefined means no restriction. */
   tools?: ToolAccess | undefined;
-  /** The highest priority of its requests, bounded by all of `keys` and the account's tier. Default: normal. */
+  /**
+   * The highest priority that the principal's requests may have: bounded by all keys of the chain and the account's
+   * tier. Default: normal.
+   */
   priority?: Priority | undefined;
-  /** Tags of all of `keys` without duplicates, the presented key's first. Undefined: none. */
+  /**
+   * The tags of all keys of the chain, without duplicates. Those of the presented key come first. Undefined means none.
+   */
   tags?: readonly string[] | undefined;
-  /** The response cache setting of its keys: off if any key turns it off. Undefined: as each model is configured. */
+  /**
+   * The response cache setting: off if any key of the chain turns it off. Undefined means that each model's policy
+   * applies.
+   */
   responseCache?: ResponseCache | undefined;
 }
 
 export interface SignedInPerson extends Pick<Person, "id" | "isOperator"> {
-  /** The person's role in the account of the principal. */
+  /** The person's role in the account. */
   role: Role;
   /** The browser session; null for `headrace login`. */
   sessionId: string | null;
 }
 
-/** The models that a chain of keys allows. */
+/** Which models a chain of keys may use. */
 export interface ModelAccess {
-  /** The patterns of each key that restricts models. Every list has to allow the model. */
+  /** Model patterns of each key that restricts models. A model must match a pattern in every list. */
   readonly models: readonly (readonly string[])[];
-  /** True if only deployments count that an operator marked as local. */
+  /** True if only deployments that an operator marked as local may be used. */
   readonly neverLeaves: boolean;
 }
 
 /**
- * `key`: an API key; `membership`: a person as a member of an account; `grant`: an app that a person allowed. Only keys
- * have a secret. All of them bound the keys that they make in the same way.
+ * `key`: an API key. `membership`: a person as a member of an account. `grant`: an app that a person allowed. Only keys
+ * have a secret. Each kind bounds the keys that are made with it.
  */
 export type CredentialKind = "key" | "membership" | "grant";
 
 /**
- * An API key as stored: only its digest, never the secret. Times in Unix seconds. Memberships and grants have the same
- * form, so that cache, chain and revocation work alike. Amounts are null if the key has none of its own.
+ * A stored credential. For an API key, its digest is stored and never the secret. Memberships and grants have the same
+ * members, so that caching and revocation work alike. Times are Unix seconds. An amount is null if the key has none of
+ * its own.
  */
 export interface ApiKeyRecord extends ByName<KeyAmount, number | null> {
   id: string;
   kind: CredentialKind;
-  /** The person of a membership or grant. For a member's own key, the member; null for a key of the account. */
+  /** The person of a membership, grant or member's own key. Null for a key of the account. */
   personId: string | null;
-  /** The app of a grant; null for others. */
+  /** The app of a grant. Null for other kinds. */
   appId: string | null;
-  /** The role of a membership; null for others. */
+  /** The role of a membership. Null for other kinds. */
   role: Role | null;
-  /** True if a membership's member sees the usage and requests of the whole account. False for other kinds. */
+  /** True if the member of this membership sees the usage and requests of the whole account. False for other kinds. */
   seesAllUsage: boolean;
   accountId: string;
   name: string;
   environment: Environment;
-  /** Hex HMAC-SHA-256 of the whole key under the installation's pepper. */
+  /** HMAC-SHA-256 of the whole key, keyed with the installation's pepper, in hex. */
   digest: string;
   prefix: string;
   last4: string;
   scopes: readonly Scope[];
-  /**
-   * Id of the key or person (or operator) that made the key. null for the first key and for keys made on the console.
-   */
+  /** Id of the key, person or operator that made the key. Null for the first key and for keys made on the console. */
   createdBy: string | null;
   /**
-   * Id of the parent key, which bounds this key: when the parent ends, this key ends too. The parent has the same
-   * account and environment. null: no parent.
+   * Id of the parent key, which has the same account and environment. The parent's restrictions apply to this key too,
+   * and this key ends with the parent. Null means no parent.
    */
   parentId: string | null;
   /**
-   * The id under which the key's own limit is counted. A rotation keeps the id, so that the old and the new key share
-   * one budget.
+   * The id under which usage of the key's own limits is counted. After a rotation, the new key has the same id, so that
+   * both share the limits.
    */
   limitId: string;
   createdAt: number;
   expiresAt: number | null;
-  /** The time of the key's revocation. A time in the future means a scheduled revocation, as after a rotation. */
+  /** When the key is revoked. A time in the future is a scheduled revocation, as after a rotation. */
   revokedAt: number | null;
-  /** True if the key is revoked permanently, regardless of the clock. False while a revocation is only scheduled. */
+  /** True once the key is revoked permanently, regardless of the clock. False while a revocation is only scheduled. */
   revoked: boolean;
   lastUsedAt: number | null;
-  /** Addresses and CIDR ranges; empty: from anywhere. */
+  /** Addresses and CIDR ranges from which the key may be used. Empty means any address. */
   allowedIps: readonly string[];
-  /** Requests per `rateLimitWindow`; null: no own limit. */
+  /** Maximum requests in each `rateLimitWindow`. Null means that the key has no limit of its own. */
   rateLimit: number | null;
-  /** Seconds; null if `rateLimit` is null. */
+  /** The window of `rateLimit` in seconds. Null if `rateLimit` is null. */
   rateLimitWindow: number | null;
-  /** The key's own quotas per window. */
+  /** The key's own quotas with a window. */
   quotas: readonly QuotaRule[];
-  /** Model ids or prefixes ending in `*` that the key may use; null: all models of its environment. */
+  /** Model ids, or prefixes ending in `*`, that the key may use. Null means all models of its environment. */
   models: readonly string[] | null;
-  /** Tools that the key may use, as in `ToolAccess`; null: all, and an empty list: none. */
+  /** Tools that the key may use, in the syntax of `ToolAccess`. Null means all, and an empty list none. */
   tools: readonly string[] | null;
   /** True if the key's requests go only to deployments that an operator marked as local. */
   neverLeaves: boolean;
-  /** The highest priority that the key's requests may have; null: that of the account's tier. */
+  /** The highest priority that the key's requests may have. Null means that of the account's tier. */
   priority: Priority | null;
-  /** The response cache setting; null: as each model is configured. */
+  /** The key's response cache setting. Null means that each model's policy applies. */
   responseCache: ResponseCache | null;
-  /** Tags under which the key's usage is counted; see `key-tags.ts`. */
+  /** Tags under which the key's usage is counted. */
   tags: readonly string[];
   /** A note for people. */
   note: string | null;
 }
 
-/** The members of a key that its requests need: all restrictions, without members that only people read. */
+/** A key with only the members that its requests need: without names, digests and notes. */
 export type ChainKey = Omit<
   ApiKeyRecord,
   "name" | "digest" | "prefix" | "last4" | "createdBy" | "createdAt" | "lastUsedAt" | "note"
 >;
 
-/** The members of a new record without restrictions. */
+/** Default members of a new credential that has no restrictions. */
 export const newAndUnbounded = {
   seesAllUsage: false,
   expiresAt: null,
@@ -159,7 +171,10 @@ export const newAndUnbounded = {
 
 export type KeyStatus = "active" | "expired" | "revoked";
 
-/** A key and the keys that bound it (`parentId`), itself first, and its account. */
+/**
+ * A key, the keys that bound it, and its account. The first of `keys` is the key itself, each next one the parent of
+ * the one before.
+ */
 export interface KeyChain {
   keys: readonly [ApiKeyRecord, ...ApiKeyRecord[]];
   account: Account;
@@ -187,30 +202,39 @@ export type KeyChanges = Partial<
   >
 >;
 
-/** Every write adds its event to the audit log and raises the credential revision in the same transaction. */
+/**
+ * Stores credentials. Every method that writes also writes its audit event and raises the credential revision, in the
+ * same transaction.
+ */
 export interface KeyStore {
-  /** Finds a key by its digest, or its digests under older secrets, and its ancestors. One indexed read each. */
+  /**
+   * Finds a key by its digest, together with its parent keys. `older` are the key's digests under older secrets. Each
+   * look-up is one indexed read.
+   */
   findChainByDigest(digest: string, ...older: string[]): Promise<KeyChain | undefined>;
   findChainById(id: string): Promise<KeyChain | undefined>;
   /**
-   * Returns the oldest API key of an environment that no key or person created and that is not an operator's, or its
-   * successor after rotations.
+   * Returns the oldest API key of an environment that neither a key nor a person created and that is no operator's. If
+   * that key was rotated, returns its successor.
    */
   firstKey(environment: Environment): Promise<ApiKeyRecord | undefined>;
-  /** Lists API keys of one account and environment, optionally of one member, newest first, after the key `after`. */
+  /**
+   * Lists API keys of an account and environment, newest first, beginning after the key `after`. With `personId`, lists
+   * only keys of this member.
+   */
   listKeys(
     filter: { accountId: string; environment: Environment; personId?: string },
     page: { after: string | undefined; limit: number },
   ): Promise<ApiKeyRecord[]>;
   insertKey(key: ApiKeyRecord, event: AuditEvent): Promise<void>;
-  /** Inserts the first key of an environment, unless one exists. Returns the existing or new key. */
+  /** Stores the first key of an environment, unless one exists. Returns the existing or the new key. */
   insertFirstKey(key: ApiKeyRecord, event: AuditEvent): Promise<ApiKeyRecord>;
-  /** Returns undefined for an unknown key. A revocation in effect is final: it is never moved or undone. */
+  /** Changes a key. Returns undefined if the key does not exist. A revocation that has taken effect stays as it is. */
   updateKey(id: string, changes: KeyChanges, event: AuditEvent): Promise<ApiKeyRecord | undefined>;
   /**
-   * Adds the successor, revokes the old key at `revokeAt`, and moves the old key's children to the successor. Returns
-   * the successor, which has the old key's current attributes. Returns undefined if the old key is missing, has ended
-   * or was rotated before.
+   * Stores the successor and revokes the old key at `revokeAt`. Keys that the old key made get the successor as their
+   * parent. Returns the successor, with the old key's current settings. Returns undefined if the old key is missing,
+   * has ended or was rotated before.
    */
   rotateKey(
     id: string,
@@ -218,22 +242,22 @@ export interface KeyStore {
     revokeAt: number,
     event: AuditEvent,
   ): Promise<ApiKeyRecord | undefined>;
-  /** Makes due revocations final, so that they no longer depend on a clock. */
+  /** Makes revocations whose time has come permanent, so that they no longer depend on a clock. */
   endDue(nowSeconds: number): Promise<void>;
-  /** Sets the last use of keys, in Unix seconds by key id. Never moves a time back. */
+  /** Stores when keys were last used: Unix seconds by key id. Never moves a time back. */
   touchKeys(lastUsed: ReadonlyMap<string, number>): Promise<void>;
-  /** Returns a number that every process raises with each change of a key, account or tier. */
+  /** Returns a number that rises with each change of a key, account or tier, by any process. */
   credentialRevision(): Promise<number>;
 }
 
-/** The key that was presented. */
+/** Returns the presented key, or the key behind a token. */
 export function keyOf(principal: Principal): ChainKey {
   return principal.keys[0];
 }
 
 /**
- * Returns the party that takes turns with others of its account: the person whose key it is, or else the key. All keys
- * of a person count as that person.
+ * Returns the id by which callers of an account take turns: of the person whose key this is, or else of the key. All
+ * keys of a person count as one caller.
  */
 export function partyOf({ keys }: Pick<Principal, "keys">): string {
   const [own] = keys;
@@ -241,15 +265,15 @@ export function partyOf({ keys }: Pick<Principal, "keys">): string {
   return (keys.find(({ kind }) => kind === "membership") ?? own).limitId;
 }
 
-/** The actor as the audit log and `created_by` name it. */
+/** Returns who acts, in the form of the audit log and of `created_by`. */
 export function actorOf({ person, appId, keys }: Principal): { type: "key" | "person" | "app"; id: string } {
   if (person) return { type: "person", id: person.id };
   return appId === null ? { type: "key", id: keys[0].id } : { type: "app", id: appId };
 }
 
 /**
- * Returns the limit id of the key that made the presented one, which a rotation keeps: keys of the same maker share it.
- * null if no key made it.
+ * Returns the limit id of the key that made the presented key; null if no key made it. Keys of the same maker have the
+ * same value, even after a rotation of the maker.
  */
 export function makerOf({ keys }: Pick<Principal, "keys">): string | null {
   return keys[1]?.limitId ?? null;
@@ -257,7 +281,7 @@ export function makerOf({ keys }: Pick<Principal, "keys">): string | null {
 
 /**
  * Returns the member to whose own keys, apps and chats the principal is restricted. Returns null for signed-in owners
- * and admins and for keys of the account, which see all of the account's.
+ * and admins and for keys of the account. They see those of the whole account.
  */
 export function ownOnly({ person, keys }: Principal): string | null {
   if (person) return person.role === "member" ? person.id : null;
@@ -265,15 +289,15 @@ export function ownOnly({ person, keys }: Principal): string | null {
 }
 
 /**
- * Returns the person to whose usage and requests the principal is restricted, or null for the whole account. Owners,
- * admins and members with an owner's permission see the account's. A key of the account sees everything, a member's key
- * what the member sees. An app sees its activity for the person who allowed it.
+ * Returns the person to whose usage and requests the principal is restricted. Returns null if the principal sees those
+ * of the whole account: owners, admins, members with an owner's permission, and keys of the account. A member's key
+ * sees what the member sees. An app sees only what it did for the person who allowed it.
  */
 export function seesUsageOf(principal: Principal): string | null {
   const [{ personId }] = principal.keys;
   if (principal.appId !== null || personId === null) return personId;
   const membership = principal.keys.find(({ kind }) => kind === "membership");
-  // A key without its maker's membership gets no wider view.
+  // If the chain has no membership, a member's key sees only the member's own usage.
   const seesAll = membership !== undefined && (membership.role !== "member" || membership.seesAllUsage);
   return seesAll ? null : personId;
 }

@@ -1,21 +1,24 @@
-// Removes credentials from texts: the last line of defence of logs and traces.
+// Removes credentials from the texts of logs and traces, in case other code has left one there.
 import { maskKeys } from "./api-key.ts";
 
-/** A cheap test that matches every text that `redactCredentials` would change; most texts do not match. */
+/** Matches every text that `redactCredentials` would change. This test is cheap, and most texts do not match. */
 const marks =
   /_hr_|hr[nrs]_|eyJ|:\/\/[^\s/]*@|(?:sk|pk|hf|xai)[-_]|AIza|[Bb][Ee][Aa][Rr][Ee][Rr]\s|[Bb][Aa][Ss][Ii][Cc]\s/;
-/** Join tokens, refresh tokens, secrets of apps. */
+/** The gateway's own join tokens, refresh tokens and secrets of apps. */
 const ownTokens = /\b(hr[nrs]_)[\w-]{8,}/g;
-/** RFC 6750, 2.1, and RFC 7617, 2. */
+/** Bearer tokens (RFC 6750, 2.1) and basic credentials (RFC 7617, 2). */
 const authorizations = /\b(Bearer|Basic)\s+[\w.~+/=-]{8,}/gi;
 /**
- * Three or five parts (RFC 7515, 7516), with a header that begins with `{"`. Texts without such parts also match, so
- * that the scan does not restart at each of their positions.
+ * JSON web tokens of three or five parts (RFC 7515, 7516), whose header begins with `{"`. Texts without such parts
+ * match too, so that the scan does not restart at each of their characters.
  */
 const webTokens = /\beyJ[\w-]{6,}((?:\.[\w-]*){2,4})?/g;
-/** User and password of a URL, or a token instead; up to the last `@`, because a password may contain one. */
+/**
+ * The user and password of a URL, or a token in their place. Matches up to the last `@`, because a password may contain
+ * one.
+ */
 const userInfo = /(:\/\/)[^\s/]+@/g;
-/** Keys in the format of common model services. */
+/** API keys in the formats of well-known model services. */
 const serviceKeys = /\b(?:sk|pk|gsk|hf|xai)[-_][\w-]{16,}|\bAIza[\w-]{20,}/g;
 
 export function mayHoldCredentials(text: string): boolean {
@@ -33,7 +36,7 @@ export function redactCredentials(text: string): string {
     .replace(serviceKeys, "[redacted]");
 }
 
-/** A shorter text is a common word, such as `ollama`, rather than a secret. */
+/** Minimum length of a secret. A shorter text is rather a common word, such as `ollama`. */
 export const minSecretLength = 8;
 
 /** Removes these values from a text, except values that are too short to be secrets. */

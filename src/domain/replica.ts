@@ -1,24 +1,26 @@
 // Replicas: the server processes that share a database.
 
 export interface Replica {
-  /** `rep_` and a UUIDv7; another at each start. */
+  /** `rep_` and a UUIDv7. A replica gets another id at each start. */
   id: string;
-  /** The origin at which other replicas reach this replica; null if it has none. */
+  /** The origin at which other replicas reach this one. Null if there is none. */
   advertiseUrl: string | null;
   version: string;
-  /** Unix seconds, by the database's clock. */
+  /** Unix seconds on the database's clock. */
   startedAt: number;
   seenAt: number;
 }
 
-/** The interval of a replica's heartbeat, and the time without a heartbeat after which it counts as dead. */
+/**
+ * Seconds between two heartbeats of a replica. A replica without a heartbeat for `replicaGoneSeconds` counts as dead.
+ */
 export const replicaBeatSeconds = 5;
 export const replicaGoneSeconds = 20;
 
 export interface ReplicaStore {
   /**
-   * Writes the heartbeat and deletes replicas that died long ago. Returns all live replicas, including this one, oldest
-   * first. `alone`: no other replica can exist, so all other rows are of dead processes.
+   * Stores a heartbeat, and deletes replicas that died long ago. Returns all live replicas, this one included, oldest
+   * first. If `alone`, no other replica can exist, so all other rows belong to dead processes.
    */
   beat(replica: Pick<Replica, "id" | "advertiseUrl" | "version">, alone: boolean): Promise<Replica[]>;
   remove(id: string): Promise<void>;

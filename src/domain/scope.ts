@@ -10,11 +10,11 @@ export const accountScopes = [
   "keys:manage",
 ] as const;
 
-/** The scopes, including the operator's, which no app can be granted. */
+/** All scopes, including `admin:manage` for operators, which no app can get. */
 export const scopes = [...accountScopes, "admin:manage"] as const;
 export type Scope = (typeof scopes)[number];
 
-/** The scopes of a key that is created without any. */
+/** The scopes of a new key if none are given. */
 export const defaultScopes: readonly Scope[] = ["chat:read", "chat:write", "models:read"];
 
 export const scopeMeanings: Record<Scope, string> = {

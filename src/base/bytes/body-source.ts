@@ -24,8 +24,7 @@ export interface BodySource {
   /** Starts delivery; call it once. Bytes that have already arrived are delivered before it returns. */
   flow(sink: BodySink): void;
   /**
-   * Pauses delivery, except for bytes that are already on their way. Silence during a pause is not counted as the
-   * sender's.
+   * Pauses delivery, except for bytes that are already on their way. The pause does not count as silence of the sender.
    */
   pause(): void;
   resume(): void;

@@ -26,7 +26,7 @@ export interface MemoryAccountIds {
 
 /** Counts the bytes that are buffered for one party, such as a key. */
 export interface MemoryAccount {
-  /** Undefined for holders other than keys. */
+  /** Undefined if the memory account does not belong to an API key. */
   readonly ids?: MemoryAccountIds | undefined;
   /** Reserves more bytes. If they exceed a bound, reserves none and returns the refusal. */
   take(kind: BufferKind, bytes: number): GatewayError | undefined;
@@ -44,8 +44,8 @@ export class NoRoomError extends BlamelessError {}
 export const defaultMaxBufferedBytes = 128 * 1024 * 1024;
 
 /**
- * The part of the memory that all keys share, and the amount that each key may hold in addition: 64 KiB of the default
- * bound.
+ * Shares of the bound: the part that all keys share, and the part that each key may hold in addition (64 KiB by
+ * default).
  */
 const [shared, little] = [7 / 8, 1 / 2048];
 
@@ -74,14 +74,11 @@ export class BufferedBytes {
   memoryAccounts = 0;
   /** Number of refusals since the start, by the exceeded bound. */
   readonly refused: Record<BufferBound, number> = { key: 0, account: 0, process: 0 };
-  /** Clients without a credential, or that have not shown it yet. They share one memory account. */
+  /** The memory account of all clients whose credential is missing or not yet known. */
   readonly visitors: KeyBytes;
-  /** Other replicas of this installation, for requests that do not name their key. */
+  /** The memory account of other replicas, for requests that do not name an API key. */
   readonly replicas: KeyBytes;
-  /**
-   * Bytes with a bound for each connection. They count towards the total, so that less is left for others, but are
-   * never refused.
-   */
+  /** Bytes that have a bound for each connection. They count towards the total, but are never refused. */
   readonly bounded: MemoryAccount;
   #hasLargeCopies = false;
 
@@ -98,12 +95,14 @@ export class BufferedBytes {
     };
   }
 
-  /** Creates a key of `account`. `listener` is called each time the key holds nothing. */
+  /**
+   * Creates the memory account of a key of `account`. `listener` is called each time the key holds no bytes any more.
+   */
   memoryAccount(account: AccountMemory, ids?: MemoryAccountIds, listener?: EmptiedListener): KeyBytes {
     return new KeyBytes(this, account, ids, listener);
   }
 
-  /** The bound of a key while no other key holds anything. */
+  /** Maximum bytes of a key while no other key holds any. */
   get maxBytesOfKey(): number {
     return Math.floor((this.maxBytes * shared) / 3);
   }
@@ -112,7 +111,7 @@ export class BufferedBytes {
     return Math.floor((this.maxBytes * shared) / 2);
   }
 
-  /** Reports whether even an ordinary request is refused for a key that holds no bytes. */
+  /** Reports whether memory is so full that a key without buffered bytes cannot reserve its minimum. */
   get isFull(): boolean {
     return this.maxBytes - this.total < Math.floor(this.maxBytes * little);
   }
@@ -153,18 +152,21 @@ export class BufferedBytes {
     this.byKind[kind] += bytes;
   }
 
-  /** Counts bytes that are read within a few turns. They belong to no account and do not reduce the shared part. */
+  /**
+   * Counts bytes that are read within a few ticks of the event loop. They belong to no account and do not reduce the
+   * shared part.
+   */
   received(bytes: number): void {
     this.byKind.received += bytes;
   }
 
-  /** Counts bytes that are kept within a separate bound until their memory is needed. */
+  /** Counts bytes of caches, which have their own bound and are dropped when their memory is needed. */
   kept(bytes: number): void {
     this.byKind.cache += bytes;
   }
 
   /**
-   * Returns the refusal by the first exceeded bound. `key` and `account` are the bytes that the key and the account
+   * Returns the refusal for the first exceeded bound. `key` and `account` are the bytes that the key and the account
    * would hold.
    */
   refusal(key: number, account: number): NoRoomError {
@@ -182,10 +184,10 @@ export class BufferedBytes {
 }
 
 /**
- * A key may hold half of what stays free, and an account all of it: alone, a third and a half of seven eighths. The
- * more is held, the less each may take, so the number of keys does not matter (Choudhury and Hahne, "Dynamic queue
- * length thresholds for shared-memory packet switches", 1998). The last eighth is for ordinary requests of keys that
- * hold hardly any bytes.
+ * A key may hold half of the bytes that stay free, and an account all of them. So a single key gets at most a third of
+ * seven eighths, a single account half. The more is held, the less each may take, so the number of keys does not matter
+ * (Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches", 1998). The last eighth is
+ * for ordinary requests of keys that hold hardly any bytes.
  */
 export class KeyBytes implements MemoryAccount {
   readonly ids: MemoryAccountIds | undefined;
@@ -253,7 +255,8 @@ function tooMuch(whose: string, maxBytes: number): NoRoomError {
 }
 
 /**
- * Returns `refusal`, or an error that advises against a retry if a request needs more bytes than one key may ever hold.
+ * Returns `refusal`. If a request needs more bytes than a key may ever hold, returns an error that advises against a
+ * retry.
  */
 export function lastingRefusal(refusal: GatewayError, neededBytes: number): GatewayError {
   const { maxBytesOfKey } = bufferedBytes;

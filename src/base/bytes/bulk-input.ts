@@ -19,8 +19,8 @@ export const sliceBytes = 64 * 1024;
  */
 const maxSliceBytes = 4 * sliceBytes;
 /**
- * After a slice that took less than the first number of milliseconds, the next slice is twice as long. After one that
- * took more than the second, the next is half as long.
+ * If a slice took less than `quickMs`, the next slice is twice as long. If it took more than `slowMs`, the next is half
+ * as long.
  */
 const [quickMs, slowMs] = [0.5, 2];
 /** Maximum milliseconds of one turn for all slices together. Slices delay all other work of the turn. */
@@ -48,14 +48,14 @@ export class BulkInput {
     return this.#bytes > 0;
   }
 
-  /** True if the taker was asked to hush and will be asked to continue. */
+  /** True from `hush` until `unhush`. */
   get isHushed(): boolean {
     return this.#isHushed;
   }
 
   /**
-   * Reads the bytes now, or queues them behind other inputs. While the input is stopped, it may return a refusal, as
-   * `stop` does.
+   * Reads the bytes now, or queues them behind other inputs. Returns a refusal if reading is stopped and the memory
+   * account is full.
    */
   add(bytes: Buffer): GatewayError | undefined {
     const refusal = this.#memoryAccount?.take("received", bytes.length);
@@ -73,8 +73,8 @@ export class BulkInput {
   }
 
   /**
-   * Stops reading until `goOn`, which returns before it reads. Waiting bytes are counted on `memoryAccount`. If the
-   * account is full, returns the refusal, and the caller must clear the input.
+   * Stops reading until `goOn`. Waiting bytes are counted on `memoryAccount`. If the account is full, returns the
+   * refusal, and the caller must clear the input.
    */
   stop(memoryAccount: MemoryAccount): GatewayError | undefined {
     if (this.#isStopped) return undefined;
@@ -138,14 +138,14 @@ export class BulkInput {
     else if (ms > slowMs) this.#sliceBytes = Math.max(sliceBytes, this.#sliceBytes / 2);
   }
 
-  /** Returns true if the input has to enter the queue and was not in it. */
+  /** Reports whether the input must enter the queue now, and marks it as queued. */
   #mayLine(): boolean {
     if (this.#inLine || this.#isStopped || !this.waits) return false;
     this.#inLine = true;
     return true;
   }
 
-  /** The caller of `readSlice` calls this when the input leaves the queue. */
+  /** Called when the input leaves the queue. */
   leftLine(): void {
     this.#inLine = false;
   }
@@ -156,7 +156,7 @@ export class BulkInput {
   }
 }
 
-/** The share of each turn in which slices are read. Inputs with unread bytes alternate. */
+/** Reads slices of all inputs in turn, within a time limit for each tick of the event loop. */
 class TurnShare {
   #line: BulkInput[] = [];
   #spentMs = 0;

@@ -9,7 +9,7 @@ const minBlockBytes = 16 * 1024;
 /** Maximum bytes of a block that is allocated before its bytes arrive. */
 export const mostBlockBytes = 1024 * 1024;
 
-/** `release` releases the reserved bytes. */
+/** Holds the pieces of one body. Call `release` to free them and their reservation. */
 export class ByteCollector {
   /** Number of bytes that have arrived. */
   length: number;
@@ -24,7 +24,7 @@ export class ByteCollector {
   #usedBytes = 0;
   #countedBytes: number;
 
-  /** `first` is already counted by its memory account and stays in the receiver's memory. */
+  /** `first` must already be counted on `memoryAccount`. */
   constructor(kind: BufferKind, memoryAccount: MemoryAccount, first: ByteSpan) {
     this.#kind = kind;
     this.#memoryAccount = memoryAccount;

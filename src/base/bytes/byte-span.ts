@@ -1,9 +1,12 @@
 // Bytes within a buffer, passed on without copying, such as a received body with a head before it.
 import { isAscii } from "node:buffer";
 
-/** A Buffer view is a separate typed array, and costs more to create and collect than copying a short body. */
+/**
+ * Cheaper than a Buffer view: a view is a typed array, which costs more to create and collect than copying a short
+ * body.
+ */
 export class ByteSpan {
-  /** The bytes within the span do not change. */
+  /** The bytes within the span must not be changed. */
   readonly buffer: Buffer;
   readonly start: number;
   readonly end: number;
@@ -53,12 +56,12 @@ export class ByteSpan {
     return view.toString(isAscii(view) ? "latin1" : "utf8");
   }
 
-  /** The same member as in `PatchedSpan`. */
+  /** Returns the span itself. PatchedSpan has the same property. */
   get solid(): ByteSpan {
     return this;
   }
 
-  /** The same member as in `PatchedSpan`. */
+  /** Returns the view as the only piece, unless the span is empty. PatchedSpan has the same property. */
   get pieces(): Uint8Array[] {
     return this.length === 0 ? [] : [this.view];
   }
@@ -69,7 +72,8 @@ export class ByteSpan {
 }
 
 /**
- * A span with other bytes inserted. The parts are joined only when they are copied anyway, for example after a head.
+ * A span in which some bytes are replaced. The parts are joined only when they are copied anyway, for example after a
+ * head.
  */
 export class PatchedSpan {
   readonly length: number;
@@ -96,8 +100,8 @@ export class PatchedSpan {
   }
 
   /**
-   * Returns views of the non-empty parts, in order, for callers that keep the bytes for long: a copy would be on no
-   * memory account.
+   * Returns views of the non-empty parts, in order. Callers keep these for long, and no memory account would count a
+   * copy.
    */
   get pieces(): Uint8Array[] {
     const { buffer, start, end } = this.#span;
@@ -115,7 +119,7 @@ export class PatchedSpan {
 }
 
 export interface Patch {
-  /** Offsets in the span, as in `PatchedSpan`. */
+  /** The patch replaces the bytes of the span from offset `from` up to offset `to`. */
   from: number;
   to: number;
   insert: Buffer;
@@ -139,7 +143,7 @@ export function patched(span: ByteSpan, patches: readonly Patch[]): Bytes {
   return ByteSpan.of(result);
 }
 
-/** Bytes that callers only copy to another place. */
+/** Bytes of a body, with or without replaced parts. */
 export type Bytes = ByteSpan | PatchedSpan;
 
 /** A byte-order mark has no meaning in UTF-8, and JSON must not begin with one (RFC 8259, 8.1). */

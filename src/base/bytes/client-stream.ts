@@ -8,8 +8,8 @@ export interface ClientStream {
    */
   write(bytes: string): boolean;
   /**
-   * Like `write`, sends `before`, the bytes from `start` to `end`, and the text after them. The buffer is not used
-   * after the call.
+   * Sends `before`, the buffer's bytes from `start` to `end`, and `after`, like `write`. The buffer is not used after
+   * the call.
    */
   writeAround(before: string, bytes: Buffer, start: number, end: number, after: string): boolean;
   onDrain: (() => void) | undefined;

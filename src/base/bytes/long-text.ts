@@ -1,4 +1,4 @@
-// Joins byte text that arrives in pieces, however long it becomes.
+// Joins byte text (one character for each byte) that arrives in pieces, however long it becomes.
 import { freeBytes } from "./free-bytes.ts";
 
 /**

@@ -27,7 +27,7 @@ const none = -1;
  */
 export class PatternScan {
   readonly #set: PatternSet;
-  /** Marks, for each state, whether the current character reached it, and from which start. */
+  /** For each state, the position at which it was last reached. */
   readonly #reachedAt: Int32Array;
   readonly #begunAt: Int32Array;
   #live: number[] = [];
@@ -121,7 +121,7 @@ export class PatternScan {
     if (pattern.isMeant?.(this.#buffered.slice(from - this.#bufferedFrom, to - this.#bufferedFrom)) === false) return;
     let begin = from;
     for (let last = this.#matches.at(-1); last && last.to > from; last = this.#matches.at(-1)) {
-      // If a match includes the whole of the other match, its name is used.
+      // If one match contains the other, the longer match gives its name.
       if (last.from < begin || (last.from === begin && last.to === to)) {
         begin = last.from;
         pattern = last.pattern;

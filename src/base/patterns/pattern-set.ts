@@ -11,7 +11,8 @@ export interface NamedPattern {
 /** Maximum states of one pattern: each state costs a step for each character. */
 const maxStates = 2_000;
 /**
- * Maximum transitions of one pattern. Parts that may be left out add transitions, because each state leads past them.
+ * Maximum transitions of one pattern. Optional parts add transitions, because the states before them also lead past
+ * them.
  */
 const maxWays = 20_000;
 /** Maximum transitions of all patterns of a set: each character may need as many steps. */

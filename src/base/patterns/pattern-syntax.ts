@@ -13,7 +13,7 @@ export type PatternNode =
   | { readonly type: "repeat"; readonly part: PatternNode; readonly least: number; readonly most: number }
   | { readonly type: "assertion"; readonly holds: number };
 
-/** `message` ends a sentence about the pattern. */
+/** A fault of a pattern. `message` continues a sentence that begins with the pattern, such as "is too long". */
 export class PatternFault extends Error {}
 
 const maxCharacters = 2_000;
@@ -31,7 +31,7 @@ export function isWordUnit(unit: number): boolean {
   );
 }
 
-/** Throws a PatternFault. */
+/** Parses a pattern. Throws a PatternFault if the pattern is invalid or too long. */
 export function readPattern(source: string): PatternNode {
   if (source.length > maxCharacters) throw new PatternFault(`is longer than ${maxCharacters} characters`);
   return new Reader(source).whole();

@@ -13,7 +13,7 @@ const buffer = Buffer.from(memory.buffer);
 /** Length of a run up to which checking each byte is faster than skipping. */
 const shortRun = 4;
 
-/** Facts that were noted during the scan, counted from the start of the text. */
+/** Facts about the bytes scanned so far. The scanning functions update them. */
 export const passed = {
   /** Bytes of white space outside of strings. */
   space: 0,
@@ -25,7 +25,7 @@ export const passed = {
   number: 0,
   numberStart: 0,
   numberEnd: 0,
-  /** Hash of the last name. */
+  /** Hash of the last scanned member name. */
   hash: 0,
 };
 
@@ -79,10 +79,12 @@ export function latin1(start: number, end: number): string {
   return buffer.toString("latin1", start, end);
 }
 
-/** Earlier texts by their hash. Most texts repeat, and a map finds the same string object faster than an equal one. */
+/**
+ * Caches earlier texts by their hash. Most texts repeat, and a map finds a key faster if it is the same string object.
+ */
 const known = new Array<string>(1_024).fill("");
 
-/** Returns the decoded string at this place, which must not be longer than any name. */
+/** Decodes the JSON string from `start` to `end`, quotes included. The string must not be longer than a member name. */
 export function textAt(start: number, end: number): string {
   let hash = 0;
   for (let at = start + 1; at < end - 1; at++) {
@@ -105,7 +107,7 @@ function isText(expected: string, start: number, end: number): boolean {
   return true;
 }
 
-/** Reports whether the bytes at this place equal `expected`. */
+/** Reports whether the bytes from `start` to `end` equal `expected`. */
 export function isSame(expected: Uint8Array, start: number, end: number): boolean {
   const { length } = expected;
   if (end - start !== length) return false;
@@ -127,7 +129,10 @@ export function afterWord(word: string, from: number): number {
   return from + word.length;
 }
 
-/** Returns the offset after the name that opens here and notes its hash. Returns a fault for a name with escapes. */
+/**
+ * Scans the member name whose quote is at `open` and stores its hash in `passed.hash`. Returns the offset after the
+ * name, or a fault if the name contains escapes.
+ */
 export function afterName(open: number): number {
   if (bytes[open] !== quote) return fault;
   let at = open + 1;
@@ -151,7 +156,10 @@ export function hashOf(name: Uint8Array): number {
   return name.reduce((hash, code) => (Math.imul(hash, 31) + code) | 0, 0);
 }
 
-/** Like `isPlainName`; sets `passed.hash` to the hash of the name without dashes and underscores. */
+/**
+ * Reports whether a name is printable ASCII without capitals. Sets `passed.hash` to the hash of the name without dashes
+ * and underscores.
+ */
 export function isPlainWithBareHash(start: number, end: number): boolean {
   let hash = 0;
   for (let at = start; at < end; at++) {
@@ -191,7 +199,7 @@ export function numberPassed(): number {
   return passed.number;
 }
 
-/** Number of digits before the point that no finite number has. */
+/** A number with more characters than this may exceed the range of a double. */
 const longNumber = 300;
 
 /** Scans a number that is not a short integer. The digits before `from` were already read. */

@@ -37,7 +37,7 @@ export interface JsonLimits {
   members: number;
   /** Maximum names in all objects together. */
   names: number;
-  /** Maximum commas in the whole text: one less than the values of each array or object. */
+  /** Maximum commas in the whole text. Each array or object has one comma less than it has values. */
   values: number;
   /** Maximum objects and arrays together. Each costs the parser, and later code, many times its two bytes. */
   containers: number;
@@ -120,7 +120,7 @@ export function scanObject(text: string, limits: JsonLimits = unlimited): Member
       }
     } else if ((code === closeBrace || code === closeBracket) && --depth <= 0) {
       if (valueStart >= 0) members.add(name, keyStart, valueStart, trimEnd(text, valueStart, i));
-      // A second document may follow, which JSON.parse refuses.
+      // The object has ended. If more text follows, JSON.parse refuses it.
       break;
     }
   }

@@ -4,8 +4,8 @@ import { byteTextOf, decodeByteText, detachedByteText } from "../bytes/byte-text
 import { LongText } from "../bytes/long-text.ts";
 
 /**
- * Maximum bytes of an event. A longer event is an attack or a fault, because no token comes near this size. A reader
- * that expects long items has a higher limit.
+ * Maximum bytes of an event. No token comes near this size, so a longer event is an attack or a fault. The
+ * constructor's `itemBytes` can raise the limit.
  */
 const defaultMaxEventLength = 8 * 1024 * 1024;
 /**
@@ -18,7 +18,7 @@ const nowhere = 0x7fffffff;
 const byteOrderMark = "\xef\xbb\xbf";
 const colon = 0x3a;
 const letterE = 0x65;
-/** Length of the longest event name that readers ask for. */
+/** Length of the longest event name that callers compare `name` with. */
 const maxNameLength = 12;
 const blank = 0x20;
 const [lineFeed, carriageReturn] = [0x0a, 0x0d];
@@ -28,32 +28,29 @@ export class SseError extends Error {
 }
 
 /**
- * Incremental reader of `text/event-stream` (WHATWG HTML, 9.2.6) as byte text. LF, CRLF or CR ends a line, several
- * `data` lines are joined with LF, and comments and other fields are dropped. Feed the reader, then take events until
- * it has none. The cost grows linearly with the input, however it is cut.
+ * Incremental reader of `text/event-stream` (WHATWG HTML, 9.2.6). The input is byte text: one character for each byte.
+ * LF, CRLF or CR ends a line, several `data` lines are joined with LF, and comments and other fields are dropped. Feed
+ * the reader, then take events until it has none. The cost grows linearly with the input, however it is cut.
  */
 export class SseReader {
   /**
-   * The unread input begins at `position`, at the start of a line. A caller that recognises the next bytes may skip
-   * them.
+   * The current input. The unread part begins at `position`, at the start of a line. A caller that recognises the next
+   * bytes may move `position` past them.
    */
   text = "";
   position = 0;
   /** The beginning of an incomplete line, as the pieces that arrived. They are joined once, at the end of the line. */
   #pieces: LongText | undefined;
-  /** The data of the current event, as far as `text` contains it. */
+  /** The data of the current event that is in `text`. */
   #data: string | undefined;
   /**
-   * The data of the current event from earlier texts, copied: a slice of a longer text would keep all of that text in
+   * The data of the current event from earlier inputs. It is copied, because a slice would keep the whole input in
    * memory.
    */
   #earlier: string[] | undefined;
   #earlierLength = 0;
   #dataLines = 0;
-  /**
-   * Offset of the first CR, and of the first LF, at or after `position`, as far as was searched. `nowhere` if there is
-   * none.
-   */
+  /** Offsets of the first CR and the first LF at or after `position`; `nowhere` if there is none. */
   #cr = -1;
   #lf = -1;
   #begun = false;
@@ -66,7 +63,9 @@ export class SseReader {
   name = "";
   readonly #maxEventLength: number;
 
-  /** `itemBytes` is the maximum length of an item in one event, if that is longer than usual. */
+  /**
+   * `itemBytes` is the expected maximum length of an item in one event. Set it only for items above the default limit.
+   */
   constructor(itemBytes = 0) {
     this.#maxEventLength = Math.max(defaultMaxEventLength, itemBytes);
   }
@@ -81,14 +80,17 @@ export class SseReader {
     return this.betweenEvents && this.#pieces === undefined && this.position === this.text.length;
   }
 
-  /** Number of bytes of an incomplete event. */
+  /** Number of buffered bytes of the incomplete event. */
   get bufferedBytes(): number {
     return (this.#pieces?.length ?? 0) + this.#earlierLength + (this.#data?.length ?? 0);
   }
 
-  /** Everything fed before must have been read. Throws SseError if an event exceeds the bound. */
+  /**
+   * Adds input. Call this only after `next` has returned all complete events. Throws SseError if an event exceeds the
+   * limit.
+   */
   feed(bytes: string): void {
-    // Checked before more input is added, when all complete events have been returned.
+    // The length is checked here, because `next` has returned all complete events by now.
     if (this.bufferedBytes > this.#maxEventLength) {
       this.#pieces?.drop();
       throw new SseError(`an event is longer than ${this.#maxEventLength} bytes`);
@@ -129,13 +131,13 @@ export class SseReader {
     const { text } = this;
     while (this.position < text.length) {
       if (this.betweenEvents && isLineEnd(text.charCodeAt(this.position))) {
-        // An empty line that ends no event has no meaning, and this holds for both bytes of a CRLF.
+        // An empty line that ends no event is skipped. Each byte of a CRLF counts as such a line here.
         this.position++;
         this.#begun = true;
         continue;
       }
       const start = this.position;
-      // Most servers send no CR. In that case no line needs a search for one.
+      // Most servers send no CR, so `#cr` is searched once and not for each line.
       if (this.#lf < start) this.#lf = found(text.indexOf("\n", start));
       if (this.#cr < start) this.#cr = found(text.indexOf("\r", start));
       const end = Math.min(this.#lf, this.#cr, text.length);
@@ -215,11 +217,11 @@ export class SseReader {
   }
 }
 
-/** Reads the same format as UTF-8, for streams with few events. */
+/** Parses `text/event-stream` in UTF-8 bytes, for streams with few events. */
 export class SseParser {
   readonly #reader = new SseReader();
 
-  /** Returns the events that `bytes` completes. Throws SseError for an event beyond 8 MiB. */
+  /** Returns the events that `bytes` completes. Throws SseError for an event longer than 8 MiB. */
   push(bytes: Uint8Array): string[] {
     this.#reader.feed(byteTextOf(ByteSpan.of(bytes)));
     const events: string[] = [];

@@ -3,13 +3,13 @@
 /** The number of texts in one piece. */
 const pieceTexts = 5_000;
 const characterBits = 7;
-/** Bits of a number that a double holds exactly; some characters and a position share them. */
+/** Number of bits that a double holds exactly. They hold a few characters of a text and its position. */
 const exactBits = 53;
 
 /**
- * Returns the positions of the texts in approximate order, compared by a few characters after their common beginning.
- * Sorting the texts themselves would take ten times as long. Yields after each piece of work of a millisecond or two;
- * the texts must not change meanwhile.
+ * Returns the positions of the texts in approximate order: only a few characters after the common prefix are compared.
+ * Sorting the texts themselves would take ten times as long. Yields after each millisecond or two of work. The texts
+ * must not change meanwhile.
  */
 export function* inOrderOfTexts(texts: readonly string[]): Generator<undefined, Float64Array> {
   const [first = ""] = texts;

@@ -4,10 +4,7 @@ import { formatCount } from "../terminal/figures.ts";
 import { printableText, type Terminal } from "../terminal/terminal.ts";
 import type { Answer, AnswerObserver } from "./chat-request.ts";
 
-/**
- * The shortest time after the first text, in milliseconds, from which a speed is computed. An answer that came all at
- * once has no meaningful speed.
- */
+/** Minimum milliseconds after the first text for a meaningful speed. An answer that came all at once has none. */
 const minMeasuredMs = 10;
 
 export class AnswerView implements AnswerObserver {

@@ -1,4 +1,4 @@
-// Requests an answer of a model: sends the request, retries it, and reads the stream.
+// Requests a model's answer: sends the request, retries it, and reads the stream.
 import { z } from "zod";
 import { failure, parseJson, send, understood, unreachable } from "../login/api-request.ts";
 import type { Connection } from "../login/connection.ts";
@@ -38,7 +38,8 @@ export interface AnswerObserver {
 const maxRetries = 2;
 const firstRetryMs = 500;
 /**
- * The longest wait before an automatic retry. If the server asks for more, the command fails, and the person decides.
+ * Maximum wait before an automatic retry. If the server asks for a longer wait, the command fails and the person
+ * decides.
  */
 const maxWaitMs = 60_000;
 
@@ -160,7 +161,7 @@ async function readStream(
   throw new CliError("The answer broke off: the connection was closed before its end.");
 }
 
-/** Returns a successful response. 429 and 503 are retried if the server says so or says nothing, as in SDKs. */
+/** Returns a successful response. Retries 429 and 503, as SDKs do, unless the server advises against a retry. */
 async function open(
   connection: Connection,
   body: Record<string, unknown>,
@@ -179,7 +180,7 @@ async function open(
   }
 }
 
-/** Returns the wait before a retry. Undefined if a retry is useless or the wait is too long. */
+/** Returns the wait before the next retry; undefined if a retry is useless or the wait is too long. */
 function retryDelayMs({ status, headers }: Response, retries: number): number | undefined {
   if ((status !== 429 && status !== 503) || headers.get("x-should-retry") === "false") return undefined;
   const milliseconds = Number(headers.get("retry-after-ms") ?? Number.NaN);

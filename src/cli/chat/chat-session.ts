@@ -26,7 +26,7 @@ const help = `/model [id]      show the models, or take another
 A line that ends in \\ continues on the next. """ begins and ends a text of several
 lines. Ctrl-C stops an answer and keeps what is there of it.`;
 
-/** The marker that begins and ends a text of several lines, as in Python. */
+/** The marker that begins and ends a multi-line text, as in Python. */
 const fence = '"""';
 
 export class ChatSession {
@@ -56,7 +56,7 @@ export class ChatSession {
     for (;;) {
       const typed = await this.#readText(signal);
       if (typed === "end") {
-        // An empty line, because the shell's prompt would otherwise continue the last line.
+        // Prints an empty line, because the shell's prompt would otherwise continue the last line.
         note("");
         return;
       }
@@ -77,7 +77,7 @@ export class ChatSession {
     }
   }
 
-  /** Reads one text, of several lines if the person uses the fence. */
+  /** Reads one text. The text has several lines if the person begins it with the marker. */
   async #readText(signal: AbortSignal): Promise<{ text: string } | "end" | "interrupted" | "interrupted at nothing"> {
     const lines: string[] = [];
     let fenced = false;
@@ -108,7 +108,7 @@ export class ChatSession {
   }
 
   async #take(text: string, signal: AbortSignal): Promise<"exit" | undefined> {
-    // Only one-line texts are commands: pasted text may begin with a path.
+    // Only a text of one line can be a command: pasted text may begin with a path.
     const command = text.includes("\n") ? null : /^\/(\S*)\s*(.*)$/.exec(text);
     if (command === null) {
       await this.#answer(text.trim(), signal);
@@ -166,8 +166,8 @@ export class ChatSession {
       this.#terminal.note(this.#terminal.err.dim("Stopped."));
     } finally {
       unwatch();
-      // A question without any answer is not kept, since two questions in a row confuse many models. /retry still has
-      // it.
+      // A question without any answer is dropped, since two questions in a row confuse many models. `/retry` still has
+      // the question.
       if (view.received !== "") this.#messages.push(question, { role: "assistant", content: view.received });
     }
   }

@@ -55,10 +55,7 @@ export const chatCommand = serverCommand({
   },
 });
 
-/**
- * Reads the prompt from the arguments and standard input. Returns undefined if the command is to hold a conversation
- * instead.
- */
+/** Reads the prompt from the arguments and standard input. Returns undefined if the person wants a conversation. */
 async function readPrompt(
   { input }: CliContext,
   words: readonly string[],
@@ -114,7 +111,7 @@ export function systemMessages(system: string | undefined): ChatMessage[] {
   return system === undefined || system === "" ? [] : [{ role: "system", content: system }];
 }
 
-/** Chooses the first model that surely chats, or else one that may. The demo model comes last. */
+/** Chooses the first model that declares chat, or else a model that may support it. The demo model comes last. */
 async function chooseModel(connection: Connection, signal: AbortSignal): Promise<string> {
   let models: readonly ListedModel[];
   try {

@@ -2,13 +2,13 @@
 import { SseParser } from "../../base/text/sse.ts";
 
 /**
- * Yields the data of each event of a `text/event-stream`. Throws on an event beyond 8 MiB, and throws the reason of
- * `signal` as soon as `signal` is aborted.
+ * Yields the data of each event of a `text/event-stream`. Throws for an event longer than 8 MiB. Once `signal` is
+ * aborted, throws its reason.
  */
 export async function* readEvents(body: ReadableStream<Uint8Array>, signal: AbortSignal): AsyncGenerator<string> {
   const parser = new SseParser();
   const reader = body.getReader();
-  // Aborting the request does not always end a running read.
+  // Aborting the request does not always end a read in progress.
   const aborted = Promise.withResolvers<never>();
   // The race below handles the rejection during a read. This handler covers the time without a read.
   aborted.promise.catch(() => {});
@@ -23,7 +23,7 @@ export async function* readEvents(body: ReadableStream<Uint8Array>, signal: Abor
     }
   } finally {
     signal.removeEventListener("abort", onAbort);
-    // If the consumer stops here, the connection is closed.
+    // Closes the connection if the consumer stops here.
     void reader.cancel().catch(() => {});
   }
 }

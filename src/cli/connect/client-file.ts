@@ -29,7 +29,7 @@ export function pathOf({ folder, otherFolder, names }: Omit<ClientFile, "setting
   return existsSync(path) ? realpathSync(path) : path;
 }
 
-/** Returns undefined if there is no file. */
+/** Returns the text of the file; undefined if there is no file. */
 export function readClientFile(path: string): string | undefined {
   try {
     if (statSync(path).size > maxBytes) throw new CliError(`${path} has more than a megabyte: is it a configuration?`);
@@ -41,27 +41,24 @@ export function readClientFile(path: string): string | undefined {
   }
 }
 
-/** Returns the path of the copy of the original file. */
+/** Returns the path at which the original of the file is kept. */
 export function keptPathOf(path: string): string {
   return join(dirname(path), `${basename(path)}.before-headrace`);
 }
 
-/** Returns undefined if there is no file. */
+/** Returns the permission bits of the file; undefined if there is no file. */
 export function modeOf(path: string): number | undefined {
   return existsSync(path) ? statSync(path).mode & 0o777 : undefined;
 }
 
-/**
- * Refuses to replace a file against its owner's will: replacing would take over another user's file, a write-protected
- * file, or a dangling link.
- */
+/** Throws a CliError if the file belongs to another user, is write-protected, or is a dangling link. */
 export function requireOwn(path: string): void {
   const link = lstatSync(path, { throwIfNoEntry: false });
   if (link?.isSymbolicLink()) throw new CliError(`${path} is a link to a file that is not there. Nothing was changed.`);
   const there = link ? path : nearestFolder(path);
   const [owner, self] = [statSync(there).uid, process.getuid?.()];
-  // A user who may write into another user's folder may have been granted that. Root may write everywhere without a
-  // grant.
+  // A user who may write into another user's folder was probably granted that right. Root may write everywhere without
+  // any grant.
   if (self !== undefined && owner !== self && (link !== undefined || self === 0)) {
     throw new CliError(
       `${there} belongs to another user, whose client could not read what is written now. Run headrace connect as that user${self === 0 ? ", without sudo" : ""}. Nothing was changed.`,
@@ -74,7 +71,7 @@ export function requireOwn(path: string): void {
 }
 
 function isWritable(path: string): boolean {
-  // Root could write a read-only file despite its mode.
+  // Root can write even a file whose mode is read-only, so the mode is checked first.
   if ((statSync(path).mode & 0o200) === 0) return false;
   try {
     accessSync(path, constants.W_OK);
@@ -96,9 +93,9 @@ export function requireUnchanged(path: string, before: string | undefined): void
 }
 
 export interface WriteOptions {
-  /** The file's mode; by default only its owner has access. */
+  /** The file's mode. By default only its owner has access. */
   mode?: number | undefined;
-  /** The text of the original, to store beside the file. */
+  /** The original text of the file, to keep in a copy beside it. */
   kept?: string | undefined;
 }
 
@@ -121,7 +118,7 @@ export function removeClientFile(path: string): void {
   }
 }
 
-/** Runs `work` on the text of the file. Errors name the file. */
+/** Runs `work` on the text of the file and adds the file's name to its errors. */
 export function understandingFile<Result>(path: string, work: () => Result): Result {
   try {
     return work();

@@ -7,11 +7,11 @@ export interface Target {
   baseUrl: string;
   model: string;
   key: string;
-  /** The context of the model in tokens, if known. */
+  /** The model's context length in tokens, if known. */
   context: number | undefined;
 }
 
-/** A value in a client's configuration, and the path of its names. */
+/** A value in a client's configuration. `path` is the names that lead to it, from the top level on. */
 export interface Setting {
   path: readonly string[];
   value: unknown;
@@ -21,7 +21,7 @@ export interface Setting {
 export interface ToolsTarget {
   /** The address of the endpoint that has all tools. */
   url: string;
-  /** True if the client sends the key of its environment. If not, it signs its user in. */
+  /** True if the client sends the key from its environment. Otherwise the client signs its user in. */
   sendsKey: boolean;
 }
 
@@ -29,9 +29,9 @@ export interface ClientFile<To = Target> {
   format: "toml" | "json";
   /** The folder below the user's home, unless the variable names another folder. */
   folder: readonly string[];
-  /** A variable that names another folder, or a parent to which the rest is appended. */
+  /** A variable that names another folder, or the parent to which the following names are appended. */
   otherFolder: readonly [variable: string, ...below: string[]] | undefined;
-  /** The first existing name is used, or else the first name. */
+  /** Possible file names. The first name that exists is used, or else the first name. */
   names: readonly [string, ...string[]];
   settings(target: To): readonly Setting[];
 }
@@ -45,10 +45,10 @@ export interface ClientTools {
 export interface Client {
   id: string;
   name: string;
-  /** The program by which the client is found on a machine. Undefined if it is a library. */
+  /** The client's executable, by which it is found on a machine. Undefined if the client is a library. */
   program: string | undefined;
   file: ClientFile | undefined;
-  /** The client's settings for MCP servers. Undefined if its users name MCP servers only in code. */
+  /** How MCP servers are set for this client. Undefined if its users name MCP servers only in code. */
   tools: ClientTools | undefined;
   /** Returns the environment variables that the client reads. */
   environment(target: Target): Readonly<Record<string, string>>;
@@ -69,8 +69,8 @@ const codexFile = {
 } as const;
 
 /**
- * developers.openai.com/codex/config-reference: `model_providers`, of which "responses" is the only protocol left, and
- * `mcp_servers`.
+ * developers.openai.com/codex/config-reference: `model_providers` and `mcp_servers`. "responses" is the only protocol
+ * left for providers.
  */
 const codex: Client = {
   id: "codex",
@@ -90,7 +90,7 @@ const codex: Client = {
     settings: ({ baseUrl, model, context }) => [
       { path: ["model"], value: model },
       { path: ["model_provider"], value: id },
-      // The client knows the context only for its vendor's models.
+      // Codex knows the context length only for OpenAI's models.
       ...(context === undefined ? [] : [{ path: ["model_context_window"], value: context }]),
       {
         path: ["model_providers", id],
@@ -148,7 +148,8 @@ function claudeVariables({ baseUrl, model, key, context }: Target): Record<strin
     ANTHROPIC_DEFAULT_OPUS_MODEL: model,
     ANTHROPIC_DEFAULT_SONNET_MODEL: model,
     ANTHROPIC_DEFAULT_HAIKU_MODEL: model,
-    // The client takes an unknown model for one with a million tokens, and would compact a conversation too late.
+    // Claude Code assumes a context of a million tokens for an unknown model, and would compact a conversation too
+    // late.
     ...(context === undefined ? {} : { CLAUDE_CODE_AUTO_COMPACT_WINDOW: String(context) }),
   };
 }
@@ -200,7 +201,7 @@ const opencode: Client = {
   start: "opencode",
 };
 
-/** The client requires both limits. An answer is seldom longer than a quarter of the context. */
+/** OpenCode requires both limits. An answer is seldom longer than a quarter of the context. */
 function limitOf(context: number) {
   return { context, output: Math.min(32_000, Math.floor(context / 4)) };
 }

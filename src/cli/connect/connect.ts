@@ -23,7 +23,7 @@ interface ConnectOptions extends ConnectionOptions {
 }
 type ConnectCall = ServerCall<ConnectOptions>;
 
-/** The usual number of tokens of an agent's instructions and tools: Codex sends some 6,000, Claude Code 13,000. */
+/** Tokens that an agent's instructions and tools usually take: Codex sends some 6,000, Claude Code 13,000. */
 const defaultPrompt = 16_000;
 
 export const connectCommand = serverCommand({
@@ -134,14 +134,14 @@ async function connectTools(call: ConnectCall, client: Client): Promise<MaybeOut
   return { json: { ...json, file: configFile.path, text }, show };
 }
 
-/** Chooses the file of the client; undefined if the client has none. */
+/** Returns the client's configuration file for models, or for MCP servers with `--tools`; undefined if it has none. */
 function configFileOf({ context, options }: ConnectCall, { id, file, tools }: Client): ClientConfigFile | undefined {
   const main = file && pathOf(file, context.env);
   const command = `headrace connect ${id}`;
   if (!options.tools) return file && main ? { path: main, format: file.format, record: id, command } : undefined;
   if (!tools) return undefined;
   const path = pathOf(tools.file, context.env);
-  // The main file and the file for tools have separate records, because a file is restored as a whole.
+  // The file for MCP servers has its own record, because each file is restored as a whole.
   const record = path === main ? id : `${id}-tools`;
   return { path, format: tools.file.format, record, command: `${command} --tools` };
 }
@@ -168,8 +168,8 @@ function list({ context, terminal }: ConnectCall): MaybeOutcome {
 }
 
 /**
- * Returns the connection and its key. Throws for a login, whose token ends within the hour: a client needs a lasting
- * key.
+ * Returns the connection and its key. Throws for a login, whose token ends within the hour, because a client needs a
+ * lasting key.
  */
 async function usable({ connect }: ConnectCall): Promise<{ connection: Connection; key: string }> {
   const connection = await connect();
@@ -225,7 +225,7 @@ function outcomeOf(call: ConnectCall, client: Client, target: Target): MaybeOutc
   return { json: { ...json, text: text ?? null, environment: masked }, show };
 }
 
-/** The key itself is not printed: the shell command asks for it. */
+/** Prints a shell command that outputs the key instead of the key itself. */
 function showVariables(call: ConnectCall, { environment, start, program }: Client, target: Target): void {
   const { terminal } = call;
   const variables = Object.entries(environment(target));
@@ -245,7 +245,7 @@ function showVariables(call: ConnectCall, { environment, start, program }: Clien
   }
 }
 
-/** Returns the command that prints the same key, with the options that found it. */
+/** Returns the shell command that prints the same key. The command has the same connection options. */
 function keyCommand({ options: { baseUrl, dataDir, apiKeyStdin } }: ConnectCall): string {
   if (apiKeyStdin) return "cat FILE_WITH_THE_KEY";
   const named = Object.entries({ "--base-url": baseUrl, "--data-dir": dataDir && resolve(dataDir) });

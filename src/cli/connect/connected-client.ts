@@ -20,22 +20,22 @@ import { settingsFormats, withSettings } from "./settings-text.ts";
 
 type Call = Pick<ServerCall<unknown>, "terminal" | "context" | "confirm">;
 
-/** A configuration file of a client, and the settings to write into it. */
+/** A configuration file of a client, and the record of what was written into it. */
 export interface ClientConfigFile extends Pick<ClientFile, "format"> {
   path: string;
-  /** The name under which the written settings are remembered. */
+  /** The name of the record that remembers the written settings. */
   record: string;
-  /** The command that writes the settings or undoes them. */
+  /** The `headrace connect` command for this file, without `--write` and `--undo`. */
   command: string;
 }
 
 export interface Texts {
   settings: readonly Setting[];
-  /** If one of the settings is the key, the file is only for its owner. */
+  /** The key, if a setting contains it. The file is then readable only for its owner. */
   key?: string;
   /** Members that `--json` prints beside the result. */
   json: Readonly<Record<string, unknown>>;
-  /** Tells the person the remaining steps. */
+  /** Prints the steps that are left to the person. */
   showRest(): void;
 }
 
@@ -80,7 +80,7 @@ async function change(
   const remembered = rememberedOf(format, { text: before, after, mode, file: path, settings }, earlier);
   // The record is written first: without it, the change could not be undone.
   connected.put(record, remembered);
-  // Only the first write records the original values: later the file has ours, including a key.
+  // Only the first write keeps the original text, because later the file contains our settings, including a key.
   const isFirst = earlier?.file !== path;
   try {
     writeClientFile(path, after, { mode: hasKey ? undefined : mode, kept: isFirst ? before : undefined });
@@ -90,7 +90,7 @@ async function change(
   }
 }
 
-/** Undoes what was written for a client. `configFile` is undefined if the client has no such file. */
+/** Removes the written settings from a client's file. `configFile` is undefined if the client has no such file. */
 export async function undo(
   call: Call,
   client: Client,
@@ -130,9 +130,9 @@ export async function undo(
 interface Undone {
   /** The text to restore; undefined removes the file. */
   text: string | undefined;
-  /** Settings that the undo leaves alone, because another program has changed them since. */
+  /** Settings that stay, because another program has changed them since they were written. */
   kept: readonly string[];
-  /** True if the file is then exactly as it was before the first write. */
+  /** True if `text` is exactly the file as it was before the first write. */
   isExact: boolean;
 }
 
@@ -161,7 +161,7 @@ function showChange({ terminal }: Call, path: string, before: string, after: str
   terminal.note("");
 }
 
-/** Masks our keys, and values whose name says that they are secret. A value that is the name of a variable is shown. */
+/** Masks our keys, and values whose name suggests a secret. A value that is the name of a variable is shown. */
 function maskSecrets(line: string): string {
   return maskKeys(line).replace(secretValue, (whole, begin: string, value: string, end: string) =>
     /^[A-Z][A-Z0-9_]*$|[{$…]/.test(value) ? whole : `${begin}${value.slice(0, 4)}…${end}`,

@@ -1,4 +1,5 @@
-// Remembers what was written into the files of clients, so that it can be undone. Stored with the user's own settings.
+// Remembers the settings that were written into clients' files, so that they can be removed again. Stored in the user's
+// configuration folder.
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,16 +12,16 @@ import { type SettingsFormat, valueAt, withSettings } from "./settings-text.ts";
 
 const change = z.object({
   path: z.array(z.string()),
-  /** The value before; missing if there was none. */
+  /** The setting's value before the write; missing if there was none. */
   before: z.unknown().optional(),
-  /** A digest of the written value, which may be a key. */
+  /** A digest of the written value. The value itself may be a key, so it is not stored. */
   written: z.string(),
 });
 const entry = z.object({
   file: z.string(),
   isNew: z.boolean(),
   changes: z.array(change),
-  /** The mode of the file before; missing if there was no file. */
+  /** The file's mode before the first write; missing if there was no file. */
   mode: z.number().optional(),
   /** A digest of the file before the first write; missing if there was no file. */
   original: z.string().optional(),
@@ -87,11 +88,11 @@ export function rememberedOf(
   const changes = settings.map(({ path, value }) => {
     const now = valueAt(table, path);
     const ours = known?.changes.find((one) => Bun.deepEquals(one.path, path));
-    // A value that this program wrote is not the owner's original.
+    // If this program wrote the current value, the original is the value recorded earlier.
     const before = ours && ours.written === digestOf(now) ? ours.before : now;
     return { path: [...path], ...(before === undefined ? {} : { before }), written: digestOf(value) };
   });
-  // Settings that an earlier call wrote into the file are kept in the record, and undone with these.
+  // Settings from earlier calls stay in the record, so that all are undone together.
   const others = (known?.changes ?? []).filter((one) => !settings.some(({ path }) => Bun.deepEquals(path, one.path)));
   const first = { isNew: text === undefined, mode, original: text === undefined ? undefined : digestOf(text) };
   const { isNew, mode: firstMode, original } = known ?? first;

@@ -33,13 +33,13 @@ const json: SettingsFormat = {
   },
 };
 
-/** Takes the UTF-8 byte-order mark off a text: some editors begin a file with it. */
+/** Separates the UTF-8 byte-order mark from a text. Some editors begin a file with this mark. */
 function withoutMark(text: string): { mark: string; own: string } {
   const mark = text.startsWith("\ufeff") ? "\ufeff" : "";
   return { mark, own: text.slice(mark.length) };
 }
 
-/** Turns `CloseBraceExpected` into "close brace expected". */
+/** Converts a name such as `CloseBraceExpected` to "close brace expected". */
 function inWords(name: string): string {
   return name.replaceAll(/(?<!^)[A-Z]/g, (letter) => ` ${letter}`).toLowerCase();
 }
@@ -61,7 +61,7 @@ const toml: SettingsFormat = {
   },
 };
 
-/** The most lines that are searched for a fault, because the search parses the text once per line. */
+/** Maximum lines of a text in which the faulty line is searched, because the search parses the text once per line. */
 const maxLines = 1_000;
 
 /** Returns the first line that makes the text invalid, since the parser does not say which. */
@@ -76,7 +76,7 @@ function faultyLine(text: string): string {
       return false;
     }
   };
-  // A value over several lines is not a fault of its first lines.
+  // The search goes backwards, because the first lines of a multi-line value are invalid without the rest.
   let good = lines.length - 1;
   while (good > 0 && !isGood(good)) good--;
   return `line ${good + 1}: `;
@@ -91,8 +91,8 @@ function lineEndOf(text: string): "\n" | "\r\n" {
 export const settingsFormats: Readonly<Record<"json" | "toml", SettingsFormat>> = { json, toml };
 
 /**
- * Returns the text with all settings. Throws a SettingsError if the text cannot be parsed, or if the result would
- * change anything but these settings.
+ * Returns the text with all settings set. Throws a SettingsError if the text cannot be parsed, or if anything but these
+ * settings would change.
  */
 export function withSettings(format: SettingsFormat, text: string, settings: readonly Setting[]): string {
   const expected = format.parse(text);
@@ -131,7 +131,7 @@ function putAt(table: Record<string, unknown>, path: readonly string[], value: u
   putAt(next, rest, value);
 }
 
-/** Removes empty tables, which some formats write down and others do not. */
+/** Returns the table without empty tables. Some formats write these down and others do not. */
 function filled(table: Record<string, unknown>): Record<string, unknown> {
   const entries = Object.entries(table).map(([name, value]) => [name, isTable(value) ? filled(value) : value] as const);
   return Object.fromEntries(entries.filter(([, value]) => !isTable(value) || Object.keys(value).length > 0));

@@ -1,13 +1,13 @@
-// Sets a value in the text of a TOML file: one at the top level, or a whole table of plain values. Everything else
-// stays as written.
+// Sets a value in the text of a TOML file: a top-level value, or a whole table of plain values. Everything else stays
+// as written.
 
 /** Matches the line that begins a table and captures its name. */
 const header = /^\s*\[{1,2}\s*(.+?)\s*\]{1,2}\s*(?:#.*)?$/;
 
 /**
- * Returns the text with the value set, or removed if `value` is undefined. `path` is one name for a value at the top
- * level, or several for a table of strings, numbers and booleans. The caller must check the result: multi-line values
- * and dotted tables are not supported here.
+ * Returns the text with the value set, or removed if `value` is undefined. `path` is one name for a top-level value, or
+ * several for a table of strings, numbers and booleans. The caller must check the result: multi-line values and dotted
+ * tables are not supported.
  */
 export function setInToml(text: string, path: readonly string[], value: unknown): string {
   const lines = text === "" ? [] : text.replace(/\n$/, "").split("\n");
@@ -22,7 +22,7 @@ function withTopValue(lines: readonly string[], name: string, value: unknown): s
   if (value === undefined) return at < 0 ? [...lines] : lines.toSpliced(at, 1);
   const line = `${bare(name)} = ${literal(value)}`;
   if (at >= 0) return lines.toSpliced(at, 1, line + commentOf(lines[at] ?? ""));
-  // The line is inserted after the last top-level value, so that a comment on the first table stays with the table.
+  // The value goes after the last top-level value. A comment on the first table thus stays with the table.
   const last = lines.findLastIndex((one, index) => index < top && keyOf(one) !== undefined);
   return lines.toSpliced(last + 1, 0, line, ...(last < 0 && lines.length > 0 && lines[0] !== "" ? [""] : []));
 }
@@ -48,7 +48,7 @@ function keyOf(line: string): string | undefined {
   return match?.[1] ?? match?.[2] ?? match?.[3];
 }
 
-/** Returns the comment at the end of a line that has a complete value. */
+/** Returns the comment at the end of the line, if the line has a complete value. */
 function commentOf(line: string): string {
   return /^[^=]*=\s*(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^"'#[{]*?)(\s*#.*)$/.exec(line)?.[1] ?? "";
 }

@@ -144,8 +144,8 @@ export const updateCommand = serverCommand({
 const defaultOverlapSeconds = 86_400;
 
 /**
- * Stores the new key where the old one was read, because the command's own key was replaced and the next command must
- * find the new one. Returns a note about that.
+ * Stores the new key where the command found its own key, which it has just replaced: the next command needs the new
+ * one. Returns a note for the person.
  */
 function keepOwnKey(connection: Connection, key: string): string {
   const { storedIn, keySource } = connection;

@@ -1,4 +1,4 @@
-// Options of the command line for the settings of a key, and the API fields that they become.
+// Command line options for the settings of a key, and the API fields that they become.
 import { InvalidArgumentError } from "commander";
 import { amountText, type ByName, byName, byWire, type KeyAmount, keyAmounts } from "../../domain/limits/amounts.ts";
 import type { GivenQuotaRule } from "../../domain/limits/quota-rules.ts";
@@ -9,8 +9,8 @@ import { parseDate, parseSpan, parseTime } from "../terminal/figures.ts";
 import { parseQuotas } from "./quota-view.ts";
 
 /**
- * Settings that were given; undefined if not. The text "none" clears a value, because Commander turns null into an
- * empty text.
+ * The settings that were given; undefined for the others. The text "none" clears a value, because Commander turns null
+ * into an empty text.
  */
 export interface KeySettings extends Partial<ByName<KeyAmount, number | None>> {
   scopes?: string[];
@@ -30,7 +30,7 @@ export interface KeySettings extends Partial<ByName<KeyAmount, number | None>> {
 
 type None = "none";
 
-/** The end of a key: a span from the time of the request, or a point in time. */
+/** The expiry of a key: a time span from the request on, or a point in time. */
 export type Expiry = { inSeconds: number } | { at: number };
 
 /** The section of `--help` about scopes. */
@@ -101,7 +101,10 @@ export function keySettings({ clearable }: { clearable: boolean }) {
   } as const;
 }
 
-/** Returns the fields of a request that creates a key. A span is sent as it is, because the server's clock counts. */
+/**
+ * Returns the fields of a request that creates a key. A time span is sent unchanged, because the server's clock is
+ * used.
+ */
 export function creationFields(settings: KeySettings): Record<string, unknown> {
   const { expires } = settings;
   const expiry =
@@ -115,8 +118,8 @@ export function creationFields(settings: KeySettings): Record<string, unknown> {
 }
 
 /**
- * Returns the fields of a request that changes a key, with null for each setting to clear. Empty if no option was
- * given.
+ * Returns the fields of a request that changes a key, with null for each setting to clear. The result is empty if no
+ * option was given.
  */
 export function changeFields(settings: KeySettings, nowMs: number): Record<string, unknown> {
   const { expires, rateLimit } = settings;
@@ -157,7 +160,7 @@ export function parseNames(text: string): string[] {
   return names;
 }
 
-/** Parses a list of tools. To the API, a list without a restriction is null, and an empty list has no tool. */
+/** Parses a list of tools. In the API, null stands for all tools and an empty list for no tool. */
 export function parseTools(text: string): string[] | None {
   if (text === "all") return "none";
   return text === "none" ? [] : parseNames(text);

@@ -13,7 +13,7 @@ export const keyArgumentHelp = `\
 <key> is an id, a name or the last four characters of a key, where those fit one
 key only; with - it is read from standard input, and may be a whole key there.`;
 
-/** Returns when a key ends or ended, whichever of its ends comes first. */
+/** Returns when a key ends or ended. A key may have several such times; the earliest is used. */
 export function endsAs(key: ListedKey, nowSeconds: number): string {
   const { expires_at: expires, revoked_at: revoked } = key;
   if (key.status === "revoked") return formatRelative(revoked, nowSeconds);

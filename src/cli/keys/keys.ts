@@ -18,7 +18,7 @@ import {
 } from "./key-records.ts";
 import { endsAs, keyArgument, keyArgumentHelp, printKey } from "./key-view.ts";
 
-/** The columns shown at any width: name, key, status, last used, end. */
+/** The first columns, which are shown at any width: name, key, status, last used, end. */
 const narrowestTable = 5;
 
 const listCommand = serverCommand({
@@ -57,7 +57,7 @@ const showCommand = serverCommand({
     const { raw, key } = await ask(async (connection, signal) => {
       const found = await findKey(connection, name, signal);
       const { id, quotas, quotas_used: used } = found.key;
-      // The list of keys does not include the usage.
+      // The list of keys lacks the quotas' usage, so the key is read by its id.
       const isMore = quotas?.length && used == null;
       return (isMore ? await keyWithId(connection, id, signal) : undefined) ?? found;
     });

@@ -40,7 +40,7 @@ export function shareOf(
   return `${barOf({ limit, used }, unicode)}, ${format(used)} of ${format(limit)}`;
 }
 
-/** Returns the used part alone: `█████░░░░░░░░░░░░░░░ 25 %`. */
+/** Returns the used part of a quota as a bar: `█████░░░░░░░░░░░░░░░ 25 %`. */
 export function barOf({ limit, used }: { limit: number; used: number }, unicode: boolean): string {
   const share = limit === 0 ? 1 : Math.min(1, used / limit);
   const filled = Math.round(share * barWidth);
@@ -48,7 +48,7 @@ export function barOf({ limit, used }: { limit: number; used: number }, unicode:
   return `${full.repeat(filled) + empty.repeat(barWidth - filled)} ${Math.floor(share * 100)} %`;
 }
 
-/** Returns one fact per quota: what it limits, and how much is used. */
+/** Returns a name and a text for each quota: what the quota limits, and how much is used. */
 export function quotaFacts(
   quotas: readonly UsedQuota[],
   unicode: boolean,
@@ -76,7 +76,7 @@ export function quotaWords(quotas: readonly z.infer<typeof givenQuota>[]): strin
     .join(", ");
 }
 
-/** Describes which requests a quota counts, if not all. */
+/** Describes which requests a quota counts. Empty if it counts all. */
 function countedOf({ models, tag }: Pick<z.infer<typeof givenQuota>, "models" | "tag">, between: string): string {
   return (models ? ` for ${models.join(between)}` : "") + (tag == null ? "" : ` tagged ${tag}`);
 }

@@ -7,12 +7,12 @@ export interface ApiRequest {
   method?: "GET" | "POST" | "PATCH" | "DELETE";
   /** The request body, sent as JSON. */
   body?: unknown;
-  /** Sent as a form instead of `body`. */
+  /** Fields of a form, sent instead of `body`. */
   form?: Readonly<Record<string, string>>;
   accept?: string;
-  /** Headers in addition to the usual ones. */
+  /** Additional headers. */
   headers?: Readonly<Record<string, string>>;
-  /** The time limit of the whole exchange; null means none, for answers that may take any time. */
+  /** Time limit of the whole exchange. Null means no limit, for answers that may take any time. */
   timeoutMs?: number | null;
 }
 
@@ -50,8 +50,8 @@ export async function send(
   const token = await login.token(signal);
   const response = await sendWith(token, url, baseUrl, signal, request);
   if (response.status !== 401) return response;
-  // A token may be rejected before its expiry, for example after the server's address changed. A renewed token works if
-  // the login still exists.
+  // The server may reject a token before its expiry, for example after its address changed. If the login still exists,
+  // a renewed token works.
   await response.body?.cancel();
   return sendWith(await login.tokenAfter(token, signal), url, baseUrl, signal, request);
 }
@@ -87,7 +87,10 @@ async function sendWith(
   }
 }
 
-/** Returns the text of a successful response. Rejects with an ApiError for any other status, and like `send`. */
+/**
+ * Returns the text of a successful response. Rejects with an ApiError for any other status, and with a CliError if no
+ * response arrives.
+ */
 export async function requestText(
   connection: Connection,
   path: string,
@@ -100,7 +103,10 @@ export async function requestText(
   throw refusal(response.status, text, connection);
 }
 
-/** Returns the JSON of a successful response. Rejects like `requestText`. */
+/**
+ * Returns the JSON of a successful response. Rejects with an ApiError for any other status, and with a CliError if no
+ * response arrives.
+ */
 export async function requestJson(
   connection: Connection,
   path: string,
@@ -161,7 +167,7 @@ export function understood<Schema extends z.ZodType>(
   );
 }
 
-/** Returns the body as text. If the connection breaks, the error says so. */
+/** Returns the body as text. Throws a CliError if the connection breaks. */
 export async function bodyText(response: Response, baseUrl: string, signal: AbortSignal): Promise<string> {
   try {
     return await response.text();
@@ -191,7 +197,7 @@ function refusal(status: number, body: string, { baseUrl, keySource, login }: Co
     return new ApiError(message, status, refused);
   }
   if (refused) {
-    // The first key, which newcomers use, lacks the scopes of an operator.
+    // Newcomers use the first key, which lacks the scopes of an operator.
     const hint = refused.message.endsWith(": admin:manage")
       ? ". It takes an operator's key: on the server's machine, HEADRACE_API_KEY=$(headrace operator-key --quiet)"
       : "";
@@ -206,7 +212,7 @@ function notThisApi(status: number, baseUrl: string): ApiError {
   return new ApiError(message, status);
 }
 
-/** Returns the error for a request that got no status, or whose answer broke off. */
+/** Returns the error for a request without a response, or whose response broke off. */
 export function unreachable(error: unknown, baseUrl: string, timeoutMs: number | null = requestTimeoutMs): CliError {
   if (error instanceof Error && error.name === "TimeoutError") {
     return new CliError(`${baseUrl} did not answer within ${(timeoutMs ?? requestTimeoutMs) / 1000} s.`);

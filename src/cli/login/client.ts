@@ -20,14 +20,14 @@ export interface ConnectionOptions {
 const localBaseUrl = "http://127.0.0.1:7545/v1";
 const startCommand = "headrace serve";
 
-/** The help text about the connection, for every command that has one. */
+/** The help text about the connection, for every command that connects to a server. */
 export const connectionHelp = `\
 The server and the key each come from the first of these that has one: --base-url and
 --api-key-stdin; HEADRACE_BASE_URL and HEADRACE_API_KEY; your headrace login, at the named
 server or else the last one; credentials.json, which headrace serve writes to the data
 directory. With --data-dir, its credentials.json is used and not a login.`;
 
-/** The key has no option, because every user of the machine can read the arguments of a process. */
+/** There is no option for the key, because every user of the machine can read the arguments of a process. */
 export const connectionOptions = {
   baseUrl: ["--base-url <url>", "base URL of the server, including /v1"],
   apiKeyStdin: ["--api-key-stdin", "read the API key from standard input"],
@@ -36,7 +36,7 @@ export const connectionOptions = {
 
 /**
  * Finds the server of a command, and the credential for it. Rejects with a CliError that says what to set if no server
- * or no key is known.
+ * or key is known.
  */
 export async function findConnection(context: CliContext, options: ConnectionOptions): Promise<Connection> {
   const given = givenBaseUrl(options, context.env);
@@ -45,7 +45,7 @@ export async function findConnection(context: CliContext, options: ConnectionOpt
     const baseUrl = given ?? (await localCredentials(context, options)).stored?.baseUrl ?? localBaseUrl;
     return { baseUrl, apiKey: checkedKey(key.text, key.source), keySource: key.source };
   }
-  // A caller that names a data directory wants the key in that directory.
+  // With `--data-dir`, the caller wants the key stored in that directory and not the login.
   const login = options.dataDir === undefined ? await findLogin(context, given) : undefined;
   if (login) return loginConnection(context, login, given);
   const { dataDir, path, stored } = await localCredentials(context, options);
@@ -64,7 +64,7 @@ export async function findConnection(context: CliContext, options: ConnectionOpt
   return { baseUrl, apiKey: checkedKey(stored.apiKey, path), keySource: path, storedIn: dataDir };
 }
 
-/** Returns the server for commands that need no key: the given one, else the last login's, else the local one. */
+/** Returns the address for commands that need no key: the given address, the last login's, or the local server's. */
 export async function findServer(context: CliContext, options: ConnectionOptions): Promise<string> {
   const given = givenBaseUrl(options, context.env);
   if (given !== undefined) return given;
@@ -72,7 +72,7 @@ export async function findServer(context: CliContext, options: ConnectionOptions
   return login?.base_url ?? (await localCredentials(context, options)).stored?.baseUrl ?? localBaseUrl;
 }
 
-/** Returns the login at that server, or the newest login if no server is named. */
+/** Returns the login at this address; without an address, the newest login. */
 export async function findLogin(context: CliContext, baseUrl: string | undefined): Promise<StoredLogin | undefined> {
   const logins = await new LoginStore(context.configFolder).read();
   return baseUrl === undefined ? [...logins.values()].at(-1) : logins.get(new URL(baseUrl).origin);
@@ -88,7 +88,7 @@ function loginConnection(context: CliContext, login: StoredLogin, given: string 
   };
 }
 
-/** Returns undefined if no key is given. */
+/** Returns the key from standard input or the environment; undefined if neither has a key. */
 async function givenKey(
   { input, env }: CliContext,
   { apiKeyStdin }: ConnectionOptions,
@@ -130,7 +130,7 @@ function checkedBaseUrl(text: string, source: string, exitCode: number = exitCod
   return trimSlashes(url.href);
 }
 
-/** An invalid key is refused here: fetch would refuse the header with the key in its error message. */
+/** Refuses an invalid key. Otherwise `fetch` would refuse the header and print the key in its error message. */
 function checkedKey(key: string, source: string): string {
   if (/^[!-~]+$/.test(key)) return key;
   throw new CliError(`The API key from ${source} has blanks or characters that no key has. Copy it again.`);
@@ -138,7 +138,7 @@ function checkedKey(key: string, source: string): string {
 
 const credentials = z.object({ base_url: z.string(), api_key: z.string().min(1) });
 
-/** Returns undefined if there is no file. */
+/** Returns the address and key in a credentials file; undefined if there is no file. */
 async function readCredentials(path: string): Promise<{ baseUrl: string; apiKey: string } | undefined> {
   let text: string;
   try {

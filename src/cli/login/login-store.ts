@@ -52,9 +52,8 @@ export class LoginStore {
   }
 
   /**
-   * Lets `work` change the logins and writes them afterwards. The lock is held from the reading on, so that no two
-   * processes renew the same login. Rejects, with nothing written, like `work`, with the reason of `signal`, or with a
-   * CliError if the folder cannot be written.
+   * Lets `work` change the logins, then writes them. A lock is held meanwhile, so that no two processes renew the same
+   * login. If `work` rejects, `signal` is aborted or the folder cannot be written, rejects and writes nothing.
    */
   async change<Result>(signal: AbortSignal, work: (logins: Logins) => Promise<Result>): Promise<Result> {
     const release = await this.#lock(signal);
@@ -88,7 +87,8 @@ export class LoginStore {
   }
 
   /**
-   * Writes the file atomically and flushes it to disk, because the server no longer accepts the previous refresh token.
+   * Writes the file atomically and flushes it to disk. If the new refresh token were lost, the login would be lost too,
+   * because the old token no longer works.
    */
   async #write(text: string): Promise<void> {
     await this.#writing(async () => {

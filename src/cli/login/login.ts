@@ -33,7 +33,7 @@ const defaultIntervalSeconds = 5;
 const slowDownSeconds = 5;
 const maxIntervalSeconds = 60;
 const frameMs = 120;
-/** The longest wait for revoking tokens, because that only cleans up before the command ends. */
+/** Time limit for revoking tokens, which is only a cleanup before the command ends. */
 const farewellMs = 5_000;
 
 const loginOptions = {
@@ -72,7 +72,7 @@ async function login(context: CliContext, options: LoginOptions): Promise<void> 
   const { terminal, configFolder, env } = context;
   const root = (await findServer(context, options)).replace(/\/v1$/, "");
   const store = new LoginStore(configFolder);
-  // An unreadable file is reported before the person goes to a browser.
+  // Reads the file before the person goes to a browser, to report an unreadable file early.
   await store.read();
   const made = await interruptible((signal) => signIn(context, root, options, signal)).catch((error: unknown) => {
     throw error instanceof Interrupted ? error.with("Interrupted. You are not signed in.") : error;
@@ -195,7 +195,7 @@ function nextInterval(error: unknown, seconds: number): number {
   return Math.max(seconds, Math.min(seconds * 2, maxIntervalSeconds));
 }
 
-/** Shows that the command still waits, and until when. If the output is a log, this is one line. */
+/** Shows until when the command waits. In a log, this is a single line. */
 async function whileWaiting<Result>(
   { terminal, nowMs }: CliContext,
   { expires_in }: DeviceAuthorization,
@@ -246,12 +246,13 @@ function requireAccount({ account }: StoredLogin, wanted: string | undefined): v
   );
 }
 
-/** Stores a login and returns the earlier login at the same server, which it replaces. */
+/** Stores a login. Returns the earlier login at the same server that it replaced, if any. */
 function keep({ configFolder }: CliContext, made: StoredLogin, signal: AbortSignal): Promise<StoredLogin | undefined> {
   const { origin } = new URL(made.base_url);
   return new LoginStore(configFolder).change(signal, async (logins) => {
     const replaced = logins.get(origin);
-    // The login is inserted again, so that it is the last: the last login is used if no server is named.
+    // The login is deleted and inserted again, so that it becomes the last: without a named server, the last login is
+    // used.
     logins.delete(origin);
     logins.set(origin, made);
     return replaced;

@@ -35,8 +35,8 @@ export const logoutCommand = command({
 });
 
 /**
- * Ends a login under the lock, so that no command renews the login while it is revoked. Returns why the server could
- * not be told, if so.
+ * Ends a login under the lock, so that no command renews the login meanwhile. Returns a text if the tokens could not be
+ * revoked at the server.
  */
 function end(
   { configFolder }: CliContext,
@@ -53,8 +53,8 @@ function end(
 }
 
 /**
- * Revokes tokens (RFC 7009). Returns what went wrong, or undefined if the login has ended. Rejects with the reason of
- * `signal`.
+ * Revokes tokens (RFC 7009). Returns a text about the failure, or undefined if the login has ended. Rejects with the
+ * reason of `signal`.
  */
 export async function revoke(
   { base_url, refresh_token }: Pick<StoredLogin, "base_url" | "refresh_token">,

@@ -99,7 +99,7 @@ Anyone who has the link can join. Send it over a private channel.`,
       const made = understood(newInvitation, answer, connection, "new invitation");
       if (made.link !== null) terminal.print(printable(made.link));
       if (options.quiet) {
-        // Without this line, the person would not know why there is no link, or whether the address was right.
+        // Without this line, the person would see neither why no link was printed nor whether the address was right.
         if (made.link === null) terminal.note(`Mailed to ${printable(made.email)}.`);
         return;
       }
@@ -269,7 +269,10 @@ function parseRole(text: string): Role {
   throw new InvalidArgumentError(`It must be one of ${roles.join(", ")}.`);
 }
 
-/** Finds the caller without the list of members, which members may not read although they may leave. */
+/**
+ * Finds the caller's own membership without the list of members. Plain members may not read the list, although they may
+ * leave.
+ */
 async function findSelf(connection: Connection, who: string, signal: AbortSignal): Promise<Found | undefined> {
   const { person, account, accounts } = understood(
     ownSession,
@@ -282,7 +285,9 @@ async function findSelf(connection: Connection, who: string, signal: AbortSignal
   return isMeant ? { kind: "member", one: { ...person, id: own.membership_id } } : undefined;
 }
 
-/** Finds a person by id or address, members before invitations. Rejects with a CliError if there is none. */
+/**
+ * Finds a member or an invited person by id or address. Members come first. Rejects with a CliError if nobody matches.
+ */
 async function findOne(connection: Connection, who: string, signal: AbortSignal): Promise<Found> {
   refuseSecret(who);
   const wanted = who.trim().toLowerCase();

@@ -12,10 +12,10 @@ export interface AuthorizationServer {
   revocationEndpoint: string;
 }
 
-/** An error response by RFC 6749, 5.2, or one that cannot be parsed. */
+/** An OAuth error response (RFC 6749, 5.2), or an error response that cannot be parsed. */
 export class OAuthRefusal extends CliError {
   readonly status: number;
-  /** The OAuth error code, such as `invalid_grant`. Undefined if the response has another form. */
+  /** The OAuth error code, such as `invalid_grant`. Undefined if the response has another format. */
   readonly code: string | undefined;
 
   constructor(message: string, status: number, code: string | undefined) {
@@ -34,8 +34,8 @@ const metadata = z.object({
 
 /**
  * Reads the metadata of an authorization server (RFC 8414). `root` is the address without `/v1`. Rejects with a
- * CliError if the server names another issuer or sends tokens elsewhere (RFC 8414, 3.3): an impostor could otherwise
- * get the other server's tokens.
+ * CliError if the metadata names another issuer or another server's endpoints (RFC 8414, 3.3): an impostor could
+ * otherwise get the other server's tokens.
  */
 export async function discover(root: string, signal: AbortSignal): Promise<AuthorizationServer> {
   const response = await send({ baseUrl: root }, "/.well-known/oauth-authorization-server", signal);
@@ -62,12 +62,15 @@ export async function discover(root: string, signal: AbortSignal): Promise<Autho
   };
 }
 
-/** Reports whether an address is http or https and on that server. */
+/** Reports whether `address` is http or https and has the same origin as `root`. */
 export function isOfOrigin(address: string, root: string): boolean {
   return URL.canParse(address) && new URL(address).origin === new URL(root).origin;
 }
 
-/** Returns the text of a successful response. Rejects with an OAuthRefusal for any other response, and like `send`. */
+/**
+ * Returns the text of a successful response. Rejects with an OAuthRefusal for any other status, and with a CliError if
+ * no response arrives.
+ */
 export async function postForm(
   endpoint: string,
   form: Readonly<Record<string, string>>,
@@ -94,7 +97,7 @@ const tokens = z.object({
 
 export type IssuedTokens = z.infer<typeof tokens>;
 
-/** Requests tokens (RFC 6749, 5.1). Rejects like `postForm`. */
+/** Requests tokens (RFC 6749, 5.1). Rejects with an OAuthRefusal if the server refuses. */
 export async function requestTokens(
   { issuer, tokenEndpoint }: Pick<AuthorizationServer, "issuer" | "tokenEndpoint">,
   form: Readonly<Record<string, string>>,

@@ -3,10 +3,10 @@ import type { z } from "zod";
 import { ApiError, requestJson, requestList, understood } from "./api-request.ts";
 import type { Connection } from "./connection.ts";
 
-/** A record as the API returned it, and under its noun the fields that this version reads. */
+/** A record as the API returned it (`raw`), and its parsed fields under the noun, such as `key`. */
 export type Found<Noun extends string, Shape extends z.ZodType> = { raw: unknown } & Record<Noun, z.output<Shape>>;
 
-/** The records of one kind. The plural of the noun is their path in the API. */
+/** Reads records of one kind from the API. Their path is the plural of the noun. */
 export function recordsOf<const Noun extends string, Shape extends z.ZodType>(noun: Noun, shape: Shape) {
   const read = (raw: unknown, connection: Connection, what: string) =>
     ({ raw, [noun]: understood(shape, raw, connection, what) }) as Found<Noun, Shape>;
@@ -18,7 +18,7 @@ export function recordsOf<const Noun extends string, Shape extends z.ZodType>(no
       const entries = await requestList(connection, `/${noun}s`, signal);
       return entries.map((raw) => read(raw, connection, `list of ${noun}s`));
     },
-    /** Returns undefined if there is none, because a name may look like an id. */
+    /** Returns the record with this id, or undefined, because a name may look like an id. */
     async withId(connection: Connection, id: string, signal: AbortSignal): Promise<Found<Noun, Shape> | undefined> {
       try {
         return read(await requestJson(connection, path(id), signal), connection, noun);

@@ -1,4 +1,4 @@
-// A command that talks to a server: has options to choose the server, and connects at its first request.
+// Commands that talk to a server. They have options to choose the server, and connect at their first request.
 import type {
   ArgumentEntry,
   ArgumentValues,
@@ -17,13 +17,13 @@ import type { Connection } from "./connection.ts";
 export interface ServerCall<Values> extends Call<Values> {
   /** Connects to the chosen server at the first call. */
   connect(): Promise<Connection>;
-  /** Runs work at the server; Ctrl-C aborts it. */
+  /** Runs `work` with the connection. Ctrl-C aborts its signal. */
   ask<Result>(work: (connection: Connection, signal: AbortSignal) => Promise<Result>): Promise<Result>;
-  /** Returns the JSON of a successful response; `path` is below `/v1`. Rejects like `requestJson`. */
+  /** Returns the JSON of a successful response; `path` is below `/v1`. Rejects with an ApiError or CliError. */
   request(path: string, request?: ApiRequest): Promise<unknown>;
 }
 
-/** Returns the entry of such a command. The options and help of the connection follow the command's own. */
+/** Returns the description of a command that talks to a server. Adds the options and help of the connection. */
 export function serverCommand<
   const Options extends OptionEntries = Record<never, never>,
   const Args extends readonly ArgumentEntry[] = [],

@@ -1,4 +1,4 @@
-// `headrace setup-link`: creates a link with which an operator creates a sign-in. Anybody with access to the data
+// `headrace setup-link`: creates a link with which an operator sets up their sign-in. Anybody with access to the data
 // directory may run the command.
 import { loadDatabaseUrl, loadPublicUrl } from "../../config/config.ts";
 import { makeSetupLink } from "../../maintenance/setup-link.ts";

@@ -1,4 +1,4 @@
-// The access token of a stored login: the current one while it is valid, then a new one for the login's refresh token.
+// The access token of a stored login. The token is renewed with the login's refresh token before it expires.
 import { commandLineAppId } from "../../domain/people/app.ts";
 import { CliError } from "../terminal/terminal.ts";
 import { ApiError } from "./api-request.ts";
@@ -12,11 +12,11 @@ export interface LoginTokensOptions {
   nowMs(): number;
 }
 
-/** A token this near its expiry is renewed first, because the request takes time and clocks differ. */
+/** A token this close to its expiry is renewed before it is used, because the request takes time and clocks differ. */
 const renewBeforeMs = 60_000;
 /**
- * The time limit of a renewal. A server repeats its answer to the same request for 10 s, in case the first answer was
- * lost, so the second request must be sent within that time.
+ * Time limit of a renewal request. If its answer is lost, the server repeats the answer to a second request within 10
+ * s.
  */
 const renewalTimeoutMs = 7_000;
 
@@ -37,15 +37,15 @@ export class LoginTokens {
     return this.#login.expires_at;
   }
 
-  /**
-   * Returns a token that stays valid for a while. Rejects with an ApiError of 401 if the login has ended, or like the
-   * requests to the server.
-   */
+  /** Returns a token that stays valid for a while. Rejects with an ApiError of 401 if the login has ended. */
   async token(signal: AbortSignal): Promise<string> {
     return this.#lasts(this.#login) ? this.#login.access_token : this.#renewed((login) => this.#lasts(login), signal);
   }
 
-  /** Returns a token other than `refused`, which the server rejected before its expiry. Rejects like `token`. */
+  /**
+   * Returns a token other than `refused`, which the server rejected before its expiry. Rejects with an ApiError of 401
+   * if the login has ended.
+   */
   async tokenAfter(refused: string, signal: AbortSignal): Promise<string> {
     const differs = (login: StoredLogin) => login.access_token !== refused && this.#lasts(login);
     return differs(this.#login) ? this.#login.access_token : this.#renewed(differs, signal);
@@ -69,7 +69,7 @@ export class LoginTokens {
     this.#login = await this.#store.change(signal, async (logins) => {
       const stored = logins.get(origin);
       if (stored === undefined) throw new CliError(`You have signed out of ${base_url} meanwhile.`);
-      // The login was renewed by another command meanwhile.
+      // Another command has renewed the login meanwhile.
       if (isGood(stored)) return stored;
       const nowMs = this.#nowMs();
       const { access_token, refresh_token, expires_in } = await refresh(stored, signal);

@@ -40,7 +40,7 @@ export const whoamiCommand = serverCommand({
   },
 });
 
-/** The known facts about a credential; null if unknown. */
+/** The known facts about a credential. A fact that the credential may not read is null. */
 interface Identity {
   person: PersonSession["person"] | null;
   account: PersonSession["account"] | null;
@@ -64,7 +64,7 @@ async function identify(connection: Connection, signal: AbortSignal): Promise<Id
 
 const account = z.object({ id: z.string(), name: z.string(), environment: z.string() });
 
-/** Returns what the key's scopes allow the key to see of itself. */
+/** Returns the facts about the key that its scopes allow it to read. */
 async function identifyKey(connection: Connection, signal: AbortSignal): Promise<Identity> {
   const [found, keys] = await Promise.all([
     unlessForbidden(requestJson(connection, "/account", signal)),
@@ -96,7 +96,7 @@ function facts(identity: Identity, { baseUrl, keySource, login }: Connection, no
   const until = expires_at === null ? "never" : formatTimeAndRelative(expires_at, nowSeconds);
   const rows: [name: string, value: string][] = [["Server", baseUrl]];
   if (person) {
-    // A person who is an operator acts as one only with this scope, which no login has.
+    // An operator acts as an operator only with this scope, which no login has.
     const operates = person.is_operator && scopes?.includes("admin:manage");
     rows.push(["Person", `${namedPerson(person)}${operates ? ", operator" : ""}`]);
   } else {

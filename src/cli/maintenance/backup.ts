@@ -1,4 +1,5 @@
-// `headrace backup`: copies the records, and usage that is not in the database yet, with or without a running server.
+// `headrace backup`: copies the records, and usage that is not yet in the database. Works with or without a running
+// server.
 import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { InvalidArgumentError } from "commander";
@@ -104,7 +105,7 @@ function requireEmbedded({ env }: CliContext): void {
 }
 
 interface Destination {
-  /** The folder for backups. Undefined if one file was named. */
+  /** The folder for backups; undefined if the person named a file. */
   folder: string | undefined;
   target: string;
 }
@@ -134,7 +135,7 @@ function destinationOf(
 
 function secretsOf({ env }: CliContext, dataDir: string): KeyRing {
   const given = loadSecretsHex(env);
-  // Only an existing secret is read, because a backup never creates a secret.
+  // Reads the secret only if it exists, because a backup never creates one.
   if (given !== undefined || existsSync(secretFile(dataDir))) return loadSecrets(dataDir, given);
   throw new CliError(
     `There is no file ${secretFile(dataDir)} to include: set HEADRACE_SECRET to what the server is started with, or leave out --include-secret and keep it elsewhere.`,

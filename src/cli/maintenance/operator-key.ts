@@ -1,5 +1,5 @@
-// `headrace operator-key`: creates a key that may operate the installation; anybody with access to the data directory
-// may run it.
+// `headrace operator-key`: creates a key that may operate the installation. Anybody with access to the data directory
+// may run the command.
 import { InvalidArgumentError } from "commander";
 import { loadDatabaseUrl, loadSecretsHex } from "../../config/config.ts";
 import { environments } from "../../domain/api-key.ts";

@@ -12,7 +12,7 @@ import { type Progress, startProgress } from "../terminal/progress.ts";
 import { CliError, interruptible, printable, type Terminal } from "../terminal/terminal.ts";
 import { countsText } from "./backup-view.ts";
 
-/** The most credentials shown; `--json` lists all. */
+/** Maximum number of credentials shown; `--json` lists all. */
 const shownCredentials = 20;
 
 const restoreOptions = {

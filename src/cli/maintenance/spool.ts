@@ -1,4 +1,4 @@
-// `headrace spool drain`: writes the usage that a lost server had only spooled into the database.
+// `headrace spool drain`: writes usage from the spool of a lost server into the database.
 import { resolve } from "node:path";
 import { loadDatabaseUrl, loadRedisUrl } from "../../config/config.ts";
 import { command } from "../command.ts";

@@ -1,4 +1,4 @@
-// `headrace models compare`: compares a model with the models that get a share of its requests.
+// `headrace models compare`: compares a model with the models to which a share of its requests is routed.
 import { type ComparisonWire, comparisonList } from "../../wire/models.ts";
 import { printRows } from "../command.ts";
 import { understood } from "../login/api-request.ts";

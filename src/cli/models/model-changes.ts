@@ -85,7 +85,7 @@ export const removeCommand = serverCommand({
     const { file: asked = false, force = false } = call.options;
     if (asked && !file)
       throw new CliError(`No model ${id} was pulled to this server. See: headrace models list --files`);
-    // An incomplete download is never offered as a model, so no settings exist for it and only its file can be removed.
+    // An incomplete download is never offered as a model, so only its file can be removed.
     if (file && (asked || file.state === "incomplete")) return removeFile(call, file, force);
     const declared = understoodModel(await call.request(modelPath(id)), await call.connect());
     if (file && declared.source !== "database") return removeFile(call, file, force);

@@ -20,7 +20,7 @@ export const fitNames: Record<Fit, string> = {
 const fileList = z.object({ data: z.array(pulledModelShape), memory: modelMemoryShape });
 const path = "/admin/pulled-models";
 
-/** Returns the server's model files. Rejects like `request`. Needs an operator. */
+/** Returns the server's model files. Only operators may read them. Rejects with an ApiError or CliError. */
 async function readFiles({ request, connect }: ServerCall<unknown>) {
   return understood(fileList, await request(path), await connect(), "list of files");
 }

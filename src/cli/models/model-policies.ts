@@ -48,7 +48,10 @@ type PolicyCall = Pick<
   "context" | "options"
 >;
 
-/** Returns the policies of the options, where single options override the file. Empty if none was given. */
+/**
+ * Returns the policies given by the options; a single option overrides the same policy in the file. Empty if none was
+ * given.
+ */
 export async function policyFields(call: PolicyCall): Promise<{ policies?: PoliciesRequest | null }> {
   const { policies: path, continuation, overflow, cache, guardrails, shadow, split } = call.options;
   const said = { continuation: continuation && continuation === "on", overflow, cache, guardrails, shadow, split };
@@ -90,7 +93,7 @@ function parseShare(text: string): Share {
   throw new InvalidArgumentError("Give a model and its percent, such as next=10, or none.");
 }
 
-/** Splits an option's text into plain words and `name=value` parts. The server checks them. */
+/** Splits an option's text into plain words and `name=value` parts. The server validates them. */
 function partsOf(text: string): { alone: string[]; named: [name: string, value: string][] } {
   const parts = parseNames(text);
   const named = parts.flatMap((part): [string, string][] => {

@@ -19,10 +19,7 @@ const path = "/admin/model-processes";
 const whichArgument = ["<name>", "name of the command, or the id of a model that it serves"] as const;
 const json = ["--json", "print what the API gives"] as const;
 const pollMs = 500;
-/**
- * The memory that models hold on the server, from the list of model files: the built-in engine shares it with the
- * commands.
- */
+/** The memory that loaded models use on the server, as the list of model files reports it. */
 const filesMemory = z.object({ memory: modelMemoryShape });
 
 export const psCommand = serverCommand({
@@ -137,7 +134,7 @@ function stateText(process: ModelProcessWire): string {
   return process.state === "failed" ? `failed: ${printable(process.failure ?? "")}` : shortState(process);
 }
 
-/** Returns the state without the reason of a failure, which may be as long as a log line. */
+/** Returns the state of a model process, without the reason of a failure, which may be very long. */
 function shortState({ state, behind, pinned, is_next: isNext }: ModelProcessWire): string {
   if (state === "waiting" && behind.length > 0) return `waiting for ${printable(behind.join(", "))}`;
   if (pinned) return `${state}, pinned`;

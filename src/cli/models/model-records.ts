@@ -1,4 +1,4 @@
-// The models of a server as operators see them: reads and prints one.
+// The models of a server as operators see them: reads and prints one model.
 import { type ManagedModelWire, managedModelShape } from "../../wire/models.ts";
 import { understood } from "../login/api-request.ts";
 import type { Connection } from "../login/connection.ts";
@@ -32,10 +32,7 @@ function usualText({ input, cached_input: cached, output }: NonNullable<ManagedM
   return `${formatRate(input)} in${cached === undefined ? "" : ` (${formatRate(cached)} cached)`}, ${formatRate(output)} out`;
 }
 
-/**
- * Returns the rates that `usualText` leaves out, by their names in headrace.yaml, and then the variants, which apply at
- * times.
- */
+/** Returns the prices that `usualText` leaves out, by their names in headrace.yaml. The price variants follow. */
 function otherRates(price: ManagedModelWire["price"]): string[] {
   const { input: _input, output: _output, cached_input: _cached, variants = [], ...rates } = price ?? {};
   return [rates, ...variants].flatMap((one, i) => {

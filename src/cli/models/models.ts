@@ -70,7 +70,7 @@ const modelList = z.object({
       id: z.string(),
       owned_by: z.string().optional(),
       context_length: z.number().nullish(),
-      /** The id of the model, if the entry is its alias. */
+      /** If this entry is an alias, the id of its model. */
       alias_of: z.string().optional(),
       price: z.unknown().optional(),
       capabilities: z.object(byCapability(() => z.boolean().optional())).optional(),
@@ -127,7 +127,7 @@ async function listAllModels({ connect, ask, terminal }: ServerCall<unknown>): P
   return { json: raw, show };
 }
 
-/** Returns the model's state, followed by the states of its processes if these are started on demand. */
+/** Returns the model's state. If the server starts its processes on demand, their states follow. */
 function stateText({ status, deployments }: ManagedModelWire): string {
   const states = new Set(deployments.flatMap(({ process }) => process ?? []));
   return [status, ...states].join(", ");

@@ -5,7 +5,7 @@ import { command } from "../command.ts";
 import { formatCount, formatRate } from "../terminal/figures.ts";
 import { CliError, formatTable } from "../terminal/terminal.ts";
 
-/** The most rows printed; a longer list would not help. */
+/** Maximum number of printed rows. */
 const maxRows = 60;
 
 export const pricesCommand = command({

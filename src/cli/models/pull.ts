@@ -70,7 +70,7 @@ async function pull(context: CliContext, source: string, options: PullOptions): 
   }
 }
 
-/** Adds a remedy to a download's error. Other errors stay unchanged. */
+/** Adds a remedy to a download error. Returns other errors unchanged. */
 function explain(error: unknown, keptBytes: number, command: string): unknown {
   const resume = `${formatBytes(keptBytes)} are kept. To continue, run the same command again:\n  ${command}`;
   if (error instanceof Interrupted) return keptBytes > 0 ? error.with(`Interrupted. ${resume}`) : error;
@@ -87,13 +87,13 @@ function commandLine(source: string, options: PullOptions): string {
   return `headrace pull ${quoted(source)}${name}${dataDir}`;
 }
 
-/** Quotes for a POSIX shell. */
+/** Quotes text for a POSIX shell. */
 function quoted(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 interface PullView extends PullObserver {
-  /** The bytes on disk from which the next run can continue. */
+  /** The bytes already on disk, from which the next run can continue. */
   keptBytes: number;
   done(manifest: ModelManifest, alreadyThere: boolean): void;
   failed(error: unknown): void;

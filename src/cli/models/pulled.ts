@@ -24,8 +24,7 @@ export const listCommand = command({
   ],
   async run({ context, options, terminal, nowSeconds }) {
     const models = await listPulledModels(await context.dataDir(options.dataDir));
-    // This command does not know which models a server has loaded, so it counts the memory that all programs leave
-    // free.
+    // This command does not know which models a server has loaded, so it uses the memory that all programs leave free.
     const here = { ...machineMemory(), evictable: 0, pinned: 0 };
     const show = () => {
       if (models.length === 0) {
@@ -65,7 +64,7 @@ export const rmCommand = command({
   async run({ context, options, terminal, confirm }, ids) {
     const dataDir = await context.dataDir(options.dataDir);
     const all = await listPulledModels(dataDir);
-    // The ids are all checked before anything is deleted: one mistyped id changes nothing.
+    // All ids are checked before anything is deleted, so a mistyped id changes nothing.
     const models = [...new Set(ids)].map((id) => all.find((model) => model.id === id) ?? unknown(id));
     const names = models.map(({ id, bytes }) => `${id} (${formatBytes(bytes)})`).join(", ");
     await confirm({
@@ -77,8 +76,8 @@ export const rmCommand = command({
     try {
       for (const { id } of models) removed.push((await removePulledModel(dataDir, id)) ?? unknown(id));
     } finally {
-      // The models that were deleted are printed even if a later one is refused, for example because it is being
-      // pulled.
+      // If a later model cannot be deleted, for example during its download, the models deleted so far are still
+      // printed.
       if (!options.json) {
         for (const { id, bytes } of removed) terminal.print(`${printable(id)} is deleted, ${formatBytes(bytes)}.`);
       } else if (removed.length > 0) terminal.print(JSON.stringify(removed.map(removedAsJson), undefined, 2));

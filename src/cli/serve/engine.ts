@@ -126,7 +126,7 @@ class InstallView implements InstallObserver {
       note("Without a device, the CPU computes as before.");
     }
     const size = formatBytes(bytes);
-    // The CPU build is small and always installed, because nothing runs without it.
+    // The CPU build is small and every back-end needs it, so it is installed without a question.
     if (backend !== "cpu") {
       const question = `Fetch ${packages.join(", ")} and the library, about ${size} on disk${seen === undefined ? ", all the same" : ""}`;
       await confirm(this.#input, { question, canBeUndone: true, yes: this.#yes });

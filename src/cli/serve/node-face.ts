@@ -1,12 +1,12 @@
-// The display of a machine that serves as a node: one updated line, or the changes in a log.
+// The terminal display of a node. It updates one line, or prints each change if the output is a log.
 import type { UplinkView } from "../../nodes/uplink.ts";
 import { printable, type Terminal } from "../terminal/terminal.ts";
 
 const redrawMs = 500;
-/** The least width that the line is cut to, in columns. Its parts stay readable down to this width. */
+/** Minimum width of the line in columns. A narrower line would not be readable. */
 const minColumns = 40;
 
-/** Runs until the process ends. `stop` ends the node cleanly. */
+/** Shows the state until the process ends. `stop` ends the node cleanly. */
 export function showNode(
   terminal: Terminal,
   view: () => UplinkView | undefined,
@@ -32,7 +32,7 @@ export function showNode(
     terminal.note(line);
     if (!isOver) return;
     clearInterval(timer);
-    // A refused node exits with an error; a node that left on request does not.
+    // A node that the gateway refused exits with an error. A node that left on request does not.
     if (now) process.exitCode = 1;
     void stop(now ? "node_refused" : "node_left");
   };
@@ -57,7 +57,7 @@ function lineOf(view: UplinkView, { interactive }: Terminal): string {
     ...[who, "connected", offered],
     approved > 0 ? `${approved} approved` : "",
     pending > 0 ? `${pending} waiting for approval` : "",
-    // The number changes all the time, so a log does not show it.
+    // The number of running requests changes all the time, so a log does not show it.
     interactive ? `${running} running` : "",
   ];
   return parts.filter((part) => part !== "").join(" · ");

@@ -23,7 +23,7 @@ import { CliError, exitCodes, formatFacts, interruptible, printable } from "../t
 import { showNode } from "./node-face.ts";
 import { serveOptions, startServer } from "./serve.ts";
 
-/** The time that a running server gets to connect before the command says that it has not connected yet. */
+/** How long a running server may take to connect before the command reports that it has not connected yet. */
 const connectWaitMs = 10_000;
 const pollMs = 200;
 
@@ -174,7 +174,7 @@ function explainJoin(error: unknown, gatewayUrl: string): unknown {
   );
 }
 
-/** Reports whether a server runs on the directory. */
+/** Reports whether a server is running on this data directory. */
 function isServed(dataDir: string): boolean {
   try {
     lockDataDirectory(dataDir)();

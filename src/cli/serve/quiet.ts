@@ -1,29 +1,28 @@
-// Returns memory to the system once the server is quiet, as far as the mode allows.
+// Returns memory to the operating system once the server is quiet. The mode decides which memory.
 
 import type { Mode } from "../../config/options.ts";
 import { releaseProgramPages } from "../../installation/program-pages.ts";
 import type { RunningServer } from "../../server/serve.ts";
 
 const pollMs = 1_000;
-/** A server counts as quiet up to this many requests in a second, so that a monitor does not keep it busy. */
+/** Up to this many requests in a second, a server counts as quiet: a monitor must not keep it busy. */
 const maxQuietRequests = 10;
 /**
- * The quiet seconds after a load before memory is returned. A server in use pauses for seconds, and compiling its code
- * again after each pause would cost more than the memory.
+ * Seconds that the server must be quiet after a load before it returns memory. A busy server also pauses for seconds,
+ * and compiling its code again after each pause would cost too much.
  */
 const quietPollsAfterLoad = 20;
 
 interface Releases {
-  /** Called after the first quiet second of a start. */
+  /** Called after the first quiet second since the start. */
   afterStart(): void;
-  /** Called after the first 20 quiet seconds that follow a load. */
+  /** Called after 20 quiet seconds in a row that follow a load. */
   afterLoad(): void;
 }
 
 /**
- * Production keeps the compiled code: a gateway is quiet most of the time, and without its code each first second after
- * a pause took several times the processor time (docs/adr/0027-memory.md). Development, on a person's own machine,
- * releases the code as well.
+ * In production, the compiled code stays in memory: without it, the first second after each pause took several times
+ * the processor time (docs/adr/0027-memory.md). In development, on a person's own machine, the code is released too.
  */
 export function releaseWhenQuiet(
   server: Pick<RunningServer, "requests">,
@@ -50,7 +49,7 @@ export function releaseWhenQuiet(
 const releasesInProduction: Releases = { afterStart: releaseProgramPages, afterLoad: () => {} };
 const releasesInDevelopment: Releases = { afterStart: releaseAll, afterLoad: releaseAll };
 
-/** Blocks the event loop for some 50 ms. `Bun.shrink` discards all compiled code. */
+/** Discards all compiled code and returns memory. `Bun.shrink` blocks the event loop for some 50 ms. */
 function releaseAll(): void {
   Bun.shrink();
   releaseProgramPages();

@@ -20,11 +20,11 @@ import { CliError, reportError } from "../terminal/terminal.ts";
 import { releaseWhenQuiet } from "./quiet.ts";
 import { watchConfigFile } from "./watch-config.ts";
 
-/** The time that running answers get to end after the first signal. */
+/** Milliseconds that running answers get to end after the first signal. */
 const drainMs = 30_000;
 /**
- * The time after which another signal means "now", in milliseconds. One Ctrl-C may arrive twice: from the terminal and
- * from npm.
+ * Milliseconds after which a second signal stops the server immediately. One Ctrl-C may arrive twice: from the terminal
+ * and from npm.
  */
 const secondSignalMs = 1_500;
 const watchMs = 1_000;
@@ -66,9 +66,9 @@ export const serveCommand = command({
   },
 });
 
-/** The display of a server that has another purpose, such as a node, and shows its state itself. */
+/** The terminal display of a server with another purpose, such as a node. It shows its state itself. */
 export interface ServerFace {
-  /** If true, the log gets problems only, because the display shows normal operation. */
+  /** If true, only problems are logged, because the display shows normal operation. */
   quiet: boolean;
   /** Called instead of printing the banner. */
   show(server: RunningServer, stop: (reason: string) => Promise<void>): void;
@@ -88,7 +88,7 @@ export async function startServer(
   const log = new StreamLog(config.logFormat);
   const configureLog = (reloaded: ReloadableConfig, server?: RunningServer) => {
     const { level, redact } = logSettings(config, reloaded, server);
-    // With a quiet display a person watches the display instead of the log.
+    // A person watches the display and not the log, so the log has only problems.
     log.configure({ level: face?.quiet && level === "info" ? "warn" : level, redact });
   };
   configureLog(config);
@@ -118,7 +118,7 @@ export async function startServer(
     return;
   }
   const found = await server.localServers;
-  // A model server that does not answer must not delay showing the key and the address.
+  // An unresponsive model server must not delay the banner with the key and the address.
   await Promise.race([server.catalog.whenComplete(), Bun.sleep(firstPollMs)]);
   log.plain(banner(config, server, found, context.terminal.out, server.setupLink));
   logStart(log, config, server, found);
@@ -128,7 +128,7 @@ function wantsJson(flags: Record<string, unknown>, context: CliContext): boolean
   return (flags["logFormat"] ?? context.env["HEADRACE_LOG_FORMAT"]) === "json";
 }
 
-/** Logs a failed start as a JSON line too, for programs that read the log. Returns the exit code. */
+/** Logs a failed start as a JSON line, for programs that read the log. Returns the exit code. */
 function failAsJson(error: unknown, context: CliContext): number {
   const lines: string[] = [];
   const code = reportError(error, { ...context.terminal, note: (line) => void lines.push(Bun.stripANSI(line)) });
@@ -173,7 +173,7 @@ function logStart(log: StreamLog, config: Config, server: RunningServer, found: 
     log.info("local_server_found", { title, url, served: config.mode === "development" });
 }
 
-/** Stops the server on signals, and together with the process `launcher`, if given. */
+/** Stops the server when a signal arrives, or when the process `launcher` ends, if given. */
 function handleSignals(
   server: RunningServer,
   log: StreamLog,

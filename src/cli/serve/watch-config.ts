@@ -10,7 +10,7 @@ import {
 } from "../../config/config.ts";
 import type { RunningServer } from "../../server/serve.ts";
 
-/** Milliseconds between polls. A change counts as complete once two polls in a row see the same file. */
+/** Milliseconds between polls. A change of the file is complete when two polls in a row see the same file. */
 const pollMs = 500;
 
 export interface WatchOptions {
@@ -22,9 +22,8 @@ export interface WatchOptions {
 }
 
 /**
- * Watches the configuration file of a running server. An invalid or empty file is refused and the running configuration
- * stays. Tools that write a file in place empty it first, and the configuration must not vanish for that moment, or for
- * good on a full disk.
+ * Watches the configuration file of a running server. If the file is invalid or empty, the running configuration stays.
+ * Some tools empty a file before they write it, and a full disk may leave it empty.
  */
 export function watchConfigFile({ config, server, log, reloaded }: WatchOptions): void {
   const { path } = config.file;
@@ -46,7 +45,7 @@ export function watchConfigFile({ config, server, log, reloaded }: WatchOptions)
       log.error("configuration_refused", { detail: error instanceof ConfigError ? message : stack });
     }
   };
-  // A closing terminal sends SIGHUP too, which does not mean a reload.
+  // In a terminal, SIGHUP means that the terminal was closed, and not that the file should be reloaded.
   if (!process.stdout.isTTY) process.on("SIGHUP", () => void reload());
   let taken = mark(path);
   let seen = taken;
@@ -54,7 +53,7 @@ export function watchConfigFile({ config, server, log, reloaded }: WatchOptions)
     const now = mark(path);
     const isComplete = now === seen;
     seen = now;
-    // A file that is missing for a moment is being replaced; a file that stays away changes nothing.
+    // A missing file is being replaced, or was removed. In both cases the running configuration stays.
     if (!isComplete || now === taken || now === undefined) return;
     taken = now;
     void reload();
@@ -71,7 +70,7 @@ function emptied(file: string): ConfigError {
   ]);
 }
 
-/** Returns the file's modification time, size and inode as text, or undefined if there is no file. */
+/** Returns the file's modification time, size and inode as a text to compare; undefined if there is no file. */
 function mark(path: string): string | undefined {
   const stats = statSync(path, { throwIfNoEntry: false });
   return stats && `${stats.mtimeMs} ${stats.size} ${stats.ino}`;

@@ -9,7 +9,10 @@ const widestName = 24;
 
 const words: Readonly<Record<Level, string>> = { ok: "ok", skipped: "skipped", warning: "warning", failure: "FAILURE" };
 
-/** Returns the lines of a group. They are wrapped at a terminal; elsewhere each finding is one line for searching. */
+/**
+ * Returns the lines of a group of findings. At a terminal, lines are wrapped; elsewhere each finding is one line, for
+ * searching.
+ */
 export function groupLines({ title, findings }: GroupReport, terminal: Terminal): string[] {
   const { out, stdout } = terminal;
   const columns = stdout.isTTY ? (stdout.columns ?? 80) : undefined;
@@ -69,7 +72,7 @@ function checkAsJson(group: string, { name, level, found, remedy, sent }: Findin
 
 const patienceMs = 500;
 
-/** Names the running checks if they take long, in a redrawn line that disappears at the end. */
+/** Shows the names of slow checks in one line that is redrawn, and removed at the end. */
 export class WaitingLine {
   readonly #terminal: Terminal;
   #names: readonly string[] = [];
@@ -90,7 +93,7 @@ export class WaitingLine {
     if (this.#terminal.interactive && this.#timer === undefined) this.#draw();
   }
 
-  /** Removes the line so that other lines can be printed. It comes back with the next change. */
+  /** Removes the line so that other lines can be printed. The next change draws the line again. */
   clear(): void {
     if (this.#isShown) this.#terminal.stderr.write("\r\x1b[2K");
     this.#isShown = false;

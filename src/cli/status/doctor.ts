@@ -32,10 +32,10 @@ const doctorOptions = {
   apiKeyStdin: ["--api-key-stdin", "with --clients: read the API key from standard input"],
 } as const;
 
-/** The options of `serve`. Options that may be repeated in `serve` are taken once here, except for models. */
+/** The options of `serve` as doctor accepts them. A repeated option counts once. */
 const ofServe = Object.fromEntries(
   serveFlags().flatMap(({ syntax, description }) =>
-    // `--model` is left out, because it has another meaning here.
+    // `--model` has another meaning in doctor.
     syntax.startsWith("--model ") ? [] : [[syntax, [syntax, description] as const]],
   ),
 );

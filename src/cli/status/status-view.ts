@@ -26,7 +26,7 @@ export interface StatusReport {
   baseUrl: string;
   apiKey: string;
   keySource: string;
-  /** The reason why no server answers. */
+  /** The reason why the server does not answer. */
   unreachable?: string;
   ready: boolean;
   checks: Record<string, string>;
@@ -34,7 +34,7 @@ export interface StatusReport {
   /** The reason why the key is refused. */
   keyRefused?: string;
   account?: { raw: unknown; read: z.infer<typeof account> };
-  /** The limits of a key that may not read the account. */
+  /** The key's limits, for a key that may not read the account. */
   limits?: { raw: unknown; read: z.infer<typeof limitsShape> };
   key?: FoundKey;
   models?: readonly string[];

@@ -50,7 +50,7 @@ async function readStatus(connection: Connection, signal: AbortSignal): Promise<
     checks: {},
     missing: [],
   };
-  // Public pages are outside of /v1 and are requested without a key.
+  // Some pages are public: their paths are outside of /v1 and they need no key.
   const root = { baseUrl: baseUrl.replace(/\/v1$/, "") };
   let ready: z.infer<typeof readiness>;
   try {
@@ -110,7 +110,7 @@ async function readVersion(root: { baseUrl: string }, signal: AbortSignal): Prom
   return understood(description, parseJson(await response.text()), root, "API description").info.version;
 }
 
-/** Notes a part that could not be read; the others are still shown. */
+/** Records a part that could not be read. The other parts are still shown. */
 function leaveOut(report: StatusReport, name: string, error: unknown, signal: AbortSignal): void {
   if (signal.aborted || !(error instanceof CliError)) throw error;
   if (error instanceof ApiError && error.status === 401) {

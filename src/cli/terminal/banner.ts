@@ -8,7 +8,7 @@ import type { FirstKey, RunningServer } from "../../server/serve.ts";
 import { credentialsPath, readCredentials } from "../../storage/files/credentials-file.ts";
 import type { Style } from "./terminal.ts";
 
-/** The members of the running server that the text needs. */
+/** The members of the running server that the banner needs. */
 interface ShownServer {
   readonly baseUrl: string;
   readonly firstKey: ShownKey;
@@ -21,8 +21,8 @@ interface ShownKey {
 }
 
 /**
- * Returns the text that a person reads at start: the address, the key, the models, and a command to paste. `setupLink`
- * is set as long as nobody has a sign-in.
+ * Returns the banner: the address, the key, the models, and a command to paste. `setupLink` is set as long as nobody
+ * has a sign-in.
  */
 export function banner(
   config: Pick<Config, "dataDir" | "mode" | "upstreams" | "databaseUrl">,
@@ -32,7 +32,7 @@ export function banner(
   setupLink?: string,
 ): string {
   const { firstKey, baseUrl } = server;
-  // Browsers must use this address: under another one the server refuses the changes of a signed-in person.
+  // Browsers must use this address. Under another address, the server refuses changes by signed-in people.
   const url = baseUrl.replace(/\/v1$/, "");
   const file = credentialsPath(config.dataDir);
   // Only models that the shown key may use.
@@ -111,7 +111,7 @@ function keyIsIn(config: Pick<Config, "dataDir">, { record }: ShownKey): boolean
   return key !== undefined && showsAs(key, record);
 }
 
-/** Quotes for a POSIX shell, also inside `"$(…)"`. */
+/** Quotes text for a POSIX shell, also inside `"$(…)"`. */
 function shellQuoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }

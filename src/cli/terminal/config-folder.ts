@@ -1,11 +1,9 @@
-// Finds the settings folder of a person on this machine.
+// Finds the user's settings folder on this machine.
 import { join } from "node:path";
 import { homeDirectory } from "../../installation/home.ts";
 import type { Env } from "./terminal.ts";
 
-/**
- * Returns the folder for settings of a person's programs: XDG Base Directory, or its equivalent on macOS and Windows.
- */
+/** Returns the folder for a user's settings: the XDG base directory, or its equivalent on macOS and Windows. */
 export function configFolder(env: Env, platform: NodeJS.Platform = process.platform): string {
   const { XDG_CONFIG_HOME: xdg, APPDATA } = env;
   const home = homeDirectory(env);

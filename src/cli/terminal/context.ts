@@ -8,27 +8,27 @@ import { createTerminal, type Env, type Terminal } from "./terminal.ts";
 export interface CliContext {
   env: Env;
   terminal: Terminal;
-  /** Called first by every command that only prints and ends. A server must outlive the reader of its output. */
+  /** Every command except a server calls this first. The process then ends when the reader of its output has gone. */
   begin(): void;
   /** Returns the data directory that `headrace serve` would choose, as an absolute path. Rejects with a ConfigError. */
   dataDir(flag: string | undefined): Promise<string>;
   /** Returns the source of pulled models. Throws a ConfigError. */
   pullSource(): PullSource;
-  /** The folder of the user's logins: an absolute path, which may not exist yet. */
+  /** The folder of the user's logins: an absolute path. The folder may not exist yet. */
   configFolder: string;
   input: CliInput;
   /** Milliseconds since the Unix epoch. */
   nowMs(): number;
-  /** Waits. Rejects with the reason of `signal`. */
+  /** Waits for `ms` milliseconds. Rejects with the reason of `signal`. */
   pause(ms: number, signal: AbortSignal): Promise<void>;
   /** Opens a page in the user's browser. Returns false if no browser can be started. */
   openPage(url: string): boolean;
 }
 
-/** 128 + SIGPIPE, the exit code of a program that this signal ends. */
+/** 128 plus the number of SIGPIPE: the usual exit code of a program that this signal ends. */
 const brokenPipeCode = 141;
 
-/** Creates the context of the real process; config.ts supplies the environment. */
+/** Creates the context of the real process. `env` comes from config.ts. */
 export function createContext(env: Env): CliContext {
   bypassProxyForLoopback(env);
   return {
@@ -45,7 +45,7 @@ export function createContext(env: Env): CliContext {
   };
 }
 
-/** Opens an http or https address; `url` must not be any other. */
+/** Opens an address in the user's browser. `url` must be http or https. */
 function openPage(url: string): boolean {
   const opener = {
     darwin: ["open"],
@@ -60,7 +60,7 @@ function openPage(url: string): boolean {
   }
 }
 
-/** Ends the process once nobody reads its output, as after `| head`. */
+/** Ends the process when nobody reads its output any more, as after `| head`. */
 function endWhenUnread(): void {
   for (const stream of [process.stdout, process.stderr]) {
     stream.on("error", (error: NodeJS.ErrnoException) => {

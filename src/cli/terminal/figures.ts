@@ -4,7 +4,7 @@ const minuteSeconds = 60;
 const hourSeconds = 3600;
 const daySeconds = 86_400;
 
-/** Returns `12,345`, as in the dashboard; `-` for none. */
+/** Formats `12,345`; `-` if there is no value. */
 export function formatCount(value: number | null | undefined): string {
   if (value === null || value === undefined) return "-";
   const [whole = "", fraction] = String(value).split(".");
@@ -12,19 +12,22 @@ export function formatCount(value: number | null | undefined): string {
   return fraction === undefined ? grouped : `${grouped}.${fraction}`;
 }
 
-/** Formats USD with `digits` digits after the point, by default as many as `usdDigits` returns; `-` for none. */
+/** Formats USD with `digits` decimals, by default as many as the amount needs; `-` if there is no value. */
 export function formatUsd(value: number | null | undefined, digits = usdDigits([value])): string {
   if (value === null || value === undefined) return "-";
   const [whole = "", fraction = ""] = Math.abs(value).toFixed(digits).split(".");
   return `${value < 0 ? "-" : ""}$${formatCount(Number(whole))}.${fraction}`;
 }
 
-/** Formats a rate or an amount that a person set, without the extra digits of binary fractions: `$2.5`. */
+/** Formats a price or limit without the extra digits of binary fractions: `$2.5`. */
 export function formatRate(usd: number): string {
   return `$${Number(usd.toPrecision(12))}`;
 }
 
-/** Formats exact amounts of USD with as many digits as the longest needs, so that a column adds up. */
+/**
+ * Returns a function that formats exact amounts of USD with as many decimals as the longest one has. The column thus
+ * adds up.
+ */
 export function formatUsdColumn(costs: readonly string[]): (cost: string) => string {
   const digits = Math.max(2, ...costs.map((cost) => (cost.split(".")[1] ?? "").replace(/0+$/, "").length));
   return (cost) => {
@@ -33,10 +36,7 @@ export function formatUsdColumn(costs: readonly string[]): (cost: string) => str
   };
 }
 
-/**
- * Returns the number of digits after the point that shows every amount. A request often costs less than a cent, so each
- * amount needs two significant digits.
- */
+/** Returns how many decimals show every amount with two significant digits. A request often costs less than a cent. */
 export function usdDigits(values: readonly (number | null | undefined)[]): number {
   const needed = values.map((value) => {
     const size = Math.abs(value ?? 0);
@@ -45,7 +45,7 @@ export function usdDigits(values: readonly (number | null | undefined)[]): numbe
   return Math.max(2, ...needed);
 }
 
-/** Formats `2026-11-20 18:30` in this machine's time zone; `-` for none. `seconds` is Unix time. */
+/** Formats `2026-11-20 18:30` in this machine's time zone; `-` if there is no value. `seconds` is Unix time. */
 export function formatTime(seconds: number | null | undefined): string {
   if (seconds === null || seconds === undefined) return "-";
   const date = new Date(seconds * 1000);
@@ -53,10 +53,13 @@ export function formatTime(seconds: number | null | undefined): string {
   return `${day} ${two(date.getHours())}:${two(date.getMinutes())}`;
 }
 
-/** The allowance for network delay: a link made for ten minutes shows ten left rather than nine. */
+/** Added to remaining times, because a request takes a moment: a new link for ten minutes shows ten and not nine. */
 const onItsWaySeconds = 5;
 
-/** Returns `3 min ago` or `in 29 days`; for distant times the time itself. `seconds` is Unix time; `-` for none. */
+/**
+ * Returns `3 min ago` or `in 29 days`, or the time itself if it is more than 60 days away. `seconds` is Unix time; `-`
+ * if there is no value.
+ */
 export function formatRelative(seconds: number | null | undefined, nowSeconds: number): string {
   if (seconds === null || seconds === undefined) return "-";
   const away = Math.abs(seconds - nowSeconds);
@@ -67,7 +70,7 @@ export function formatRelative(seconds: number | null | undefined, nowSeconds: n
   return `in ${formatSpan(remaining < minuteSeconds ? away : remaining)}`;
 }
 
-/** Returns the largest whole unit that is precise enough: `45 s`, `3 min`, `23 h`, `29 days`. */
+/** Returns a time span in its largest useful unit: `45 s`, `3 min`, `23 h`, `29 days`. */
 export function formatSpan(seconds: number): string {
   if (seconds < minuteSeconds) return `${Math.floor(seconds)} s`;
   if (seconds < hourSeconds) return `${Math.floor(seconds / minuteSeconds)} min`;
@@ -75,7 +78,7 @@ export function formatSpan(seconds: number): string {
   return `${Math.floor(seconds / daySeconds)} days`;
 }
 
-/** Returns `2026-11-20 18:30 (3 h ago)`; `-` for none. */
+/** Returns `2026-11-20 18:30 (3 h ago)`; `-` if there is no value. */
 export function formatTimeAndRelative(seconds: number | null | undefined, nowSeconds: number): string {
   const time = formatTime(seconds);
   const relative = formatRelative(seconds, nowSeconds);

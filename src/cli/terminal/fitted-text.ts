@@ -1,7 +1,6 @@
-// Breaks text into lines of a limited width: at the spaces between words, and within a word that is too long for a
-// line.
+// Breaks text into lines of limited width, at spaces. A word that is too long for a line is broken too.
 
-/** Returns at least one line. `width` is in columns, 1 or more. */
+/** Breaks the text into at least one line. `width` is in columns, 1 or more. */
 export function wrapped(text: string, width: number): string[] {
   const lines: string[] = [];
   let line = "";
@@ -30,18 +29,18 @@ function pieces(word: string, width: number): string[] {
   return [...found, piece];
 }
 
-/** The least width of a column; below it the line becomes too long instead. */
+/** Minimum width of a column. If the line is too narrow for all columns, it becomes longer instead. */
 const minWidth = 8;
 
-/** Reports whether a word is a number, a date or a time, a part of which would read as another value. */
+/** Reports whether a word is a number, a date or a time. A broken one would read as another value. */
 function isFigure(word: string): boolean {
   return /\p{N}/u.test(word) && !/\p{L}/u.test(word);
 }
 
 /**
- * Returns column widths that fit into a line, two spaces apart. Columns become narrower in this order: those whose
- * cells break between words, then text columns, then the headings of number columns. Numbers are never broken, even if
- * the line becomes too long. `rows` includes the header; `figures` lists the number columns, from 0.
+ * Returns the widths of columns, two spaces apart, so that a line fits. These shrink first: columns that break between
+ * words, then text columns, then headings of number columns. Numbers are never broken, even if the line becomes too
+ * long. `rows` includes the header; `figures` has the indexes of the number columns.
  */
 export function fittedWidths(
   rows: readonly (readonly string[])[],
@@ -69,7 +68,10 @@ function widest(texts: readonly string[]): number {
   return Math.max(0, ...texts.map((text) => Bun.stringWidth(text)));
 }
 
-/** Makes the widest columns that exceed their minimum narrower, one character at a time. */
+/**
+ * Shrinks the widest columns by one character at a time until the line fits. No column gets smaller than its entry in
+ * `least`.
+ */
 function narrow(widths: number[], least: readonly number[], room: number): void {
   for (let excess = widths.reduce((sum, width) => sum + width, 0) - room; excess > 0; excess--) {
     const spare = widths.map((width, column) => (width > (least[column] ?? 0) ? width : 0));
@@ -79,12 +81,12 @@ function narrow(widths: number[], least: readonly number[], room: number): void 
   }
 }
 
-/** The least number of columns for a text, however narrow the terminal is. */
+/** Minimum width of a text, even if the terminal is narrower. */
 const minWrapped = 20;
 
 /**
- * Breaks lines like `wrapped`, but keeps words whole. If `columns` is undefined, returns one line of any length. `used`
- * counts the columns that the first line has used already, beyond the margin.
+ * Breaks text into lines between words only. If `columns` is undefined, returns one line of any length. `used` is the
+ * width of the text that precedes the first line, beyond the margin.
  */
 export function paragraph(text: string, columns: number | undefined, margin: number, used = 0): string[] {
   if (columns === undefined) return [text];

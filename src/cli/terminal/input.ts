@@ -48,7 +48,7 @@ function ask(question: string): Promise<string | undefined> {
 }
 
 export interface Confirmation {
-  /** The question without its question mark, such as "Revoke the key". */
+  /** The action as a question without its question mark, such as "Revoke the key". */
   question: string;
   /** The consequences, in full sentences. */
   consequence?: string;

@@ -5,14 +5,12 @@ export interface LineChange {
   line: string;
 }
 
-/** The number of lines shown around a change. */
+/** The number of unchanged lines to show before and after a change. */
 const around = 2;
-/**
- * Maximum lines that are compared one by one. Between a common beginning and end, longer parts are shown as replaced.
- */
+/** Maximum lines that are compared one by one. If the changed part of a text is longer, it is shown as replaced. */
 const maxLines = 3_000;
 
-/** Returns the changes; empty if the texts are equal. */
+/** Returns the changed lines and some lines around them; empty if the texts are equal. */
 export function lineChanges(before: string, after: string): LineChange[] {
   const all = compared(linesOf(before), linesOf(after));
   const isNear = (index: number) =>
@@ -38,7 +36,7 @@ function compared(before: readonly string[], after: readonly string[]): LineChan
   ];
 }
 
-/** Compares two texts by their longest common subsequence. */
+/** Compares two lists of lines by their longest common subsequence. */
 function middle(before: readonly string[], after: readonly string[]): LineChange[] {
   const gone = (line: string): LineChange => ({ sign: "-", line });
   const come = (line: string): LineChange => ({ sign: "+", line });

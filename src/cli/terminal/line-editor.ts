@@ -3,19 +3,22 @@ import { createInterface, type Interface } from "node:readline";
 
 export type Typed =
   | { kind: "line"; text: string }
-  /** Ctrl-C was typed; `empty` if nothing was typed before. */
+  /** Ctrl-C was typed. `empty` is true if nothing was typed before it. */
   | { kind: "interrupted"; empty: boolean }
   /** Ctrl-D was typed at an empty line, or the terminal has closed. */
   | { kind: "end" };
 
 export interface LineEditor {
-  /** Reads one text; several lines pasted at once are one text. Rejects with the reason of `signal`. */
+  /** Reads one line. Several lines that are pasted at once count as one text. Rejects with the reason of `signal`. */
   read(prompt: string, signal: AbortSignal): Promise<Typed>;
   /** Calls `onInterrupt` on Ctrl-C and drops all other input, until the returned function is called. */
   watch(onInterrupt: () => void): () => void;
 }
 
-/** The pause that ends a paste, in milliseconds: longer than between pasted lines, shorter than between typed ones. */
+/**
+ * Milliseconds without input that end a paste: longer than the pause between pasted lines, shorter than between typed
+ * ones.
+ */
 const pasteGapMs = 30;
 const historySize = 1000;
 const controlC = 0x03;
@@ -47,7 +50,7 @@ export function createLineEditor(): LineEditor {
       const onData = (bytes: Uint8Array) => {
         if (bytes.includes(controlC)) onInterrupt();
       };
-      // The raw mode delivers Ctrl-C as a byte that ends only the answer, and does not echo typed keys.
+      // In raw mode, Ctrl-C arrives as a byte and does not end the process. Typed keys are not echoed.
       stdin.setRawMode?.(true);
       stdin.on("data", onData);
       stdin.resume();
@@ -71,7 +74,7 @@ function readOne(lines: Interface, signal: AbortSignal): Promise<Typed> {
       typed.push(line);
       clearTimeout(timer);
       timer = setTimeout(() => {
-        // If a paste does not end with a line end, its last part stays at the prompt until Enter.
+        // If a paste does not end with a line end, its last line stays in the prompt until the person presses Enter.
         if (lines.line === "") resolve({ kind: "line", text: typed.join("\n") });
       }, pasteGapMs);
     });

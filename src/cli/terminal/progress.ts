@@ -12,7 +12,7 @@ export interface ProgressReport {
 
 export interface Progress {
   update(bytes: number): void;
-  /** Stops drawing to print a line of text, which stays. */
+  /** Prints a line of text above the progress line. */
   note(line: string): void;
   /** Ends the display. The last state stays visible unless `clear`. */
   stop(clear?: boolean): void;
@@ -20,7 +20,7 @@ export interface Progress {
 
 export interface ProgressOptions {
   totalBytes: number;
-  /** If given, this function receives the reports, and nothing is drawn. */
+  /** If given, the reports go to this function and nothing is drawn. */
   onReport?: ((report: ProgressReport) => void) | undefined;
   /** A monotonic clock, in milliseconds. */
   now?: () => number;
@@ -29,7 +29,7 @@ export interface ProgressOptions {
 const redrawIntervalMs = 200;
 const logIntervalMs = 5_000;
 const reportIntervalMs = 1_000;
-// The time over which the speed is measured: smooths bursts, but follows a change of network.
+// The speed is measured over this time: long enough to smooth bursts, short enough to follow a change of network.
 const speedWindowMs = 6_000;
 
 export function startProgress(terminal: Terminal, options: ProgressOptions): Progress {
@@ -77,7 +77,7 @@ class SpeedMeter {
   record(bytes: number): void {
     const at = this.#now();
     const last = this.#samples.at(-1);
-    // A restarted download would show a negative speed.
+    // Drops the samples, because a restarted download would show a negative speed.
     if (last !== undefined && bytes < last.bytes) this.#samples = [];
     else if (last !== undefined && this.#samples.length > 1 && at - last.at < 100) this.#samples.pop();
     this.#samples.push({ at, bytes });
@@ -103,7 +103,7 @@ function progressLine(report: ProgressReport, terminal: Terminal): string {
     `${formatBytes(report.bytesPerSecond)}/s`,
     remaining(report, share),
   ].join("  ");
-  // A column stays free, since a full line makes some terminals wrap.
+  // The last column stays free, since a full line makes some terminals wrap.
   const columns = (terminal.stderr.columns ?? 80) - 1;
   const width = Math.min(40, columns - figures.length - 2);
   if (width < 5) return figures.slice(0, columns);

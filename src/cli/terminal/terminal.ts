@@ -10,7 +10,7 @@ export type Env = Readonly<Record<string, string | undefined>>;
 /** The exit codes: 0 done, 1 failed, 2 called wrongly, 130 interrupted (128 + SIGINT, as shells count). */
 export const exitCodes = { ok: 0, failure: 1, usage: 2, interrupted: 130 } as const;
 
-/** An expected failure of a command. `message` is shown as it is. */
+/** An expected failure of a command. The person sees `message` unchanged. */
 export class CliError extends Error {
   override readonly name = "CliError";
   readonly exitCode: number;
@@ -33,9 +33,9 @@ export interface Terminal {
   print(line: string): void;
   /** Prints notes and errors to standard error, for people. */
   note(line: string): void;
-  /** The stream for answers that arrive piece by piece. */
+  /** Standard output, for answers that arrive piece by piece. */
   stdout: OutputStream;
-  /** The stream for progress. */
+  /** Standard error, for progress. */
   stderr: OutputStream;
   /** True if a person watches standard error, so that a line may be redrawn. */
   interactive: boolean;
@@ -75,7 +75,7 @@ export function createTerminal(stdout: OutputStream, stderr: OutputStream, env: 
 
 function styles(colours: boolean, stream: OutputStream): Style {
   const enabled = colours && stream.isTTY === true;
-  // ECMA-48 "select graphic rendition": each style has its own end code, so styles may be nested.
+  // ECMA-48, "select graphic rendition". Each style has its own end code, so styles may be nested.
   const style = (on: number, off: number) => (text: string) => (enabled ? `\x1b[${on}m${text}\x1b[${off}m` : text);
   return {
     get columns() {
@@ -106,8 +106,9 @@ export function printableText(text: string): string {
 }
 
 /**
- * Formats columns as wide as their longest cell, two spaces apart; on a narrower terminal, cells continue below. The
- * header is bold and the `figures` columns (numbers from 0) are right-aligned. Cells are made printable.
+ * Formats a table. Columns are as wide as their longest cell, two spaces apart; on a narrow terminal, long cells take
+ * several lines. The header is bold. `figures` has the indexes of right-aligned columns. Control characters are
+ * removed.
  */
 export function formatTable(
   header: readonly string[],
@@ -135,7 +136,7 @@ export function formatTable(
   return [...first.map((line) => style.bold(line)), ...others.flat()].join("\n");
 }
 
-/** Formats names in a column with their values beside them, indented by two. Both are made printable. */
+/** Formats names in a column with their values beside them, indented by two. Control characters are removed. */
 export function formatFacts(facts: readonly (readonly [name: string, value: string])[], style: Style): string {
   const nameWidth = Math.max(...facts.map(([name]) => name.length));
   const indent = nameWidth + 4;
@@ -159,14 +160,14 @@ export function formatDuration(seconds: number): string {
 }
 
 /**
- * The time after which another signal means "end now", in milliseconds. One Ctrl-C may arrive twice: from the terminal,
- * and from npm or the launcher.
+ * Milliseconds after which a second signal means "end now". One Ctrl-C may arrive twice: from the terminal, and from
+ * npm or the launcher.
  */
 const secondSignalMs = 1_500;
 
 /**
- * Runs `work`. Ctrl-C or SIGTERM aborts `signal`, so that `work` can clean up; a second one ends the process at once.
- * Rejects with the reason of the signal, an Interrupted, once the work has stopped.
+ * Runs `work`. Ctrl-C or SIGTERM aborts `signal`, so that `work` can clean up. A second signal ends the process
+ * immediately. `work` should reject with the reason of `signal`, an Interrupted.
  */
 export async function interruptible<Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
   const controller = new AbortController();
@@ -186,7 +187,7 @@ export async function interruptible<Result>(work: (signal: AbortSignal) => Promi
   }
 }
 
-/** The error of a command that the person, or a process manager, ended. */
+/** The error of a command that a signal ended. */
 export class Interrupted extends CliError {
   readonly #signalName: string;
 
@@ -203,12 +204,12 @@ export class Interrupted extends CliError {
 }
 
 /**
- * Reports the error that ended a command and returns the exit code: 2 for a wrong call, 1 for other failures. Commander
- * has already written its own errors; its `--help` and `--version` end with 0.
+ * Prints the error that ended a command, and returns the exit code: 2 for a usage error, 1 for other failures.
+ * Commander has already printed its own errors; its `--help` and `--version` end with 0.
  */
 export function reportError(error: unknown, terminal: Terminal): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
-  // The text is made printable, because errors quote file names and texts of servers.
+  // Control characters are removed, because errors quote file names and texts of servers.
   const clean = (text: string) => text.split("\n").map(printable).join("\n");
   if (error instanceof Interrupted) {
     terminal.note(clean(error.message));
@@ -216,7 +217,7 @@ export function reportError(error: unknown, terminal: Terminal): number {
   }
   terminal.note(`${terminal.err.red("error:")} ${clean(textOf(error))}`);
   if (error instanceof CliError) return error.exitCode;
-  // A wrong flag or variable is a wrong call; a wrong file is a failure.
+  // A wrong flag or variable is a usage error; a wrong file is a failure.
   if (error instanceof ConfigError && error.problems.every(({ file }) => file === undefined)) return exitCodes.usage;
   return error instanceof SetupError && error.kind === "misuse" ? exitCodes.usage : exitCodes.failure;
 }

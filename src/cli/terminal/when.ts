@@ -10,7 +10,10 @@ export function parseEnd(text: string): number {
   return parseWhen(text, 1);
 }
 
-/** Returns Unix seconds. A date alone means its beginning in UTC, `dayOffset` days later. */
+/**
+ * Parses a date or time to Unix seconds. For a date alone, returns the beginning of that day in UTC, `dayOffset` days
+ * later.
+ */
 function parseWhen(text: string, dayOffset: number): number {
   const date = parseDate(text);
   if (date) return Date.UTC(date.year, date.month - 1, date.day + dayOffset) / 1000;

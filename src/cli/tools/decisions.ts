@@ -1,4 +1,5 @@
-// `headrace tools changes`, `approve` and `refuse`: the definitions of an MCP server's tools, and which are offered.
+// `headrace tools changes`, `approve` and `refuse`: shows new or changed tool definitions of an MCP server and decides
+// which are offered.
 import { type DefinitionWire, definitionShape } from "../../wire/tools/mcp-servers.ts";
 import type { Outcome } from "../command.ts";
 import { refuseSecret } from "../keys/key-records.ts";
@@ -12,7 +13,9 @@ import { serverArgument, serverPath, serversPath, understoodServer } from "./ser
 
 type Decision = "approved" | "refused";
 
-/** Returns the definitions seen from a server, all or only the pending ones, raw and parsed. */
+/**
+ * Returns the tool definitions of a server as the API sent them and parsed: all, or only those waiting for approval.
+ */
 export async function readDefinitions(
   connection: Connection,
   server: string,

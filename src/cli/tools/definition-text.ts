@@ -5,16 +5,16 @@ import type { Style } from "../terminal/terminal.ts";
 
 type Definition = DefinitionWire["definition"];
 
-/** The order in which members are shown: those that models rely on come first. */
+/** The order in which a definition's members are shown. Members that models rely on come first. */
 const order = ["title", "description", "arguments", "inputSchema", "outputSchema", "annotations"];
 
-/** Matches a whole emoji, or one hidden character outside of an emoji: emoji legitimately contain hidden characters. */
+/** Matches a whole emoji, or one hidden character. Hidden characters within an emoji are legitimate. */
 const emojiOrHidden =
   /\p{Extended_Pictographic}\u{FE0F}?(?:\u{200D}\p{Extended_Pictographic}\u{FE0F}?)*|[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu;
 
 /**
- * Writes out characters that a model reads and no terminal shows, such as zero-width spaces and language tags, and
- * characters that would control the terminal.
+ * Shows invisible characters as `\u{…}`: characters that a model reads and a terminal does not show, such as zero-width
+ * spaces, and characters that control the terminal.
  */
 export function unhidden(text: string): string {
   return text.replace(emojiOrHidden, (found) =>
@@ -22,14 +22,14 @@ export function unhidden(text: string): string {
   );
 }
 
-/** Returns the members with their names, one below the other. Texts stay as they are, everything else is JSON. */
+/** Returns the definition's members, each under its name. Texts stay as they are; other values are shown as JSON. */
 export function definitionLines(definition: Definition): string[] {
   return membersOf(definition).flatMap((name) => [`${unhidden(name)}:`, ...linesOf(definition[name])]);
 }
 
 /**
- * Returns the difference between the approved and the current definition, in lines with a sign; the whole definition if
- * no difference can be shown.
+ * Returns the lines that differ between the approved and the current definition, each with a sign. If there is no
+ * difference to show, returns the whole definition.
  */
 export function changedLines(
   { approved, definition }: Pick<DefinitionWire, "approved" | "definition">,
@@ -60,7 +60,7 @@ function linesOf(value: unknown): string[] {
   return text.split("\n").map((line) => `  ${unhidden(line)}`);
 }
 
-/** Returns the first line, for a table. */
+/** Returns the first line of a text, for a table. */
 export function firstLine(text: string): string {
   return text.trimStart().split("\n")[0] ?? "";
 }

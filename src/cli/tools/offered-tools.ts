@@ -11,14 +11,17 @@ export interface OfferedTool {
 /** The protocol revision whose requests need no session. */
 const revision = "2026-07-28";
 const path = "/mcp?tools=all";
-/** The most pages of one list, in case a server never ends its list. */
+/** Maximum number of pages, in case a server's list never ends. */
 const maxPages = 50;
 const timeoutMs = 60_000;
 
-/** Lists all tools, even if there are so many that other clients get a search tool. Rejects like `requestJson`. */
+/**
+ * Lists all tools. Asks for the whole list, because a long one is otherwise replaced by a search tool. Rejects with an
+ * ApiError or CliError.
+ */
 export async function listOffered(connection: Connection, signal: AbortSignal): Promise<OfferedTool[]> {
   const root = connection.baseUrl.replace(/\/v1$/, "");
-  // The server's own error message is kept, because it is better than that of the MCP package.
+  // Keeps the server's own error message, which is better than that of the MCP package.
   let refused: unknown;
   const fetchAs: FetchLike = async (_, init) => {
     try {

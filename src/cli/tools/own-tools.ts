@@ -13,7 +13,7 @@ import { firstLine, unhidden } from "./definition-text.ts";
 
 const connectionsPath = "/tools/connections";
 const peopleNeed = "Needs a headrace login.";
-/** The time for a person to sign in, which equals the server's own limit. */
+/** How long a person may take to sign in. The server has the same limit. */
 const connectingMs = 15 * 60_000;
 const pollMs = 2_000;
 
@@ -103,7 +103,7 @@ function stateText({ state, broken_because: reason }: ToolConnectionWire): strin
   return state === "broken" ? `broken: ${reason ?? "connect it again"}` : state;
 }
 
-/** Returns the connections; empty for a key, which belongs to no person. */
+/** Returns the person's connections to MCP servers; empty for a key, which belongs to no person. */
 async function ownConnections(connection: Connection, signal: AbortSignal): Promise<ToolConnectionWire[]> {
   try {
     const found = await requestWholeList(connection, connectionsPath, "list of accounts", signal);

@@ -84,14 +84,15 @@ Other users of this machine can read the arguments of a command. For a secret, w
 input. The server stores secrets encrypted and does not show them again.`;
 
 type SettingOptions = OptionValues<typeof serverSettings>;
-/** The sources of secret values: the environment variables and standard input. */
+/** Where secret values come from: environment variables and standard input. */
 export interface SecretSource {
   context: Pick<CliContext, "env" | "input">;
   options: ConnectionOptions;
 }
 
 /**
- * Returns the request fields that the options set, with null for each setting to clear. Empty if no option was given.
+ * Returns the request fields that the options set, with null for each setting to clear. The result is empty if no
+ * option was given.
  */
 export async function serverFields(options: SettingOptions, source: SecretSource): Promise<UpdateMcpServerRequest> {
   const { header, enabled, disabled } = options;
@@ -155,7 +156,7 @@ async function oauthOf(
   );
 }
 
-/** Drops missing fields, and puts null for `none`, which Commander cannot express. */
+/** Drops undefined fields. Replaces `none` by null, because Commander cannot return null. */
 function withNulls(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const given = Object.entries(fields).filter(([, value]) => value !== undefined);
   return Object.fromEntries(given.map(([name, value]) => [name, value === "none" ? null : value]));
@@ -202,7 +203,7 @@ function parsePlace(text: string): { node: string; server: string } {
   throw new InvalidArgumentError("Give a node and a server of it, such as studio/files.");
 }
 
-/** Parses a list; `all` becomes null, with which the API represents a list without a restriction. */
+/** Parses a list, or returns `none` for `all`: the API represents an unrestricted list as null. */
 function orAll<Value>(parse: (text: string) => Value): (text: string) => Value | "none" {
   return (text) => (text === "all" ? "none" : parse(text));
 }

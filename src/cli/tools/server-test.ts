@@ -9,7 +9,7 @@ import { CliError, exitCodes, formatFacts, type Terminal } from "../terminal/ter
 import { firstLine, unhidden } from "./definition-text.ts";
 import { givenHeaders, headerOption, sampleHeader, secretsHelp, serverSettings } from "./server-settings.ts";
 
-/** The time limit of a test; the server's own limits end it earlier. */
+/** Time limit of a test. The server's own limits usually end a test earlier. */
 const testTimeoutMs = 60_000;
 
 export const testCommand = serverCommand({

@@ -1,4 +1,4 @@
-// The fields of a request in the API that the commands need.
+// The fields of a request's record that the commands read from the API.
 import { z } from "zod";
 
 export const listedRequest = z.object({
@@ -31,7 +31,7 @@ export const listedRequest = z.object({
   tokens_per_second: z.number().nullable(),
 });
 
-/** One attempt of a request. `result` may be a word that this version does not know. */
+/** One attempt of a request. A newer server may send a `result` that this version does not know. */
 const step = z.object({
   server: z.number().nullable(),
   model: z.string(),

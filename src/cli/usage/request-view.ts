@@ -1,4 +1,4 @@
-// Shows requests to a person: a table, or one request with its steps.
+// Shows requests to a person: a table, or one request with all its steps.
 
 import { guardrailResults } from "../../features/guardrails/command.ts";
 import { formatCount, formatTime, formatUsd } from "../terminal/figures.ts";
@@ -7,20 +7,16 @@ import { formatFacts, formatTable, printable, type Style, type Terminal } from "
 import type { ListedRequest, RequestDetail, RequestStep } from "./request-records.ts";
 
 const header = ["TIME", "OUTCOME", "MODEL", "TOKENS", "DURATION", "ID", "KEY"];
-/**
- * The indexes of the number columns, and of the first column that moves to a separate line if the terminal is narrow.
- */
+/** Indexes of the number columns. `ownLine` is the first column that moves to a separate line on a narrow terminal. */
 const figures = [3, 4];
 const ownLine = 5;
 const modelColumn = 2;
 const minModel = 8;
 
-/**
- * Prints a table. On a narrow terminal the id and key stand below their request; elsewhere each request is one line.
- */
+/** Prints a table. On a narrow terminal, the id and key are below their request; otherwise each request is one line. */
 export function printRequests(terminal: Terminal, requests: readonly ListedRequest[]): void {
   const { stdout, unicode } = terminal;
-  // The id is never broken here: other cells are cut or move below.
+  // The table gets no width, so that the id is never broken. Other cells are cut, or move to a separate line.
   const out = { ...terminal.out, columns: undefined };
   const rows = requests.map((request) => [
     formatTime(request.at),
@@ -57,7 +53,7 @@ function cutEnd(text: string, width: number, mark: string): string {
   return text.length <= width ? text : text.slice(0, Math.max(0, width - 1)) + mark;
 }
 
-/** Cuts the middle of a name, because similar names differ at their ends. */
+/** Shortens a name in the middle, because similar names differ at their ends. */
 function cutMiddle(text: string, width: number, mark: string): string {
   if (text.length <= width) return text;
   const start = Math.floor((width - 1) / 3);
@@ -68,7 +64,7 @@ function widthOf(table: string): number {
   return Math.max(...table.split("\n").map((line) => Bun.stringWidth(line)));
 }
 
-/** Returns the outcome: `completed`, `completed, cached` for the response cache, `refused 429`. */
+/** Returns the outcome as text: `completed`, `completed, cached` (from the response cache) or `refused 429`. */
 function endingOf({ outcome, error_status: status, from_cache: isKept }: ListedRequest): string {
   if (isKept) return `${outcome}, cached`;
   return status == null ? outcome : `${outcome} ${status}`;

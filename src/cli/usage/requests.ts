@@ -18,8 +18,8 @@ const defaultLimit = 20;
 const maxListed = 1_000;
 const pageRows = 200;
 /**
- * The most pages that are read. The server searches a limited number of requests for each page; if none match, its
- * answer says how far it searched.
+ * Maximum number of pages that are read. The server searches a limited number of requests for each page. If none match,
+ * its answer says how far the server searched.
  */
 const maxPages = 20;
 
@@ -94,7 +94,7 @@ export const requestsCommand = serverCommand({
         const back = searchedTo === null ? "" : ` back to ${formatTime(searchedTo)}; --end goes on from there`;
         return terminal.note(`No such request${back}.`);
       }
-      // The names of apps need no further request, because the entries themselves name the app of a grant.
+      // An empty list suffices for `readGrants`, because the entries already name the app.
       printRequests(terminal, await ask((_, signal) => withNames(connection, entries, async () => [], signal)));
     };
     return { json: raw, show };
@@ -121,7 +121,9 @@ const requestPage = z.object({
   searched_to: z.number().nullish(),
 });
 
-/** Reads the requests. `searchedTo` is the Unix time back to which the server searched, if not everything. */
+/**
+ * Reads the requests. If the server did not search everything, `searchedTo` is the Unix time back to which it searched.
+ */
 async function readRequests(
   connection: Connection,
   query: URLSearchParams,

@@ -150,7 +150,10 @@ interface Figure {
   text(sums: z.infer<typeof figures>): string;
 }
 
-/** Returns the figures to show; partial token counts and unpriced requests are left out if all are zero. */
+/**
+ * Returns the figures to show. Figures for partial token counts and unpriced requests are left out if they are all
+ * zero.
+ */
 function shownFigures(all: readonly z.infer<typeof figures>[]): Figure[] {
   const counted = (head: string, name: Exclude<keyof z.infer<typeof figures>, "cost">, isPart = false): Figure[] =>
     isPart && !all.some((sums) => sums[name] > 0) ? [] : [{ head, text: (sums) => formatCount(sums[name]) }];

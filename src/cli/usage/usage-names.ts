@@ -17,8 +17,8 @@ const allowed = z.object({ app: z.object({ id: z.string(), name: z.string() }) }
 const withEnvironment = /^(mbr_.+)_[a-z]+$/;
 
 /**
- * Returns the rows with names. `readGrants` returns the same usage by key and app, which names the app of a grant; it
- * is called only if the rows lack key or app.
+ * Returns the rows with names. `readGrants` returns the same usage by key and app: it shows which app an OAuth grant
+ * belongs to. It is called only if the rows lack key or app.
  */
 export async function withNames<Row extends Named>(
   connection: Connection,
@@ -71,7 +71,7 @@ async function namesOfMembers(connection: Connection, signal: AbortSignal): Prom
   );
 }
 
-/** Returns the names of the account's own apps, then of other apps that the person authorized. */
+/** Returns app names: first of the account's own apps, then of other apps that the person authorized. */
 async function namesOfApps(connection: Connection, ids: ReadonlySet<string>, signal: AbortSignal): Promise<Names> {
   const names = new Map([[commandLineAppId, "command line"]]);
   const isMissing = () => [...ids].some((id) => !names.has(id));
@@ -84,10 +84,7 @@ async function namesOfApps(connection: Connection, ids: ReadonlySet<string>, sig
   return names;
 }
 
-/**
- * Returns an empty list if this credential may not read the list or the server lacks it; ids are then shown as they
- * are.
- */
+/** Returns an empty list if the server refuses or lacks the list. The table then shows ids in place of names. */
 async function orNothing<Entry>(list: Promise<readonly Entry[]>): Promise<readonly Entry[]> {
   return list.catch((error: unknown) => {
     if (error instanceof ApiError) return [];

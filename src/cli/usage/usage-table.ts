@@ -1,4 +1,4 @@
-// Shows usage to a person: a table, with bars beside it if the terminal can show them.
+// Shows usage to a person: a table, with bars beside it if they fit.
 
 import { z } from "zod";
 import { nanoOfUsd, usdOf } from "../../base/money.ts";
@@ -30,9 +30,9 @@ export type UsageRow = z.infer<typeof usageRow>;
 export interface UsageTableOptions {
   bucket: string;
   groups: readonly UsageGroup[];
-  /** The rows that the total is computed from, if the shown rows do not add up to it. */
+  /** The rows from which to compute the total, if the shown rows do not add up to it. */
   whole?: readonly UsageRow[] | undefined;
-  /** Reports whether a model has no price, for rows without a cost. */
+  /** Reports whether a model has no price. Asked for rows without a cost. */
   isUnpriced?: ((model: string) => boolean) | undefined;
 }
 
@@ -45,7 +45,7 @@ export function printUsage(terminal: Terminal, rows: readonly UsageRow[], option
   const { bucket, groups, whole = rows, isUnpriced = () => false } = options;
   const { out } = terminal;
   const digits = usdDigits(rows.map((row) => row.cost));
-  // Most servers report no cached tokens.
+  // The column is left out if it is empty, because most servers report no cached tokens.
   const hasCached = rows.some((row) => row.cached_tokens);
   const isFree = (row: Figures & { model?: string | null | undefined }) =>
     costsNothing(row) && row.model != null && isUnpriced(row.model);
@@ -72,7 +72,7 @@ export function printUsage(terminal: Terminal, rows: readonly UsageRow[], option
   const numeric = header.map((_, column) => column).slice(groups.length + 1);
   const table = formatTable(header, cells, out, numeric);
   const [first = "", ...lines] = table.split("\n");
-  // A row takes several lines on a narrow terminal, so bars would stand beside the wrong lines.
+  // On a narrow terminal a row takes several lines, so bars would be beside the wrong lines.
   if (lines.length !== cells.length) {
     terminal.print(table);
     return;
@@ -103,7 +103,7 @@ function sum(rows: readonly UsageRow[]): Figures {
   };
 }
 
-/** Returns the name of a bucket, in UTC whatever the local time zone. */
+/** Returns the text for the start of a time bucket, in UTC whatever the local time zone. */
 function periodOf(startSeconds: number, bucket: string): string {
   const text = new Date(startSeconds * 1000).toISOString();
   if (bucket === "month") return text.slice(0, 7);
@@ -111,13 +111,13 @@ function periodOf(startSeconds: number, bucket: string): string {
 }
 
 /**
- * Adds a bar to each row: its tokens as a share of the largest row's. Left out if the bars do not fit or the output is
- * not a terminal.
+ * Adds a bar to each row: its tokens relative to the largest row. Leaves the bars out if they do not fit or the output
+ * is no terminal.
  */
 function withBars(lines: readonly string[], rows: readonly UsageRow[], terminal: Terminal): readonly string[] {
   const most = Math.max(...rows.map((row) => row.total_tokens));
   const width = Math.max(...lines.map((line) => Bun.stringWidth(line)));
-  // A column stays free, since a full line makes some terminals wrap.
+  // The last column stays free, since a full line makes some terminals wrap.
   const room = Math.min(maxBarWidth, (terminal.stdout.columns ?? 80) - width - 3);
   if (terminal.stdout.isTTY !== true || !terminal.unicode || room < minBarWidth || rows.length < 2 || most === 0) {
     return lines;

@@ -40,13 +40,12 @@ interface UsageFields {
   arguments?: readonly [] | readonly [ArgumentEntry];
   examples: readonly string[];
   notes?: readonly string[];
-  /** Returns the path in the API. `wanted` is the argument. */
+  /** Returns the API path to read. `wanted` is the argument of the command, if it has one. */
   path(call: UsageCall, wanted: string): string | Promise<string>;
 }
 
 /**
- * Defines the command `usage` of the account or of a key: reads `path` of the API and prints the usage in the requested
- * form.
+ * Defines the command `usage`, for the account or for a key. The command reads `path` of the API and prints the usage.
  */
 export function usageCommand(fields: UsageFields): CommandEntry {
   const { summary, description, notes = [] } = fields;
@@ -113,7 +112,7 @@ async function showUsage(
   if (without.length > 0)
     terminal.note(`These models have no price, so the cost does not include them: ${namesOf(without)}.`);
 
-  /** The total is read separately, because a request with several tags is in several rows. */
+  /** Reads the total separately, because a request with several tags is in several rows. */
   async function readWhole(): Promise<UsageRow[]> {
     const once = new URLSearchParams(query);
     once.delete("group_by");
@@ -128,7 +127,7 @@ function namesOf(ids: readonly string[]): string {
   return `${ids.slice(0, maxNames).join(", ")}${more}`;
 }
 
-/** Returns whether each model has a price. Undefined if the key may not list them. */
+/** Returns a map of models that tells whether each has a price. Undefined if the key may not list models. */
 async function readPrices(connection: Connection, signal: AbortSignal): Promise<Map<string, boolean> | undefined> {
   try {
     const models = await readModels(connection, signal);

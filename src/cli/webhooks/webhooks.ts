@@ -32,7 +32,7 @@ type Delivery = z.infer<typeof delivery>;
 
 const idArgument = ["<id>", "id of the webhook, whk_…"] as const;
 const operators = ["--operators", "webhooks of the server, for operators"] as const;
-/** The time to wait for a test delivery, which the server attempts immediately and for at most 15 s. */
+/** How long to wait for a test delivery. The server attempts it immediately and for at most 15 s. */
 const testWaitMs = 20_000;
 const testPollMs = 250;
 
@@ -139,7 +139,10 @@ const testCommand = serverCommand({
   },
 });
 
-/** Returns the delivery after its first attempt, or its current state if the attempt takes too long. */
+/**
+ * Waits for the first attempt and returns the delivery. If the attempt takes too long, returns the delivery's current
+ * state.
+ */
 async function firstAttempt(
   { ask, connect }: Pick<ServerCall<unknown>, "ask" | "connect">,
   path: string,
@@ -212,7 +215,7 @@ const deleteCommand = serverCommand({
   },
 });
 
-/** Returns the result of the last attempt: `200`, `timeout`. */
+/** Returns the result of the last attempt, such as `200` or `timeout`. */
 function cameOf({ attempts }: Delivery): string {
   const last = attempts.at(-1);
   if (!last) return "-";

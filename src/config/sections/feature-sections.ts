@@ -1,10 +1,10 @@
-// The sections of headrace.yaml that features declare. Each feature adds itself to each of these lines.
+// The sections of headrace.yaml that features declare. Each feature is added to each of these lines.
 import { guardrailsSection as guardrails } from "../../features/guardrails/config.ts";
 
-/** The schemas by the file's key. */
+/** The schemas of the sections, by key. */
 export const featureSchemas = { ...guardrails.schemas };
 
-/** The keys that take effect without a restart. */
+/** The keys of features that take effect without a restart. */
 export const reloadableFeatureKeys = [...guardrails.reloadable];
 
 type FeatureData = Parameters<typeof guardrails.settings>[0];
@@ -12,7 +12,7 @@ export type FeatureSettings = ReturnType<typeof guardrails.settings>;
 
 export const featureSettings = (data: FeatureData): FeatureSettings => ({ ...guardrails.settings(data) });
 
-/** Returns contradictions within the sections. Paths begin at the key. */
+/** Returns contradictions within these sections. Each path begins with the section's key. */
 export const featureFaults = (data: FeatureData) => [...guardrails.faults(data)];
 
 export const featureSecrets = (settings: FeatureSettings) => [...guardrails.secrets(settings)];

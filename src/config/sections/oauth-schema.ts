@@ -1,4 +1,4 @@
-// The section `oauth` of headrace.yaml: clients of the authorization server that no account registered.
+// The section `oauth` of headrace.yaml: which OAuth clients are allowed although no account registered them.
 import * as z from "zod";
 import { field, list, mapping, oneOf, said } from "../field.ts";
 import { isHost } from "../formats.ts";

@@ -25,7 +25,7 @@ import { entry, field, list, mapping, oneOf, said, trueOrFalse, whole } from "..
 
 const defaultSeconds = usual.timeoutMs / 1_000;
 
-/** A text with a rule that the API also uses. */
+/** Returns the schema of a text whose rule the API uses too. */
 const ruled = (doc: string, most: number, { pattern, must, fix }: TextRule, quiet = false) =>
   field(z.string().min(1).max(most).regex(pattern), { doc, must, fix, ...(quiet && { quiet }) });
 
@@ -200,7 +200,7 @@ export const tools = field(
 type FileTools = z.output<typeof tools>;
 type FileServer = FileTools["servers"][number];
 
-/** Returns the first contradiction of a server's members. `at` is the member. */
+/** Returns the first contradiction between an MCP server's members. `at` is the member to report. */
 export function mcpServerFault(given: FileServer): { at: keyof FileServer; message: string; fix: string } | undefined {
   const [chosen, another] = (["url", "command", "node"] as const).filter((member) => given[member] !== undefined);
   if (chosen === undefined) return { at: "url", message: "is missing", fix: "Give a url, a command, or a node." };
@@ -219,7 +219,7 @@ export function mcpServerFault(given: FileServer): { at: keyof FileServer; messa
   return foreign && { at: foreign, message: "is for servers with a command", fix: "Leave it out." };
 }
 
-/** Converts a server without faults to the names of the code. */
+/** Converts a valid server entry to the form that the code uses. */
 export function mcpServerOf(given: FileServer): McpServer {
   const { name } = given;
   return {

@@ -1,4 +1,4 @@
-// Tests whole chat completions, in each form that SDKs and frameworks request.
+// Tests whole chat completions, with each kind of request that SDKs and frameworks send.
 import {
   type ClientCheck,
   headerFaults,
@@ -10,7 +10,7 @@ import {
 import { chatCompletion, faultsOf, textCompletion } from "./shapes.ts";
 import type { Wire, WireAnswer } from "./wire.ts";
 
-/** The token limit of tests; models that think need some tokens before their answer. */
+/** The token limit of test requests. Reasoning models need some tokens before their answer. */
 const fewTokens = 24;
 const bound = 5;
 
@@ -111,7 +111,10 @@ function seenIn(answer: WireAnswer): string {
   return `${completionTokens(answer)} tokens, finish_reason ${choiceOf(answer).finish_reason ?? "none"}`;
 }
 
-/** Returns the faults of a text. A model that thinks first may have used up its few tokens before its answer. */
+/**
+ * Returns a fault if the answer has no text. A reasoning model may have used up the token limit before its answer,
+ * which is no fault.
+ */
 function hasText(answer: WireAnswer): string[] {
   const { finish_reason: reason } = choiceOf(answer);
   return textOf(answer) === "" && reason === "stop" ? ["the answer has no text"] : [];
@@ -130,7 +133,7 @@ function hasCalls(answer: WireAnswer): string[] {
   return ["finish_reason is tool_calls, and there are none"];
 }
 
-/** Returns the faults of JSON. An answer cut off at its maximum length need not parse. */
+/** Returns a fault if the answer is not JSON. An answer that was cut off at the token limit need not parse. */
 function isJson(answer: WireAnswer): string[] {
   if (choiceOf(answer).finish_reason !== "stop") return [];
   try {

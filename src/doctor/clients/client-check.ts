@@ -1,21 +1,21 @@
-// One test of the wire format: its request, and the faults of the answer.
+// A test of the API's wire format. Sends one request and reports the faults of the answer.
 import { type Check, type Finding, failure, ok, skipped } from "../finding.ts";
 import { errorBody, faultsOf, type Model } from "./shapes.ts";
 import { RateLimited, type Wire, type WireAnswer } from "./wire.ts";
 
 export interface Surroundings {
   wire: Wire;
-  /** The models to test with. */
+  /** The models to test with, for chat and for embeddings. Undefined if there is none. */
   chat: Model | undefined;
   embeddings: Model | undefined;
-  /** Whether the credential is a key, which may also be sent as X-API-Key. */
+  /** True if the credential is an API key. A key may also be sent as X-API-Key. */
   isKey: boolean;
 }
 
 export interface Verdict {
-  /** The observation if all is correct, or why nothing could be tested. */
+  /** What the test observed if all is correct, or why it was skipped. */
   seen: string;
-  /** The faults, each in a few words. Empty if the answer is as clients expect. */
+  /** The faults, each in a few words. Empty if the answer is as SDKs expect it. */
   wrong: readonly string[];
   isSkipped?: boolean;
   remedy?: string;
@@ -23,7 +23,7 @@ export interface Verdict {
 
 export interface ClientCheck {
   name: string;
-  /** The request as a person would write it. */
+  /** The request in a person's notation, for the report. */
   sent: string;
   run(signal: AbortSignal): Promise<Verdict>;
 }
@@ -53,7 +53,7 @@ function findingOf(name: string, { seen, wrong, isSkipped, remedy = defaultRemed
   return isSkipped ? skipped(name, seen) : ok(name, seen);
 }
 
-/** Checks status and content type, which must be correct before an answer is checked further. */
+/** Checks status and content type. Without these, checking the rest of an answer makes no sense. */
 export function statusFaults(
   { status, headers, text }: WireAnswer,
   wanted: number,
@@ -73,7 +73,7 @@ function messageOf(text: string): string {
 
 const durations = /^(\d+h)?(\d+m)?(\d+s)?(\d+ms)?$/;
 
-/** Checks the headers that SDKs read on any answer. */
+/** Checks the headers that SDKs read in every answer. */
 export function headerFaults({ headers }: Pick<WireAnswer, "headers">): string[] {
   const faults: string[] = [];
   if (!headers.get("x-request-id")) faults.push("x-request-id is missing");
@@ -96,7 +96,7 @@ export function headerFaults({ headers }: Pick<WireAnswer, "headers">): string[]
   return faults;
 }
 
-/** Checks an error as SDKs turn it into an exception. */
+/** Checks an error answer, which SDKs turn into an exception. */
 export function errorFaults(answer: WireAnswer, wanted: number, code?: string): string[] {
   const faults = [...statusFaults(answer, wanted), ...faultsOf(errorBody, answer.json), ...headerFaults(answer)];
   const found = (answer.json as { error?: { code?: unknown } } | undefined)?.error?.code;
@@ -105,7 +105,7 @@ export function errorFaults(answer: WireAnswer, wanted: number, code?: string): 
   return faults;
 }
 
-/** Returns a verdict if the model server lacks an optional feature and says so correctly, which is not a fault. */
+/** Returns a "skipped" verdict if the model server lacks an optional feature and says so with a correct error. */
 export function refusedAsOptional(answer: WireAnswer, what: string): Verdict | undefined {
   if (answer.status !== 400 && answer.status !== 404 && answer.status !== 422 && answer.status !== 501)
     return undefined;

@@ -1,13 +1,11 @@
-// Tests embeddings in both encodings: by default SDKs ask for base64 and decode it unchecked.
+// Tests embeddings in both encodings. By default, SDKs ask for base64 and decode it without a check.
 
 import { decodeEmbedding } from "../../wire/embedding.ts";
 import { type ClientCheck, refusedAsOptional, type Surroundings, statusFaults, type Verdict } from "./client-check.ts";
 import { base64Embeddings, faultsOf, floatEmbeddings } from "./shapes.ts";
 import type { Wire } from "./wire.ts";
 
-/**
- * The allowed difference between decimal numbers rounded to 32 bits, and between two computations of the same input.
- */
+/** The allowed difference of numbers: for rounding to 32 bits, and between two computations of the same input. */
 const tolerance = 1e-3;
 
 export function embeddingChecks({ wire, embeddings }: Surroundings): ClientCheck[] {

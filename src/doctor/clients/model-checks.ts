@@ -1,4 +1,4 @@
-// Tests models, credentials and headers, as SDKs use them before any generation.
+// Tests the model list, credentials and headers, which SDKs need before any generation.
 import {
   type ClientCheck,
   errorFaults,
@@ -83,7 +83,7 @@ export function credentialChecks({ wire, isKey }: Surroundings): ClientCheck[] {
 
 const askedHeaders = "authorization, content-type, x-stainless-lang, openai-organization";
 
-/** Tests cross-origin access, which only some installations enable. */
+/** Tests cross-origin access, which an installation may leave disabled. */
 async function preflight(wire: Surroundings["wire"], signal: AbortSignal): Promise<Verdict> {
   const { status, headers } = await wire.ask("/chat/completions", signal, {
     method: "OPTIONS",

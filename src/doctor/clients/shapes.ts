@@ -1,4 +1,4 @@
-// The exact shapes that the types of the openai SDKs promise for each answer.
+// The shapes of API answers, exactly as the types of the OpenAI SDKs declare them.
 import { z } from "zod";
 
 const count = z.int().min(0);
@@ -93,7 +93,7 @@ export const model = z.looseObject({
 export type Model = z.infer<typeof model>;
 export const modelList = z.looseObject({ object: z.literal("list"), data: z.array(model) });
 
-/** Exactly these members, because applications might come to rely on any other. */
+/** Other members are a fault, because applications might come to rely on them. */
 export const errorBody = z.strictObject({
   error: z.strictObject({
     message: z.string().min(1),
@@ -106,8 +106,8 @@ export const errorBody = z.strictObject({
 const maxFaults = 3;
 
 /**
- * Returns the reasons why a value does not have the shape, such as `choices[0].message.role: Invalid input: …`. Empty
- * if it does.
+ * Returns why a value does not have the shape, such as `choices[0].message.role: Invalid input: …`. Empty if the value
+ * has the shape.
  */
 export function faultsOf(shape: z.ZodType, value: unknown): string[] {
   const result = shape.safeParse(value);

@@ -1,10 +1,10 @@
-// Tests streams byte by byte as SDKs read them, and the effect of abandoning one.
+// Tests streamed answers byte by byte, as SDKs read them, and the effect of abandoning a stream.
 import { type ClientCheck, headerFaults, type Surroundings, statusFaults, type Verdict } from "./client-check.ts";
 import { chatChunk, faultsOf } from "./shapes.ts";
 import { parsed, type Wire } from "./wire.ts";
 
 const fewTokens = 24;
-/** The length of an answer that is abandoned before its end. */
+/** Token limit of the answer that the test abandons before its end. */
 const manyTokens = 400;
 const bookedWithinMs = 5_000;
 const pollMs = 100;
@@ -56,7 +56,7 @@ async function stream(wire: Wire, body: Readonly<Record<string, unknown>>, signa
     };
   }
   const { events, wrong } = eventsIn(answer.text);
-  // No further checks are possible on unreadable events.
+  // If the events are unreadable, no further checks are possible.
   if (wrong.length > 0) return { seen: "", wrong };
   const chunks = events.filter((event) => event !== "[DONE]").map(parsed) as Chunk[];
   wire.count(chunks.findLast((chunk) => chunk?.usage)?.usage?.total_tokens);
@@ -72,8 +72,8 @@ interface Chunk {
 }
 
 /**
- * Splits a stream into events (WHATWG HTML, 9.2.6, as far as SDKs implement it): lines of data and comments, and an
- * empty line after each event.
+ * Splits a stream into events (WHATWG HTML, 9.2.6), as far as SDKs implement it. A stream has lines of data and
+ * comments, and an empty line after each event.
  */
 function eventsIn(text: string): { events: string[]; wrong: string[] } {
   const wrong = new Set<string>();
@@ -132,8 +132,7 @@ function usageFaults(chunks: readonly Chunk[], isCounted: boolean): string[] {
 const tooLate: Verdict = { seen: "the answer was over before it could be left", wrong: [], isSkipped: true };
 
 /**
- * Tests an abandoned stream, which clients cause routinely: breaking out of the loop over a stream closes the
- * connection.
+ * Tests an abandoned stream. Clients abandon streams routinely: leaving the loop over a stream closes the connection.
  */
 async function leave(wire: Wire, body: unknown, signal: AbortSignal): Promise<Verdict> {
   const controller = new AbortController();
@@ -150,7 +149,7 @@ async function leave(wire: Wire, body: unknown, signal: AbortSignal): Promise<Ve
   return booked(wire, requestId, signal);
 }
 
-/** Returns whether the stream ended by itself. */
+/** Reads until the first text of the answer. Returns true if the stream ended before. */
 async function readFirstText(body: ReadableStream<Uint8Array>): Promise<boolean> {
   const decoder = new TextDecoder();
   let text = "";
@@ -162,7 +161,7 @@ async function readFirstText(body: ReadableStream<Uint8Array>): Promise<boolean>
   return true;
 }
 
-/** Checks that the ledger soon has the request as cancelled, with the delivered tokens. */
+/** Checks that the request's record soon says cancelled, with the tokens that were delivered. */
 async function booked(wire: Wire, requestId: string, signal: AbortSignal): Promise<Verdict> {
   const untilMs = performance.now() + bookedWithinMs;
   for (;;) {

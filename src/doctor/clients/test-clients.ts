@@ -1,4 +1,4 @@
-// Tests a running server with requests as the openai SDKs send them, one after another, with few tokens.
+// Tests a running server with the requests of the OpenAI SDKs, one after another and with few tokens.
 import { cleaned, runCheck } from "../examine.ts";
 import { type Finding, failure, type GroupReport, skipped } from "../finding.ts";
 import { withoutSecrets } from "../redaction.ts";
@@ -15,9 +15,9 @@ export interface ClientTestOptions {
   baseUrl: string;
   /** A secret. */
   apiKey: string;
-  /** False for an access token. */
+  /** True if the credential is an API key, false if it is an access token. */
   isKey: boolean;
-  /** The model to test; if undefined, the demo model, or else the first one that chats. */
+  /** The model to test. If undefined, the demo model is tested, or else the first model that chats. */
   model: string | undefined;
   signal: AbortSignal;
   onGroup?: (report: GroupReport) => void;
@@ -93,7 +93,7 @@ async function modelsOf(wire: Wire, signal: AbortSignal): Promise<{ models: Mode
       return { fault: { ...failure("list", "the server refuses the key (401)", remedy), sent } };
     }
     const list = modelList.safeParse(answer.json);
-    // The test of the list reports its faults; here its readable parts are used.
+    // Another test reports faults of the list. Here, its readable entries are used.
     const models = list.success ? list.data.data : modelsIn(answer.json);
     return { models: models.filter(({ alias_of: model }) => model === undefined) };
   } catch (error) {
@@ -122,7 +122,7 @@ function choose(
       const remedy = "headrace models lists those that this key may use.";
       return { fault: failure("model", `there is no ${wanted} for this key`, remedy) };
     }
-    // A model without capability information is tried.
+    // If the model does not declare whether it has embeddings, the test tries.
     const isEmbedding = model.capabilities?.embeddings !== false;
     return { chat: chats(model) ? model : undefined, embeddings: isEmbedding ? model : undefined };
   }

@@ -1,4 +1,4 @@
-// Requests as an SDK sends them, and answers as they came, to test the wire format.
+// Sends requests as an SDK sends them, and returns the answers unchanged, to test the wire format.
 
 export interface WireOptions {
   /** The URL with `/v1`. */
@@ -24,7 +24,7 @@ export interface WireAnswer {
   json: unknown;
 }
 
-/** The error if the key's rate limit is exhausted for longer than a test waits. */
+/** Thrown if the key's rate limit would delay a test for too long. */
 export class RateLimited extends Error {
   override readonly name = "RateLimited";
 }
@@ -53,13 +53,13 @@ export class Wire {
     return this.#requests;
   }
 
-  /** Returns the tokens used so far, according to the answers. */
+  /** Returns the total of tokens that the answers reported. */
   get tokens(): number {
     return this.#tokens;
   }
 
   /**
-   * Returns an answer with any status. Waits once if a rate limit asks for it. Rejects like `fetch`, and with
+   * Returns an answer of any status. If a rate limit asks for a delay, waits once. Rejects like `fetch`, or with
    * RateLimited.
    */
   async ask(path: string, signal: AbortSignal, request: WireRequest = {}): Promise<WireAnswer> {
@@ -74,7 +74,7 @@ export class Wire {
     return second;
   }
 
-  /** Sends a request and leaves the answer's body unread, so that it can be abandoned. */
+  /** Sends a request. Leaves the body of the answer unread, so that the test can abandon it. */
   open(path: string, signal: AbortSignal, request: WireRequest): Promise<Response> {
     this.#requests++;
     const { method = request.body === undefined ? "GET" : "POST", body, headers, credential = "bearer" } = request;

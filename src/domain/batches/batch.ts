@@ -1,4 +1,4 @@
-// Batches of requests, which use only free slots: their records, their lines, and the claims of processes.
+// Batches of requests, which use only idle slots: their records and lines, and how processes claim them.
 import type { MadeBy } from "../files/stored-file.ts";
 import type { ResponseOwner } from "../models/stored-response.ts";
 import type { UsageBegin, UsageEnd } from "../usage/usage.ts";
@@ -7,8 +7,8 @@ import type { UsageBegin, UsageEnd } from "../usage/usage.ts";
 export type BatchForm = "openai" | "anthropic";
 
 /**
- * `validating`: the lines are being read; `in_progress`: lines are being answered; `finalizing`: the answers are being
- * written. The others are final.
+ * `validating`: the lines are being read. `in_progress`: lines are being answered. `finalizing`: the result files are
+ * being written. The other statuses are final.
  */
 export type BatchStatus =
   | "validating"
@@ -24,7 +24,7 @@ export type BatchEnding = Extract<BatchStatus, "completed" | "expired" | "cancel
 export interface BatchFault {
   code: string;
   message: string;
-  /** Line number, from 1 on; null: the fault concerns no particular line. */
+  /** Line number, from 1 on. Null if the fault does not concern a single line. */
   line: number | null;
   param: string | null;
 }
@@ -43,24 +43,27 @@ export interface Batch extends MadeBy, BatchTokens {
   endpoint: string;
   inputFileId: string;
   status: BatchStatus;
-  /** Set when the batch is to end. An Anthropic batch that is cancelled during validation ends after the validation. */
+  /**
+   * The final status of a batch that is about to end; otherwise null. An Anthropic batch that is cancelled during
+   * validation ends after the validation.
+   */
   ending: BatchEnding | null;
   /** Unix seconds. */
   createdAt: number;
-  /** Unix seconds after which no line is answered any more. */
+  /** Unix seconds after which no more lines are answered. */
   expiresAt: number;
   inProgressAt: number | null;
   finalizingAt: number | null;
   cancellingAt: number | null;
   endedAt: number | null;
-  /** Model ids that the lines request, as spelled there. */
+  /** Model ids as the lines give them. */
   models: readonly string[];
   total: number;
   completed: number;
   failed: number;
   outputFileId: string | null;
   errorFileId: string | null;
-  /** Seconds to keep the batch's files; null: the default. */
+  /** Seconds for which the batch's files are kept. Null means the default. */
   keepSeconds: number | null;
   faults: readonly BatchFault[];
   metadata: Readonly<Record<string, string>> | null;
@@ -73,7 +76,7 @@ export interface BatchLine {
   line: number;
   customId: string;
   model: string;
-  /** Bytes of the input file: from `start`, before `end`. */
+  /** Bytes of the line in the input file. `start` is included, `end` is not. */
   start: number;
   end: number;
 }
@@ -83,32 +86,32 @@ export interface ClaimedLine extends BatchLine {
   attempts: number;
 }
 
-/** The charged usage of a line. */
+/** The usage to charge for a line: how its request began and ended. */
 export interface LineUsage {
   begin: UsageBegin;
   end: UsageEnd;
 }
 
 export interface LineAnswer {
-  /** The answer's line in the output file. */
+  /** The result line for the output file. */
   text: string;
   isError: boolean;
   /** The usage to charge; undefined if the answer is not charged. */
   usage: LineUsage | undefined;
 }
 
-/** A line with its result. The text of an answer is undefined if it cannot be unsealed. */
+/** A line with its result. `text` is undefined if the stored answer cannot be decrypted. */
 export interface AnsweredLine extends Pick<BatchLine, "line" | "customId"> {
-  /** null: the line was not answered. */
+  /** Null if the line was not answered. */
   answer: { text: string | undefined; isError: boolean } | null;
 }
 
-/** An answer that may not be in the ledger yet. */
+/** An answered line whose usage may not be in the ledger yet. */
 export interface UnpaidLine extends Pick<BatchLine, "batchId" | "line"> {
   usage: LineUsage;
 }
 
-/** A process's claim of work until its lease ends or it releases the work. */
+/** Identifies a process that claims work. The claim holds until its lease ends or the process releases the work. */
 export interface Claim {
   id: string;
   leaseSeconds: number;
@@ -122,33 +125,37 @@ export interface BatchPage {
 }
 
 export interface BatchStore {
-  /** Returns false if the account has the maximum of open batches. */
+  /** Stores a batch. Returns false if the account already has `maxOpen` open batches. */
   create(batch: Batch, maxOpen: number): Promise<boolean>;
   find(owner: ResponseOwner, id: string): Promise<Batch | undefined>;
-  /** Lists batches, newest first. Returns undefined if `after` or `before` does not exist. */
+  /** Lists batches, newest first. Returns undefined if the batch `after` or `before` does not exist. */
   list(owner: ResponseOwner, page: BatchPage): Promise<Batch[] | undefined>;
   /**
-   * Cancels a batch: no further line is answered. An ended batch stays unchanged. Returns undefined if there is none.
+   * Cancels a batch: no more lines are answered. A batch that has ended stays unchanged. Returns undefined if the batch
+   * does not exist.
    */
   cancel(owner: ResponseOwner, id: string, nowSeconds: number): Promise<Batch | undefined>;
-  /** Deletes an ended batch with its remaining lines. Returns false if there is no such ended batch. */
+  /** Deletes an ended batch with its remaining lines. Returns false if no ended batch has this id. */
   delete(owner: ResponseOwner, id: string): Promise<boolean>;
   /** Deletes up to `limit` batches that ended before the time `before`, and returns their number. */
   deleteEnded(before: number, limit: number): Promise<number>;
 }
 
-/** The claimed work that a process is still doing. */
+/** The claimed work that a process has not finished yet. */
 export interface UnderWay {
-  /** The batch that the process validates or finalizes. Undefined: none. */
+  /** The batch that the process validates or finalizes. Undefined if there is none. */
   batchId: string | undefined;
   lines: readonly Pick<BatchLine, "batchId" | "line">[];
 }
 
 /** The part of the store through which replicas share the work. */
 export interface BatchWork {
-  /** Claims a batch to validate or finalize: the oldest of the account whose turn follows `afterAccount`. */
+  /**
+   * Claims a batch to validate or finalize. Accounts take turns: the account after `afterAccount` comes first, with its
+   * oldest batch.
+   */
   claimBatch(claim: Claim, afterAccount?: string): Promise<Batch | undefined>;
-  /** Deletes the lines that an earlier validation left. Returns false if the claim is lost, as the other methods do. */
+  /** Deletes the lines that an earlier validation left. Like the other methods, returns false if the claim was lost. */
   beginLines(batchId: string, claim: Claim): Promise<boolean>;
   addLines(batchId: string, lines: readonly BatchLine[], claim: Claim): Promise<boolean>;
   begin(batch: Pick<Batch, "id" | "models" | "total">, claim: Claim, nowSeconds: number): Promise<boolean>;
@@ -158,36 +165,39 @@ export interface BatchWork {
     claim: Claim,
     nowSeconds: number,
   ): Promise<boolean>;
-  /** Releases a batch, which can be claimed again after `inSeconds`. Meanwhile other batches get their turn. */
+  /** Releases a batch. It can be claimed again after `inSeconds`, so that other batches come first. */
   release(batchId: string, claim: Claim, inSeconds: number): Promise<void>;
   /** Returns batches with unanswered lines, oldest first. */
   open(limit: number): Promise<Batch[]>;
   /** Claims lines that request one of these models, in the order of the lines. */
   claimLines(batchId: string, models: readonly string[], limit: number, claim: Claim): Promise<ClaimedLine[]>;
   /**
-   * Stores an answer and counts it. Returns false, and drops the answer, if the claim is lost or the batch is to end.
+   * Stores an answer and counts it. Drops the answer and returns false if the claim was lost or the batch is about to
+   * end.
    */
   answered(line: ClaimedLine, answer: LineAnswer, claim: Claim): Promise<boolean>;
-  /** Releases a line, which can be claimed again after `inSeconds`. `failed`: an attempt failed. */
+  /** Releases a line, which can be claimed again after `inSeconds`. `failed` is true if an attempt failed. */
   releaseLine(line: ClaimedLine, claim: Claim, again: { inSeconds: number; failed: boolean }): Promise<void>;
   /**
-   * Renews the leases of running work. Work that ended without a database write is left out, so its lease ends.
-   * Answered lines are not renewed: any process records them in the ledger after the lease.
+   * Renews the leases of unfinished work. Work that is not listed in `underWay` loses its lease after a while. Answered
+   * lines are not renewed: any process may record their usage afterwards.
    */
   renew(claim: Claim, underWay: UnderWay): Promise<void>;
-  /** Releases all claims, which are of dead processes. Call it only if no other process works on the batches. */
+  /** Releases the claims of all processes. Call this only if no other process works on batches. */
   releaseAll(): Promise<void>;
-  /** Ends batches whose lines are all answered, or whose time is over. */
+  /** Ends batches whose lines are all answered or that have expired. */
   endDue(nowSeconds: number): Promise<void>;
   /**
-   * Returns answers that are not in the ledger and that no process is about to record. With `batchId`, returns all
-   * unrecorded answers of that batch, claimed or not.
+   * Returns answered lines whose usage is not in the ledger, without those that a process has claimed. With `batchId`,
+   * returns all such lines of that batch.
    */
   unpaid(limit: number, batchId?: string): Promise<UnpaidLine[]>;
-  /** Marks lines as recorded in the ledger. */
+  /** Records that the lines' usage is in the ledger. */
   paid(lines: readonly Pick<BatchLine, "batchId" | "line">[]): Promise<void>;
-  /** Returns up to `limit` lines after `after`, in order. */
+  /** Returns up to `limit` lines in order, beginning after the line number `after`. */
   lines(batchId: string, after: number, limit: number): Promise<AnsweredLine[]>;
-  /** Deletes up to `limit` lines of ended batches, which are in the ledger by then, and returns their number. */
+  /**
+   * Deletes up to `limit` lines of ended batches and returns their number. The usage of these lines is in the ledger.
+   */
   forgetLines(limit: number): Promise<number>;
 }

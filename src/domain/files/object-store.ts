@@ -1,6 +1,6 @@
 // The store of file contents: a disk or an object store.
 
-/** Bytes from `start`, before `end`. */
+/** A range of bytes. `start` is included, `end` is not. */
 export interface ByteRange {
   start: number;
   end: number;
@@ -8,13 +8,13 @@ export interface ByteRange {
 
 export interface ObjectWriter {
   /**
-   * Resolves when the bytes may be reused and more may be written, which bounds the buffered bytes. One write at a
+   * Writes bytes. Resolves when the buffer may be reused and the next write may begin. Only one write may run at a
    * time.
    */
   write(bytes: Uint8Array): Promise<void>;
-  /** Resolves when the object is complete and durable under its name. Rejects if the store reports another length. */
+  /** Resolves when the object is complete and durable. Rejects if the store reports another length. */
   finish(): Promise<void>;
-  /** Discards the object. Never rejects. */
+  /** Discards the unfinished object. Never rejects. */
   abandon(): Promise<void>;
 }
 
@@ -23,13 +23,13 @@ export interface ObjectWriter {
  * cannot be used.
  */
 export interface ObjectStore {
-  /** Begins a new object, which replaces an existing one of the same name when it is finished. */
+  /** Begins a new object. Once finished, it replaces an existing object of the same name. */
   create(name: string): Promise<ObjectWriter>;
   /**
-   * Reads a range in chunks, each in a buffer of its own that the caller may keep. Rejects with `not_found` for a
-   * missing object, and with `service_unavailable` if the store has fewer bytes than `range`, or sends more.
+   * Reads a range in chunks. The caller may keep each chunk, which has its own buffer. Rejects with `not_found` if the
+   * object is missing, and with `service_unavailable` if the store returns fewer or more bytes than `range`.
    */
   read(name: string, range: ByteRange): AsyncIterable<Uint8Array>;
-  /** Deletes the object. Succeeds also if there is none. */
+  /** Deletes the object. Does nothing if the object does not exist. */
   delete(name: string): Promise<void>;
 }

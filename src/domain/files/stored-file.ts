@@ -5,56 +5,58 @@ import type { ResponseOwner, ResponseRow } from "../models/stored-response.ts";
 export const uploadPurposes = ["assistants", "batch", "fine-tune", "vision", "user_data", "evals"] as const;
 export type UploadPurpose = (typeof uploadPurposes)[number];
 
-/** `batch_requests`: the lines of a batch that came without a file; never listed. */
+/**
+ * `batch_requests` is the input of a batch whose lines came in a request and not as a file. Such a file is never
+ * listed.
+ */
 export type FilePurpose = UploadPurpose | "batch_output" | "batch_requests";
 
-/**
- * The creator of a file, with the same members as for stored responses. `ResponseOwner` decides who may see the file.
- */
+/** Who made a file: the same members as for stored responses. `ResponseOwner` decides who may see the file. */
 export type MadeBy = Pick<ResponseRow, "accountId" | "environment" | "keyId" | "appId" | "personId" | "madeBy">;
 
 export interface StoredFile extends MadeBy {
   id: string;
   purpose: FilePurpose;
   filename: string;
-  /** The length in bytes; while the file is being written, the reserved length. */
+  /** The file's length in bytes. While the file is being written, the reserved length. */
   bytes: number;
   /** Unix seconds. */
   createdAt: number;
-  /** Unix seconds; for an unfinished file, the time at which it is given up. */
+  /** Expiry in Unix seconds. An unfinished file is given up at this time. */
   expiresAt: number;
 }
 
 export interface FilePage {
-  /** The last file of the page before, or its id. */
+  /** The last file of the previous page, or its id. */
   after: StoredFile | string | undefined;
   limit: number;
   order: "asc" | "desc";
   purpose: string | undefined;
 }
 
-/**
- * A file's record exists before its first byte is written, so that the remains of a killed process are found and
- * deleted.
- */
+/** A file's record is written before its first byte. So the remains of a killed process can be found and deleted. */
 export interface FileStore {
-  /** Returns false if the account's files, including unfinished ones, would exceed `maxBytes` together. */
+  /**
+   * Reserves space for a file. Returns false if the account's files, unfinished ones included, would exceed `maxBytes`.
+   */
   begin(file: StoredFile, maxBytes: number): Promise<boolean>;
   /**
-   * Marks the file as complete. Returns false if the account's files would exceed `maxBytes`, and then gives the file
-   * up, or if it was given up before.
+   * Marks the file as complete. Returns false if the account's files would exceed `maxBytes`; the file is then given
+   * up. Also returns false if the file was given up before.
    */
   finish(file: StoredFile, maxBytes: number): Promise<boolean>;
   find(owner: ResponseOwner, id: string, nowSeconds: number): Promise<StoredFile | undefined>;
-  /** Finds a file of any owner, also a hidden one, until `forget`. A batch reads its files by this. */
+  /**
+   * Finds a file of any owner, hidden or not, until `forget` deletes its record. Batches read their files with this.
+   */
   named(id: string): Promise<StoredFile | undefined>;
-  /** Returns undefined if `after` is not in the list. */
+  /** Returns undefined if the file `after` is not in the list. */
   list(owner: ResponseOwner, page: FilePage, nowSeconds: number): Promise<StoredFile[] | undefined>;
-  /** Hides the file from now on; its record stays until `forget`. Returns false if there is no such file. */
+  /** Hides the file. Its record stays until `forget`. Returns false if the file does not exist. */
   hide(owner: ResponseOwner, id: string, nowSeconds: number): Promise<boolean>;
-  /** Hides a file of any owner, written or not; its record stays until `forget`. */
+  /** Hides a file of any owner, complete or not. Its record stays until `forget`. */
   giveUp(id: string): Promise<void>;
-  /** Returns up to `limit` ids of files that are hidden, expired or given up. */
+  /** Returns up to `limit` ids of files whose content can be deleted: hidden, expired or given up. */
   gone(nowSeconds: number, limit: number): Promise<string[]>;
   forget(ids: readonly string[]): Promise<void>;
 }
@@ -73,9 +75,9 @@ export interface Upload extends MadeBy {
   createdAt: number;
   /** Unix seconds by which the upload must be completed. */
   expiresAt: number;
-  /** Seconds for which the file is kept; null: the default. */
+  /** Seconds for which the completed file is kept. Null means the default. */
   keepSeconds: number | null;
-  /** null until the upload is completed. */
+  /** Id of the completed file. Null until the upload is completed. */
   fileId: string | null;
 }
 
@@ -87,22 +89,22 @@ export interface UploadPart {
 }
 
 export interface UploadStore {
-  /** Returns false if the account's files and uploads would exceed `maxBytes` together. */
+  /** Stores an upload. Returns false if the account's files and uploads together would exceed `maxBytes`. */
   create(upload: Upload, maxBytes: number): Promise<boolean>;
-  /** Finds an upload. An expired one is found until it is deleted. */
+  /** Finds an upload. An expired upload is found until it is deleted. */
   find(owner: ResponseOwner, id: string): Promise<Upload | undefined>;
   /**
-   * Adds a part before its first byte is written. Returns false if the upload is not pending, or its parts would exceed
-   * its length.
+   * Adds a part's record before its first byte is written. Returns false if the upload is not pending, or its parts
+   * would exceed the announced length.
    */
   addPart(part: UploadPart, nowSeconds: number): Promise<boolean>;
   parts(uploadId: string): Promise<UploadPart[]>;
   dropPart(id: string): Promise<void>;
-  /** Returns false if the upload is not pending. */
+  /** Completes or cancels an upload. Returns false if it is not pending. */
   end(id: string, end: { status: UploadStatus; fileId: string | null }): Promise<boolean>;
-  /** Returns up to `limit` parts of uploads that have ended or expired. */
+  /** Returns up to `limit` ids of parts that can be deleted, because their upload has ended or expired. */
   goneParts(nowSeconds: number, limit: number): Promise<string[]>;
   forgetParts(ids: readonly string[]): Promise<void>;
-  /** Deletes uploads without parts that expired a day ago. */
+  /** Deletes uploads that expired a day ago and have no parts any more. */
   forgetEnded(nowSeconds: number): Promise<void>;
 }

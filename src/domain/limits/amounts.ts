@@ -1,12 +1,12 @@
-// The amounts of limits that tiers, accounts and keys may have, as the API, headrace.yaml, the tables, the command line
-// and the dashboard know them. `policy/limits-of.ts` makes limits of them.
+// The limits that tiers, accounts and keys may have. The API, headrace.yaml, the database, the command line and the
+// dashboard all use this table. `policy/limits-of.ts` computes the limits.
 
 interface AmountRow {
   /** The name in the code. */
   readonly name: string;
-  /** The name in the API, in headrace.yaml and of the column; with hyphens, the option of the command line. */
+  /** The amount's name in the API, in headrace.yaml and in the database. On the command line it has hyphens. */
   readonly wire: string;
-  /** Amounts are whole numbers, except of USD. */
+  /** The unit. Amounts are whole numbers, except amounts of USD. */
   readonly unit: "requests" | "tokens" | "USD";
   readonly period: keyof typeof periods;
   readonly least: number;
@@ -19,7 +19,9 @@ interface AmountRow {
    * True if an account may override its tier's amount. A missing override means the tier's amount; null means no limit.
    */
   readonly account: boolean;
-  /** True if a key may have its own amount, within those of its makers. null: the key has none. */
+  /**
+   * True if a key may have its own amount, in addition to those of its parent keys. Null means that the key has none.
+   */
   readonly key: boolean;
 }
 
@@ -28,14 +30,14 @@ const perMinute = { period: "minute", least: 1, most: 1e9, required: true, accou
 const perMonth = { period: "month", least: 0, required: false, account: true, key: true } as const;
 
 /**
- * The amounts in the order in which they are shown. A key's `rate_limit` is not among them, because it needs its
- * window.
+ * The amounts in the order in which they are shown. A key's `rate_limit` is missing here, because its window can be
+ * chosen.
  */
 export const amounts = [
   { name: "requestsPerMinute", wire: "requests_per_minute", unit: "requests", example: 100, ...perMinute },
   { name: "tokensPerMinute", wire: "tokens_per_minute", unit: "tokens", example: 100_000, ...perMinute },
   { name: "monthlyTokens", wire: "monthly_tokens", unit: "tokens", most: 1e15, example: 5_000_000, ...perMonth },
-  // The maximum is still an exact number in nano-USD.
+  // This maximum can still be represented exactly in nano-USD.
   { name: "monthlySpend", wire: "monthly_spend", unit: "USD", most: 9_000_000, example: 50, ...perMonth },
 ] as const satisfies readonly AmountRow[];
 
@@ -50,7 +52,7 @@ export type KeyAmount = (typeof keyAmounts)[number];
 export type ByName<Each extends Amount, Value> = { [One in Each as One["name"]]: Value };
 export type ByWire<Each extends Amount, Value> = { [One in Each as One["wire"]]: Value };
 
-/** Makes an object with a member for each amount, by its name in the code. */
+/** Returns an object with a member for each amount, under the amount's name in the code. */
 export function byName<Each extends Amount, Value>(
   some: readonly Each[],
   of: (amount: Each) => Value,
@@ -58,7 +60,7 @@ export function byName<Each extends Amount, Value>(
   return Object.fromEntries(some.map((amount) => [amount.name, of(amount)])) as ByName<Each, Value>;
 }
 
-/** Makes an object with a member for each amount, by its name on the wire. */
+/** Returns an object with a member for each amount, under the amount's name in the API. */
 export function byWire<Each extends Amount, Value>(
   some: readonly Each[],
   of: (amount: Each) => Value,
@@ -66,7 +68,7 @@ export function byWire<Each extends Amount, Value>(
   return Object.fromEntries(some.map((amount) => [amount.wire, of(amount)])) as ByWire<Each, Value>;
 }
 
-/** Returns `tokens per calendar month (UTC)`, or the same text with another word instead of `per`. */
+/** Returns text such as `tokens per calendar month (UTC)`. `per` replaces the word "per". */
 export function amountText({ unit, period }: Amount, per = "per"): string {
   return `${unit} ${per} ${periods[period]}`;
 }

@@ -1,4 +1,4 @@
-// The refusals of limits and quotas, as clients get them.
+// The errors that clients get if a limit or quota refuses a request.
 import { GatewayError, type RefusalReason, type SpentQuota } from "../../base/errors.ts";
 import { usdOf, usdText } from "../../base/money.ts";
 import type { Quota, RateLimit } from "./limits.ts";
@@ -8,14 +8,14 @@ const maxRetryMs = 60_000;
 
 export type LimitKind = "requests" | "tokens";
 
-/** Refuses because the limit has no room for `needed` within `waitMs`. */
+/** Returns the error if the limit has no room for `needed` now, but after `waitMs`. */
 export function rateLimitRefusal(kind: LimitKind, rule: RateLimit, needed: number, waitMs: number): GatewayError {
   const asked = kind === "tokens" ? ` This request needs ${needed}.` : "";
   return new GatewayError(
     "rate_limit_exceeded",
     `The rate limit of the ${rule.owner} is reached: ${rateOf(kind, rule)}.${asked} Retry in ${delayOf(waitMs)}.`,
-    // SDKs do not wait longer than a minute or two, but retry at once. If the wait is longer, the answer tells them not
-    // to retry.
+    // SDKs do not wait longer than a minute or two: they would retry immediately. So for longer waits, the answer tells
+    // them not to retry.
     {
       retryAfterSeconds: waitMs / 1000,
       ...(waitMs > maxRetryMs ? { shouldRetry: false } : {}),
@@ -24,7 +24,7 @@ export function rateLimitRefusal(kind: LimitKind, rule: RateLimit, needed: numbe
   );
 }
 
-/** Refuses because even the full limit has no room for `needed`. */
+/** Returns the error if even the full limit is smaller than `needed`. */
 export function neverFitsRefusal(kind: LimitKind, rule: RateLimit, needed: number): GatewayError {
   const fix = kind === "tokens" ? " Send a shorter prompt or a lower max_tokens; waiting does not help." : "";
   return new GatewayError(
@@ -34,7 +34,7 @@ export function neverFitsRefusal(kind: LimitKind, rule: RateLimit, needed: numbe
   );
 }
 
-/** The figures of a quota when it refuses a request: whole requests, tokens or nano-USD. */
+/** The state of a quota that refused a request, in whole requests, tokens or nano-USD. */
 export interface QuotaShortage {
   unit: "requests" | "tokens" | "nanoUsd";
   limit: number;
@@ -45,7 +45,7 @@ export interface QuotaShortage {
   needed: number;
 }
 
-/** `period` is undefined for a rolling quota whose window has not begun. */
+/** Returns the error of a used-up quota. `period` is undefined if the window of a rolling quota has not begun. */
 export function quotaRefusal(quota: Quota, period: Period | undefined, shortage: QuotaShortage): GatewayError {
   const { unit, limit, used, held, needed } = shortage;
   const running = held > 0 ? `, and ${shown(unit, held)} are set aside for running requests` : "";
@@ -110,7 +110,7 @@ function grouped(count: number): string {
   return String(count).replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
-/** Refuses because the usage could not be read, so the quota cannot be checked. */
+/** Returns the error if the usage could not be read, so that the quota cannot be checked. */
 export function unreadUsageRefusal(cause: unknown): GatewayError {
   return new GatewayError("service_unavailable", "The usage of this month cannot be read now. Retry in 1 second.", {
     retryAfterSeconds: 1,

@@ -1,42 +1,42 @@
-// The limits of a principal's requests, and the port that decides about all of them in one atomic step.
+// The limits of a principal's requests, and the port that checks all of them in one atomic step.
 import type { GatewayError } from "../../base/errors.ts";
 import type { Period, QuotaWindow } from "./quota-rules.ts";
 
 /**
- * A rate limit: at most `limit` at once, refilled at `limit` per `windowSeconds`: admitted <= limit + limit / window *
- * time.
+ * A rate limit. Up to `limit` can be used at once, and `limit` per `windowSeconds` is refilled: admitted <= limit +
+ * limit / window * time.
  */
 export interface RateLimit {
   /** The id under which requests are counted together, e.g. `key:key_…` or `account:acct_…:live`. */
   readonly id: string;
-  /** The owner that messages name. */
+  /** Whose limit this is, for error messages. */
   owner: "key" | "account";
   readonly limit: number;
   readonly windowSeconds: number;
 }
 
-/** Amounts per calendar month (UTC), or per window of another kind. */
+/** Maximum usage in each calendar month (UTC), or in each window of another kind. */
 export interface Quota {
   id: string;
   owner: "key" | "account";
-  /** The owner's name in messages, if the owner is a member or an app. */
+  /** Used in place of `owner` in error messages, if the owner is a member or an app. */
   called?: "member" | "app" | undefined;
-  /** The key or account whose usage of the environment counts. */
+  /** The key or account whose usage counts, in `environment` only. */
   ownerId: string;
   environment: string;
-  /** null: no limit, but usage is still counted. */
+  /** Maximum tokens. Null means no limit, but the usage is still counted. */
   readonly tokens: number | null;
   /** Nano-USD (10^-9). */
   readonly nanoUsd: number | null;
-  /** null and undefined: no limit of requests. Only quotas with a window limit requests. */
+  /** Maximum requests. Null or undefined means no limit. Only quotas with a window limit requests. */
   readonly requests?: number | null;
-  /** undefined: the calendar month. */
+  /** The window of the quota. Undefined means the calendar month. */
   readonly window?: QuotaWindow;
-  /** The requests that the quota counts. Undefined: all requests of its owner. */
+  /** Which requests the quota counts. Undefined means all requests of the owner. */
   readonly filter?: QuotaFilter;
-  /** The amounts of the quota that end an answer when they are used up. Undefined: none. */
+  /** Which amounts end a running answer when they are used up. Undefined means that none does. */
   readonly stops?: StoppingAmounts | undefined;
-  /** The entry in which a store counts this quota's id, cached here as in `LimitSet`. */
+  /** The limit store's counter of this quota, cached here. Only the store uses it. */
   counted?: object | undefined;
 }
 
@@ -45,7 +45,7 @@ export interface StoppingAmounts {
   readonly nanoUsd: boolean;
 }
 
-/** A filter by model and tag. A request must match each member that is present. */
+/** A filter by model and tag. A request must match each of these that is present. */
 export interface QuotaFilter {
   /** Model ids, or prefixes ending in `*`. */
   readonly models?: readonly string[];
@@ -54,23 +54,25 @@ export interface QuotaFilter {
 
 export interface LimitSet {
   /**
-   * Sets with the same name belong to the same key or account, and the later set is the current one. Undefined: the set
-   * is never replaced.
+   * The name of the key or account that the set belongs to. A later set with the same name replaces an earlier one.
+   * Undefined means that the set is never replaced.
    */
   readonly name?: string | undefined;
   requests: readonly RateLimit[];
   tokens: readonly RateLimit[];
   quotas: readonly Quota[];
-  /** Quotas with a window. Undefined: none. */
+  /** The quotas that have a window. Undefined means that there are none. */
   windows?: readonly Quota[] | undefined;
-  /** The limits without a window, grouped by id, in the order of the quotas. Undefined: computed when needed. */
+  /**
+   * The limits without a window, grouped by id in the order of the quotas. If undefined, the store computes the groups.
+   */
   readonly groups?: readonly LimitGroup[] | undefined;
-  /** The entry in which a store counts this set. Only the store that cached it reads it. */
+  /** The limit store's counter of this set, cached here. Only the store that cached the counter uses it. */
   counted?: CounterLocation | undefined;
 }
 
 export interface CounterLocation {
-  /** True if the entry is worth keeping for a new set with the same limits. */
+  /** True if the counter should be kept and reused when the same limits are built again. */
   readonly lasts: boolean;
 }
 
@@ -82,22 +84,25 @@ export interface LimitGroup {
   readonly quota?: Quota | undefined;
 }
 
-/** The amount that is reserved for a request until its actual usage is known. */
+/** The amount to reserve for a request until its actual usage is known. */
 export interface Reservation {
   tokens: number;
   nanoUsd: number;
-  /** The request is refused if less than this is left. If less than `tokens` is left, only the rest is reserved. */
+  /**
+   * The request is refused if less than this is left. If more than this but less than `tokens` is left, the rest is
+   * reserved.
+   */
   minTokens: number;
   minNanoUsd: number;
-  /** The requested model. Undefined: quotas of certain models do not count the request. */
+  /** The requested model. If undefined, quotas of certain models do not count the request. */
   model?: string;
-  /** The tags of the request. Undefined: quotas of a tag do not count the request. */
+  /** The request's tags. If undefined, quotas of a tag do not count the request. */
   tags?: readonly string[] | undefined;
-  /** The request's id in the ledger, for a store that may have to settle the request by its ledger entry. */
+  /** The request's id in the ledger. A store may need it to settle the request by its ledger entry. */
   requestId?: string | undefined;
   /**
-   * The reservation in quotas that end answers, in place of `tokens`, `nanoUsd` and their minima. Undefined: quotas
-   * that end answers work like other quotas.
+   * The reservation in quotas that can end a running answer. It replaces `tokens`, `nanoUsd` and their minima there. If
+   * undefined, such quotas work like other quotas.
    */
   stop?: StopReservation | undefined;
 }
@@ -107,11 +112,11 @@ export interface StopReservation {
   nanoUsd: number;
   minTokens: number;
   minNanoUsd: number;
-  /** True if the reservation can grow during the answer, so that several answers share the remainder. */
+  /** True if the reservation can grow during the answer. Several answers can then share what is left. */
   grows: boolean;
 }
 
-/** State of the tightest limit of a kind, for headers. */
+/** The state of the tightest limit of its kind, for response headers. */
 export interface LimitState {
   limit: number;
   remaining: number;
@@ -119,7 +124,7 @@ export interface LimitState {
   resetMs: number;
 }
 
-/** The states of the tightest limits of requests and of tokens. Undefined: unlimited. */
+/** The states of the tightest request limit and the tightest token limit. Undefined means unlimited. */
 export interface LimitStatus {
   requests: LimitState | undefined;
   tokens: LimitState | undefined;
@@ -127,25 +132,30 @@ export interface LimitStatus {
 
 /** A granted reservation. If its process dies, the reservation ends within 60 s. */
 export interface Lease {
-  /** Raises the reservation to at least this much. What the buckets cannot cover becomes debt. Never shrinks. */
+  /**
+   * Raises the reservation to at least these amounts. An amount that a rate limit cannot cover becomes debt. Never
+   * lowers the reservation.
+   */
   extend(tokens: number, nanoUsd: number): void;
-  /** Replaces the reservation by the actual usage. Later calls do nothing. */
+  /** Replaces the reservation by the actual usage. Later calls have no effect. */
   settle(tokens: number, nanoUsd: number): void;
 }
 
-/** The reservation of one answer in quotas that end answers. It ends with its lease. */
+/**
+ * The reservation of one answer in the quotas that can end this answer. The reservation ends with the answer's lease.
+ */
 export interface StopLease {
-  /** The amount reserved so far. Infinite if no quota of the unit ends the answer. */
+  /** The amount reserved so far. Infinite if no quota of this unit can end the answer. */
   readonly tokens: number;
   readonly nanoUsd: number;
-  /** The remainder when the answer began, including its own reservation. Infinite if no quota ends the answer. */
+  /** What was left when the answer began, its own reservation included. Infinite if no quota can end the answer. */
   readonly mostTokens: number;
   readonly mostNanoUsd: number;
-  /** The quota with the smallest relative remainder at the last check. */
+  /** At the last check, the quota with the smallest part left. */
   readonly tightest: StoppedBy | undefined;
   /**
-   * Reserves more, or the remainder if that is less. As less is left, smaller amounts are reserved, because several
-   * answers share the remainder. Returns a promise only if another process is asked. Never rejects.
+   * Reserves more, or all that is left. When little is left, smaller amounts are reserved, because several answers
+   * share the quota. Returns a promise only if another process must be asked. Never rejects.
    */
   grow(moreTokens: number, moreNanoUsd: number): void | Promise<void>;
 }
@@ -154,13 +164,13 @@ export interface StopLease {
 export interface StoppedBy {
   readonly quota: Quota;
   readonly unit: "tokens" | "nanoUsd";
-  /** undefined: the window begins with the first use. */
+  /** The window of the quota. Undefined if the window begins with the first use. */
   readonly period: Period | undefined;
 }
 
 export interface Granted {
   readonly lease: Lease;
-  /** Undefined if no quota ends the answer. */
+  /** Undefined if no quota can end the answer. */
   readonly stop?: StopLease | undefined;
   /** Number of tokens that are reserved. */
   readonly reservedTokens: number;
@@ -169,7 +179,9 @@ export interface Granted {
 
 export type Admission =
   | Granted
-  /** `rate_limit_exceeded` or `insufficient_quota`, with message, delay and whether a retry helps. */
+  /**
+   * The error is `rate_limit_exceeded` or `insufficient_quota`. It has a message, a delay, and whether a retry helps.
+   */
   | { refusal: GatewayError; status: LimitStatus };
 
 /** The usage of a quota. */
@@ -179,27 +191,24 @@ export interface QuotaUse {
   nanoUsd: number;
 }
 
-/** The usage of a quota in its current window, without reservations. */
+/** The usage of a quota in its current window. Reservations are not included. */
 export interface WindowUse extends QuotaUse {
-  /** undefined: a rolling window begins with the next use. */
+  /** The current window. Undefined if a rolling window begins with the next use. */
   period: Period | undefined;
 }
 
 export interface LimitStore {
   /**
-   * Counts the request against all `limits` or none. Returns a promise only if another process is asked or usage is
-   * loaded.
+   * Counts the request against all `limits`, or refuses it and counts nothing. Returns a promise only if another
+   * process must be asked or usage must be loaded.
    */
   admit(limits: LimitSet, reservation: Reservation): Admission | Promise<Admission>;
-  /** Returns the same figures without counting. */
+  /** Returns the states of the limits without counting a request. */
   peek(limits: LimitSet): LimitStatus | Promise<LimitStatus>;
-  /** Returns the usage of a quota's owner this month, without reservations. Loads it if it is unknown. */
+  /** Returns this month's usage of the quota's owner, without reservations. Loads the usage if it is not in memory. */
   used(quota: Quota): Promise<{ tokens: number; nanoUsd: number }>;
-  /** Returns the usage of a quota with a window. */
+  /** Returns the usage of a quota with a window, without reservations. */
   usedInWindow(quota: Quota): Promise<WindowUse>;
-  /**
-   * Makes quotas with a window load their usage from the ledger at their next use. Until then their usage is not
-   * counted.
-   */
+  /** Discards the usage of quotas with a window. At the next use of a quota, its usage is loaded from the ledger. */
   forgetQuotas(quotas: Iterable<Quota>): void;
 }

@@ -13,7 +13,7 @@ export function isCounted(
   return model !== undefined && matchesModel(filter.models, model);
 }
 
-/** Reports whether a quota has this owner and filter. */
+/** Reports whether a quota belongs to this owner and has this filter. */
 export function isQuotaOf({ owner, ownerId, environment, filter }: Quota, of: TotalsOwner): boolean {
   return (
     owner === of.type &&

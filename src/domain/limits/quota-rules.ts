@@ -1,43 +1,43 @@
-// Quotas of requests, tokens and USD per window for tiers, accounts and keys, and their windows.
+// Rules for quotas of requests, tokens and USD per window. Tiers, accounts and keys can have such rules.
 import { calendarMonthOf } from "../../base/calendar-month.ts";
 import { coversPattern } from "../models/model-patterns.ts";
 
 export const quotaUnits = ["requests", "tokens", "usd"] as const;
 export type QuotaUnit = (typeof quotaUnits)[number];
 
-/** Named windows, with the length of a rolling one. */
+/** The named spans in seconds, as used for rolling windows. */
 const namedSeconds = { hour: 3_600, "5h": 18_000, day: 86_400, week: 604_800, month: 2_592_000 } as const;
 export type NamedSpan = keyof typeof namedSeconds;
 export const namedSpans = Object.keys(namedSeconds) as NamedSpan[];
 export const windowKinds = ["calendar", "rolling"] as const;
 export type WindowKind = (typeof windowKinds)[number];
 
-/** The minimum span in seconds. For shorter spans, use a rate limit. */
+/** Minimum span in seconds. Rate limits are for shorter spans. */
 export const minSpanSeconds = 60;
 export const maxSpanSeconds = 31_622_400;
-/** Each quota is checked with every request. */
+/** Maximum number of quotas. Each is checked with every request. */
 export const maxQuotas = 16;
 export const maxQuotaModels = 32;
 export const maxAmount = { requests: 1e12, tokens: 1e15, usd: 9_000_000 } as const satisfies Record<QuotaUnit, number>;
 
 export interface QuotaRule {
   readonly unit: QuotaUnit;
-  /** Whole requests or tokens, or USD. */
+  /** The maximum: whole requests, whole tokens, or USD. */
   readonly amount: number;
   readonly per: NamedSpan | number;
   readonly window: WindowKind;
-  /** Model ids, or prefixes ending in `*`. Undefined: all models. */
+  /** Model ids, or prefixes ending in `*`. Undefined means all models. */
   readonly models?: readonly string[];
-  /** The rule counts only requests with this tag. Undefined: requests with any tags. */
+  /** The rule counts only requests with this tag. Undefined means all requests. */
   readonly tag?: string;
   /**
-   * Ends an answer at the token where the quota is used up. Undefined: the answer is completed. Only for tokens and
-   * USD.
+   * If true, a running answer ends at the token that uses up the quota. Otherwise the answer is completed. Only for
+   * tokens and USD.
    */
   readonly hardStop?: true;
 }
 
-/** A rule as it may be written. The default of `window` depends on the span. */
+/** A rule as people write it. If `window` is missing, the default depends on the span. */
 export type GivenQuotaRule = Omit<QuotaRule, "window" | "models" | "tag" | "hardStop"> & {
   readonly window?: WindowKind | undefined;
   readonly models?: readonly string[] | undefined;
@@ -45,17 +45,19 @@ export type GivenQuotaRule = Omit<QuotaRule, "window" | "models" | "tag" | "hard
   readonly hard_stop?: boolean | undefined;
 };
 
-/** Unix seconds: from `start`, before `end`. */
+/** A period in Unix seconds. `start` is included, `end` is not. */
 export interface Period {
   start: number;
   end: number;
 }
 
-/** The window of a quota: by the calendar in UTC, or from its first use. */
+/**
+ * The window of a quota. A `calendar` window follows the calendar in UTC. A `rolling` window begins with the first use.
+ */
 export interface QuotaWindow {
   readonly per: NamedSpan | number;
   readonly kind: WindowKind;
-  /** The length in seconds; approximate for a calendar month. */
+  /** The length in seconds. For a calendar month, this is approximate. */
   readonly seconds: number;
 }
 
@@ -63,13 +65,13 @@ export function windowOf({ per, window: kind }: Pick<QuotaRule, "per" | "window"
   return { per, kind, seconds: typeof per === "number" ? per : namedSeconds[per] };
 }
 
-/** Reports whether the calendar has windows of this span. */
+/** Reports whether the calendar has periods of this span. */
 export function hasCalendar(per: NamedSpan | number): boolean {
   return typeof per !== "number" && per !== "5h";
 }
 
 const daySeconds = 86_400;
-/** The first Monday of Unix time. */
+/** Unix seconds of the first Monday after 1970 began. */
 const firstMonday = 4 * daySeconds;
 
 /** Returns the calendar window (UTC) that contains a moment. Weeks begin on Monday. */
@@ -80,7 +82,7 @@ export function calendarPeriod({ per, seconds }: QuotaWindow, unixSeconds: numbe
   return { start, end: start + seconds };
 }
 
-/** Fills in the default window, and lists each model once, in order. */
+/** Fills in the default window. Sorts the models and removes duplicates. */
 export function quotaRuleOf(given: GivenQuotaRule): QuotaRule {
   const { unit, amount, per, window, models, tag, hard_stop: hardStop } = given;
   const kind = window ?? (hasCalendar(per) ? "calendar" : "rolling");
@@ -88,7 +90,10 @@ export function quotaRuleOf(given: GivenQuotaRule): QuotaRule {
   return { unit, amount, per, window: kind, ...which, ...(hardStop && { hardStop }) };
 }
 
-/** Returns the first fault of rules with the right shape: the place, and the rest of a sentence about it. */
+/**
+ * Returns the first fault of the rules. `at` is the index of the faulty rule, and `must` continues a sentence that
+ * begins with the field.
+ */
 export function quotaFault(rules: readonly GivenQuotaRule[]): { at: number; field: string; must: string } | undefined {
   const seen = new Set<string>();
   for (const [at, given] of rules.entries()) {
@@ -118,7 +123,7 @@ export function quotaFault(rules: readonly GivenQuotaRule[]): { at: number; fiel
   return undefined;
 }
 
-/** Reports whether every use within the first rule is also within the second. */
+/** Reports whether usage that the first rule allows never exceeds the second rule. */
 export function isWithinRule(inner: QuotaRule, outer: QuotaRule): boolean {
   const isSame = inner.unit === outer.unit && inner.per === outer.per && inner.window === outer.window;
   if (!isSame || inner.amount > outer.amount || (outer.hardStop && !inner.hardStop)) return false;

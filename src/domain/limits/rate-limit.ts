@@ -1,5 +1,5 @@
-// The bucket behind one rate limit: GCRA for requests, and a token bucket with holds for tokens, exact in whole
-// numbers.
+// The algorithm of one rate limit, exact in whole numbers: GCRA for requests, and a token bucket with partial refunds
+// for tokens.
 import type { LimitState } from "./limits.ts";
 
 export interface BucketRule {
@@ -10,7 +10,7 @@ export interface BucketRule {
   windowSeconds: number;
 }
 
-/** The amount that is missing in a bucket, and the time up to which refill is counted in it. */
+/** The state of a bucket: the amount missing until it is full, and the time up to which refills are included. */
 export interface BucketState {
   readonly backlog: number;
   readonly refilledMs: number;
@@ -19,16 +19,15 @@ export interface BucketState {
 const full: BucketState = { backlog: 0, refilledMs: 0 };
 
 /**
- * An amount that may be returned in part: an entry in the bucket's history with the lowest backlog since. Only the
- * bucket uses its members.
+ * An amount that was taken and may be refunded in part. Holds form a list by time. Only the bucket uses the members.
  */
 export interface Hold {
   /**
-   * The difference of the lowest backlog to that of the next older entry, or to zero. Positive, except for the rounding
-   * of `adopt`.
+   * The lowest backlog since this entry, minus that of the next older entry (or zero). Positive, except for the
+   * rounding of `adopt`.
    */
   rise: number;
-  /** Number of unreleased holds that share this entry. */
+  /** Number of unreleased holds that share this entry. Merged entries share. */
   open: number;
   older: Hold | undefined;
   newer: Hold | undefined;
@@ -36,24 +35,27 @@ export interface Hold {
 }
 
 /**
- * Holds at most `limit`, refilled at `limit` per window. The state is the backlog, the amount missing until the bucket
- * is full: GCRA's theoretical arrival time less now, times the limit. On that scale one request or token weighs
- * `windowMs` and a millisecond refills `limit`, all whole numbers, so rounding never admits one more or one less. Time
- * is monotonic milliseconds. A fraction of a millisecond never counts as refill.
+ * A bucket of at most `limit`, refilled at `limit` per window. Its state is the backlog, the amount missing until the
+ * bucket is full: GCRA's theoretical arrival time less now, times the limit. On that scale one request or token weighs
+ * `windowMs` and a millisecond refills `limit`. All are whole numbers, so rounding never admits one more or one less.
+ * Time is monotonic milliseconds. A fraction of a millisecond never counts as refill.
  */
 export class Bucket {
   #limit: number;
   #windowMs: number;
   /** The backlog in requests or tokens, times `windowMs`. Above `limit * windowMs` the bucket is in debt. */
   #backlog: number;
-  /** The whole millisecond up to which refill is counted. Without meaning if there is no backlog. */
+  /** The whole millisecond up to which refills are included. Meaningless if there is no backlog. */
   #refilledMs: number;
   #newest: Hold | undefined;
-  /** Lowest backlog since the newest entry: the sum of all rises. */
+  /** Lowest backlog since the newest hold. Equals the sum of all `rise` values. */
   #newestLowest = 0;
   #openHolds = 0;
 
-  /** Starts full, or with the state of a bucket that is stored elsewhere, in that store's time. */
+  /**
+   * Creates a full bucket, or continues the state of a bucket that is stored elsewhere. Times are then on that store's
+   * clock.
+   */
   constructor(rule: BucketRule, { backlog, refilledMs }: BucketState = full) {
     this.#limit = rule.limit;
     this.#windowMs = rule.windowSeconds * 1000;
@@ -61,14 +63,14 @@ export class Bucket {
     this.#refilledMs = refilledMs;
   }
 
-  /** The state from which another bucket with the same rule continues, if nothing may be released here. */
+  /** The state from which another bucket with the same rule can continue. Open holds are not included. */
   get snapshot(): BucketState & { readonly windowMs: number } {
     return { backlog: this.#backlog, refilledMs: this.#refilledMs, windowMs: this.#windowMs };
   }
 
   /**
-   * Changes the limit. The time until the bucket is full stays the same, so changing back and forth gains nothing, and
-   * a lower limit locks nobody out for longer than the earlier one did.
+   * Changes the limit. The time until the bucket is full stays the same, so changing the limit back and forth gains
+   * nothing. A lower limit locks nobody out for longer than before.
    */
   adopt({ limit, windowSeconds }: BucketRule, nowMs: number): void {
     const windowMs = windowSeconds * 1000;
@@ -89,19 +91,19 @@ export class Bucket {
     return this.#limit;
   }
 
-  /** Returns the whole requests or tokens that the bucket has now; 0 if it is in debt. */
+  /** Returns how many whole requests or tokens can be taken now; 0 if the bucket is in debt. */
   room(nowMs: number): number {
     this.#refill(nowMs);
     return Math.max(0, Math.floor((this.#limit * this.#windowMs - this.#backlog) / this.#windowMs));
   }
 
-  /** Reports whether the bucket has `count` now. */
+  /** Reports whether `count` can be taken now. */
   has(count: number, nowMs: number): boolean {
     this.#refill(nowMs);
     return this.#backlog <= (this.#limit - count) * this.#windowMs;
   }
 
-  /** Returns the milliseconds until the bucket has `count`; infinite if it never does. */
+  /** Returns the milliseconds until `count` can be taken; infinite if the limit is smaller. */
   waitMs(count: number, nowMs: number): number {
     if (count > this.#limit) return Number.POSITIVE_INFINITY;
     this.#refill(nowMs);
@@ -112,26 +114,26 @@ export class Bucket {
     return { limit: this.#limit, remaining: this.room(nowMs), resetMs: this.#refillMs(this.#backlog, nowMs) };
   }
 
-  /** Reports whether the bucket is full with nothing to be released, so that a new bucket would be the same. */
+  /** Reports whether the bucket is full and has no open holds. A new bucket would then be equal. */
   isIdle(nowMs: number): boolean {
     this.#refill(nowMs);
     return this.#backlog === 0 && this.#openHolds === 0;
   }
 
-  /** Takes `count` unconditionally. A shortage becomes debt. */
+  /** Takes `count` even if less is available. What is missing becomes debt. */
   take(count: number, nowMs: number): void {
     this.#refill(nowMs);
     if (this.#backlog === 0) this.#refilledMs = Math.ceil(nowMs);
     this.#backlog += count * this.#windowMs;
   }
 
-  /** Takes `count`, or the whole content if that is less. */
+  /** Takes `count`, or all that is available if that is less. */
   takeUpTo(count: number, nowMs: number): void {
     this.take(count, nowMs);
     this.#backlog = Math.min(this.#backlog, this.#limit * this.#windowMs);
   }
 
-  /** Takes `count` like `take`, to be released once. */
+  /** Takes `count` like `take`. Pass the returned hold to `release` once. */
   hold(count: number, nowMs: number): Hold {
     this.take(count, nowMs);
     const rise = this.#backlog - (this.#newest ? this.#newestLowest : 0);
@@ -144,14 +146,14 @@ export class Bucket {
   }
 
   /**
-   * Returns `unused` of a hold as if it had never been taken: less if the bucket would have been full meanwhile and
-   * lost refill. A full refund would allow a burst of several times the limit after many long requests end together.
+   * Refunds `unused` of a hold. Refunds less if the bucket would have been full meanwhile, because that refill would
+   * have been lost. A full refund would allow a burst of several times the limit when many long requests end together.
    */
   release(hold: Hold, unused: number, nowMs: number): void {
     this.#refill(nowMs);
     const step = root(hold);
     const refund = lowestUpTo(step, unused * this.#windowMs);
-    // The lowest backlog since this entry, and since each newer one, is lower by the refund.
+    // The refund lowers the lowest backlog since this entry and since each newer entry.
     step.rise -= refund;
     this.#newestLowest -= refund;
     this.#backlog -= refund;
@@ -173,8 +175,8 @@ export class Bucket {
   }
 
   /**
-   * Merges older entries, because events since an entry also happened since each older one: none has a lower backlog
-   * than those before.
+   * Merges an entry into older ones while its lowest backlog is not above theirs. Events since an entry also happened
+   * since each older entry, so no entry may have a lower value than an older one.
    */
   #mergeOlder(from: Hold): Hold {
     let step = from;
@@ -186,7 +188,7 @@ export class Bucket {
       if (newer) newer.older = older;
       else this.#newest = older;
       step.mergedInto = older;
-      // Unlinks the entry, so that an open hold does not keep later entries in memory.
+      // The merged entry is unlinked, so that an open hold of it does not keep later entries in memory.
       step.older = undefined;
       step.newer = undefined;
       step = older;
@@ -212,7 +214,7 @@ export class Bucket {
   }
 }
 
-/** Returns the lowest backlog since an entry, at most `most`. The search seldom needs more than two steps. */
+/** Returns the lowest backlog since an entry, but at most `most`. The search seldom takes more than two steps. */
 function lowestUpTo(from: Hold, most: number): number {
   let sum = 0;
   for (let step: Hold | undefined = from; step && sum < most; step = step.older) sum += step.rise;
@@ -222,7 +224,7 @@ function lowestUpTo(from: Hold, most: number): number {
 function root(hold: Hold): Hold {
   let step = hold;
   while (step.mergedInto) {
-    // Shortens the path for the next search.
+    // Shortens the chain of merged entries, so that the next search is faster.
     if (step.mergedInto.mergedInto) step.mergedInto = step.mergedInto.mergedInto;
     step = step.mergedInto;
   }

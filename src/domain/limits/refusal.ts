@@ -1,4 +1,4 @@
-// Counts of requests by hour that a limit, a quota or missing capacity refused.
+// Numbers of refused requests in each hour: refused by a limit, a quota or missing capacity.
 
 import type { RefusalReason } from "../../base/errors.ts";
 import type { Environment } from "../api-key.ts";
@@ -6,11 +6,11 @@ import type { Environment } from "../api-key.ts";
 export interface RefusalCount {
   accountId: string;
   environment: Environment;
-  /** Unix seconds of the hour. */
+  /** Start of the hour in Unix seconds. */
   start: number;
-  /** Id of the credential. null, like `model`, if there were too many to distinguish. */
+  /** Id of the credential. `keyId` and `model` are null if there were too many to count separately. */
   keyId: string | null;
-  /** null: no app, or not distinguished. */
+  /** Null if there is no app, or if there were too many apps to count separately. */
   appId: string | null;
   /** The public id. */
   model: string | null;
@@ -23,17 +23,17 @@ export interface RefusalCount {
 export interface RefusalQuery {
   accountId: string;
   environment: Environment;
-  /** Restricts to this OAuth app. */
+  /** Only requests of this OAuth app. */
   appId?: string;
-  /** Restricts to the activity of this person: sessions, their own keys, and apps that they allowed. */
+  /** Only activity of this person: sessions, their own keys, and apps that they allowed. */
   personId?: string;
-  /** Unix seconds: from `start`, before `end`; whole hours. */
+  /** The period in Unix seconds, in whole hours. `start` is included, `end` is not. */
   start: number;
   end: number;
 }
 
 export interface RefusalStore {
-  /** Adds all of `counts`, at most some hundred, or none. */
+  /** Adds all of `counts`, or none if that fails. There may be some hundred at most. */
   add(counts: readonly RefusalCount[]): Promise<void>;
   /** Lists counts, the newest hour first. */
   list(query: RefusalQuery, limit: number): Promise<RefusalCount[]>;

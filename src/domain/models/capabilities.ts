@@ -1,6 +1,6 @@
 // The capabilities of a model.
 
-/** The capabilities of models, with their descriptions. */
+/** The names of capabilities, each with its description. */
 export const capabilities = {
   chat: "Answers chat completions.",
   completion: "Answers legacy completions.",
@@ -18,10 +18,10 @@ export const capabilities = {
 export type CapabilityName = keyof typeof capabilities;
 export const capabilityNames = Object.keys(capabilities) as readonly CapabilityName[];
 
-/** The capabilities of a model; a missing entry means unknown, and the engine decides. */
+/** The capabilities that a model has or lacks. A missing entry means unknown: requests are then sent to the engine. */
 export type Capabilities = { [Name in CapabilityName]?: boolean };
 
-/** Makes an object with a member for each capability. */
+/** Returns an object with a member for each capability. */
 export function byCapability<Value>(of: (meaning: string) => Value): Record<CapabilityName, Value> {
   return Object.fromEntries(capabilityNames.map((name) => [name, of(capabilities[name])])) as Record<
     CapabilityName,

@@ -1,9 +1,9 @@
-// Full-text search in stored chats: in the text of messages and answers, not in the JSON around it.
+// Full-text search in stored chats. Only the text of messages and answers is searched, not the JSON around it.
 
-/** Finds a text ignoring case. The pattern is prepared once, because many chats are searched. */
+/** Searches for a text, ignoring case. Prepares the search once, because many chats are searched. */
 export class ChatTextSearch {
   readonly #text: string;
-  /** The text in the form in which JSON encodes it. */
+  /** The searched text as it appears in JSON, with escapes. */
   readonly #json: string;
 
   constructor(text: string) {
@@ -11,7 +11,7 @@ export class ChatTextSearch {
     this.#json = JSON.stringify(this.#text).slice(1, -1);
   }
 
-  /** Searches JSON texts as `JSON.stringify` writes them: the messages of the request and the completion. */
+  /** Reports whether the text is in these messages or this completion. Both are JSON as `JSON.stringify` writes it. */
   isIn(messages: string, completion: string): boolean {
     return (
       (this.#mayBeIn(messages) && this.#hasText(JSON.parse(messages))) ||
@@ -19,7 +19,7 @@ export class ChatTextSearch {
     );
   }
 
-  /** A cheap filter before parsing, because most chats do not match. */
+  /** Reports whether the text may be in the JSON. This check is cheap, so that few chats have to be parsed. */
   #mayBeIn(json: string): boolean {
     return json.toLowerCase().includes(this.#json);
   }
@@ -35,7 +35,7 @@ function answersOf(completion: unknown): unknown[] {
   return Array.isArray(choices) ? choices.map((choice) => member(choice, "message")) : [];
 }
 
-/** A content is one text or an array of parts. Images have no text. */
+/** Returns the texts of a message. Its content is a text or an array of parts, of which images have no text. */
 function textsOf(message: unknown): string[] {
   const content = member(message, "content");
   const parts = Array.isArray(content) ? content.map((part) => member(part, "text")) : [content];

@@ -1,4 +1,4 @@
-// The port of all engines: an engine answers an OpenAI-shaped HTTP request.
+// The interface of all engines. An engine answers HTTP requests in OpenAI's format.
 
 import type { BodySource } from "../../base/bytes/body-source.ts";
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
@@ -21,50 +21,51 @@ import type { SentForm } from "./sent-form.ts";
 export const builtInEngineName = "built-in";
 
 export interface EngineRequest {
-  /** The id of the request, which the engine gets too, so that its log can be matched with the gateway's. */
+  /** The id of the request. The engine gets the id too, so that its log can be matched with the gateway's log. */
   requestId: string;
   operation: Operation;
-  /** The engine's own id of the model. */
+  /** The model's id at the engine, which may differ from its public id. */
   model: string;
-  /** JSON text with the engine's `model`, or the same as UTF-8. */
+  /** The request body with the engine's own model id: JSON as a text or as UTF-8 bytes. */
   body: string | Bytes;
-  /** A form that is sent instead of the body, which is then empty. */
+  /** A multipart form to send. `body` is then empty. */
   form?: SentForm;
-  /** True if the body asks for Server-Sent Events. */
+  /** True if the body requests Server-Sent Events. */
   stream: boolean;
   /** True if the answer is not JSON, such as audio. Default: false. */
   takesBytes?: boolean;
-  /** Number of parallel generations (`n`, or one per prompt); at least 1. */
+  /** Number of answers that are generated in parallel (`n`, or one for each prompt). At least 1. */
   width: number;
-  /** The memory account for parts of the answer that are not read yet. */
+  /** The memory account that counts unread parts of the answer. */
   memoryAccount: MemoryAccount;
-  /** The priority, for engines whose own queue supports it. Default: normal. */
+  /** The request's priority, for engines that have their own queue by priority. Default: normal. */
   priority?: Priority | undefined;
-  /** Sent along if the request is traced. */
+  /** Trace headers to send. Missing if the request is not traced. */
   trace?: TraceHeaders;
   /**
-   * Headers that a Messages client sent with the body. Missing if the gateway wrote the body or it has another format.
+   * Headers of a client of the Messages API, which belong to its body. Missing if the gateway wrote the body, or for
+   * other formats.
    */
   messageHeaders?: MessageHeaders | undefined;
 }
 
-/** A request whose prompt is to be counted, in the form in which it would be sent. */
+/** A request whose prompt tokens are to be counted. The body is the one that would be sent. */
 export interface CountRequest
   extends Pick<EngineRequest, "requestId" | "model" | "body" | "memoryAccount" | "messageHeaders"> {
   operation: ConversationOperation;
 }
 
-/** Status and body as the engine sent them. The body can be read once; cancelling it stops the work. */
+/** The engine's response. Its body can be read only once. Cancelling the body stops the engine's work. */
 export interface EngineResponse {
   status: number;
   headers: { get(name: string): string | null };
-  /** The body fails with `upstream_timeout` if the engine is silent for too long in the middle of the answer. */
+  /** The response body. It fails with `upstream_timeout` if the engine sends nothing for too long. */
   body: BodySource;
 }
 
 /** A model as an engine reports it. */
 export interface EngineModel {
-  /** The engine's own id of the model, which requests to the engine have as `model`. */
+  /** The model's id at the engine, which requests to the engine contain as `model`. */
   id: string;
   ownedBy?: string;
   /** Unix seconds. */
@@ -73,99 +74,106 @@ export interface EngineModel {
   capabilities?: Capabilities;
   /** Tokens. */
   context?: number;
-  /** Environments whose keys may use the model. Default: those of the model's upstream. */
+  /** Environments whose keys may use the model. Default: the environments of its upstream. */
   environments?: readonly Environment[];
 }
 
 /** A realtime conversation. */
 export interface RealtimeRequest {
   requestId: string;
-  /** The engine's own id of the model. */
+  /** The model's id at the engine. */
   model: string;
-  /** Maximum bytes of one received message. */
+  /** Maximum bytes of one message from the engine. */
   maxMessageBytes: number;
-  /** Sent along if the request is traced. */
+  /** Trace headers to send. Undefined if the request is not traced. */
   trace?: TraceHeaders | undefined;
 }
 
 /** The load that a server reports, including requests of other clients. */
 export interface EngineLoad {
-  /** `running`: requests that the server works on; `waiting`: requests in the server's own queue. */
+  /** `running`: requests that the server works on. `waiting`: requests in the server's own queue. */
   running: number;
   waiting: number;
-  /** Share of the server's memory for prompts (KV cache) in use, 0 to 1; null if not reported. */
+  /** Used share of the server's KV cache, 0 to 1. Null if the server does not report it. */
   cacheUse: number | null;
-  /** Share of all prompt tokens since the server's start that it found in that cache, 0 to 1; null if not reported. */
+  /**
+   * Share of all prompt tokens that the KV cache already had, since the server's start, 0 to 1. Null if not reported.
+   */
   cacheHits: number | null;
 }
 
-/** Thrown if an on-demand engine's server ended before it got the request. The request may wait for the next start. */
+/**
+ * Thrown if a server that starts on demand ended before the request reached it. The request may then wait for the next
+ * start.
+ */
 export class NotRunningError extends GatewayError {}
 
 /**
- * The conversation formats that an engine supports itself. `whole`: all features of the vendor's API; `functions`:
- * common features, with function tools only; missing: not supported.
+ * The conversation formats that an engine supports without translation. `whole`: all features of the vendor's API.
+ * `functions`: the common features, with function tools only. A missing format is not supported.
  */
 export type EngineFormats = Readonly<Partial<Record<ConversationOperation, "whole" | "functions">>>;
 
-/** An engine whose server starts on demand, as the capacity gate sees it. */
+/** An engine whose server starts on demand. The capacity gate uses this interface. */
 export interface OnDemand {
-  /** True if requests may get slots. While false, they wait as if all slots were taken. */
+  /** True if requests may get slots. While false, requests wait as if no slot were free. */
   readonly open: boolean;
-  /** Called after each change, with the used slots and the waiting requests. */
+  /** Called after each change of the number of used slots or waiting requests. */
   demand(inFlight: number, waiting: number): void;
 }
 
 /**
- * The ways in which an engine continues an answer that was begun. `last_message`: whenever the last message is the
- * assistant's; `flag`: only if the request has the members that vLLM and SGLang define for this.
+ * How an engine can be told to continue an unfinished answer. `last_message`: the request ends with the assistant's
+ * message. `flag`: the request also needs the members that vLLM and SGLang define for this.
  */
 export const chatContinuations = ["last_message", "flag"] as const;
 export type ChatContinuation = (typeof chatContinuations)[number];
 
-/** Returns the name of the engine for one program and one model file. */
+/** Returns the engine's name for a program and a model file. */
 export function fileEngineName(program: string, model: string): string {
   return `${program}-${model}`;
 }
 
 export interface Engine {
-  /** Name for logs and for a model's deployments, e.g. `ollama` or `built-in`. */
+  /** The engine's name in logs and in models' deployments, such as `ollama` or `built-in`. */
   readonly name: string;
-  /** The address of the engine's HTTP API. Missing for engines without an HTTP API. */
+  /** Host and port of the engine's HTTP API. Missing if the engine has none. */
   readonly server?: { readonly address: string; readonly port: number } | undefined;
   /** Maximum number of concurrent requests. Missing if the operator did not set it. */
   readonly maxConcurrency?: number | undefined;
-  /** Present for an engine whose server starts on demand. */
+  /** Present if the engine's server starts on demand. */
   readonly onDemand?: OnDemand;
-  /** Returns `onDemand` of one model, for engines that load each model separately. */
+  /** Returns `onDemand` for one model. Only engines that load each model separately have this method. */
   onDemandFor?(model: string, operation: Operation): OnDemand | undefined;
-  /** Returns the state of a model's process. Undefined: the model has no process that starts on demand. */
+  /** Returns the state of a model's process. Undefined if the model has no process that starts on demand. */
   processState?(model: string): ModelProcessState | undefined;
-  /** False if forms with files cannot be sent to the engine. */
+  /** False if the engine accepts no forms with files. */
   readonly takesForms?: boolean;
   /**
-   * The rules that keep requests of several accounts apart at the engine. Missing: the engine gets the members that
-   * clients sent.
+   * How requests of several accounts are kept apart at the engine. If missing, the engine gets what the clients sent.
    */
   readonly isolation?: Isolation | undefined;
-  /** The formats that the engine currently supports. Missing or undefined: chat completions only. */
+  /** The conversation formats that the engine supports now. If missing or undefined, only chat completions. */
   readonly formats?: EngineFormats | undefined;
-  /** Returns how the engine continues an answer of this model. Missing or undefined: not known to continue answers. */
+  /**
+   * Returns how the engine can continue an unfinished answer of this model. Undefined if it is not known to continue
+   * answers.
+   */
   continues?(model: string): ChatContinuation | undefined;
   /**
-   * Returns the number of generations, or embedding requests, that the engine runs at once for one model. A request
-   * counts as many as its width. Missing or undefined: unknown, so the number is measured.
+   * Returns how many answers, or embedding requests, the engine runs at once for one model. A request counts as many as
+   * its `width`. If missing or undefined, the gateway measures the number.
    */
   concurrency?(model: string, operation: Operation): number | undefined;
   /**
-   * Sends one request. Rejects with a GatewayError (`upstream_error`, `upstream_timeout`, `service_unavailable`) if no
-   * response began, or with the reason of `cancellation` if that came first. Cancelling stops the work until the
-   * response begins; after that, cancel the response's body.
+   * Sends one request. If no response begins, rejects with a GatewayError (`upstream_error`, `upstream_timeout`,
+   * `service_unavailable`), or with the reason of `cancellation`. `cancellation` stops the work until the response
+   * begins. After that, cancel the response's body.
    */
   send(request: EngineRequest, cancellation: Cancellation): MaybePromise<EngineResponse>;
   /**
-   * Opens a connection for OpenAI's realtime events, one text message each. Missing: not supported. Rejects with a
-   * GatewayError if the connection fails. Calls `listen` before it reads anything from the connection.
+   * Opens a connection for OpenAI's realtime events, one text message for each event. Missing if not supported. Rejects
+   * with a GatewayError if the connection fails. Calls `listen` before it reads from the connection.
    */
   connectRealtime?(
     request: RealtimeRequest,
@@ -174,13 +182,13 @@ export interface Engine {
   /** Lists the models that the engine serves now. Rejects if the engine cannot be reached. */
   models(signal: AbortSignal): Promise<EngineModel[]>;
   /**
-   * Returns the models to offer while the engine cannot be reached. Only engines that remember their last list, also of
-   * an earlier process, have the method.
+   * Returns the models to offer while the engine cannot be reached. Only engines that remember their last list have
+   * this method.
    */
   lastModels?(): EngineModel[];
   /**
-   * False while the engine accepts no new requests, because it is not connected or is draining. Only engines that know
-   * this have the member.
+   * False while the engine takes no new requests, because it is not connected or is draining. Missing if the engine
+   * does not know this.
    */
   readonly accepts?: boolean;
   /**

@@ -1,6 +1,6 @@
-// Separation of accounts that share one model server.
+// How requests of several accounts are kept apart at a shared model server.
 
-/** The forms in which a model server gets the ids that clients send for their users and for related prompts. */
+/** How a model server gets the ids that clients send for their users and for prompts that share a cache. */
 export const identifierWays = ["hashed", "as_sent", "removed"] as const;
 export type IdentifierWay = (typeof identifierWays)[number];
 
@@ -12,10 +12,10 @@ export interface Isolation {
   readonly identifiers: IdentifierWay;
 }
 
-/** Members of a request that identify its user, cache or priority at the model server. */
+/** Members of a request by which a model server identifies a user, chooses a cache or orders its queue. */
 export const isolatedMembers = ["user", "safety_identifier", "prompt_cache_key", "cache_salt", "priority"] as const;
 
-/** A member of a request, with the offsets of its value in the body's bytes; both are 0 if unknown. */
+/** A member of a request, and the offsets of its value in the body's bytes. Both offsets are 0 if unknown. */
 export interface IsolatedMember {
   readonly name: (typeof isolatedMembers)[number] | "metadata";
   readonly start: number;

@@ -1,6 +1,6 @@
 // Ids for items that arrive without one, in OpenAI's format.
 
-/** Prefixes of the API; ids of other types begin with `item`. */
+/** Prefixes of ids by item type. Ids of other types begin with `item`. */
 const prefixes: Readonly<Record<string, string>> = {
   message: "msg",
   reasoning: "rs",
@@ -27,7 +27,7 @@ const prefixes: Readonly<Record<string, string>> = {
   compaction: "cmp",
 };
 
-/** Returns a new id for an item of this type. An undefined `type` means a message, whose type is optional. */
+/** Returns a new id for an item of this type. `type` may be undefined for a message. */
 export function newItemId(type: unknown): string {
   const prefix = type === undefined ? "msg" : (prefixes[String(type)] ?? "item");
   return `${prefix}_${Bun.randomUUIDv7().replaceAll("-", "")}`;

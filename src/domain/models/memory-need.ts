@@ -1,27 +1,27 @@
 // The memory that a model needs, and whether the model fits into the machine's memory.
 
 export interface MemoryNeed {
-  /** Total bytes; all members are in bytes. */
+  /** Total memory. All members without another unit are in bytes. */
   bytes: number;
-  /** The total with the shortest context that is loaded. */
+  /** The total if the model is loaded with the shortest allowed context. */
   minBytes: number;
   weights: number;
-  /** The KV cache of all slots. */
+  /** Memory of the KV cache for all slots. */
   cache: number;
-  /** Buffers of one batch, and the process itself. */
+  /** Memory for the buffers of one batch and for the process itself. */
   compute: number;
-  /** `context`: tokens of one slot; `parallel`: number of slots. `bytes` is computed for both. */
+  /** `context` is the number of tokens of one slot, `parallel` the number of slots. `bytes` applies to both. */
   context: number;
   parallel: number;
 }
 
-/** Memory for models in bytes. */
+/** The machine's memory for models, in bytes. */
 export interface ModelMemory {
   total: number;
   free: number;
-  /** Bytes of idle models, which can be unloaded for another model. */
+  /** Bytes of idle models, which can be unloaded to make room. */
   evictable: number;
-  /** Bytes of pinned models, which are never unloaded for others. */
+  /** Bytes of pinned models, which are never unloaded to make room. */
   pinned: number;
 }
 
@@ -37,8 +37,9 @@ export interface HeldMemory {
 }
 
 /**
- * `now`; `evicting`: after unloading idle models; `waiting`: once running models have used their minimum time and can
- * be unloaded; `reduced`: with a shorter context or fewer slots; `never`: it does not fit beside pinned models.
+ * When a model can be loaded. `now`: immediately. `evicting`: after idle models are unloaded. `waiting`: after running
+ * models have had their minimum time. `reduced`: only with a shorter context or fewer slots. `never`: not beside the
+ * pinned models.
  */
 export const fits = ["now", "evicting", "waiting", "reduced", "never"] as const;
 export type Fit = (typeof fits)[number];

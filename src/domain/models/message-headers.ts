@@ -1,10 +1,10 @@
-// Headers of a Messages client that are passed on to Messages servers.
+// Headers of Anthropic's Messages API that the gateway passes from clients to model servers.
 
 /** The supported versions of Anthropic's API (platform.claude.com/docs/en/api/versioning). */
 export const messageVersions = ["2023-06-01", "2026-10-21"] as const;
 export type MessageVersion = (typeof messageVersions)[number];
 
-/** The version of requests that the gateway makes itself, and of clients' requests without a version. */
+/** The version for requests that the gateway makes itself or that have no version. */
 export const defaultMessageVersion = "2023-06-01" satisfies MessageVersion;
 
 export interface MessageHeaders {

@@ -1,4 +1,4 @@
-// Models that operators declare in the file or over the API, and the checks of such entries.
+// Models that operators declare in the file or over the API, and the checks of these declarations.
 
 import { nearest } from "../../base/text/nearest.ts";
 import type { Environment } from "../api-key.ts";
@@ -11,29 +11,27 @@ import type { Price } from "./price.ts";
 export interface EntryDeployment {
   /** Name of an upstream or node, or `builtInEngineName`. */
   readonly upstream: string;
-  /** The upstream's own id of the model. */
+  /** The model's id at the upstream. */
   readonly model: string;
   readonly weight: number;
 }
 
-/**
- * The settings of a model. For settings left open (null, or an empty list), what the model's upstream reports applies.
- */
+/** The settings of a model. If a setting is null or an empty list, the model has what its upstream reports. */
 export interface ModelSettings {
   readonly ownedBy: string | null;
   readonly capabilities: Readonly<Capabilities> | null;
   /** Tokens. */
   readonly context: number | null;
   readonly environments: readonly Environment[] | null;
-  /** null: nothing is charged. */
+  /** The price. Null means that nothing is charged, unless `priceOf` is set. */
   readonly price: Readonly<Price> | null;
-  /** `vendor/model` of the price list, whose price applies if `price` is null; null: none. */
+  /** `vendor/model` of the price list. Its price applies if `price` is null. Null means none. */
   readonly priceOf: string | null;
-  /** The model's deployments; empty: every upstream on which the model's id is discovered. */
+  /** The model's deployments. If empty, the model runs on every upstream that lists its id. */
   readonly deployments: readonly EntryDeployment[];
   /** Public ids of the model's fallbacks, best first. */
   readonly fallbacks: readonly string[];
-  /** Other ids that clients may send, each matching `aliasPattern`. */
+  /** Other ids by which clients may request the model. Each matches `aliasPattern`. */
   readonly aliases: readonly string[];
   /** null: no policies. */
   readonly policies: ModelPolicies | null;
@@ -46,36 +44,39 @@ export interface StoredModel extends ModelSettings {
   readonly createdAt: number;
 }
 
-/** `file`: declared in headrace.yaml; `database`: declared over the API; `upstream`: only listed by an upstream. */
+/**
+ * Where a model comes from. `file`: declared in headrace.yaml. `database`: declared over the API. `upstream`: only
+ * listed by an upstream.
+ */
 export const modelSources = ["file", "database", "upstream"] as const;
 export type ModelSource = (typeof modelSources)[number];
 
 export interface ModelStore {
   /** Lists models, ordered by id. */
   listModels(): Promise<StoredModel[]>;
-  /** Returns false if the id exists. */
+  /** Adds a model. Returns false if a model with this id exists. */
   insertModel(model: StoredModel, event: AuditEvent): Promise<boolean>;
-  /** Returns false without a change if the model does not exist any more. */
+  /** Changes a model. Returns false if it does not exist any more. */
   changeModel(model: StoredModel, event: AuditEvent): Promise<boolean>;
-  /** Returns false if there is no such model. */
+  /** Deletes a model. Returns false if it does not exist. */
   deleteModel(id: string, event: AuditEvent): Promise<boolean>;
 }
 
 export const maxModelIdLength = 256;
 export const maxFallbacks = 8;
 export const maxAliases = 32;
-/** A name, or a prefix ending in `*`. At most `maxModelIdLength` characters. */
+/** An alias: a name, or a prefix ending in `*`. The maximum length is `maxModelIdLength`. */
 export const aliasPattern = /^(?:[!-)+-~]+\*?|\*)$/;
 /** The rule for aliases, as error messages and the API reference state it. */
 export const aliasText = "1 to 256 printable ASCII characters without spaces, and no * but at the end";
 export const maxWeight = 1_000_000;
 export const maxContext = 1_000_000_000;
 
-/** A contradiction of an entry with itself or with other entries. */
+/** A contradiction within a model's declaration or with other models. */
 export interface EntryFault {
-  /** The place within the entry: `["deployments", 0, "upstream"]`. */
+  /** Path of the faulty member: `["deployments", 0, "upstream"]`. */
   readonly path: readonly (string | number)[];
-  /** The message, worded to follow the place in `path`. */
+  /** The message. Continues a sentence that begins with the path. */
   readonly message: string;
   /** The remedy as a full sentence. */
   readonly fix: string;
@@ -83,10 +84,7 @@ export interface EntryFault {
 
 const maxNamed = 12;
 
-/**
- * Returns the faults of an entry's deployments. `upstreams`: names of all upstreams and nodes that a deployment may
- * name.
- */
+/** Returns the faults of a model's deployments. `upstreams` has the names of all upstreams and nodes. */
 export function deploymentFaults(
   id: string,
   deployments: readonly { upstream: string; model?: string | null | undefined }[],
@@ -113,8 +111,8 @@ export function deploymentFaults(
 }
 
 /**
- * Returns the faults of an entry's fallbacks. Two models may be fallbacks of each other, because fallbacks of a
- * fallback are not followed.
+ * Returns the faults of a model's fallbacks. Two models may be fallbacks of each other, because only one step is
+ * followed.
  */
 export function fallbackFaults(
   {
@@ -133,7 +131,7 @@ export function fallbackFaults(
   });
 }
 
-/** Returns a capability that one model has and the other is known to lack. */
+/** Returns a capability that the first model has and the second is known to lack; undefined if there is none. */
 export function lackedCapability(
   wanted: Readonly<Capabilities> | null | undefined,
   had: Capabilities | undefined,
@@ -141,7 +139,7 @@ export function lackedCapability(
   return capabilityNames.find((name) => wanted?.[name] === true && had?.[name] === false);
 }
 
-/** Returns the faults of an entry's aliases. `ownerOf` returns the other model that has an alias, or undefined. */
+/** Returns the faults of a model's aliases. `ownerOf` returns the other model that has an alias, or undefined. */
 export function aliasFaults(
   { id, aliases }: { id: string; aliases: readonly string[] },
   ownerOf: (alias: string) => string | undefined,

@@ -2,7 +2,7 @@
 
 export const maxModelPatternLength = 256;
 export const modelPatternPattern = /^[^\s*]+\*?$/;
-/** Each pattern is checked with every request of the key. */
+/** Maximum number of patterns. Each is checked with every request of the key. */
 export const maxKeyModels = 100;
 
 /** Reports whether one of the patterns matches this model. */
@@ -12,13 +12,16 @@ export function matchesModel(patterns: readonly string[], model: string): boolea
   );
 }
 
-/** Reports whether every model that matches the inner pattern also matches the outer one. */
+/** Reports whether every model that `inner` matches is also matched by `outer`. */
 export function coversPattern(outer: string, inner: string): boolean {
   if (!outer.endsWith("*")) return inner === outer;
   return (inner.endsWith("*") ? inner.slice(0, -1) : inner).startsWith(outer.slice(0, -1));
 }
 
-/** Returns the patterns that both lists allow. Two patterns are disjoint or nested, so these are the inner ones. */
+/**
+ * Returns the patterns that both lists allow. Two patterns either have no match in common, or one includes the other.
+ * So the narrower ones are returned.
+ */
 export function commonPatterns(some: readonly string[], others: readonly string[]): string[] {
   const common = some.flatMap((a) =>
     others.flatMap((b) => {

@@ -1,8 +1,8 @@
-// The states of a model process that starts on demand.
+// The states of a model process. The server starts such processes on demand.
 
 /**
- * `waiting`: for memory. `waking`: from sleep. `restarting`: it died and is retried soon. `failed`: it died too often
- * or can never fit, and requests are refused for a while.
+ * `waiting`: waits for memory. `waking`: wakes up from sleep. `restarting`: it ended and will be started again soon.
+ * `failed`: it ended too often or can never fit, and requests are refused for a while.
  */
 export const modelProcessStates = [
   ...(["off", "waiting", "loading", "loaded", "asleep", "waking", "stopping", "restarting", "failed"] as const),

@@ -1,4 +1,4 @@
-// The operator's view of a model process that starts on demand.
+// A model process, which starts on demand, as operators see and control it.
 import type { Engine } from "./engine.ts";
 import type { ModelProcessState } from "./model-process-state.ts";
 
@@ -6,14 +6,14 @@ export interface ModelProcessFigures {
   readonly state: ModelProcessState;
   /** Unix seconds since which the process has this state. */
   readonly since: number;
-  /** The reason of the last failure; null: no failure since the last load. */
+  /** Why the last start failed. Null if there was no failure since the last load. */
   readonly failure: string | null;
   readonly pinned: boolean;
-  /** Bytes by pool (`ram`, `gpu0` and so on) that are reserved for the process, or that it needs to start. */
+  /** Bytes by memory pool (`ram`, `gpu0` and so on): reserved for the process, or needed to start it. */
   readonly memory: Readonly<Record<string, number>>;
   readonly inFlight: number;
   readonly waiting: number;
-  /** The next four are counted since the start of the server. */
+  /** `starts`, `evictions`, `failures` and `loadSeconds` are totals since the start of the server. */
   readonly starts: number;
   readonly evictions: number;
   readonly failures: number;
@@ -22,22 +22,22 @@ export interface ModelProcessFigures {
 
 /** A line of the process's output. */
 export interface OutputLine {
-  /** The line number, which keeps rising over all starts of the command. */
+  /** The line number. It keeps rising when the process is started again. */
   readonly number: number;
   /** Unix seconds. */
   readonly at: number;
   readonly text: string;
 }
 
-/** A model process, for the code that loads, unloads and pins it. */
+/** Controls a model process: loads, unloads and pins the model. */
 export interface ModelProcessControl {
   /** Name of the process's engine. */
   readonly name: string;
-  /** The engine that requests use. */
+  /** The engine to which requests are sent. */
   readonly engine: Engine;
   readonly models: readonly string[];
   figures(): ModelProcessFigures;
-  /** Returns the last lines after this number, the oldest first. */
+  /** Returns the last output lines with a higher number than this, oldest first. */
   outputAfter(number: number): readonly OutputLine[];
   /** Starts to load the model. */
   load(): void;
@@ -47,10 +47,10 @@ export interface ModelProcessControl {
 }
 
 export interface SharedMemory {
-  /** Bytes by pool: total and reserved. */
+  /** Memory pools, each with its total and reserved bytes. */
   readonly pools: readonly { readonly pool: string; readonly total: number; readonly used: number }[];
-  /** The names of the processes that have to end or yield first, by the name of the process that waits for memory. */
+  /** For each process that waits for memory, the names of the processes that have to end or yield first. */
   readonly behind: ReadonlyMap<string, readonly string[]>;
-  /** Name of the next process to be stopped. Undefined: none can be. */
+  /** Name of the process that would be stopped next to free memory. Undefined if none can be stopped. */
   readonly next: string | undefined;
 }

@@ -6,15 +6,16 @@ import type { Engine } from "./engine.ts";
 import type { ModelPolicies } from "./policies/model-policies.ts";
 import type { Price } from "./price.ts";
 
-/** A deployment of a model. */
+/** A model at one engine. A model may have several deployments. */
 export interface Deployment {
   engine: Engine;
-  /** The engine's own id of the model. */
+  /** The model's id at the engine. */
   model: string;
-  /** Relative share of requests; at least 1. */
+  /** Relative share of the model's requests. At least 1. */
   weight: number;
   /**
-   * True if an operator marked its engine as local, so requests of keys with `never_leaves` may use it. Default: false.
+   * True if an operator marked the engine as local. Requests of keys with `never_leaves` may then use it. Default:
+   * false.
    */
   local?: boolean;
 }
@@ -26,16 +27,16 @@ export interface Model {
   created: number;
   ownedBy: string;
   capabilities: Capabilities | undefined;
-  /** Tokens of prompt and completion together. Undefined if unknown. */
+  /** The context length: tokens of prompt and completion together. Undefined if unknown. */
   context: number | undefined;
   /** Environments whose keys may use the model. */
   environments: readonly Environment[];
   price: Price | undefined;
   deployments: readonly Deployment[];
-  /** Public ids of fallback models, used if no deployment answers, best first. */
+  /** Public ids of fallback models in order of preference. They are used if no deployment answers. */
   fallbacks?: readonly string[] | undefined;
   /** Other ids under which clients may request the model, or prefixes of ids ending in `*`. */
   aliases?: readonly string[] | undefined;
-  /** The model's policies. Undefined: none, and requests are not checked for any. */
+  /** The model's policies. Undefined if it has none. */
   policies?: ModelPolicies | undefined;
 }

@@ -1,6 +1,8 @@
-// The operations of a model, and their paths.
+// The operations of models, such as chat completions, and their API paths.
 
-/** Each operation has a path relative to the base URL: OpenAI's API, and `message` of Anthropic's. */
+/**
+ * The path of each operation, below the base URL. Paths are those of OpenAI's API, and for `message` of Anthropic's.
+ */
 export const operationPaths = {
   chat: "/chat/completions",
   completion: "/completions",
@@ -23,20 +25,18 @@ export const operationPaths = {
 
 export type Operation = keyof typeof operationPaths;
 
-/** Operations without a path: responses in a realtime session, and tool calls. */
+/** Operations without a path of their own: responses in a realtime session, and tool calls. */
 const otherBooked = ["realtime", "tool"] as const;
-/** The operations in the ledger. */
+/** An operation that the ledger records. */
 export type BookedOperation = Operation | (typeof otherBooked)[number];
 export const bookedOperations = [...(Object.keys(operationPaths) as Operation[]), ...otherBooked] as const;
 
-/** Returns undefined for operations that are no model request. */
+/** Returns the operation if it is a model request, otherwise undefined. */
 export function modelOperation(operation: BookedOperation): Operation | undefined {
   return (otherBooked as readonly BookedOperation[]).includes(operation) ? undefined : (operation as Operation);
 }
 
-/**
- * True if an operation generates tokens one after the other, which uses other slots of an engine than reading texts.
- */
+/** True if an operation generates tokens one by one. Engines have separate slots for such operations. */
 export const generates: Readonly<Record<Operation, boolean>> = {
   ...{ chat: true, completion: true, embedding: false },
   ...{ response: true, message: true },
@@ -54,7 +54,7 @@ export function isConversation(operation: Operation): operation is ConversationO
   return (conversationOperations as readonly Operation[]).includes(operation);
 }
 
-/** Tasks: a model is asked once and answers, without a conversation. Their code is in `requests/dialects/task/`. */
+/** Operations in which a model is asked once, without a conversation. Their code is in `requests/dialects/task/`. */
 export const taskOperations = [
   ...(["rerank", "score", "moderation", "decision"] as const),
   ...(["speech", "transcription", "translation"] as const),
@@ -66,14 +66,14 @@ export function isTask(operation: Operation): boolean {
   return (taskOperations as readonly Operation[]).includes(operation);
 }
 
-/** Operations whose path at a server has no API version: vLLM and llama-server have only `/tokenize`. */
+/** Operations whose path has no API version such as `/v1`: vLLM and llama-server have only `/tokenize`. */
 const unversioned: ReadonlySet<Operation> = new Set(["tokenize", "detokenize"]);
 
 export function isUnversioned(operation: Operation): boolean {
   return unversioned.has(operation);
 }
 
-/** Makes an object with the result of `of` for each path. */
+/** Returns an object with a member for each operation. `of` computes its value. */
 export function byOperation<Value>(
   of: (path: string, operation: Operation) => Value,
 ): Readonly<Record<Operation, Value>> {

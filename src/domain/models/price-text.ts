@@ -1,29 +1,29 @@
-// Converts prices between the form of the API and headrace.yaml and the code's.
+// Converts prices between the format of the API and headrace.yaml and that of the code.
 import { type Price, type PriceVariant, type Rates, rates } from "./price.ts";
 
-/** No published price has more. */
+/** Maximum number of variants. No vendor's price has more. */
 export const maxVariants = 16;
 export const maxHours = 8;
 export const largestRate = 1e9;
 export const largestFactor = 1_000;
 export const dayNames = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"] as const;
-/** `served` as model servers report it, in lower case. */
+/** The form of `served`: the tier, speed or region that a model server reports, in lower case. */
 export const servedPattern = /^[a-z0-9][a-z0-9._-]{0,23}$/;
-/** Times of a day (UTC): `01:00-04:00`. */
+/** The form of a time span of the day (UTC), such as `01:00-04:00`. */
 export const hoursPattern = /^([01]\d|2[0-3]):([0-5]\d)-(([01]\d|2[0-3]):([0-5]\d)|24:00)$/;
 export const fromPattern = /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ)?$/;
 
 export type RateWire = (typeof rates)[number]["wire"];
 type RatesWire = { [One in RateWire]?: number };
 
-/** Returns the description of a rate for the reference. */
+/** Returns the text that describes a rate in the reference. */
 export function rateDoc({ per, of, else: instead }: (typeof rates)[number]): string {
   const unit = per === "tokens" ? "USD per million tokens of" : "USD for";
   const other = rates.find(({ name }) => name === instead);
   return `${unit} ${of}.${other ? ` Default: \`${other.wire}\`.` : ""}`;
 }
 
-/** Descriptions of the members of a price that are not rates. */
+/** Descriptions of the members of a price that are not rates, for the reference. */
 export const variantDocs = {
   variants: `Rates that replace the base rates if all conditions of the variant apply. Later variants take precedence, and factors multiply. At most ${maxVariants}.`,
   context_above:
@@ -36,7 +36,7 @@ export const variantDocs = {
   factor: "Factor for all token rates under these conditions, including the rates of this variant.",
 } as const;
 
-/** The conditions of a variant as the API and headrace.yaml write them, and the rates that apply under them. */
+/** A variant in the format of the API and headrace.yaml: its conditions, and the rates that apply under them. */
 export interface VariantWire extends RatesWire {
   context_above?: number;
   served?: string;
@@ -96,7 +96,7 @@ function variantToWire(variant: PriceVariant): VariantWire {
   };
 }
 
-/** Converts a text that `hoursPattern` accepts to minutes from midnight. */
+/** Converts a time span such as `01:00-04:00` to minutes from midnight. The text must match `hoursPattern`. */
 export function hoursFromText(text: string): { start: number; end: number } {
   const [start = 0, end = 0] = text.split("-").map((time) => {
     const [hour = 0, minute = 0] = time.split(":").map(Number);

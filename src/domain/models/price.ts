@@ -3,17 +3,17 @@
 interface RateRow {
   /** The name in the code. */
   readonly name: string;
-  /** The name on the wire and in headrace.yaml. */
+  /** The rate's name in the API and in headrace.yaml. */
   readonly wire: string;
-  /** `tokens`: USD for a million of them; `each`: USD for one. */
+  /** `tokens`: the rate is USD for a million tokens. `each`: the rate is USD for one unit. */
   readonly per: "tokens" | "each";
-  /** The rate that applies if this rate is missing; null: nothing is charged. */
+  /** The rate that applies if this one is missing. Null means that nothing is charged. */
   readonly else: string | null;
-  /** The usage that the rate charges, worded as part of a sentence. */
+  /** What the rate charges, in words for a sentence. */
   readonly of: string;
 }
 
-/** The rates in the order in which they are shown. A rate follows the rate that is its default. */
+/** All rates, in the order in which they are shown. Each rate comes after the rate that is its default. */
 export const rates = [
   { name: "input", wire: "input", per: "tokens", else: null, of: "the prompt" },
   { name: "cachedInput", wire: "cached_input", per: "tokens", else: "input", of: "what of it was read from a cache" },
@@ -43,29 +43,32 @@ export const rates = [
 export type Rate = (typeof rates)[number];
 export type RateName = Rate["name"];
 
-/** USD per million tokens, or each. Defaults of missing rates are in `rates`. */
+/** Rates in USD: for a million tokens, or for one unit. If a rate is missing, `rates` says what applies. */
 export type Rates = Partial<Record<RateName, number>>;
 
 /** Rates that replace the price's usual rates if every condition of the variant applies. */
 export interface PriceVariant extends Rates {
-  /** The prompt has more tokens than this, including cached ones; the rates then apply to all its tokens. */
+  /**
+   * Condition: the prompt has more tokens than this, cached tokens included. The rates then apply to all its tokens.
+   */
   contextAbove?: number;
-  /** The model server reported that it served in this tier, speed or region, such as `flex`, `fast` or `us`. */
+  /** Condition: the model server reports this tier, speed or region, such as `flex`, `fast` or `us`. */
   served?: string;
-  /** The request began at this time or later: Unix seconds. */
+  /** Condition: the request began at this time or later, in Unix seconds. */
   from?: number;
   /**
-   * The request began in one of these parts of a day (UTC), in minutes from midnight: from `start`, before `end`. A
-   * part whose end is not after its start continues over midnight, and belongs to the day on which it began.
+   * Condition: the request began in one of these parts of the day (UTC), in minutes from midnight. `start` is included,
+   * `end` is not. If `end` is not after `start`, the part continues over midnight and belongs to the day on which it
+   * began.
    */
   hours?: readonly { start: number; end: number }[];
-  /** The request began on one of these days of the week (UTC), 0 for Sunday. */
+  /** Condition: the request began on one of these days of the week (UTC). 0 is Sunday. */
   days?: readonly number[];
-  /** Factor for all token rates, including those of the variant. */
+  /** Factor for all token rates, including rates of this variant. */
   factor?: number;
 }
 
-/** `input` and `output` are required, so that a price of 0 is deliberate. */
+/** The price of a model. `input` and `output` are required, so that a price of 0 is a decision. */
 export interface Price extends Rates {
   input: number;
   output: number;

@@ -1,10 +1,10 @@
-// Models in this server's data directory that `headrace pull` downloaded.
+// Models that `headrace pull` downloaded to this server's data directory.
 import type { Capabilities } from "./capabilities.ts";
 import type { MemoryNeed } from "./memory-need.ts";
 import type { ModelProcessControl } from "./model-process.ts";
 import type { ModelProcessState } from "./model-process-state.ts";
 
-/** Facts from the files of a model. */
+/** Facts that the model's files contain. */
 export interface ModelFileFacts {
   architecture: string;
   /** The quantization of the weights, such as `Q4_K_M`; null if the file does not say or it is unknown. */
@@ -14,39 +14,42 @@ export interface ModelFileFacts {
 
 export interface PulledModel {
   id: string;
-  /** Bytes of all files of the model on disk. */
+  /** Total bytes of the model's files on disk. */
   bytes: number;
-  /** `incomplete`: a pull was interrupted, or a file is missing; the model is not served. */
+  /** `incomplete`: the download was interrupted, or a file is missing. The model is then not served. */
   state: "ready" | "incomplete";
-  /** The source, such as `hf:Qwen/Qwen3-0.6B-GGUF:Qwen3-0.6B-Q8_0.gguf`; null if only parts are present. */
+  /**
+   * Where the model came from, such as `hf:Qwen/Qwen3-0.6B-GGUF:Qwen3-0.6B-Q8_0.gguf`. Null if the download is
+   * incomplete.
+   */
   source: string | null;
-  /** Unix seconds; null if only parts are present. */
+  /** Unix seconds. Null if the download is incomplete. */
   pulledAt: number | null;
   /** Tokens. */
   context: number | null;
   capabilities: Capabilities | null;
-  /** null if the model is incomplete or its header cannot be read. */
+  /** Null if the model is incomplete or the header of its file cannot be read. */
   facts: ModelFileFacts | null;
   /** An estimate of the memory that the model needs; null if the model is incomplete or its header cannot be read. */
   memory: MemoryNeed | null;
 }
 
-/** The current use of a model that this server can load. */
+/** How a model is used at the moment. */
 export interface ModelUse {
   state: "unloaded" | "loading" | "loaded" | "failed";
   /** Number of requests that run on the model or wait for it. */
   inUse: number;
 }
 
-/** Returns a model's use by the state of its process, for the code that manages model files. */
+/** Returns a model's use, from the state of its process and the number of requests. */
 export function modelUse(state: ModelProcessState, inUse: number): ModelUse {
   if (state === "loaded" || state === "failed") return { state, inUse };
   return { state: state === "off" || state === "stopping" ? "unloaded" : "loading", inUse };
 }
 
-/** A program that runs a model file instead of the built-in engine. */
+/** A model file that another program runs in place of the built-in engine. */
 export interface FileElsewhere {
-  /** Ids of the model and of its draft model. */
+  /** `model` is the model's id, `draft` that of its draft model. */
   readonly model: string;
   readonly draft: string | undefined;
   readonly process: ModelProcessControl;
@@ -55,11 +58,11 @@ export interface FileElsewhere {
 export interface RemovedModel extends PulledModel {
   /** Number of bytes that the removal freed. */
   bytes: number;
-  /** Files that are still on disk. Deletion stopped at the last of them, which has the reason appended. */
+  /** Files that could not be deleted. Deletion stopped at the last of these; the reason is appended to its name. */
   left: readonly string[];
 }
 
-/** A model that can be pulled, as the hub lists it. */
+/** A model that can be downloaded from the hub. */
 export interface PullOffer {
   /** The id under which the model will be served. */
   id: string;
@@ -67,14 +70,14 @@ export interface PullOffer {
   file: string;
   quantization: string | null;
   bytes: number;
-  /** `missingBytes`: bytes that are still to be downloaded; `roomBytes`: free bytes for them on the disk. */
+  /** `missingBytes`: bytes still to be downloaded. `roomBytes`: free bytes on the disk. */
   missingBytes: number;
   roomBytes: number;
-  /** Memory that every model of this size needs, plus more for its context. */
+  /** Minimum memory for a model of this size. Its context needs more. */
   minMemoryBytes: number;
 }
 
-/** A running or failed pull of this server. */
+/** A download on this server that is running or has failed. */
 export interface Pull {
   id: string;
   source: string;
@@ -88,7 +91,7 @@ export interface Pull {
 export interface PulledModelStore {
   /** Lists models, ordered by id. */
   list(): Promise<PulledModel[]>;
-  /** Returns running pulls, and those that failed since the start and were not started again. */
+  /** Returns the running downloads, and those that failed since the start and were not started again. */
   pulls(): readonly Pull[];
   /**
    * Looks up `source` (`hf:owner/repo[:file]`). Rejects with `invalid_request` if the hub does not have it, and with
@@ -96,13 +99,14 @@ export interface PulledModelStore {
    */
   offer(source: string, name: string | undefined): Promise<PullOffer>;
   /**
-   * Starts a pull in the background, and calls `ended` after it. Rejects like `offer`, also if the disk has no room.
+   * Starts a download in the background and calls `ended` when it has ended. Rejects if the hub lacks the model or
+   * cannot be reached, or if the disk has too little space.
    */
   pull(source: string, name: string | undefined, ended: () => void): Promise<PullOffer>;
   /**
-   * Deletes the model's files, after it stops serving the model and stops this server's pull of it. Returns undefined
-   * if there is no such model. Rejects with `service_unavailable`, without deleting anything, while another process
-   * pulls the model.
+   * Stops a running download of the model by this server, stops serving the model, and deletes its files. Returns
+   * undefined if the model does not exist. If another process downloads the model, rejects with `service_unavailable`
+   * and deletes nothing.
    */
   remove(id: string): Promise<RemovedModel | undefined>;
 }

@@ -1,9 +1,9 @@
-// Members of requests that control a model server rather than describe the answer: refused unless an operator allows
-// them.
+// Members of requests that would control the model server and not the answer. They are refused unless an operator
+// allows them.
 
 /**
- * Members that control a model server: from where it fetches the memory of prompts (vLLM's and SGLang's
- * disaggregation), which adapters, templates and code it loads, and by which name or slot a request may disturb others.
+ * Names of such members. They choose from where the server fetches KV caches (vLLM's and SGLang's disaggregation), or
+ * which adapters, templates and code it loads. Some choose a name or slot by which a request may disturb others.
  */
 export const rulingMembers: readonly string[] = [
   ...["kv_transfer_params", "ec_transfer_params", "bootstrap_host", "bootstrap_port", "bootstrap_room"],
@@ -15,12 +15,9 @@ export const rulingMembers: readonly string[] = [
   ...["id_slot", "slot_id", "rid", "request_id", "draft_model"],
 ];
 
-/** The member whose own members become variables of the model's template. */
+/** The request member whose members become variables of the model's chat template. */
 export const templateArguments = "chat_template_kwargs";
-/**
- * Template variables with which a request would replace the template, or the messages that the gateway has checked and
- * counted.
- */
+/** Template variables that would replace the template, or the messages that the gateway has checked and counted. */
 export const rulingArguments: readonly string[] = [
   ...["chat_template", "tokenize", "tokenizer_kwargs", "messages", "conversation", "tools"],
 ];

@@ -1,11 +1,10 @@
-// A form (multipart/form-data) for an engine, rewritten from the parsed form of the client.
+// A form (multipart/form-data) to send to an engine, made from the client's form.
 import type { BodySource } from "../../base/bytes/body-source.ts";
 
-/** A parsed form, kept until its request is over. */
+/** A client's parsed form, kept until its request is over. */
 export interface KeptForm {
   /**
-   * Returns the form with `model` as its model id. `edits` has new values, as JSON, for the fields of these names; null
-   * empties the field.
+   * Returns the form with `model` as its model id. `edits` has new values (JSON) by field name; null empties the field.
    */
   sentFor(model: string, edits?: Readonly<Record<string, string | null>>): SentForm;
 }
@@ -15,6 +14,9 @@ export interface SentForm {
   readonly contentType: string;
   /** Bytes. */
   readonly length: number;
-  /** Reads the form from the beginning, for each sending. Bytes are valid until the source is resumed or emits more. */
+  /**
+   * Returns the form from its beginning. Call this for each attempt. Bytes are valid until the source is resumed or
+   * sends more.
+   */
   open(): BodySource;
 }

@@ -6,30 +6,30 @@ import type { ChatOwner } from "./stored-chat.ts";
 export type StoredItem = Readonly<Record<string, unknown>>;
 
 /**
- * The owner whose stored objects may be seen. The rules of chats apply; besides, a key that another key made sees only
- * the objects of keys with the same maker.
+ * Whose stored objects may be seen. The rules for chats apply. In addition, a key that another key made sees only
+ * objects of keys with the same maker.
  */
 export interface ResponseOwner extends ChatOwner {
-  /** The limit id of the key that made the presented one, which a rotation keeps; null: any maker. */
+  /** The limit id of the key that made the presented key. A rotation keeps this id. Null means objects of any maker. */
   madeBy: string | null;
-  /** The calling key. If several objects have the same id, its own are found first. */
+  /** The calling key. If several objects have the same id, those of this key are found first. */
   keyId?: string;
 }
 
 export type ResponseStatus = "queued" | "in_progress" | "completed" | "incomplete" | "failed" | "cancelled";
 
-/** The members of a stored response without its content. */
+/** A stored response without its content. */
 export interface ResponseRow {
-  /** An id of the gateway, because engines may repeat theirs. */
+  /** The response's id. The gateway makes it, because engines may use an id twice. */
   id: string;
   accountId: string;
   environment: Environment;
   keyId: string;
-  /** The app that made the response; null for keys. */
+  /** The app that made the response. Null if a key did. */
   appId: string | null;
-  /** The member who owns the response; null: the account. */
+  /** The member who owns the response. Null if the account does. */
   personId: string | null;
-  /** The limit id of the key that made the creating key; null: none. */
+  /** The limit id of the key that made the creating key. Null if no key did. */
   madeBy: string | null;
   model: string;
   /** Unix seconds. */
@@ -44,47 +44,52 @@ export interface ResponseRow {
 }
 
 export interface StoredResponse extends ResponseRow {
-  /** The response as the client got it, with its output; for an unfinished one, its current state. */
+  /** The response as the client got it, with its output. If it is unfinished, its current state. */
   response: StoredItem;
-  /** The items of the response's own request, each with an id, without earlier items of the conversation. */
+  /**
+   * The input items of this response's request, each with an id. Earlier items of the conversation are not included.
+   */
   input: readonly StoredItem[];
 }
 
-/** The earlier items of a conversation. */
+/** The items of a response and of all responses that it continues. */
 export interface ResponseChain {
-  /** Items in order: for each response its input and then its output. */
+  /** For each response in order, its input and then its output. */
   items: readonly StoredItem[];
   /** The items' length in characters of JSON. */
   size: number;
 }
 
 /**
- * The reason why a chain cannot be read: a response is missing for this owner, a response is unfinished, or the chain
+ * Why a chain of responses cannot be read: a response is missing for this owner, a response is unfinished, or the chain
  * is too large.
  */
 export type ChainFault = { missing: string } | { tooLarge: true } | { unfinished: string };
 
-/** Called before this many characters of JSON are read. If it returns false, the chain counts as too large. */
+/**
+ * Called with the number of JSON characters that are about to be read. If it returns false, nothing is read and the
+ * chain counts as too large.
+ */
 export type MayRead = (size: number) => boolean;
 
-/** Measures the chats, responses and conversations of an account. */
+/** Measures how much an account has stored: chats, responses and conversations. */
 export interface StoredSizes {
-  /** Returns characters of JSON plus an estimate for their rows. */
+  /** Returns the total characters of JSON, plus an estimate for the rows. */
   sizeOf(accountId: string): Promise<number>;
 }
 
-/** Stores responses. An expired one is never found, even before it is deleted. The content is encrypted. */
+/** Stores responses, with encrypted content. An expired response is never found, even before it is deleted. */
 export interface ResponseStore {
   /**
-   * Inserts all or none; existing responses stay unchanged. A completed or incomplete response appends its items to its
-   * conversation, as `BackgroundStore.end` does; a failed or cancelled one does not. Calls `mayCommit` last: if it
-   * returns false, nothing is stored and the call rejects.
+   * Inserts all responses or none. Existing responses stay unchanged. A completed or incomplete response also appends
+   * its items to its conversation; a failed or cancelled one does not. Calls `mayCommit` last: if it returns false,
+   * nothing is stored and the call rejects.
    */
   insert(responses: readonly StoredResponse[], mayCommit?: () => boolean): Promise<void>;
   find(owner: ResponseOwner, id: string, nowSeconds: number): Promise<StoredResponse | undefined>;
   /**
-   * Returns the items of the response `id` and of all responses that it continues. A chain of more than `maxSize`
-   * characters is not read, and is a fault.
+   * Returns the items of the response `id` and of all responses that it continues. If these have more than `maxSize`
+   * characters, nothing is read and a fault is returned.
    */
   chain(
     owner: ResponseOwner,
@@ -94,8 +99,8 @@ export interface ResponseStore {
     mayRead?: MayRead,
   ): Promise<ResponseChain | ChainFault>;
   /**
-   * Returns items by their own ids, from responses or conversations of this owner. Missing items are left out, and so
-   * are all items from the first that `mayRead` refuses.
+   * Returns items by their ids, from responses or conversations of this owner. Missing items are left out. Once
+   * `mayRead` refuses an item, this item and all later ones are left out too.
    */
   items(
     owner: ResponseOwner,
@@ -103,13 +108,13 @@ export interface ResponseStore {
     nowSeconds: number,
     mayRead?: MayRead,
   ): Promise<ReadonlyMap<string, StoredItem>>;
-  /** Erases the content at once. Returns false if there is none. */
+  /** Deletes a response and erases its content immediately. Returns false if the response does not exist. */
   delete(owner: ResponseOwner, id: string, nowSeconds: number): Promise<boolean>;
   /** Deletes up to `limit` expired responses, conversations or events, and returns their number. */
   deleteExpired(nowSeconds: number, limit: number): Promise<number>;
 }
 
-/** Consecutive events of a background response, numbered from `first`. */
+/** Consecutive events of a background response. `first` is the number of the first event. */
 export interface EventBatch {
   first: number;
   /** The data of each event as JSON text. */
@@ -118,46 +123,49 @@ export interface EventBatch {
 
 export type RunState =
   | { status: ResponseStatus; isCancelled: boolean }
-  /** Undefined: the response was deleted or has expired. */
+  /** Undefined if the response was deleted or has expired. */
   | undefined;
 
-/** A response without a recent heartbeat of its process. */
+/** An unfinished response whose process has stopped sending heartbeats. */
 export interface AbandonedResponse {
   id: string;
   /** Unix seconds of the last heartbeat. */
   seenAt: number;
 }
 
-/** Stores background responses, which run without a connected client. */
+/** Stores background responses, which keep running without their client. */
 export interface BackgroundStore {
   /**
-   * Stores new events and a heartbeat, and reports whether to cancel. Without `response`, the stored response stays
-   * unchanged. Events whose first number is stored already replace the earlier ones.
+   * Stores new events and a heartbeat. Returns the status, and whether the response was cancelled. If `response` is
+   * missing, the stored response stays unchanged. Events whose first number is stored already replace the stored ones.
    */
   progress(
     id: string,
     state: { status: ResponseStatus; response?: StoredItem; events?: EventBatch },
     nowSeconds: number,
   ): Promise<RunState>;
-  /** Ends the response with its last events and its final status. Returns false if it had ended before. */
+  /** Ends the response: stores its last events and its final status. Returns false if the response had ended before. */
   end(
     id: string,
     state: { status: ResponseStatus; response: StoredItem; events?: EventBatch },
     nowSeconds: number,
   ): Promise<boolean>;
-  /** Asks the process that runs the response to stop. Returns undefined if this owner has no such response. */
+  /** Requests that the process of the response stops it. Returns undefined if this owner has no such response. */
   requestCancel(owner: ResponseOwner, id: string, nowSeconds: number): Promise<ResponseRow | undefined>;
   /** Returns the state of the response without its content. */
   state(id: string, nowSeconds: number): Promise<RunState>;
-  /** Returns the number of the response's last event; -1 if it has no events, or not any more. */
+  /** Returns the number of the response's last event. Returns -1 if no events are stored. */
   lastEvent(id: string): Promise<number>;
-  /** Returns events numbered above `after` (-1: all), in order, about `maxSize` characters at most. */
+  /**
+   * Returns events in order, beginning after the number `after` (-1 for all). The total is about `maxSize` characters
+   * at most.
+   */
   events(id: string, after: number, maxSize: number): Promise<readonly EventBatch[]>;
-  /** Returns unfinished responses without a heartbeat since `seenBefore`, the oldest heartbeat first. */
+  /** Returns unfinished responses whose last heartbeat was before `seenBefore`, oldest first. */
   abandoned(seenBefore: number, nowSeconds: number, limit: number): Promise<readonly AbandonedResponse[]>;
   /**
-   * Ends an abandoned response as failed. `end` makes the final response from the stored one, and its last event, which
-   * gets the passed number. Returns false if the response got a heartbeat meanwhile, or has ended.
+   * Ends an abandoned response as failed. `end` makes the final response and its last event, from the stored response
+   * and the event's number. Returns false if the response got a heartbeat meanwhile or has ended.
    */
   endAbandoned(
     abandoned: AbandonedResponse,
@@ -166,12 +174,12 @@ export interface BackgroundStore {
   ): Promise<boolean>;
 }
 
-/** A conversation: items that several responses read and extend. */
+/** A conversation: items that several responses use and add to. */
 export interface Conversation extends ResponseOwnerColumns {
   id: string;
   /** Unix seconds. */
   createdAt: number;
-  /** Unix seconds; each added item moves it later. */
+  /** Unix seconds. Adding an item postpones the expiry. */
   expiresAt: number;
   metadata: Readonly<Record<string, string>>;
 }
@@ -192,11 +200,11 @@ export interface ConversationStore {
     metadata: Readonly<Record<string, string>>,
     nowSeconds: number,
   ): Promise<Conversation | undefined>;
-  /** Deletes the conversation; its items stay with their responses. Returns false if there is none. */
+  /** Deletes the conversation. Its items stay with their responses. Returns false if it does not exist. */
   delete(owner: ResponseOwner, id: string, nowSeconds: number): Promise<boolean>;
   /**
-   * Appends items, each with an id, and returns them as stored: an item whose id exists in the conversation gets
-   * another. Returns undefined if there is no such conversation.
+   * Appends items and returns them as stored. Each item has an id. If the conversation already has an item with this
+   * id, the new item gets another. Returns undefined if the conversation does not exist.
    */
   add(
     owner: ResponseOwner,
@@ -205,14 +213,14 @@ export interface ConversationStore {
     expiresAt: number,
     nowSeconds: number,
   ): Promise<readonly StoredItem[] | undefined>;
-  /** Returns undefined if the conversation or the item `after` does not exist. */
+  /** Lists items. Returns undefined if the conversation or the item `after` does not exist. */
   list(
     owner: ResponseOwner,
     id: string,
     page: { after: string | undefined; limit: number; order: "asc" | "desc" },
     nowSeconds: number,
   ): Promise<ItemPage | undefined>;
-  /** Returns all items in order, bounded like a chain. */
+  /** Returns all items in order, or a fault if they have more than `maxSize` characters. */
   all(
     owner: ResponseOwner,
     id: string,

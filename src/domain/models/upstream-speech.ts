@@ -3,11 +3,13 @@ import type { EngineFormats } from "./engine.ts";
 import type { IdentifierWay, Isolation } from "./isolation.ts";
 import type { ConversationOperation } from "./operation.ts";
 
-/** `openai`: the API of most servers; `messages`: Anthropic's own, with headers and a list of models of its own. */
+/**
+ * `openai`: OpenAI's API, which most servers have. `messages`: Anthropic's API, with its own headers and model list.
+ */
 export const upstreamApis = ["openai", "messages"] as const;
 export type UpstreamApi = (typeof upstreamApis)[number];
 
-/** The conversation formats, as settings and answers name them. */
+/** The names of conversation formats in settings and in the API. */
 export const apiNames = ["chat", "responses", "messages"] as const;
 export type ApiName = (typeof apiNames)[number];
 
@@ -17,27 +19,27 @@ const operationOf = {
   messages: "message",
 } as const satisfies Record<ApiName, ConversationOperation>;
 
-/** Headers that can carry the API key; `authorization` sends it as a bearer token. */
+/** Headers that can carry the API key. `authorization` sends the key as a bearer token. */
 export const keyHeaders = ["authorization", "api-key", "x-api-key"] as const;
 export type KeyHeader = (typeof keyHeaders)[number];
 
-/** Allowed query parameters: characters that every server reads alike. */
+/** Names of query parameters may only have characters that every server reads alike. */
 export const queryNamePattern = /^[\w.~-]{1,64}$/;
 export const queryValuePattern = /^[!-~]{1,256}$/;
 
 export interface UpstreamSpeech {
   api: UpstreamApi;
-  /** null: the APIs are detected. */
+  /** The conversation formats that the server supports. If null, the gateway detects them. */
   apis: readonly ApiName[] | null;
-  /** null: the default header of `api`. */
+  /** The header that carries the API key. If null, the usual header of `api`. */
   keyHeader: KeyHeader | null;
-  /** Query parameters of every request. */
+  /** Query parameters to send with every request. */
   query: Readonly<Record<string, string>>;
-  /** True for vLLM: send a `cache_salt`. */
+  /** True if requests get a `cache_salt`, which vLLM supports. */
   cacheSalt: boolean;
-  /** True for vLLM with `--scheduling-policy priority`: send a `priority`. */
+  /** True if requests get a `priority`, which vLLM supports with `--scheduling-policy priority`. */
   priority: boolean;
-  /** null: as sent if the server is local, otherwise hashed. */
+  /** How the server gets user ids. If null: unchanged if the server is local, otherwise hashed. */
   identifiers: IdentifierWay | null;
 }
 
@@ -46,7 +48,7 @@ export const usualSpeech: UpstreamSpeech = {
   ...{ cacheSalt: false, priority: false, identifiers: null },
 };
 
-/** Returns the `UpstreamSpeech` members of settings that have further members, with defaults for missing ones. */
+/** Returns the members of `UpstreamSpeech` from larger settings. Missing members get their defaults. */
 export function speechOf(said: SaidSpeech): UpstreamSpeech {
   const { api, apis, keyHeader, query, cacheSalt = false, priority = false, identifiers = null } = said;
   return {
@@ -64,7 +66,7 @@ type SaidSpeech = Pick<UpstreamSpeech, "api"> & {
   [Name in Exclude<keyof UpstreamSpeech, "api">]?: UpstreamSpeech[Name] | undefined;
 };
 
-/** Returns the first contradiction of the members, or undefined. */
+/** Returns the first contradiction between `api` and `apis`, or undefined. */
 export function speechFault({ api, apis }: Pick<UpstreamSpeech, "api" | "apis">): SpeechFault | undefined {
   if (api !== "messages" || !apis || apis.every((name) => name === "messages")) return undefined;
   const message = "must be messages alone where api is messages, as Anthropic's API is that one";
@@ -76,17 +78,17 @@ interface SpeechFault {
   fix: string;
 }
 
-/** Returns the formats by name, each with all features of the vendor's API. */
+/** Returns engine formats for these names, each with all features of the vendor's API. */
 export function formatsOf(names: readonly ApiName[]): EngineFormats {
   return Object.fromEntries(names.map((name) => [operationOf[name], "whole"]));
 }
 
-/** Returns the formats in the usual order. An engine without a setting uses chat completions. */
+/** Returns the names of the formats in the usual order. If `formats` is undefined, only chat completions. */
 export function apisOf(formats: EngineFormats | undefined): ApiName[] {
   return formats ? apiNames.filter((name) => formats[operationOf[name]] !== undefined) : ["chat"];
 }
 
-/** Reports whether a host is OpenAI's own, or Azure's for OpenAI's models. */
+/** Reports whether the host belongs to OpenAI, or to Azure's service for OpenAI models. */
 export function isOpenaiHost(hostname: string): boolean {
   return hostname === "api.openai.com" || hostname.endsWith(".openai.azure.com");
 }

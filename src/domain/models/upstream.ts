@@ -1,16 +1,16 @@
-// Upstreams that operators add at run time, and drained upstreams, as stored.
+// Stored upstreams: those that operators add at run time, and which upstreams are drained.
 import type { Environment } from "../api-key.ts";
 import type { AuditEvent } from "../audit.ts";
 import type { UpstreamSpeech } from "./upstream-speech.ts";
 
 /**
- * `command`: a command of headrace.yaml. `found`: discovered on this machine. `node`: a node that joined, managed as a
- * node.
+ * Where an upstream comes from. `command`: a command of headrace.yaml. `found`: discovered on this machine. `node`: a
+ * node that joined.
  */
 export const upstreamSources = ["built-in", "command", "file", "database", "found", "node"] as const;
 export type UpstreamSource = (typeof upstreamSources)[number];
 
-/** Default settings of upstreams in the configuration file. */
+/** Defaults of an upstream's settings. */
 export const upstreamDefaults = { timeoutSeconds: 600, idleSeconds: 900 } as const;
 
 /** The rule for names, also used by the configuration file. */
@@ -21,51 +21,51 @@ export interface UpstreamSettings extends UpstreamSpeech {
   /** The URL without a slash at its end. */
   url: string;
   discover: boolean;
-  /** True if requests of keys with `never_leaves` may go there. */
+  /** True if requests of keys with `never_leaves` may use the upstream. */
   local: boolean;
-  /** Environments of the models that are discovered on the upstream. */
+  /** Environments for models that are discovered on this upstream. */
   environments: readonly Environment[];
-  /** Seconds to the first byte of an answer. */
+  /** Maximum seconds until the first byte of an answer. */
   timeoutSeconds: number;
-  /** Seconds between two bytes of an answer. */
+  /** Maximum seconds between two bytes of an answer. */
   idleSeconds: number;
-  /** Maximum concurrent requests; null: measured. */
+  /** Maximum concurrent requests. If null, the gateway measures the number. */
   maxConcurrency: number | null;
 }
 
 export interface StoredUpstream extends UpstreamSettings {
-  /** The API key, sealed under a key derived from the installation's secret; null: none. */
+  /** The API key, encrypted under a key derived from the installation's secret. Null if there is none. */
   sealedApiKey: string | null;
   /** Unix seconds. */
   createdAt: number;
 }
 
 export interface UpstreamStore {
-  /** Lists upstreams, ordered by name. */
+  /** Lists upstreams in the order of their names. */
   listUpstreams(): Promise<StoredUpstream[]>;
-  /** Returns the names of drained upstreams, whatever their source. */
+  /** Returns the names of all drained upstreams, also of those in the configuration file. */
   listDrained(): Promise<string[]>;
   /**
-   * Adds an upstream that is not drained, even if an earlier one of its name was. Returns false if an upstream or node
-   * has the name.
+   * Adds an upstream, which is not drained even if an earlier upstream of its name was. Returns false if an upstream or
+   * node has the name.
    */
   insertUpstream(upstream: StoredUpstream, event: AuditEvent): Promise<boolean>;
   /**
-   * Changes the members that `change` has. Returns false without a change if `change.upstream` is set and that upstream
-   * does not exist any more.
+   * Changes only what `change` contains. If `change.upstream` is set and that upstream does not exist any more, changes
+   * nothing and returns false.
    */
   changeUpstream(name: string, change: UpstreamChange, event: AuditEvent): Promise<boolean>;
   /**
-   * Deletes an upstream. `draining`: whether a later upstream of this name stays drained. Returns false if there is no
-   * such upstream.
+   * Deletes an upstream. If `draining` is true, its name stays drained, for an upstream of the same name from another
+   * source. Returns false if the upstream does not exist.
    */
   deleteUpstream(name: string, keep: { draining: boolean }, event: AuditEvent): Promise<boolean>;
-  /** Returns a number that every process changes with each change of upstreams, models or nodes. */
+  /** Returns a number that rises with each change of upstreams, models or nodes, by any process. */
   routingRevision(): Promise<number>;
 }
 
 export interface UpstreamChange {
-  /** The new settings of the stored upstream with the same name and creation time. */
+  /** New settings. They replace the stored upstream with the same name and creation time. */
   upstream?: StoredUpstream;
   draining?: boolean;
 }

@@ -1,24 +1,27 @@
-// Refuses a message with a name that another parser may read as a different field of the protocol.
+// Refuses messages that have a field name which another parser may read as a different field.
 import { fieldError, type GatewayError, invalidRequest } from "../../base/errors.ts";
 import { formatPathInAscii, type JsonPath } from "../../base/text/json-path.ts";
 import { bareName, prototypeName } from "./field-names.ts";
 
 export interface Vocabulary {
-  /** Fields of the protocol at any depth. */
+  /** Names of the protocol's fields, at any depth. */
   readonly known: Iterable<string>;
-  /** Fields whose value has names of the sender's own: schemas, arguments, metadata. */
+  /**
+   * Fields whose members the sender names freely, such as schemas, arguments and metadata. Their content is not
+   * checked.
+   */
   readonly open: Iterable<string>;
 }
 
-/** Unknown names in one message. More are an attempt to keep the process busy. */
+/** Maximum number of unknown names in one message. A message with more is an attempt to keep the process busy. */
 const maxUnknown = 10_000;
 
 /**
- * Checks events, tool calls and other messages without a complete schema. `FieldNames` checks request bodies; both
- * compare names as `field-names.ts` does.
+ * Checks events, tool calls and other messages for which there is no complete schema. (`FieldNames` checks request
+ * bodies.)
  */
 export class ClearNames {
-  /** Names by their bare form. */
+  /** The known names, by their form without case and separators. */
   readonly #known: ReadonlyMap<string, string>;
   readonly #names: ReadonlySet<string>;
   readonly #open: ReadonlySet<string>;
@@ -57,7 +60,10 @@ export class ClearNames {
     }
   }
 
-  /** `unknown` has the other names of the object by their bare form. */
+  /**
+   * Throws if `name` could be read as a known name, or as another name of the same object. `unknown` has the object's
+   * other names by their bare form.
+   */
   #requireClear(name: string, unknown: Map<string, string>, path: JsonPath): void {
     if (name === prototypeName) throw refusal([...path, name], "is no field; leave it out");
     const bare = bareName(name);

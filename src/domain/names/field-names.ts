@@ -1,20 +1,17 @@
-// Names that another parser may read as a different field, and the folding that finds them.
+// Detects field names that another parser may read as a different field. Names are compared in a folded form.
 
-/**
- * Matches names without uppercase letters and non-ASCII characters, which need no folding. Corresponds to `isPlainName`
- * for bytes.
- */
+/** Matches names that are equal to their folded form: without uppercase letters and non-ASCII characters. */
 export const plainName = /^[ -@[-~]*$/;
 const asciiName = /^[ -~]*$/;
-/** Several times the length of the longest known name. */
+/** Maximum length of a name to fold. Known names are much shorter. */
 const maxNameLength = 256;
-/** Characters that some parsers ignore: invisible ones, and code points without a character. */
+/** Characters that some parsers ignore: invisible characters, and code points without a character. */
 const leftOut = /\p{Default_Ignorable_Code_Point}|\p{Cc}|\p{Cs}|\ufffd|\u0307/gu;
 
-/** A member with this name changes the prototype of the object around it, if a JavaScript server copies the members. */
+/** If a server in JavaScript copies a member of this name, it changes the object's prototype. */
 export const prototypeName = "__proto__";
 
-/** Servers' own names that they prefer to the API's names, each with the API's name. Both are llama.cpp's. */
+/** Other names for members of the API, which llama.cpp prefers to the API's own names. */
 export const synonyms: ReadonlyMap<string, string> = new Map([
   ["n_predict", "max_tokens"],
   ["n_cmpl", "n"],
@@ -22,9 +19,9 @@ export const synonyms: ReadonlyMap<string, string> = new Map([
 export const oneModel = "the models that stand in for another are the gateway's to choose; send `model` alone";
 const oneEndpoint = "where a model is served is the gateway's to choose; leave it out";
 /**
- * Other gateways prefer these members to `model` and others: LiteLLM merges `extra_body` into the body, has several
- * kinds of fallbacks, and accepts endpoints and prompts with their own models; OpenRouter has `models`, `route` and
- * `preset`. So a key could reach other models, at another price.
+ * Members that other gateways prefer to `model`. LiteLLM merges `extra_body` into the body, has several kinds of
+ * fallbacks, and accepts endpoints and prompts with their own models. OpenRouter has `models`, `route` and `preset`.
+ * With these, a key could reach other models at another price.
  */
 const overriding: ReadonlyMap<string, string> = new Map([
   ["extra_body", "SDKs send its members beside the others; send them there"],
@@ -42,34 +39,34 @@ const overriding: ReadonlyMap<string, string> = new Map([
   ["base_url", oneEndpoint],
   ["custom_llm_provider", oneEndpoint],
 ]);
-/** Returns why a member that servers may prefer to `model` is refused. Undefined for other members. */
+/** Returns why a member is refused that some servers prefer to `model`; undefined for other members. */
 export function overridingFault(name: string): string | undefined {
   const why = overriding.get(foldName(name));
   return why && `some model servers take it before \`model\`, so it is refused: ${why}.`;
 }
 
-/** Names that are no field of the API in any spelling. */
+/** Names that are refused, in any spelling. */
 export const refusedNames: readonly string[] = [prototypeName, ...synonyms.keys(), ...overriding.keys()];
-/** Members of a body that are refused only for some of their contents. Their shape alone does not tell. */
+/** Names of members that are refused only for some contents. */
 export const doubtfulNames: readonly string[] = ["provideroptions", "plugins"];
 
 /**
- * Returns the name as the most lenient parser reads it. Go's encoding/json and others ignore case, for which U+017F is
- * an s, U+212A a k, U+0130 and U+0131 an i; C parsers end a text at NUL.
+ * Returns the name as the most lenient parser reads it. Go's encoding/json and others ignore case. They then read
+ * U+017F as s, U+212A as k, and U+0130 and U+0131 as i. C parsers end a text at NUL.
  */
 export function foldName(name: string): string {
   if (plainName.test(name)) return name;
   if (asciiName.test(name)) return name.toLowerCase();
   const [upToNul = ""] = name.split("\0", 1);
-  // A longer name is no field, whatever is folded or ignored.
+  // Such a long name is no field, even after folding.
   if (upToNul.length > maxNameLength) return upToNul;
   return upToNul.normalize("NFKC").toUpperCase().toLowerCase().replace(leftOut, "");
 }
 
 /**
- * Returns the folded name without word separators: version 2 of Go's encoding/json, if told to ignore case, reads
- * `maxTokens`, `max-tokens` and `max_tokens` as one. Used only for names that the gateway acts on; model servers have
- * other parameters of their own.
+ * Returns the folded name without hyphens and underscores. If told to ignore case, version 2 of Go's encoding/json
+ * reads `maxTokens`, `max-tokens` and `max_tokens` as one name. Used only for names that the gateway acts on, because
+ * model servers have other parameters of their own.
  */
 export function bareName(name: string): string {
   return foldName(name).replace(/[-_]/g, "");

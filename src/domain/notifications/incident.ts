@@ -1,9 +1,9 @@
-// A reported fault, kept until any process sees its end.
+// A fault that was reported and has not ended yet. Any process may see its end.
 
 export interface Incident {
-  /** The subject of the fault, such as `upstream:north`. */
+  /** What is faulty, such as `upstream:north`. */
   subject: string;
-  /** Id of the process that sees the fault; other processes may not see it. */
+  /** Id of the process that sees the fault. Other processes may not see it. */
   replicaId: string;
   /** Unix seconds. */
   since: number;
@@ -11,10 +11,10 @@ export interface Incident {
 
 export interface IncidentStore {
   list(): Promise<Incident[]>;
-  /** Returns false if the incident is known. */
+  /** Stores an incident. Returns false if it is stored already. */
   begin(incident: Incident): Promise<boolean>;
-  /** Takes over an incident from a dead replica. */
+  /** Moves an incident from the dead replica `from` to the replica `to`. */
   adopt(subject: string, from: string, to: string): Promise<void>;
-  /** Returns false if another process ended it or took it over. */
+  /** Ends an incident. Returns false if another process has ended it or taken it over. */
   end(subject: string, replicaId: string): Promise<boolean>;
 }

@@ -1,7 +1,7 @@
 // The port that reads all API keys in pages.
 import type { Environment } from "../api-key.ts";
 
-/** The members of a key that show when it was used and when it ends. */
+/** When a key was last used and when it ends. */
 export interface SurveyedKey {
   id: string;
   accountId: string;
@@ -15,8 +15,8 @@ export interface SurveyedKey {
 
 export interface KeySurvey {
   /**
-   * Returns keys by id, after `after`; `next` is undefined after the last page. Keys that have ended or will end by a
-   * rotation are left out.
+   * Returns a page of keys in the order of their ids, beginning after `after`. `next` is undefined after the last page.
+   * Keys that have ended, or are ending because of a rotation, are left out.
    */
   page(after: string, nowSeconds: number): Promise<{ keys: SurveyedKey[]; next: string | undefined }>;
 }

@@ -33,7 +33,9 @@ export const notificationTypes = [
 )[];
 export type NotificationType = (typeof notificationTypes)[number];
 
-/** `data` of each type as receivers get it: names as on the wire, times in Unix seconds, money in USD. */
+/**
+ * The `data` of each notification type as receivers get it: names as in the API, times in Unix seconds, money in USD.
+ */
 export interface NotificationData {
   "quota.threshold": {
     owner: "key" | "account" | "member" | "app";
@@ -42,13 +44,16 @@ export interface NotificationData {
     unit: "requests" | "tokens" | "USD";
     limit: number;
     used: number;
-    /** The reached percentage of the limit. */
+    /** Percentage of the limit that the usage has reached. */
     threshold: number;
     window: { starts_at: number; ends_at: number };
-    /** Only for a quota per window: a named span or seconds; and its models, unless it counts all. */
+    /**
+     * Only for a quota with a window: its span, as a name or in seconds. `models` is missing if the quota counts all
+     * models.
+     */
     per?: string | number;
     models?: string[];
-    /** Only for a quota of one tag. */
+    /** Only for a quota that counts one tag. */
     tag?: string;
   };
   "key.unused": {
@@ -66,7 +71,7 @@ export interface NotificationData {
     expires_at: number;
     days: number;
   };
-  /** Covers the requests of an account in an environment or, for operators, all. */
+  /** Covers the requests of one account in one environment. For operators, it covers all requests. */
   "errors.rate": {
     environment: Environment | null;
     requests: number;
@@ -79,49 +84,52 @@ export interface NotificationData {
   "upstream.up": { upstream: string; down_seconds: number };
   "node.away": { node_id: string; name: string; since: number };
   "node.back": { node_id: string; name: string; away_seconds: number };
-  /** `waiting`: tools and prompts that wait for approval. */
+  /** `waiting` is the number of tools and prompts that wait for approval. */
   "tool.changed": { server: string; waiting: number };
   "webhook.test": { webhook_id: string };
 }
 
-/** An event before it becomes a notification. */
+/** An event that is to become a notification. */
 export type Tidings = {
   [Type in NotificationType]: {
     readonly type: Type;
-    /** The account to notify; null: operators. */
+    /** The account to notify. Null means that operators are notified. */
     readonly accountId: string | null;
-    /** null if the event does not concern exactly one environment. */
+    /** Null if the event does not concern a single environment. */
     readonly environment: Environment | null;
-    /** Identifies the event: subject, window and threshold. A repeated event is not sent again. */
+    /**
+     * A text that is the same if the event repeats, such as subject, window and threshold. A repeated event is not sent
+     * again.
+     */
     readonly once: string;
     readonly data: NotificationData[Type];
   };
 }[NotificationType];
 
 export type Notification = Tidings & {
-  /** `evt_` and a UUIDv7; the `webhook-id` of every delivery. */
+  /** `evt_` and a UUIDv7. Sent as `webhook-id` with every delivery. */
   readonly id: string;
   /** Unix seconds. */
   readonly at: number;
 };
 
-/** The receivers of a notification besides webhooks. */
+/** Who gets a notification in addition to the subscribed webhooks. */
 export interface NotificationReceivers {
-  /** True if people get mail. */
+  /** True if people get the notification by mail. */
   mails: boolean;
-  /** The only webhook to notify, whatever events it subscribes to. */
+  /** If set, only this webhook is notified, whatever events it subscribes to. */
   webhookId?: string;
 }
 
 export interface NotificationStore {
   /**
-   * Stores the notification with a delivery for each webhook and person to be notified. Does nothing if it is stored
-   * already, so that only one of several processes sends it. Returns the number of deliveries; undefined: stored
-   * before.
+   * Stores the notification, with a delivery for each webhook and person to notify. Returns the number of deliveries.
+   * If the notification is stored already, does nothing and returns undefined, so that only one of several processes
+   * sends it.
    */
   add(notice: Notification, receivers: NotificationReceivers): Promise<number | undefined>;
   find(id: string): Promise<Notification | undefined>;
-  /** Deletes up to `limit` expired deliveries and notifications each, and returns their number. */
+  /** Deletes up to `limit` expired deliveries and up to `limit` notifications. Returns their number. */
   deleteExpired(nowSeconds: number, limit: number): Promise<number>;
 }
 

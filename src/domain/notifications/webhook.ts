@@ -3,24 +3,24 @@ import type { Environment } from "../api-key.ts";
 import type { AuditEvent } from "../audit.ts";
 import type { NotificationType } from "./notification.ts";
 
-/** Each webhook costs attempts for every event. */
+/** Maximum number of webhooks. Each causes attempts for every event. */
 export const maxWebhooks = 20;
 
 export interface Webhook {
   /** `whk_` and a UUIDv7. */
   id: string;
-  /** The account of the webhook; null: the operators'. */
+  /** The webhook's account. Null if the webhook belongs to the operators. */
   accountId: string | null;
   /**
-   * The environment whose events the webhook gets; null for operators' webhooks, which get all events for operators.
+   * The environment whose events the webhook gets. Null for webhooks of operators, which get all events for operators.
    */
   environment: Environment | null;
   url: string;
   description: string;
-  /** The event types that the webhook gets; empty: every type. */
+  /** The event types that the webhook gets. Empty means every type. */
   events: readonly NotificationType[];
   isEnabled: boolean;
-  /** The reason why the webhook was disabled automatically; null if a person disabled it, or it is enabled. */
+  /** Why the webhook was disabled automatically. Null if it is enabled, or a person disabled it. */
   disabledReason: "gone" | null;
   createdBy: string | null;
   /** Unix seconds. */
@@ -32,7 +32,10 @@ export interface WebhookSecret {
   /** `whsec_…`, sealed. */
   sealed: string;
   last4: string;
-  /** Unix seconds; set when another secret replaces this secret. Until that time, deliveries have two signatures. */
+  /**
+   * Unix seconds. Set when a new secret replaces this one; until then, deliveries are signed with both. Null for the
+   * newest secret.
+   */
   expiresAt: number | null;
 }
 
@@ -43,17 +46,17 @@ export interface SecuredWebhook extends Webhook {
 
 export type WebhookChanges = Partial<Pick<Webhook, "url" | "description" | "events" | "isEnabled">>;
 
-/** The owner of webhooks: an account in an environment, or the operators (null for both). */
+/** Whose webhooks these are: those of an account in an environment, or of the operators (both members null). */
 export type WebhookOwner = Pick<Webhook, "accountId" | "environment">;
 
 export interface WebhookStore {
-  /** Lists all webhooks of an owner, oldest first, without pages because there are few. */
+  /** Lists all webhooks of an owner, oldest first. There are no pages, because an owner has few webhooks. */
   list(owner: WebhookOwner): Promise<SecuredWebhook[]>;
   find(id: string): Promise<SecuredWebhook | undefined>;
-  /** Returns false if the owner has `maxWebhooks` already. */
+  /** Adds a webhook. Returns false if the owner has `maxWebhooks` already. */
   insert(webhook: SecuredWebhook, event: AuditEvent): Promise<boolean>;
   update(id: string, changes: WebhookChanges, event: AuditEvent): Promise<SecuredWebhook | undefined>;
-  /** Lets the previous secret end at `oldEndAt`, and earlier ones now. */
+  /** Adds a new secret. The previous secret ends at `oldEndAt`, and earlier ones end now. */
   rotateSecret(
     id: string,
     secret: WebhookSecret,
@@ -62,19 +65,19 @@ export interface WebhookStore {
   ): Promise<SecuredWebhook | undefined>;
   /** Deletes the webhook with its deliveries. */
   delete(id: string, event: AuditEvent): Promise<boolean>;
-  /** Disables a webhook whose receiver is gone, and drops its waiting deliveries. */
+  /** Disables a webhook whose receiver no longer exists, and drops its waiting deliveries. */
   disable(id: string, event: AuditEvent): Promise<void>;
 }
 
 export type DeliveryState = "pending" | "delivered" | "failed";
 
-/** An attempt of a delivery. */
+/** One attempt of a delivery. */
 export interface DeliveryTry {
   /** Unix seconds. */
   at: number;
-  /** The status of the receiver's answer; null: none. */
+  /** HTTP status of the receiver's answer. Null if there was no answer. */
   status: number | null;
-  /** A short reason for a missing or unsuccessful answer. */
+  /** A short reason if the receiver did not answer or refused. Otherwise null. */
   error: string | null;
   durationMs: number;
 }
@@ -83,68 +86,71 @@ export interface Delivery {
   /** `dlv_` and a UUIDv7. */
   id: string;
   noticeId: string;
-  /** The webhook, or the person who gets the mail. */
+  /** The webhook to which the notification is sent. For a mail this is null, and `personId` is set. */
   webhookId: string | null;
   personId: string | null;
   state: DeliveryState;
   tries: readonly DeliveryTry[];
   /** Unix seconds. */
   createdAt: number;
-  /** The time of the next attempt; without meaning after the end. */
+  /** When the next attempt is due. Meaningless once the delivery has ended. */
   dueAt: number;
   endedAt: number | null;
 }
 
-/** A delivery as the log lists it. */
+/** A delivery with the type of its notification, for lists. */
 export interface ListedDelivery extends Delivery {
   type: NotificationType;
 }
 
-/** Bounds of a claim: free slots. */
+/** Limits of one claim of deliveries. */
 export interface ClaimBounds {
   limit: number;
-  /** Maximum for one webhook or person, and for one owner, including running attempts. */
+  /** Maximum for one webhook or person, and for one owner. Running attempts count. */
   perTarget: number;
   perOwner: number;
-  /** The running attempts of this process. They take slots, and a clock jump may make their claims look expired. */
+  /**
+   * The running attempts of this process. They count towards the limits. If the clock jumps, their claims may look
+   * expired.
+   */
   underWay: readonly Pick<ClaimedDelivery, "id" | "target" | "owner">[];
-  /** Seconds of the lease, after which another process may claim the delivery. */
+  /** Seconds after which another process may claim the delivery. */
   leaseSeconds: number;
 }
 
-/** A delivery that only this process attempts. */
+/** A delivery that this process has claimed, so that no other process attempts it. */
 export interface ClaimedDelivery extends Delivery {
-  /** Identifies the claim: after another process claims the delivery, results of this claim are ignored. */
+  /** Identifies the claim. If another process claims the delivery later, results of this claim are ignored. */
   claim: string;
   target: string;
   owner: string;
 }
 
-/** The result of an attempt. */
+/** The result of an attempt and the state of the delivery after it. */
 export interface TriedDelivery {
   state: DeliveryState;
   lastTry: DeliveryTry;
   dueAt: number;
 }
 
-/** The length of the queue. */
+/** How many deliveries wait, and for how long. */
 export interface QueueLength {
-  /** Number of waiting deliveries, including retries, counted up to a bound. */
+  /** Number of waiting deliveries, including retries. Very many are not counted to the end. */
   waiting: number;
-  /** Seconds since the oldest unclaimed delivery was due; 0 without one. */
+  /** Seconds since the oldest unclaimed delivery was due. Zero if none is due. */
   overdueSeconds: number;
 }
 
 export interface DeliveryStore {
-  /** Claims due deliveries: the oldest of each target in turn. */
+  /** Claims due deliveries. Webhooks and people take turns, each with its oldest delivery. */
   claim(nowSeconds: number, bounds: ClaimBounds): Promise<ClaimedDelivery[]>;
   tried(delivery: ClaimedDelivery, outcome: TriedDelivery): Promise<void>;
   length(nowSeconds: number): Promise<QueueLength>;
-  /** Lists deliveries, newest first, before `after`. */
+  /** Lists deliveries of a webhook, newest first, beginning after the delivery `after`. */
   list(webhookId: string, page: { after: string | undefined; limit: number }): Promise<ListedDelivery[]>;
 }
 
-/** Returns the owner as deliveries store it. */
+/** Returns the owner in the form in which deliveries store it. */
 export function ownerOf(accountId: string | null): string {
   return accountId ?? "operators";
 }

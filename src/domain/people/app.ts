@@ -3,37 +3,37 @@ import type { Environment } from "../api-key.ts";
 import type { AuditEvent } from "../audit.ts";
 import type { Scope } from "../scope.ts";
 
-/** RFC 6749, 2.1: whether the client can keep a secret. */
+/** RFC 6749, 2.1. A confidential client can keep a secret, a public one cannot. */
 export const appTypes = ["confidential", "public"] as const;
 export type AppType = (typeof appTypes)[number];
 
 export interface AppSecret {
   /** `sec_…`; no secret. */
   id: string;
-  /** Hex HMAC-SHA-256 under the installation's pepper. */
+  /** HMAC-SHA-256 of the secret, keyed with the installation's pepper, in hex. */
   digest: string;
   last4: string;
   /** Unix seconds. */
   createdAt: number;
-  /** Unix seconds; set when another secret replaces this secret. */
+  /** Unix seconds. Set when a new secret replaces this one. Null for the newest secret. */
   expiresAt: number | null;
 }
 
 export interface App {
   /** The app's id, which is also its `client_id`: `app_…`. */
   id: string;
-  /** The owning account, whose name is shown as the publisher. */
+  /** The account that owns the app. Its name is shown as the app's publisher. */
   accountId: string;
-  /** The member who owns the app; null: the account. */
+  /** The member who owns the app. Null if the account owns it. */
   personId: string | null;
   name: string;
   homepageUrl: string | null;
   type: AppType;
-  /** Compared byte by byte; the port of a loopback address may vary. */
+  /** Allowed redirect URIs, compared byte by byte. Only the port of a loopback address may differ. */
   redirectUris: readonly string[];
-  /** The maximum scopes. Never `keys:manage` or `admin:manage`. */
+  /** The most scopes that people can grant to the app. Never `keys:manage` or `admin:manage`. */
   scopes: readonly Scope[];
-  /** The tools that it may use at most, as in `ToolAccess`; null: all that people allow it. */
+  /** The most tools that people can allow the app to use, in the syntax of `ToolAccess`. Null means no restriction. */
   tools: readonly string[] | null;
   /** The environment in which the app's access tokens work. */
   environment: Environment;
@@ -52,33 +52,36 @@ export type AppChanges = Partial<
 /** An app with the name of the account that publishes it. */
 export interface PublishedApp extends App {
   publisher: string;
-  /** Only for clients that no account registered: the URL of their document, or null if they registered themselves. */
+  /** Set only for a client that no account registered. `documentUrl` is null if the client registered itself. */
   unverified?: { documentUrl: string | null };
 }
 
-/** Every write puts its event into the audit log in the same transaction. */
+/** Every method that writes also writes the audit event, in the same transaction. */
 export interface AppStore {
-  /** Returns undefined for an unknown or deleted app, or one of a suspended account. */
+  /** Returns the app. Returns undefined if the app is unknown or deleted, or its account is suspended. */
   findApp(id: string): Promise<PublishedApp | undefined>;
-  /** Lists apps of an account and environment, newest first; with `personId`, only that member's own. */
+  /** Lists apps of an account and environment, newest first. With `personId`, lists only apps of this member. */
   listApps(
     filter: { accountId: string; environment: Environment; personId?: string },
     page: { after: string | undefined; limit: number },
   ): Promise<App[]>;
   insertApp(app: App, event: AuditEvent): Promise<void>;
   updateApp(id: string, changes: AppChanges, event: AuditEvent): Promise<App | undefined>;
-  /** Adds the secret. Earlier ones end at `oldEndAt` at the latest. */
+  /** Adds the secret. Earlier secrets end at `oldEndAt` or before. */
   rotateSecret(id: string, secret: AppSecret, oldEndAt: number, event: AuditEvent): Promise<App | undefined>;
-  /** Deletes the app with its grants, which ends its tokens. Returns false if there is no such app. */
+  /** Deletes the app and its grants, so that its tokens end. Returns false if the app does not exist. */
   deleteApp(id: string, event: AuditEvent): Promise<boolean>;
 }
 
-/** The id of the command line tool: a public client that every installation knows, and not a third party. */
+/**
+ * The client id of the `headrace` command line tool: a public client that every installation knows. It is no
+ * third-party app.
+ */
 export const commandLineAppId = "headrace-cli";
 export const commandLineName = "Headrace command line";
 export const commandLinePublisher = "Headrace";
 
-/** The maximum scopes of an app. */
+/** The scopes that an app can have at most. */
 export const appScopes = [
   "chat:read",
   "chat:write",
@@ -90,5 +93,5 @@ export const appScopes = [
 /** The default scopes of an app. */
 export const defaultAppScopes = ["chat:write", "models:read"] as const satisfies readonly (typeof appScopes)[number][];
 
-/** Default overlap in seconds, for which a rotated secret still works. */
+/** Default number of seconds for which the previous secret still works after a rotation. */
 export const defaultSecretOverlapSeconds = 86_400;

@@ -1,6 +1,6 @@
 // A message to a person and the port that sends it.
 
-/** A message in plain text; `to` is a single address. */
+/** A plain-text message. `to` is a single address. */
 export interface MailMessage {
   to: string;
   subject: string;

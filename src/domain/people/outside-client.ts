@@ -1,9 +1,9 @@
-// Clients that no account registered: they use a metadata document, or registered themselves.
+// OAuth clients that no account registered. They publish a metadata document, or registered themselves.
 import type { Environment } from "../api-key.ts";
 import type { Scope } from "../scope.ts";
 import type { PublishedApp } from "./app.ts";
 
-/** A client's description of itself; its name is not verified. */
+/** How a client describes itself. Its name is not verified. */
 export interface DescribedClient {
   /** Empty without a name. */
   name: string;
@@ -11,36 +11,39 @@ export interface DescribedClient {
   redirectUris: readonly string[];
 }
 
-/** A record of the database. Times in Unix seconds. */
+/** A stored client that no account registered. Times in Unix seconds. */
 export interface OutsideClient extends DescribedClient {
   /** `app_…`: the id by which grants and usage refer to the client. */
   id: string;
   /**
-   * The client_id, which is the URL of the client's document; null for a client that registered itself, whose client_id
-   * is its id.
+   * The URL of the client's metadata document, which is its client_id. Null for a client that registered itself; its
+   * client_id is `id`.
    */
   documentUrl: string | null;
   createdAt: number;
-  /** Unix seconds when a person last allowed the client; null: never. */
+  /** When a person last allowed the client, in Unix seconds. Null if nobody has. */
   allowedAt: number | null;
 }
 
 export interface OutsideClientStore {
   /**
-   * Adds a client that registers itself. If too many clients have never been authorized, the oldest of them are
+   * Adds a client that registers itself. If there are too many clients that nobody has allowed, the oldest of these are
    * replaced. Returns false if none is old enough to be replaced.
    */
   register(client: OutsideClient): Promise<boolean>;
-  /** Stores a client that a person is about to allow, as its document describes it now. */
+  /** Stores a client, with its current metadata, before a person allows it. */
   allowed(client: OutsideClient): Promise<void>;
-  /** Deletes clients that were not allowed within a day, and those without remaining grants after a long time. */
+  /** Deletes clients that nobody allowed within a day. Also deletes clients that have had no grants for a long time. */
   prune(nowSeconds: number): Promise<void>;
 }
 
-/** The maximum scopes: clients that use models must be registered by an account, which is responsible for them. */
+/**
+ * The most scopes that such a client can get. Only clients that an account registered may use models, because the
+ * account is responsible for them.
+ */
 export const outsideScopes: readonly Scope[] = ["tools:use"];
 
-/** Makes the app of such a client: public and with PKCE, because the client's claims about itself are not verified. */
+/** Returns the app record of such a client. It is public and requires PKCE, because the client is not verified. */
 export function outsideApp(client: Omit<OutsideClient, "allowedAt">, environment: Environment): PublishedApp {
   const { id, documentUrl, name, homepageUrl, redirectUris, createdAt } = client;
   const publisher = publisherOf(documentUrl);
@@ -59,7 +62,7 @@ export function outsideApp(client: Omit<OutsideClient, "allowedAt">, environment
   };
 }
 
-/** Returns the publisher to show instead of an account. */
+/** Returns the publisher name for a client that no account registered. */
 export function publisherOf(documentUrl: string | null): string {
   return documentUrl === null ? "itself (not verified)" : new URL(documentUrl).host;
 }

@@ -1,9 +1,9 @@
-// Sign-ins and similar flows that one process begins and another may finish, as stored.
+// Stored sign-ins and similar flows. One process begins a flow and another may finish it.
 
 export interface PendingEntry {
   /** The kind of flow, such as `single_sign_on`. */
   kind: string;
-  /** Digest of the value whose presentation finishes the flow. */
+  /** Digest of the secret that must be presented to finish the flow. */
   digest: string;
   value: string;
   /** Unix seconds. */
@@ -11,13 +11,16 @@ export interface PendingEntry {
 }
 
 export interface PendingStore {
-  /** Stores the entry in place of an earlier one of the same kind and digest. */
+  /** Stores the entry. Replaces an earlier entry of the same kind and digest. */
   put(entry: PendingEntry): Promise<void>;
-  /** Returns the value to one caller only. Undefined if it is missing, expired or taken. */
+  /**
+   * Removes an entry and returns its value, so that only one caller gets it. Returns undefined if the entry is missing
+   * or has expired.
+   */
   take(kind: string, digest: string, nowSeconds: number): Promise<string | undefined>;
   has(kind: string, digest: string, nowSeconds: number): Promise<boolean>;
-  /** Deletes the entries of a kind that expire first, beyond `most`. */
+  /** Keeps at most `most` entries of a kind. Deletes those that expire first. */
   trim(kind: string, most: number): Promise<void>;
-  /** Deletes expired entries, a bounded number at a time. */
+  /** Deletes a limited number of expired entries. */
   prune(nowSeconds: number): Promise<void>;
 }

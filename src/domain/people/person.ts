@@ -7,14 +7,12 @@ import type { Role } from "./role.ts";
 export interface Person {
   /** `usr_…`. */
   id: string;
-  /** The address in the form of `normalizedEmail`; unique. */
+  /** The e-mail address in lower case, as `normalizedEmail` returns it. Unique. */
   email: string;
   name: string;
-  /**
-   * True if a mailed link or single sign-on proved that the address belongs to the person who chose the sign-in method.
-   */
+  /** True if a mailed link or single sign-on proved that the address belongs to the person who signs in. */
   isEmailProven: boolean;
-  /** May use `admin:manage` while signed in. */
+  /** True if the person may use `admin:manage` while signed in. */
   isOperator: boolean;
   /** Unix seconds. */
   createdAt: number;
@@ -26,25 +24,27 @@ export interface Membership {
   accountId: string;
   personId: string;
   role: Role;
-  /** Quotas per window, in each environment, of everything that the person does and makes as a member. */
+  /**
+   * Quotas with a window, for each environment. They count all usage of the person as a member, keys and apps included.
+   */
   quotas?: readonly QuotaRule[];
-  /** Tools that the person may use as a member, as for a key; null: all. */
+  /** Tools that the person may use as a member, in the syntax of a key's `tools`. Null means all. */
   tools?: readonly string[] | null;
-  /** True if a member sees the usage and requests of the whole account, as owners and admins do. */
+  /** True if a plain member sees the usage and requests of the whole account. Owners and admins always do. */
   seesAllUsage: boolean;
   /** Unix seconds. */
   createdAt: number;
 }
 
-/** A membership as lists show it. */
+/** A membership as the account's list of members shows it. */
 export interface Member extends Membership {
   email: string;
   name: string;
-  /** Unix seconds of the last activity in one of the person's sessions; null: never. */
+  /** When the person was last active in a session, in Unix seconds. Null if never. */
   lastSeenAt: number | null;
 }
 
-/** A membership as its person sees it. */
+/** A membership as the person's own list of accounts shows it. */
 export interface OwnMembership extends Membership {
   accountName: string;
   accountStatus: "active" | "suspended";
@@ -53,12 +53,12 @@ export interface OwnMembership extends Membership {
 export type LinkPurpose = "setup" | "invitation" | "password_reset";
 
 /**
- * `mail`: only the mailbox of its address has the link, which proves the address. `shown`: the link was shown to
- * another person.
+ * How a link was handed over. `mail`: only the mailbox got it, so using the link proves the address. `shown`: another
+ * person saw the link.
  */
 export type LinkDelivery = "mail" | "shown";
 
-/** A link that works once. Only the digest of its token is stored. */
+/** A link that works only once. Only a digest of its token is stored. */
 export interface OneTimeLink {
   /** `lnk_…`. */
   id: string;
@@ -68,20 +68,20 @@ export interface OneTimeLink {
   delivery: LinkDelivery;
   /** The invited address; null for a set-up link. */
   email: string | null;
-  /** The person of a password reset. */
+  /** The person whose password is reset. Null for other links. */
   personId: string | null;
-  /** The account of an invitation. */
+  /** The account to which the person is invited. Null for other links. */
   accountId: string | null;
   role: Role | null;
   /** Unix seconds. */
   createdAt: number;
   expiresAt: number;
   usedAt: number | null;
-  /** Id of the person or key that made the link; null for the server or the console. */
+  /** Id of the person or key that made the link. Null if the server or a person at the console made it. */
   createdBy: string | null;
 }
 
-/** A person's identity at an identity provider. */
+/** A person's identity at an OpenID Connect provider. */
 export interface Identity {
   issuer: string;
   subject: string;
@@ -90,7 +90,7 @@ export interface Identity {
 }
 
 export interface Passkey {
-  /** Credential id, base64url. */
+  /** The WebAuthn credential id, as base64url. */
   id: string;
   personId: string;
   name: string;
@@ -104,28 +104,34 @@ export interface Passkey {
   lastUsedAt: number | null;
 }
 
-/** A change in one transaction with its audit event, all or nothing. Steps run in the order of the members. */
+/** Steps that are made in one transaction with their audit event: all or none. They run in the order of the members. */
 export interface PeopleChange {
-  /** Uses the link. Fails with `link_used` if it was used, has expired, or does not exist. */
+  /** Marks the link as used. Fails with `link_used` if the link was used, has expired, or does not exist. */
   useLink?: { id: string; nowSeconds: number };
-  /** Fails with `email_taken` if a person has the address. */
+  /** Adds a person. Fails with `email_taken` if another person has the address. */
   addPerson?: Person & { passwordHash: string | null };
-  /** Fails with `identity_taken` if a person has the identity, or this person has another identity of that issuer. */
+  /**
+   * Links an identity to a person. Fails with `identity_taken` if another person has it, or this person has another
+   * identity of the same issuer.
+   */
   addIdentity?: Identity;
-  /** Adds the membership with its credentials, one for each environment. Fails with `member_already`. */
+  /** Adds a membership and its credentials, one for each environment. Fails with `member_already`. */
   addMembership?: Membership;
   /**
-   * A null `passwordHash` removes the password; a null `insteadOf` expects that there was none. Fails with
-   * `password_changed` if it was changed meanwhile.
+   * Sets the password, or removes it if `passwordHash` is null. `insteadOf` is the expected current hash, null for
+   * none. Fails with `password_changed` if the current hash differs.
    */
   setPassword?: { personId: string; passwordHash: string | null; insteadOf?: string | null };
   setEmailProven?: { personId: string; isEmailProven: boolean };
   /** Removes all passkeys of the person. */
   removePasskeys?: { personId: string };
   setName?: { personId: string; name: string };
-  /** Fails with `last_operator` if no operator would be left, and with `person_missing`. */
+  /**
+   * Makes the person an operator, or ends that. Fails with `last_operator` if no operator would be left, or with
+   * `person_missing`.
+   */
   setOperator?: { personId: string; isOperator: boolean };
-  /** Ends all sessions and command-line logins of the person except `exceptId`, of either kind. */
+  /** Ends all sessions and command-line logins of the person, except the session or login `exceptId`. */
   endSessions?: { personId: string; exceptId?: string };
 }
 
@@ -140,15 +146,15 @@ export type PeopleConflict =
 
 export interface PersonStore {
   findPerson(id: string): Promise<Person | undefined>;
-  /** `email` is in the form of `normalizedEmail`. */
+  /** Finds a person by address. `email` must be normalized with `normalizedEmail`. */
   findByEmail(email: string): Promise<(Person & { passwordHash: string | null }) | undefined>;
   findByIdentity(issuer: string, subject: string): Promise<Person | undefined>;
-  /** Lists people by id, which is ordered by time, after `after`. */
+  /** Lists people, oldest first, beginning after the id `after`. */
   listPeople(page: { after: string | undefined; limit: number }): Promise<Person[]>;
   apply(change: PeopleChange, event: AuditEvent): Promise<"done" | PeopleConflict>;
   /**
-   * Deletes the person with memberships, sessions, passkeys and identities, and ends all that the memberships bound.
-   * Operators are refused.
+   * Deletes the person with memberships, sessions, passkeys and identities. Credentials that the memberships bound end
+   * too. Refused for operators.
    */
   deletePerson(id: string, event: AuditEvent): Promise<"done" | "missing" | "operator">;
 
@@ -157,8 +163,9 @@ export interface PersonStore {
   /** Lists members, oldest first. */
   listMembers(accountId: string, page: { after: string | undefined; limit: number }): Promise<Member[]>;
   /**
-   * `setRole` and `removeMembership` refuse, with `last_owner`, to leave an account that has an owner without one.
-   * Removing a membership revokes its credentials permanently, so its keys and the apps that it allowed end with it.
+   * If an account has an owner, `setRole` and `removeMembership` return `last_owner` and keep the last one.
+   * `removeMembership` revokes the membership's credentials permanently: its keys, and the apps that it allowed, end
+   * too.
    */
   setQuotas(id: string, quotas: readonly QuotaRule[], event: AuditEvent): Promise<"done" | "missing" | "last_owner">;
   setTools(id: string, tools: readonly string[] | null, event: AuditEvent): Promise<"done" | "missing" | "last_owner">;
@@ -166,44 +173,47 @@ export interface PersonStore {
   setRole(id: string, role: Role, event: AuditEvent): Promise<"done" | "missing" | "last_owner">;
   removeMembership(id: string, event: AuditEvent): Promise<"done" | "missing" | "last_owner">;
 
-  /** Replaces unused links of the same purpose for the same person, or address and account; for set-up, all. */
+  /**
+   * Stores a link. Unused links of the same purpose for the same person, or the same address and account, are deleted.
+   * A set-up link replaces all other set-up links.
+   */
   insertLink(link: OneTimeLink, event: AuditEvent): Promise<void>;
   /**
-   * Inserts the link unless an unused one of its purpose is valid until after `after`. Returns the existing or new
+   * Stores the link, unless an unused link of its purpose is valid until after `after`. Returns the existing or the new
    * link.
    */
   ensureLink(link: OneTimeLink, after: number, event: AuditEvent): Promise<OneTimeLink>;
-  /** Finds a link in any state. */
+  /** Finds a link, whether it is used or expired or not. */
   findLink(digest: string): Promise<OneTimeLink | undefined>;
   /** Lists unused and unexpired invitations of an account, newest first. */
   listInvitations(accountId: string, nowSeconds: number): Promise<OneTimeLink[]>;
   /** Finds unused and unexpired invitations of an address in all accounts, newest first. */
   findInvitations(email: string, nowSeconds: number): Promise<OneTimeLink[]>;
-  /** Returns false if there is no unused invitation with this id in the account. */
+  /** Deletes an invitation. Returns false if the account has no unused invitation with this id. */
   deleteInvitation(id: string, accountId: string, event: AuditEvent): Promise<boolean>;
 
-  /** Deletes links that were used or expired 30 days ago, at most some hundred at a time. */
+  /** Deletes links that were used or expired 30 days ago, some hundred at most. */
   pruneLinks(nowSeconds: number): Promise<void>;
 
   listPasskeys(personId: string): Promise<Passkey[]>;
   findPasskey(id: string): Promise<Passkey | undefined>;
-  /** Returns false if a passkey with this credential id exists. */
+  /** Stores a passkey. Returns false if one with this credential id exists. */
   insertPasskey(passkey: Passkey, event: AuditEvent): Promise<boolean>;
   /**
-   * Records a use of a passkey. Returns false if the passkey does not exist any more, or was used with this counter or
-   * a later one.
+   * Records a use of a passkey. Returns false if the passkey does not exist any more, or its stored counter is not
+   * lower.
    */
   passkeyUsed(id: string, counter: number, backedUp: boolean, nowSeconds: number): Promise<boolean>;
   renamePasskey(id: string, personId: string, name: string): Promise<boolean>;
   deletePasskey(id: string, personId: string, event: AuditEvent): Promise<boolean>;
 }
 
-/** Returns an address in the form in which addresses are compared: without surrounding blanks, in lower case. */
+/** Returns an address without surrounding blanks and in lower case, so that addresses can be compared. */
 export function normalizedEmail(email: string): string {
   return email.trim().normalize("NFC").toLowerCase();
 }
 
-/** Returns the id of a member's credential record in an environment. */
+/** Returns the id of the credential that a membership has in an environment. */
 export function membershipCredentialId(membershipId: string, environment: string): string {
   return `${membershipId}_${environment}`;
 }

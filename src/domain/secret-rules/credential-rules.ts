@@ -1,6 +1,6 @@
-// Formats of credentials with a distinctive form, after the rules of gitleaks (MIT, commit b58d3f1 of July 2026).
+// Formats of credentials that are easy to recognise, based on the rules of gitleaks (MIT, commit b58d3f1 of July 2026).
 
-/** Patterns by rule name. Rules that depend on words around a secret are left out, because they misfire in prose. */
+/** Patterns by rule name. Rules that need words around a secret are left out, because they report too much in prose. */
 export const credentialPatterns: Readonly<Record<string, string>> = {
   "1password-secret-key":
     "\\bA3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})-[A-Z0-9]{5}-[A-Z0-9]{5}-[A-Z0-9]{5}\\b",

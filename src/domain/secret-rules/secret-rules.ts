@@ -7,7 +7,7 @@ export type RuleGroup = (typeof ruleGroups)[number];
 
 export interface SecretRule extends NamedPattern {
   readonly group: RuleGroup;
-  /** The credentials or data that the rule finds, for the table of the guide. */
+  /** What the rule finds, for the table in the guide. */
   readonly finds: string;
 }
 
@@ -62,7 +62,10 @@ export const secretRules: readonly SecretRule[] = [
   ...personalRules,
 ];
 
-/** Returns the rules of the given groups or rule names; all if none is given. `unknown` has names that are neither. */
+/**
+ * Returns the rules with these names or groups; all rules if `names` is empty. `unknown` has the names that are
+ * neither.
+ */
 export function rulesOf(names: readonly string[]): { rules: readonly SecretRule[]; unknown: readonly string[] } {
   if (names.length === 0) return { rules: secretRules, unknown: [] };
   const unknown = names.filter((name) => !secretRules.some((rule) => rule.name === name || rule.group === name));

@@ -1,8 +1,8 @@
-// Tool calls that a client has approved: each approval runs one call, at any replica.
+// Tool calls that a client has approved. Each approval allows one call, on any replica.
 
-/** The item and response in which an approved call appears. */
+/** Where an approved call appears: its item, and the response that runs it. */
 export interface MadeCall {
-  /** Id of the call's item. */
+  /** Id of the item that represents the call. */
   readonly callId: string;
   /** The response that runs the call. */
   readonly responseId: string;
@@ -10,8 +10,8 @@ export interface MadeCall {
 
 export interface ApprovedCallStore {
   /**
-   * Claims the call of an approval permanently, also after the death of this process. Returns an earlier claim;
-   * undefined: the caller runs the call. `approval` is a digest of the approval's owner and id.
+   * Claims the call that an approval allows. The claim stays even if this process dies. Returns undefined if the caller
+   * may run the call, or else the earlier claim. `approval` is a digest of the approval's owner and id.
    */
   take(approval: string, call: MadeCall, expiresAt: number): Promise<MadeCall | undefined>;
   deleteExpired(nowSeconds: number, limit: number): Promise<number>;

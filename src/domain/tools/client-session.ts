@@ -1,4 +1,4 @@
-// The port to an MCP server: one connection, in the server's revision.
+// The port for requests to an MCP server. A session is one connection and uses one protocol revision.
 
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
@@ -8,33 +8,38 @@ import type { McpServer } from "./mcp-server.ts";
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** A server's answer: the result unchanged, or the JSON-RPC error. */
+/** An MCP server's answer: its unchanged result, or its JSON-RPC error. */
 export type ToolAnswer =
   | { readonly result: JsonObject }
   | { readonly error: { readonly code: number; readonly message: string; readonly data?: unknown } };
 
-/** The context of one request to a server. */
+/** The context of one request to an MCP server. */
 export interface ToolExchange {
-  /** The memory account of buffered bytes. */
+  /** The memory account that counts buffered bytes. */
   readonly memoryAccount: MemoryAccount;
   /** Cancelled when the client disconnects or cancels its request. */
   readonly cancellation: Cancellation;
-  /** Capabilities of the client, which are passed to the server; undefined: none. */
+  /** The client's capabilities, which are passed on to the server. Undefined means none. */
   readonly clientCapabilities?: JsonObject | undefined;
-  /** Headers `mcp-param-*` of the client's request, for servers with mirrored arguments. */
+  /** The `mcp-param-*` headers of the client's request, for servers that get some arguments as headers too. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Receives notifications during the request: progress and log lines. Missing: none are wanted. */
+  /** Receives progress and log notifications during the request. Missing if the client wants none. */
   notified?(method: string, params: JsonObject): void;
-  /** Answers a server request: elicitation, sampling or roots. Rejects with the JSON-RPC error. */
+  /**
+   * Answers a request that the server makes meanwhile: elicitation, sampling or roots. Rejects with a JSON-RPC error.
+   */
   asked?(method: string, params: JsonObject): Promise<JsonObject>;
   /**
-   * Returns the request that continues after an intermediate result, over the same connection, even if that takes no
-   * new requests any more. If it rejects, the whole exchange rejects with the same error.
+   * After an intermediate result, returns the request that continues it, or undefined. It is sent over the same
+   * connection, even if that takes no new requests any more. If `next` rejects, the whole exchange rejects with the
+   * same error.
    */
   next?(result: JsonObject): Promise<{ readonly method: string; readonly params: JsonObject } | undefined>;
 }
 
-/** Maximum number of server requests in one call. Each restarts the timeout. */
+/**
+ * Maximum number of requests that a server may make to the client during one call. Each restarts the call's timeout.
+ */
 export const maxAskedBack = 256;
 
 export function asksTooOften(server: string): GatewayError {
@@ -42,7 +47,7 @@ export function asksTooOften(server: string): GatewayError {
   return new GatewayError("upstream_error", message);
 }
 
-/** The person has no connected account at the server, or one with too few scopes. */
+/** Thrown if the person has no connected account at the server, or the account has too few scopes. */
 export class AccountMissing extends GatewayError {
   /** The page on which the person connects the account. */
   readonly connectAt: string;
@@ -54,32 +59,33 @@ export class AccountMissing extends GatewayError {
 }
 
 export interface ClientSession {
-  /** True if the server has sessions (revisions before 2026-07-28). */
+  /** True if the server's protocol revision has sessions: those before 2026-07-28. */
   readonly isLegacy: boolean;
   readonly revision: string;
   readonly capabilities: JsonObject;
   readonly serverInfo: JsonObject;
   readonly instructions: string | undefined;
   /**
-   * Resolves with the server's answer, within its limits. Rejects with a GatewayError without one: `upstream_error`,
-   * `upstream_timeout`, `service_unavailable`, or `AccountMissing` if an account has to be connected first.
+   * Sends a request and resolves with the server's answer. If no answer arrives, rejects with a GatewayError:
+   * `upstream_error`, `upstream_timeout`, `service_unavailable`, or `AccountMissing` if the person must connect an
+   * account first.
    */
   request(method: string, params: JsonObject, exchange: ToolExchange): Promise<ToolAnswer>;
   /**
-   * Calls `listener` with notifications outside of requests, such as changed lists or resources. Returns a function
-   * that unsubscribes.
+   * Calls `listener` for notifications that belong to no request, such as changed lists or resources. Returns a
+   * function that unsubscribes.
    */
   onChange(listener: (method: string, params: JsonObject) => void): () => void;
 }
 
-/** The caller, for limits and shared connections. */
+/** Who makes the request. Decides about limits and about the connection to use. */
 export interface ToolCaller {
   readonly principal: Principal;
 }
 
 export interface ClientSessions {
-  /** Returns an open session or a new one. Rejects as `request` does. */
+  /** Returns an open session with the server, or opens a new one. Rejects with a GatewayError if that fails. */
   open(server: McpServer, caller: ToolCaller): Promise<ClientSession>;
-  /** Closes all sessions of a server that was changed or deleted. Running requests fail. */
+  /** Closes all sessions of an MCP server, because the server was changed or deleted. Running requests fail. */
   close(server: string): void;
 }

@@ -1,13 +1,13 @@
-// MCP servers that operators add at run time, as stored.
+// The stored MCP servers, which operators add at run time.
 import type { AuditEvent } from "../audit.ts";
 import type { McpServer, ToolCredentials } from "./mcp-server.ts";
 import type { StoredToolConnection } from "./tool-connection.ts";
 
-/** `file`: headrace.yaml; `database`: added by an operator. */
+/** Where an MCP server is declared. `file`: in headrace.yaml. `database`: an operator added it. */
 export const mcpServerSources = ["file", "database"] as const;
 export type McpServerSource = (typeof mcpServerSources)[number];
 
-/** Default limits of a server. */
+/** Default limits of an MCP server. */
 export const mcpServerDefaults = {
   timeoutMs: 60_000,
   maxResultBytes: 4_194_304,
@@ -16,26 +16,30 @@ export const mcpServerDefaults = {
 
 export interface StoredMcpServer extends Omit<McpServer, "credentials" | "isDeclared"> {
   readonly credentialKind: ToolCredentials["kind"];
-  /** Credentials as JSON, sealed under a key derived from the installation's secret; null: none. */
+  /**
+   * The server's credentials as JSON, sealed under a key derived from the installation's secret. Null if there are
+   * none.
+   */
   readonly sealedCredentials: string | null;
   /** Unix seconds. */
   readonly createdAt: number;
 }
 
-/** The consequences of a change of a server's location or credentials. */
+/** What ends if a server's location or credentials change. */
 export interface McpServerEnds {
-  /** True if people's connected accounts end. */
+  /** True if the accounts that people have connected to the server end. */
   readonly connections: boolean;
 }
 
 export interface McpServerStore {
-  /** Returns servers ordered by name. */
+  /** Returns the servers in the order of their names. */
   listMcpServers(): Promise<StoredMcpServer[]>;
-  /** Returns false without a change if the name exists. */
+  /** Adds a server. If the name exists, changes nothing and returns false. */
   insertMcpServer(server: StoredMcpServer, event: AuditEvent): Promise<boolean>;
   /**
-   * Changes the stored server of the same name and creation time. Returns the people's connections that the change
-   * ended, of very many only the latest. Returns undefined without a change if the stored server differs from `before`.
+   * Changes the stored server with the same name and creation time. Returns people's connections that ended because of
+   * this; if there are very many, only the latest. If the stored server differs from `before`, changes nothing and
+   * returns undefined.
    */
   changeMcpServer(
     before: StoredMcpServer,
@@ -44,8 +48,8 @@ export interface McpServerStore {
     event: AuditEvent,
   ): Promise<readonly StoredToolConnection[] | undefined>;
   /**
-   * Deletes a server. `keepsName`: another server has the name, so its definitions and connected accounts stay. Returns
-   * as `changeMcpServer` does.
+   * Deletes a server. If `keepsName`, another server has the name, so the tool definitions and people's connections
+   * stay. Returns the connections that ended, or undefined if the server does not exist.
    */
   deleteMcpServer(
     name: string,

@@ -1,4 +1,4 @@
-// The names of MCP messages, which may not be spelled differently.
+// The field names of MCP messages, which clients must not spell in another way.
 import { ClearNames } from "../names/clear-names.ts";
 
 export const messageNames = new ClearNames({

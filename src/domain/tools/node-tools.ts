@@ -1,4 +1,4 @@
-// MCP servers at nodes: the shared servers of a node, and one exchange with such a server.
+// MCP servers on nodes: which servers a node shares, and requests to such a server.
 
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { Bytes } from "../../base/bytes/byte-span.ts";
@@ -7,12 +7,12 @@ import type { EngineResponse } from "../models/engine.ts";
 import type { McpServer, ServerLocation } from "./mcp-server.ts";
 
 /**
- * `http`: each exchange is one HTTP request. `command`: one exchange is a process, whose output it streams; the others
- * are its input.
+ * `http`: each exchange is one HTTP request. `command`: one exchange starts a process and streams its output; later
+ * exchanges are the process's input.
  */
 export const offeredKinds = ["http", "command"] as const satisfies readonly ServerLocation["kind"][];
 
-/** A server in the configuration of a node that its owner shares with the gateway. */
+/** An MCP server that a node shares with the gateway. */
 export interface OfferedMcpServer {
   readonly name: string;
   readonly title: string | null;
@@ -23,10 +23,10 @@ export const maxOfferedMcpServers = 100;
 
 export const toolMethods = ["POST", "GET", "DELETE"] as const;
 
-/** An exchange with an MCP server at a node. */
+/** One request to an MCP server on a node. */
 export interface NodeToolRequest {
   readonly requestId: string;
-  /** Name of the server at the node. */
+  /** The MCP server's name on the node. */
   readonly server: string;
   readonly method: (typeof toolMethods)[number];
   readonly headers: Readonly<Record<string, string>>;
@@ -35,8 +35,8 @@ export interface NodeToolRequest {
 }
 
 /**
- * Reports whether a request belongs to running work: an answer to a server's request in a call, a notification, or the
- * end of a session. A draining node still accepts these.
+ * Reports whether a request belongs to a call that is already running: it answers a server's request, is a
+ * notification, or ends a session. A node accepts these even while it is draining.
  */
 export function isOfOpen({ method, body }: Pick<NodeToolRequest, "method" | "body">): boolean {
   if (method !== "POST") return method === "DELETE";
@@ -54,7 +54,7 @@ function isFields(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null;
 }
 
-/** The header that identifies a process that an exchange has started, and sessions of HTTP servers. */
+/** The header with the session id of an HTTP server, or the id of a process that an exchange has started. */
 export const sessionField = "mcp-session-id";
 
 const passed = new Set([
@@ -62,7 +62,7 @@ const passed = new Set([
 ]);
 const mirrored = /^mcp-param-[!#$%&'*+.^_`|~0-9a-z-]{1,128}$/;
 
-/** Returns the protocol headers that are sent to a node. A node gets no credential. */
+/** Returns the headers of the MCP protocol to send to a node. Credentials are left out. */
 export function passedToolHeaders(headers: Readonly<Record<string, unknown>>): Record<string, string> {
   const kept: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) {
@@ -72,11 +72,11 @@ export function passedToolHeaders(headers: Readonly<Record<string, unknown>>): R
   return kept;
 }
 
-/** A node as callers of its MCP servers see it. */
+/** A node, for callers of its MCP servers. */
 export interface ToolNode {
   readonly id: string;
   readonly name: string;
-  /** False while the node is not connected, or takes no new requests. */
+  /** False while the node is not connected or takes no new requests. */
   readonly isThere: boolean;
   /** True if an operator marked the node as local. */
   readonly isLocal: boolean;
@@ -86,15 +86,19 @@ export interface ToolNode {
 export interface ToolNodes {
   /** Finds a node by id or name. */
   find(node: string): ToolNode | undefined;
-  /** Sends a request to a node's MCP server. Resolves and rejects like `Engine.send`. */
+  /**
+   * Sends a request to an MCP server on a node. Rejects with a GatewayError if no response begins, or with the reason
+   * of `cancellation`.
+   */
   send(nodeId: string, request: NodeToolRequest, cancellation: Cancellation): Promise<EngineResponse>;
-  /** Calls `listener` after nodes connect, disconnect or change. Returns a function that unsubscribes. */
+  /** Calls `listener` after a node has connected, disconnected or changed. Returns a function that unsubscribes. */
   onChange(listener: () => void): () => void;
 }
 
 /**
- * Returns a text that identifies the node and shared server behind a server's location. Another text means that
- * connections are obsolete. All servers without a node have the same text; undefined: unreachable.
+ * Returns a text for the node and shared server at which an MCP server is located. If the text changes, existing
+ * connections are obsolete. Returns an empty text if the server is not on a node, and undefined if it cannot be
+ * reached.
  */
 export function nodeRouteOf({ place }: Pick<McpServer, "place">, nodes: Pick<ToolNodes, "find">): string | undefined {
   if (place.kind !== "node") return "";
@@ -103,9 +107,9 @@ export function nodeRouteOf({ place }: Pick<McpServer, "place">, nodes: Pick<Too
   return node && offered && `${node.id} ${offered.kind}`;
 }
 
-/** The answers of a node's own MCP servers. */
+/** On a node: its own MCP servers, and their answers to the gateway. */
 export interface OfferedTools {
   offers(): readonly OfferedMcpServer[];
-  /** Rejects with a GatewayError. */
+  /** Sends a request to a server of this node. Rejects with a GatewayError. */
   handle(request: Omit<NodeToolRequest, "memoryAccount">, cancellation: Cancellation): Promise<EngineResponse>;
 }

@@ -1,10 +1,10 @@
-// Tool arguments that are also sent as headers (`x-mcp-header`, revision 2026-07-28), so that intermediaries can read
-// them without the body.
+// Tool arguments that are also sent as headers (`x-mcp-header`, revision 2026-07-28), so that proxies can read them
+// without parsing the body.
 
 export interface MirroredParameter {
-  /** Full name of the header. */
+  /** The header's full name. */
   readonly header: string;
-  /** Names of properties, from the arguments downwards. */
+  /** Property names that lead from the arguments to the value. */
   readonly path: readonly string[];
   readonly isNumber: boolean;
 }
@@ -14,15 +14,15 @@ const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}$/;
 const [most, deepest] = [64, 256];
 const numbers = new Set<unknown>(["integer", "number"]);
 const kinds = new Set<unknown>([...numbers, "string", "boolean"]);
-/** Keywords whose values are data, so that `x-mcp-header` has no meaning within them. */
+/** Schema keywords that contain data and no schemas, so `x-mcp-header` has no meaning inside. */
 const values = new Set(["default", "const", "enum", "examples"]);
 
-/** Results by schema: the schemas of a list are scanned once, not for each call. */
+/** Caches the result for each schema, so that it is scanned once and not for each call. */
 const known = new WeakMap<object, { readonly mirrored: readonly MirroredParameter[] | undefined }>();
 
 /**
- * Returns the arguments that the schema marks with `x-mcp-header`. Returns undefined if it marks an argument that must
- * not be marked; clients then have to ignore the tool.
+ * Returns the arguments that the schema marks with `x-mcp-header`. Returns undefined if a mark is invalid. Clients must
+ * then ignore the tool.
  */
 export function mirroredParameters(inputSchema: unknown): readonly MirroredParameter[] | undefined {
   if (typeof inputSchema !== "object" || inputSchema === null) return [];
@@ -42,8 +42,8 @@ function findMirrored(inputSchema: object): readonly MirroredParameter[] | undef
 }
 
 /**
- * Collects the marked arguments of a schema, and returns whether all marks are allowed. `path` is null where an
- * argument may have several positions, as in an array.
+ * Collects the marked arguments of a schema in `found`. Returns false if a mark is invalid. `path` is null inside of
+ * arrays, where an argument has no single position.
  */
 function collect(schema: unknown, path: readonly string[] | null, depth: number, found: MirroredParameter[]): boolean {
   if (typeof schema !== "object" || schema === null) return true;
@@ -63,7 +63,7 @@ function collect(schema: unknown, path: readonly string[] | null, depth: number,
   });
 }
 
-/** Returns the headers of a request with these arguments. */
+/** Returns the headers for a call with these arguments. */
 export function parameterHeaders(mirrored: readonly MirroredParameter[], args: unknown): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const { header, path } of mirrored) {
@@ -73,7 +73,7 @@ export function parameterHeaders(mirrored: readonly MirroredParameter[], args: u
   return headers;
 }
 
-/** Returns how the headers differ from the arguments, or undefined. */
+/** Returns how the headers contradict the arguments; undefined if they agree. */
 export function parameterFault(
   mirrored: readonly MirroredParameter[],
   args: unknown,
@@ -126,6 +126,6 @@ function decoded(sent: string): string | undefined {
   const inner = sent.slice(before.length, -after.length);
   const bytes = Buffer.from(inner, "base64");
   const text = bytes.toString("utf8");
-  // Other encodings could be read in two ways.
+  // Text that is encoded in another way could be read in two ways, so it is refused.
   return bytes.toString("base64") === inner && Buffer.from(text, "utf8").equals(bytes) ? text : undefined;
 }

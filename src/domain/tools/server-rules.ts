@@ -1,10 +1,10 @@
-// The rules for the settings of an MCP server, the same in headrace.yaml and in the API.
+// The rules for the settings of an MCP server. headrace.yaml and the API share them.
 import { parseHttpUrl } from "../../base/text/http-url.ts";
 import { mcpServerName } from "./mcp-server.ts";
 
 export interface TextRule {
   readonly pattern: RegExp;
-  /** The requirement, worded to follow "must be". */
+  /** The requirement. Continues the words "must be". */
   readonly must: string;
   /** The remedy, as a full sentence. */
   readonly fix: string;
@@ -12,7 +12,7 @@ export interface TextRule {
 
 const printable = /^[!-~]+$/;
 
-/** The rules for the texts of a server's settings. Their maximum lengths are given where each rule is used. */
+/** The rules for texts in a server's settings. The maximum length is given where a rule is used. */
 export const mcpServerTexts = {
   name: {
     pattern: mcpServerName,
@@ -56,20 +56,22 @@ export const mcpServerTexts = {
   },
 } as const satisfies Record<string, TextRule>;
 
-/** Headers that the gateway sets itself. A setting of connection or length headers could split requests. */
+/**
+ * Headers that the gateway sets itself. If settings could set connection or length headers, they could split requests.
+ */
 const ownHeaders: ReadonlySet<string> = new Set([
   ...["connection", "content-length", "expect", "host", "keep-alive"],
   ...["te", "trailer", "transfer-encoding", "upgrade"],
 ]);
 
-/** Members by the names that they have in the file and on the wire. */
+/** The settings under the names of headrace.yaml and the API. */
 interface Given {
   readonly url?: string | undefined;
   readonly headers?: object | null | undefined;
   readonly oauth?: { readonly client_id?: unknown; readonly client_secret?: unknown } | null | undefined;
 }
 
-/** Returns the first contradiction in a server's credentials, or undefined. `at` is the member with the fault. */
+/** Returns the first contradiction in a server's credentials, or undefined. `at` is the name of the faulty setting. */
 export function toolCredentialsFault({
   url,
   headers,
@@ -92,15 +94,15 @@ export const toolIssuerRule = {
   fix: "Give the issuer as its own metadata has it, such as https://login.example.com.",
 } as const;
 
-/** Reports whether the text is an https URL, or an http URL of this machine. */
+/** Reports whether the text is an https URL, or an http URL on this machine. */
 export function isToolIssuer(text: string): boolean {
   const url = parseHttpUrl(text);
   return url !== undefined && (url.protocol === "https:" || /^(?:127\.0\.0\.1|\[::1\]|localhost)$/.test(url.hostname));
 }
 
 /**
- * Returns the context for which a server's credentials are sealed. If only the URL in the row is changed, they cannot
- * be opened, so they are never sent to another server.
+ * Returns the context under which a server's credentials are sealed. It contains the URL: if somebody changes the URL
+ * in the row, the credentials cannot be opened, so they are never sent to another server.
  */
 export function mcpServerContext({ name, url }: { name: string; url: string }): string {
   return `tool server ${name} ${new URL(url).origin}`;

@@ -1,4 +1,5 @@
-// People's accounts at MCP servers: connected once, sealed, refreshed, and ended with the membership.
+// People's accounts at MCP servers. Each person connects an account once. Its tokens are sealed and refreshed, and end
+// with the membership.
 import type { AuditEvent } from "../audit.ts";
 
 /** Times in Unix seconds. */
@@ -7,16 +8,16 @@ export interface ToolConnection {
   readonly server: string;
   readonly accountId: string;
   readonly personId: string;
-  /** The membership with which the connection ends. */
+  /** The membership through which the person connected. The connection ends with it. */
   readonly membershipId: string;
   /** The authorization server that issued the tokens. */
   readonly issuer: string;
   readonly scopes: readonly string[];
-  /** Scopes that the server has asked for in addition, to be requested when the person connects again. */
+  /** Further scopes that the MCP server has required. They are requested when the person connects again. */
   readonly wantedScopes: readonly string[];
   readonly createdAt: number;
   readonly lastUsedAt: number | null;
-  /** The reason why the person has to connect again; null: the connection works. */
+  /** Why the person has to connect again. Null while the connection works. */
   readonly brokenBecause: string | null;
 }
 
@@ -26,30 +27,33 @@ export interface ToolPerson {
   readonly personId: string;
 }
 
-/** A person's connections, as requests to servers use them. */
+/** A person's connections, for requests to MCP servers. */
 export interface ToolConnections {
   /**
-   * Returns an id that changes when the person connects again, perhaps with another account. Undefined: not connected.
+   * Returns the id of the person's connection, or undefined. If the person connects again, perhaps with another
+   * account, the id changes.
    */
   connectionId(server: string, of: ToolPerson): Promise<string | undefined>;
   /**
-   * Returns a valid token, refreshed if needed once for all concurrent callers in all processes. Undefined without a
-   * working connection: the caller is told where to connect. Rejects with `service_unavailable`.
+   * Returns a valid access token. If it has expired, it is refreshed once for all concurrent callers in all processes.
+   * Returns undefined if there is no working connection. Rejects with `service_unavailable`.
    */
   accessToken(server: string, of: ToolPerson): Promise<string | undefined>;
-  /** Notes that the server refused the token with 401. Then `accessToken` returns another token, or none. */
+  /**
+   * Records that the server refused the token with 401. After this, `accessToken` returns another token, or undefined.
+   */
   refused(server: string, of: ToolPerson, token: string): Promise<void>;
-  /** Notes that the server needs these further scopes, to be requested at the next connect. */
+  /** Records that the server requires these further scopes. They are requested when the person connects again. */
   insufficient(server: string, of: ToolPerson, token: string, scope: string): Promise<void>;
 }
 
 /** A connection with its tokens. */
 export interface StoredToolConnection extends ToolConnection {
-  /** The server's URL when the person connected: the tokens are sent nowhere else. */
+  /** The MCP server's URL at the time of connecting. The tokens are sent only to this URL. */
   readonly url: string;
-  /** Sealed; only `mcp/connections` knows the content. */
+  /** The sealed tokens. Only the code in `mcp/connections` can read them. */
   readonly sealed: string;
-  /** When the access token expires; null: unknown. */
+  /** When the access token expires. Null if unknown. */
   readonly expiresAt: number | null;
   /** When the access token was issued. */
   readonly renewedAt: number;
@@ -58,7 +62,7 @@ export interface StoredToolConnection extends ToolConnection {
 /** The members that a renewal changes. */
 export type RenewedTokens = Pick<StoredToolConnection, "sealed" | "expiresAt" | "renewedAt" | "scopes">;
 
-/** A client that an authorization server registered for the gateway. */
+/** The OAuth client that an authorization server registered for the gateway. */
 export interface RegisteredToolClient {
   readonly server: string;
   readonly issuer: string;
@@ -68,36 +72,44 @@ export interface RegisteredToolClient {
 
 export interface ToolConnectionStore {
   find(server: string, of: ToolPerson): Promise<StoredToolConnection | undefined>;
-  /** Returns a person's connections ordered by server. */
+  /** Returns a person's connections in the order of their servers. */
   listOf(person: ToolPerson): Promise<StoredToolConnection[]>;
-  /** Returns connections of all people, optionally at one server, newest first, after the connection `after`. */
+  /**
+   * Returns connections of all people, newest first, beginning after the connection `after`. `server` restricts them to
+   * one server.
+   */
   list(
     filter: { server?: string | undefined },
     page: { after: string | undefined; limit: number },
   ): Promise<StoredToolConnection[]>;
-  /** Replaces an earlier connection. Returns false without a change if the membership has ended. */
+  /**
+   * Stores a connection, which replaces an earlier one. If the membership has ended, changes nothing and returns false.
+   */
   put(connection: StoredToolConnection, event: AuditEvent): Promise<boolean>;
   remove(connection: Pick<ToolConnection, "id">, event: AuditEvent): Promise<boolean>;
   /**
-   * Claims the renewal of the found connection until `untilSeconds`. Returns false if another process has a claim, or
-   * the connection was renewed, replaced or ended: a rotating refresh token must not be used twice.
+   * Claims the refresh of a connection's tokens until `untilSeconds`, because a refresh token works only once. Returns
+   * false if another process has claimed it, or the connection was refreshed, replaced or ended meanwhile.
    */
   claim(
     found: Pick<StoredToolConnection, "id" | "sealed">,
     claim: { name: string; nowSeconds: number; untilSeconds: number },
   ): Promise<boolean>;
-  /** Ends the claim with its result. Returns false if the connection or the claim does not exist any more. */
+  /** Ends a claim and stores its result. Returns false if the connection or the claim does not exist any more. */
   settle(
     id: string,
     claimName: string,
     outcome: RenewedTokens | { brokenBecause: string } | "unchanged",
   ): Promise<boolean>;
-  /** Marks the connection's token as expired, if the connection is unchanged since `found`. */
+  /** Marks the access token as expired, if the connection has not changed since `found` was read. */
   expire(found: Pick<StoredToolConnection, "id" | "sealed">, nowSeconds: number): Promise<void>;
-  /** Marks the connection as broken because it cannot be renewed, if it is unchanged since `found`. */
+  /**
+   * Marks the connection as broken because its tokens cannot be refreshed. Does nothing if the connection has changed
+   * since `found` was read.
+   */
   breakOff(found: Pick<StoredToolConnection, "id" | "sealed">, because: string): Promise<void>;
   used(id: string, nowSeconds: number): Promise<void>;
-  /** Replaces the wanted scopes, if the connection is unchanged since `found`. */
+  /** Replaces the wanted scopes, if the connection has not changed since `found` was read. */
   want(found: Pick<StoredToolConnection, "id" | "sealed">, scopes: readonly string[]): Promise<void>;
 
   findClient(server: string, issuer: string): Promise<RegisteredToolClient | undefined>;

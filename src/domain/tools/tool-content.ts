@@ -1,8 +1,9 @@
-// Arguments and results of tool calls, stored only if an operator configures it, and the port of their store.
+// Stored arguments and results of tool calls, and the port of their store. They are stored only if an operator
+// configures it.
 import type { Environment } from "../api-key.ts";
 import type { ChatOwner } from "../models/stored-chat.ts";
 
-/** The arguments and the result of a tool call as JSON texts, shortened if they are long. */
+/** The arguments and the result of a tool call as JSON texts. Long texts are shortened. */
 export interface SaidInCall {
   readonly arguments: string;
   readonly result: string;
@@ -12,24 +13,24 @@ export interface ToolContent extends SaidInCall {
   readonly requestId: string;
   readonly accountId: string;
   readonly environment: Environment;
-  /** The app and the person who may read the content, as for stored chats. */
+  /** The app and the person who may read the content. The rules are those for stored chats. */
   readonly appId: string | null;
   readonly personId: string | null;
   /** Unix seconds. */
   readonly expiresAt: number;
 }
 
-/** Stores contents. An expired one is never found, even before it is deleted. */
+/** Stores contents. Expired contents are never found, even before they are deleted. */
 export interface ToolContentStore {
   insert(contents: readonly ToolContent[]): Promise<void>;
   find(owner: ChatOwner, requestId: string, nowSeconds: number): Promise<SaidInCall | undefined>;
   deleteExpired(nowSeconds: number, limit: number): Promise<number>;
 }
 
-/** Stores contents without delaying the call. */
+/** Queues contents and stores them later, so that calls do not wait. */
 export interface ToolContentWriter {
-  /** Days to keep contents; 0: nothing is stored. */
+  /** Days to keep contents. If 0, nothing is stored. */
   readonly retentionDays: number;
-  /** `size`: the content's approximate bytes in memory. */
+  /** Queues a content. `size` is its approximate number of bytes in memory. */
   add(content: ToolContent, size: number): void;
 }

@@ -1,37 +1,35 @@
-// Descriptions of MCP servers and their approvals: models trust descriptions as if the gateway had written them.
+// Tool definitions of MCP servers, and their approvals. Approval matters, because models trust these texts as if the
+// gateway had written them.
 import type { AuditEvent } from "../audit.ts";
 import type { McpServer } from "./mcp-server.ts";
 
 export const definitionStates = ["approved", "pending", "changed", "refused"] as const;
-/** `pending`: new. `changed`: differs from the approved version. */
+/** `pending`: new, not decided yet. `changed`: differs from the approved version. */
 export type DefinitionState = (typeof definitionStates)[number];
 
 export const definitionKinds = ["tool", "prompt", "instructions"] as const;
 
-/** A tool or a prompt as its server described it, or the server's instructions. Times in Unix seconds. */
+/** A server's definition of a tool or prompt, or the server's instructions. Times in Unix seconds. */
 export interface ToolDefinition {
   readonly server: string;
   readonly kind: (typeof definitionKinds)[number];
-  /** The server's own name of the tool or prompt. */
+  /** The name of the tool or prompt at its server. */
   readonly name: string;
   readonly state: DefinitionState;
-  /** Hex SHA-256 of the approved canonical JSON; null before an approval. */
+  /** Hex SHA-256 of the approved definition as canonical JSON. Null if none was approved. */
   readonly approvedDigest: string | null;
-  /** The approved version and the version seen last, each as JSON text with the origin of its server. */
+  /** The approved version as JSON text, with the origin of its server. `seen` is the version that was seen last. */
   readonly approved: string | null;
   readonly seen: string;
   /**
-   * Digests of further approved and of refused versions, the latest first: a server may describe a tool differently to
-   * each person.
+   * Digests of further versions that were approved or refused, the latest first. There may be several, because a server
+   * may describe a tool differently to each person.
    */
   readonly approvedOthers: readonly string[];
   readonly refused: readonly string[];
   readonly seenAt: number;
   readonly decidedAt: number | null;
-  /**
-   * Id of the actor who decided; null: not decided yet, or approved automatically because the server had the definition
-   * when it was first seen.
-   */
+  /** Id of the actor who decided. Null if nobody has decided, or if the first version was approved automatically. */
   readonly decidedBy: string | null;
 }
 
@@ -40,7 +38,7 @@ export interface DefinitionPage {
   /** The last definition of the previous page. */
   readonly after: Pick<ToolDefinition, "kind" | "name"> | undefined;
   readonly limit: number;
-  /** Only definitions that wait for an operator. */
+  /** True if only definitions that wait for an operator are wanted. */
   readonly isWaiting: boolean;
 }
 
@@ -48,23 +46,26 @@ export interface DefinitionStore {
   /** Returns every definition of a server. */
   listDefinitions(server: string): Promise<ToolDefinition[]>;
   findDefinition(server: string, one: Pick<ToolDefinition, "kind" | "name">): Promise<ToolDefinition | undefined>;
-  /** Returns a page without the markers of kinds that a server does not have. */
+  /**
+   * Returns a page of a server's definitions. Internal rows, which say that a server has no definitions of a kind, are
+   * left out.
+   */
   pageDefinitions(server: string, page: DefinitionPage): Promise<ToolDefinition[]>;
-  /** Returns the number of new or changed definitions by server, without servers that have none. */
+  /** Returns the number of new or changed definitions of each server. Servers without any are left out. */
   countWaiting(): Promise<ReadonlyMap<string, number>>;
   /**
-   * Stores the current definitions. Earlier decisions about the same version stay, unless `definition` overrides them.
+   * Stores definitions as they were last seen, with their state. An earlier refusal is never replaced by an approval.
    */
   putSeen(definitions: readonly ToolDefinition[]): Promise<void>;
-  /** Writes the decision. Returns false if the definition is missing, or has changed since `seen`. */
+  /** Stores a decision. Returns false if the definition does not exist, or its seen version is no longer `seen`. */
   decide(definition: ToolDefinition, seen: string, event: AuditEvent): Promise<boolean>;
 }
 
-/** Checks the lists of servers against the approvals. Kept in memory, because every list and every call asks it. */
+/** Decides which definitions may be offered. Kept in memory, because this is needed for every list and every call. */
 export interface DefinitionGuard {
   /**
-   * Returns the listed definitions that may be offered, in the same order and unchanged. Records new and changed ones,
-   * and that a server has none. `lacks`: the server reports that it has none of the other kind.
+   * Returns the listed definitions that may be offered, in the same order and unchanged. Records new and changed
+   * definitions, and that the server has none. If `lacks`, the server reports that it has none of the other kind.
    */
   offered(
     server: Pick<McpServer, "name" | "approval" | "place" | "credentials">,

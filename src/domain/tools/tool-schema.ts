@@ -1,25 +1,28 @@
-// Reduces the schema of a tool's arguments to a form that every model server accepts.
+// Converts the JSON schema of a tool's arguments to a form that every model server accepts.
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Keywords whose value may be null. For others null is no valid JSON Schema. */
+/** Keywords whose value may be null. For other keywords, null is not valid JSON Schema. */
 const nullable: ReadonlySet<string> = new Set(["const", "default"]);
-/** Keywords that contain schemas by name, a list of schemas, and one schema. */
+/** Keywords whose values contain schemas: by name, as a list, or a single one. */
 const [byName, listed, single] = [["properties", "$defs", "definitions"], ["anyOf", "oneOf", "allOf"], ["items"]];
-/** Maximum depth to which a schema is completed. Servers that read deeper refuse a wrong schema themselves. */
+/**
+ * Maximum depth down to which a schema is completed. A server that reads deeper schemas reports faults there itself.
+ */
 const maxDepth = 32;
 
 /**
- * OpenAI requires an object with `properties`, also without arguments, and `items` for every array; Anthropic requires
- * the type. In strict mode both require `additionalProperties: false`, which is added to a schema without named
- * arguments. Returns the same object if nothing changes.
+ * Returns a schema that OpenAI and Anthropic accept. OpenAI requires an object with `properties`, even without
+ * arguments, and `items` for every array. Anthropic requires the type. In strict mode both require
+ * `additionalProperties: false`, which is added to a schema without named arguments. Returns the same object if nothing
+ * changes.
  */
 export function toolSchema(parameters: unknown, isStrict = false): Json {
   if (!isObject(parameters)) return isStrict ? strictNothing : nothing;
   const schema = withItems(parameters, 0);
   const { type, properties } = schema;
   const isOfObject = type === "object" || type === undefined || type === null || listsObject(type);
-  // The server refuses another type with its own message.
+  // Another type is left unchanged, because the server refuses it with its own message.
   if (!isOfObject) return schema;
   const hasNull = Object.entries(schema).some(([name, value]) => value === null && !nullable.has(name));
   const isClosed = !isStrict || isObject(properties) || schema["additionalProperties"] === false;
@@ -40,7 +43,9 @@ function listsObject(type: unknown): boolean {
   return Array.isArray(type) && type.includes("object");
 }
 
-/** Adds `items: {}` (any value) to arrays without it. Returns the same object if nothing is missing. */
+/**
+ * Adds `items: {}`, which means any value, to arrays without `items`. Returns the same object if nothing is missing.
+ */
 function withItems(schema: Json, depth: number): Json {
   if (depth > maxDepth) return schema;
   let changed = schema;

@@ -6,17 +6,17 @@ import type { RequestTrace } from "../usage/trace.ts";
 import type { McpServer } from "./mcp-server.ts";
 
 export interface ToolUse {
-  /** Unique: each of several calls in one HTTP request has its own. */
+  /** The call's own id. An HTTP request with several calls has several ids. */
   readonly requestId: string;
   readonly principal: Principal;
   readonly server: McpServer;
-  /** `tools/call`, `prompts/get`, `resources/read` or another method that a server answers. */
+  /** `tools/call`, `prompts/get`, `resources/read` or another method that an MCP server answers. */
   readonly method: string;
-  /** The server's own name of the tool or prompt, or the URI of a resource; null: the method has none. */
+  /** The name of the tool or prompt at its server, or the URI of a resource. Null if the method has none. */
   readonly name: string | null;
-  /** Returns the arguments as JSON text, whose length is recorded. */
+  /** Returns the arguments as JSON text. Their length is recorded. */
   readonly content: () => string;
-  /** Ends the wait for a slot at the server. Missing: the wait cannot be cancelled. */
+  /** Ends the wait for a slot at the server. If missing, the wait cannot be cancelled. */
   readonly cancellation?: Cancellation | undefined;
   /** Present if the call is traced. */
   readonly trace?: RequestTrace | undefined;
@@ -24,11 +24,14 @@ export interface ToolUse {
 
 export interface OpenToolUse {
   /**
-   * Releases the call's slot at the server although the call goes on without it. The call stays open in the ledger
-   * until `ended`.
+   * Releases the call's slot at the server, although the call has not ended. In the ledger, the call stays open until
+   * `ended`.
    */
   rest(): void;
-  /** Ends the call once. `isError`: the tool reported an error. Resolves when the record survives `kill -9`. */
+  /**
+   * Ends the call. Call this once. `isError` is true if the tool reported an error. Resolves when the record would
+   * survive `kill -9`.
+   */
   ended(end: {
     outcome: "completed" | "failed" | "cancelled";
     code: string | null;
@@ -39,33 +42,32 @@ export interface OpenToolUse {
 
 export interface ToolUses {
   /**
-   * Checks limits before a server, and possibly its process, is reached. Rejects with the refusal of a limit that is
-   * used up, or of too many requests that are not recorded in the ledger (such as lists). Otherwise counts nothing.
-   * Records the refusal if the server is known.
+   * Checks the limits before the MCP server is contacted, and perhaps its process started. Counts nothing. Rejects if a
+   * limit is used up, or after too many requests that the ledger does not record, such as lists. Such a refusal is
+   * recorded if the server is known.
    */
   permit(asked: Pick<ToolUse, "requestId" | "principal" | "method" | "name"> & Partial<ToolUse>): Promise<void>;
   /**
-   * Begins a call. Rejects with the refusal of a limit or of a missing slot, and counts it. When it resolves, the call
-   * has its slot until `ended` and is in the ledger, unless its method is only limited (lists, completion and the
-   * like).
+   * Begins a call, and counts it. Rejects if a limit or the lack of a slot refuses the call. The call then has a slot
+   * until `ended`, and is in the ledger. Lists, completion and similar methods are only limited and not recorded.
    */
   begin(use: ToolUse): Promise<OpenToolUse>;
 }
 
-/** `tool_error`: the tool's result reports an error. `refused`: before the start. */
+/** `tool_error`: the tool reported an error in its result. `refused`: the call did not begin. */
 export const toolOutcomes = ["completed", "tool_error", "failed", "cancelled", "refused"] as const;
 export type ToolOutcome = (typeof toolOutcomes)[number];
 
-/** Observes each call for metrics. Quick, and never throws. */
+/** Observes each call for metrics. The method must be fast and never throw. */
 export interface ToolObserver {
   toolEnded(call: { server: string; method: string; outcome: ToolOutcome; durationMs: number }): void;
 }
 
-/** Runs one of the gateway's models for a server's sampling request, as a request of the principal. */
+/** Runs a model for a sampling request of an MCP server. The request counts as one of the principal's. */
 export interface ToolSampler {
   /**
-   * Runs `params` of `sampling/createMessage` and returns its result. Rejects with a GatewayError. `signal` belongs to
-   * the tool call, and bounds all its sampling requests.
+   * Runs the model with the `params` of `sampling/createMessage` and returns the result. Rejects with a GatewayError.
+   * `signal` is that of the tool call, so it ends all of the call's sampling requests.
    */
   sample(
     principal: Principal,

@@ -1,4 +1,4 @@
-// The check whether a caller may use an MCP server, made wherever a server is listed, asked or connected.
+// Checks whether a caller may use an MCP server. Used wherever a server is listed, contacted or connected.
 import type { Principal } from "../principal.ts";
 import type { McpServer } from "./mcp-server.ts";
 import { allowsServer } from "./tool-access.ts";

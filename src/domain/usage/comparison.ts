@@ -1,6 +1,6 @@
-// Compares a model with the models that get a share of its requests, by figures only.
+// Compares the usage figures of a model with those of models that get a share of its requests.
 
-/** `shadow`: requests that both models got; `split`: the requests of each. */
+/** `shadow`: the same requests were sent to both models. `split`: each request was sent to one of them. */
 export const comparisonKinds = ["shadow", "split"] as const;
 export type ComparisonKind = (typeof comparisonKinds)[number];
 
@@ -10,12 +10,12 @@ export interface ComparisonQuery {
   /** Public id of the other model. */
   readonly other: string;
   readonly kind: ComparisonKind;
-  /** Unix seconds: from `start`, before `end`. */
+  /** The period in Unix seconds. `start` is included, `end` is not. */
   readonly start: number;
   readonly end: number;
 }
 
-/** Half of the answered requests, and 95 of 100, took no longer. null without measurements. */
+/** Times that 50 % and 95 % of the answered requests did not exceed. Null if nothing was measured. */
 export interface ComparedTimes {
   readonly p50: number | null;
   readonly p95: number | null;
@@ -26,11 +26,13 @@ export interface ComparedSide {
   readonly errors: number;
   readonly promptTokens: number;
   readonly completionTokens: number;
-  /** null if one of the requests had no price. */
+  /** Total cost in nano-USD. Null if one of the requests had no price. */
   readonly nanoUsd: number | null;
   readonly firstTokenMs: ComparedTimes;
   readonly durationMs: ComparedTimes;
-  /** Completion tokens of all answers divided by their time without waits; null without answers. */
+  /**
+   * Completion tokens of all answers, divided by the answers' durations without waiting times. Null without answers.
+   */
   readonly tokensPerSecond: number | null;
   /** Mean completion tokens of an answer; null without answers. */
   readonly answerTokens: number | null;
@@ -39,7 +41,7 @@ export interface ComparedSide {
 export interface Comparison {
   readonly own: ComparedSide;
   readonly other: ComparedSide;
-  /** True if only the newest requests were compared, because there are very many. */
+  /** True if only the newest requests were compared, because there are too many. */
   readonly isPartial: boolean;
 }
 
@@ -47,17 +49,17 @@ export interface Comparisons {
   compare(query: ComparisonQuery): Promise<Comparison>;
 }
 
-/** Ends the request id of a shadow, which is the copy of a request that a second model gets. */
+/** Suffix of a shadow's request id. A shadow is the copy of a request that a second model gets. */
 export const shadowSuffix = "-shadow";
 /** The tag under which the usage of shadows is counted. */
 export const shadowTag = "gateway:shadow";
 
-/** Returns the id of a request's copy for a second model, which pairs the two. */
+/** Returns the id of a request's shadow. By this id, the two can be compared. */
 export function shadowIdOf(requestId: string): string {
   return requestId + shadowSuffix;
 }
 
-/** Returns the tag for requests of a model of which other models answer some. */
+/** Returns the tag for requests of a model if other models answer a share of them. */
 export function askedTag(asked: string): string {
   return `asked:${asked}`;
 }

@@ -1,4 +1,4 @@
-// The port of metrics and traces, which observe each exchange and each inference request.
+// The port for metrics and traces, which observe HTTP exchanges and inference requests.
 
 import type { RefusalReason } from "../../base/errors.ts";
 import type { Environment } from "../api-key.ts";
@@ -8,59 +8,59 @@ import type { UsageBegin, UsageEnd } from "./usage.ts";
 
 export interface HttpEnd {
   requestId: string;
-  /** The method as the client sent it: any text. Empty for bytes that are not a request. */
+  /** The HTTP method as the client sent it, which may be any text. Empty if the bytes were not a request. */
   method: string;
-  /** The route's pattern. Undefined for an unknown route. */
+  /** The pattern of the route. Undefined if no route matched. */
   route: string | undefined;
   status: number;
   durationMs: number;
 }
 
 /**
- * The result after a model server broke off: another `continued` the answer, none could or the maximum was reached
- * (`failed`), or the answer cannot be continued exactly (`unfit`).
+ * What happened after a stream broke off. `continued`: another model server continued the answer. `failed`: none could,
+ * or the maximum number of continuations was reached. `unfit`: the answer cannot be continued exactly.
  */
 export const continuationOutcomes = ["continued", "failed", "unfit"] as const;
 export type ContinuationOutcome = (typeof continuationOutcomes)[number];
 
-/** Facts about an inference request that the ledger does not have. */
+/** Facts about an inference request that are not in the ledger. */
 export interface InferenceCourse {
-  /** Number of attempts at engines. */
+  /** Number of times that the request was sent to an engine. */
   attempts: number;
-  /** The fallback model that served the request. Undefined if the requested model did, or none. */
+  /** The fallback model that served the request. Undefined if the requested model or no model did. */
   fallbackModel: string | undefined;
   /** True if the engine reported fewer tokens than it delivered. */
   isUnderReported: boolean;
-  /** The result of the lookup in the response cache; undefined without a lookup. */
+  /** The result of the look-up in the response cache. Undefined if there was no look-up. */
   cache?: CacheResult | undefined;
-  /** The limit, or missing capacity, that ended the request. */
+  /** The limit that ended the request, or the lack of capacity. */
   refusal: RefusalReason | undefined;
-  /** The result of each break in a stream that was to be continued. Missing: no break. */
+  /** For each time that a stream broke off and should be continued, the result. Missing if no stream broke off. */
   continuations?: readonly ContinuationOutcome[] | undefined;
 }
 
-/** A request that was not admitted. */
+/** A request that was refused before it began. */
 export interface RefusedInference {
   requestId: string;
   operation: BookedOperation;
   /** Public model id. */
   model: string;
   environment: Environment;
-  /** The client's error, usually a GatewayError. */
+  /** What was thrown, usually a GatewayError. */
   error: unknown;
 }
 
-/** Called while requests are served: methods are quick, never throw, and do not change their arguments. */
+/** Observes requests. The methods must be fast and never throw, and must not change their arguments. */
 export interface Observer {
-  /** Called when an exchange is completed, failed, or left by its client. */
+  /** Called when an HTTP exchange has ended: completed, failed, or abandoned by its client. */
   httpEnded(end: HttpEnd): void;
-  /** Called after the admission. `inferenceEnded` follows once. */
+  /** Called when an inference request was admitted. `inferenceEnded` is called once afterwards. */
   inferenceBegan(begin: UsageBegin): void;
   inferenceEnded(begin: UsageBegin, end: UsageEnd, course: InferenceCourse): void;
   inferenceRefused(refused: RefusedInference): void;
   /**
-   * Called when an engine sent the head of an answer, or failed. `error` is undefined if it accepted the request.
-   * `model` is the public id.
+   * Called when an engine has sent the head of its answer, or has failed. `error` is undefined if the engine accepted
+   * the request. `model` is the public id.
    */
   attempted(requestId: string, model: string, upstream: string, error: unknown): void;
 }

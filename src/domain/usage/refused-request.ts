@@ -1,4 +1,4 @@
-// Requests for models that were refused before they began: they have no usage, but can be listed.
+// Model requests that were refused before they began. They have no usage, but can be listed.
 
 import type { ErrorCode } from "../../base/errors.ts";
 import type { Environment } from "../api-key.ts";
@@ -14,25 +14,29 @@ export interface RefusedRequest {
   appId: string | null;
   environment: Environment;
   operation: BookedOperation;
-  /** The requested model, known or not. null, like `stream`, if the body was not read. */
+  /**
+   * The model that the client requested, which may not exist. `model` and `stream` are null if the body was not read.
+   */
   model: string | null;
   stream: boolean | null;
   errorCode: ErrorCode;
-  /** The message as the client got it, without the parts that repeat the request. */
+  /** The error message that the client got. Parts that quote the request are removed. */
   message: string;
   durationMs: number;
 }
 
 export interface RefusedPage {
-  /** Refused requests, newest first; may be fewer than requested, as in `RequestPage`. */
+  /**
+   * Refused requests, newest first. There may be fewer than requested, because a page scans a limited number of rows.
+   */
   refused: RefusedRequest[];
   next: RequestPosition | null;
 }
 
 export interface RefusedRequestStore {
-  /** Adds all, at most some hundred, or none. Existing rows stay unchanged. */
+  /** Adds all of these, or none if that fails. There may be some hundred at most. Existing rows stay unchanged. */
   add(refused: readonly RefusedRequest[]): Promise<void>;
-  /** Lists refused requests, regardless of the outcome in the filter. */
+  /** Lists refused requests that match the filter. The filter's outcome is ignored. */
   list(filter: RequestFilter, page: { after: RequestPosition | undefined; limit: number }): Promise<RefusedPage>;
   find(owner: RequestOwner, requestId: string): Promise<RefusedRequest | undefined>;
 }

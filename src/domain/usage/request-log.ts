@@ -1,14 +1,14 @@
-// The requests in the ledger, newest first.
+// The port that lists requests in the ledger, newest first.
 import type { Environment } from "../api-key.ts";
 import type { UsageOutcome, UsageRecord } from "./usage.ts";
 
-/** The owner whose requests may be seen. */
+/** Whose requests may be seen. */
 export interface RequestOwner {
   accountId: string;
   environment: Environment;
-  /** Restricts to this OAuth app. */
+  /** Only requests of this OAuth app. */
   appId?: string;
-  /** Restricts to the activity of this person: sessions, their own keys, and apps that they allowed. */
+  /** Only activity of this person: sessions, their own keys, and apps that they allowed. */
   personId?: string;
 }
 
@@ -18,12 +18,15 @@ export interface RequestFilter extends RequestOwner {
   tag?: string;
   outcome?: UsageOutcome;
   stream?: boolean;
-  /** Unix seconds in which the request began: from `start`, before `end`. */
+  /** When the request began, in Unix seconds. `start` is included, `end` is not. */
   start: number;
   end: number;
 }
 
-/** A position in the list. Later entries began earlier, or in the same second with a lesser id; '' is less than any. */
+/**
+ * A position in the list. The entries after it began earlier, or in the same second and have a lesser id. The id '' is
+ * less than any other.
+ */
 export interface RequestPosition {
   /** Unix seconds. */
   at: number;
@@ -31,9 +34,12 @@ export interface RequestPosition {
 }
 
 export interface RequestPage {
-  /** May be fewer than requested, or none, before the end, because the scan for one page is bounded. */
+  /**
+   * There may be fewer requests than wanted, even none, before the end of the list: a page scans a limited number of
+   * rows.
+   */
   records: UsageRecord[];
-  /** The position to continue from; null: the end. */
+  /** The position at which the next page begins. Null at the end of the list. */
   next: RequestPosition | null;
 }
 

@@ -1,4 +1,4 @@
-// Tags of requests, under which usage is counted besides key, app and model, and their bounds.
+// Tags of requests. Usage is counted by tag, in addition to key, app and model.
 import { maskKeys } from "../api-key.ts";
 import { givenTagPattern } from "../key-tags.ts";
 
@@ -6,12 +6,15 @@ import { givenTagPattern } from "../key-tags.ts";
 export const tagHeader = "x-headrace-tags";
 /** Maximum number of tags that a request may add to those of its keys. */
 export const maxRequestTags = 10;
-/** Longer than tags of keys, because `user:` often precedes 64 hexadecimal digits. */
+/**
+ * Maximum length of a request's tag. Longer than a key's tag may be, because `user:` is often followed by 64
+ * hexadecimal digits.
+ */
 export const maxRequestTagLength = 128;
 /** Maximum number of `metadata` members that become tags. */
 export const maxMetadataTags = 4;
 export const metadataNamePattern = /^(?!(?:asked|gateway)$)[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/;
-/** The tag that replaces every further tag after an account has used very many in a day. */
+/** The tag that is used instead, once an account has used too many different tags in a day. */
 export const otherTag = "other";
 
 /**
@@ -22,12 +25,12 @@ export function isTag(text: string): boolean {
   return text.length <= maxRequestTagLength && givenTagPattern.test(text) && maskKeys(text) === text;
 }
 
-/** The members of requests that become tags, as the operator configured. */
+/** Which members of requests become tags, as the operator configured. */
 export interface TagSettings {
-  /** Members of `metadata` that become `name:value`. */
+  /** Names of `metadata` members that become tags such as `name:value`. */
   readonly metadata: readonly string[];
-  /** True if the end user that a request names becomes the tag `user:name`. */
+  /** True if the end user that a request names becomes a tag such as `user:name`. */
   readonly user: boolean;
-  /** Maximum number of tags of an account in an environment in a day, besides those of its keys and quotas. */
+  /** Maximum number of different tags of an account and environment in a day. Tags of keys and quotas do not count. */
   readonly maxADay: number;
 }

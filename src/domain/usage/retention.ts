@@ -1,26 +1,29 @@
-// The retention of records, and the port that deletes expired records.
+// How long records are kept, and the port that deletes expired records.
 import type { AuditEvent } from "../audit.ts";
 
 /**
- * `requests`: single requests; `hourly_usage`: hourly sums, while daily ones stay; `refusals`: counts of refused
- * requests; `refused_requests`: single refused requests; `audit`: the audit log.
+ * Kinds of records. `requests`: single requests. `hourly_usage`: hourly sums (daily sums stay). `refusals`: counts of
+ * refused requests. `refused_requests`: single refused requests. `audit`: the audit log.
  */
 export const retainedKinds = ["requests", "hourly_usage", "refusals", "refused_requests", "audit"] as const;
 export type RetainedKind = (typeof retainedKinds)[number];
 
 export interface RetentionSetting {
-  /** null: kept permanently. */
+  /** Days to keep records. Null means forever. */
   days: number | null;
-  /** True if the operator has not configured the retention. A default deletes nothing before it was announced. */
+  /** True if the operator has not configured this. A default deletes nothing before it was announced. */
   isDefault: boolean;
 }
 
 export type RetentionSettings = Readonly<Record<RetainedKind, RetentionSetting>>;
 
-/** Unix seconds from which on records are kept. A kind of which nothing was deleted is missing. */
+/**
+ * For each kind, the Unix seconds from which on records are kept. A kind is missing if none of its records were
+ * deleted.
+ */
 export type KeptFrom = Readonly<Partial<Record<RetainedKind, number>>>;
 
-/** The position to continue from. Undefined: the beginning. */
+/** Where a deletion continues. Undefined means at the beginning. */
 export interface PurgeCursor {
   accountId: string;
   environment: string;
@@ -29,36 +32,39 @@ export interface PurgeCursor {
 export interface RetentionStore {
   keptFrom(): Promise<KeptFrom>;
   /**
-   * Sets the time before which records are neither kept nor added. Returns false if another process set it before.
-   * Writes the event, if there is one, in the same transaction. Never moves back.
+   * Sets the time before which records are deleted and no longer added. It never moves back: returns false if another
+   * process set this time or a later one. Writes the event, if given, in the same transaction.
    */
   keepFrom(kind: RetainedKind, from: number, event: AuditEvent | undefined): Promise<boolean>;
   hasOlder(kind: "requests" | "refusals", than: number): Promise<boolean>;
-  /** Deletes about `limit` rows at most. `next` is null if nothing is left. */
+  /** Deletes about `limit` rows. `next` is null if nothing is left to delete. */
   purge(
     kind: RetainedKind,
     before: number,
     at: { cursor: PurgeCursor | undefined; limit: number },
   ): Promise<{ deleted: number; next: PurgeCursor | undefined | null }>;
-  /** Returns the Unix seconds from which on defaults delete. Undefined if no process has set it. */
+  /** Returns the Unix seconds from which on default retention deletes records. Undefined if this was never set. */
   defaultsFrom(): Promise<number | undefined>;
-  /** Sets the time from which defaults delete, unless it is set already. Returns the time in effect. */
+  /**
+   * Sets the time from which on default retention deletes records, unless it is set already. Returns the time that
+   * applies.
+   */
   beginDefaults(from: number): Promise<number>;
 }
 
 /** Unix seconds. */
 export interface SeenTimes {
-  /** The approximate time of the last deletion by the clock. */
+  /** The approximate clock time of the last deletion. */
   trusted: number;
   /**
-   * A clock time far ahead of `trusted`, which may be wrong: since when such a time has been seen, and the last one
-   * that was seen.
+   * Set if the clock shows a time far after `believed`, and so may be wrong. `from`: when the first such time was seen.
+   * `seen`: the last such time.
    */
   doubted: { from: number; seen: number } | undefined;
 }
 
 export interface SeenTimesStore {
-  /** Returns undefined if no time was recorded. */
+  /** Returns the recorded times, or undefined. */
   seenTimes(): Promise<SeenTimes | undefined>;
   saveSeenTimes(seen: SeenTimes): Promise<void>;
 }

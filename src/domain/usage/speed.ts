@@ -5,13 +5,13 @@ export interface Speed {
   model: string;
   /** Name of the engine. */
   upstream: string;
-  /** Mean time from the request to the first piece of the answer; only streams have one. */
+  /** Mean milliseconds from the request to the first piece of the answer. Measured for streams only. */
   firstTokenMs: number;
-  /** Mean speed of generation; null if no answer was long enough to measure. */
+  /** Mean speed of generation. Null if no answer was long enough to measure it. */
   tokensPerSecond: number | null;
 }
 
 export interface Speeds {
-  /** Returns speeds of about the last 15 minutes. */
+  /** Returns the speeds measured in about the last 15 minutes. */
   recent(nowSeconds: number): Promise<Speed[]>;
 }

@@ -1,28 +1,28 @@
-// The statement of a month: lines of usage that add up to the ledger's total.
+// The statement of a month: lines of usage whose sum is the ledger's total.
 import type { CredentialKind } from "../principal.ts";
 import type { RequestOwner } from "./request-log.ts";
 import type { UsageQuery, UsageSums } from "./usage.ts";
 
-/** The groups of a statement's lines, in the order of their columns. */
+/** The ways to group a statement's lines, in the order of their columns. */
 export const statementGroups = ["key", "person", "model", "app", "tag"] as const;
 export type StatementGroup = (typeof statementGroups)[number];
 
-/** Statements leave out the speed of answers. */
+/** The sums of a statement. Speeds of answers are left out. */
 export interface StatementSums
   extends Omit<UsageSums, "nanoUsd" | "timed" | "firstTokenMs" | "generatedTokens" | "generationMs"> {
-  /** Whole nano-USD: the sum of a month may exceed what a double holds exactly. */
+  /** Whole nano-USD, as a bigint: a month's sum may exceed what a double holds exactly. */
   nanoUsd: bigint;
 }
 
 export interface StatementLine extends StatementSums {
-  /** Values of the requested groups; null: no person, app or tag. */
+  /** The line's value for each requested group. Null means no person, app or tag. */
   groups: Partial<Record<StatementGroup, string | null>>;
 }
 
-/** The owner or part of a statement, and the groups of its lines. */
+/** Which usage a statement covers, and how its lines are grouped. */
 export interface StatementQuery extends Pick<UsageQuery, "environment" | "keyId" | "appId" | "personId" | "tag"> {
   accountId: string;
-  /** Unix seconds: a calendar month of UTC. */
+  /** A calendar month (UTC) in Unix seconds. */
   start: number;
   end: number;
   groupBy: readonly StatementGroup[];
@@ -31,14 +31,14 @@ export interface StatementQuery extends Pick<UsageQuery, "environment" | "keyId"
 export interface Statement {
   /** Lines, the most expensive first. */
   lines: readonly StatementLine[];
-  /** The sum of further lines for which the statement has no room; null: there are none. */
+  /** The sum of lines that the statement has no room for. Null if there are none. */
   others: StatementSums | null;
   total: StatementSums;
-  /** True if a request is in the line of each of its tags, so that the lines exceed the total. */
+  /** True if a request with several tags is in several lines, so that the lines add up to more than the total. */
   overlaps: boolean;
 }
 
-/** The party that usage is recorded for: a key, a signed-in person, or an app that a person allowed. */
+/** Who usage is recorded for: a key, a signed-in person, or an app that a person allowed. */
 export interface UsageParty {
   kind: CredentialKind;
   personId: string | null;
@@ -48,13 +48,16 @@ export interface UsageParty {
   last4: string;
 }
 
-/** Parties stay known after they end, because their usage remains. */
+/**
+ * Finds who usage is recorded for. Keys, people and apps can be found after they have ended, because their usage
+ * remains.
+ */
 export interface UsageParties {
-  /** Returns parties by the recorded ids, without those of other accounts and environments. */
+  /** Returns the keys, people and apps with these ids. Those of other accounts and environments are left out. */
   credentials(
     of: Pick<RequestOwner, "accountId" | "environment">,
     ids: readonly string[],
   ): Promise<Map<string, UsageParty>>;
-  /** Returns names of people; for deleted people, the address by which the account knew them. */
+  /** Returns the names of people. For a deleted person, returns the address by which the account knew them. */
   people(accountId: string, ids: readonly string[]): Promise<Map<string, string>>;
 }

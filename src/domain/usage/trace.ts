@@ -1,4 +1,4 @@
-// The port of a request's trace. Only its adapter knows how traces are stored and sent.
+// The port for traces of requests. How traces are stored and sent is up to its implementation.
 
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 import type { Engine } from "../models/engine.ts";
@@ -6,17 +6,20 @@ import type { Operation } from "../models/operation.ts";
 import type { TraceHeaders } from "./trace-headers.ts";
 import type { UsageEnd } from "./usage.ts";
 
-/** An authenticated request. Earlier stages are not traced, because anybody could cause traces. */
+/**
+ * An authenticated request. Requests are traced only after authentication, because otherwise anybody could cause
+ * traces.
+ */
 export interface TracedExchange {
   readonly requestId: string;
   readonly method: string;
   /** The route's pattern. */
   readonly route: string;
-  /** Id of the key, as in the log. */
+  /** Id of the key, equal to the id in the log. */
   readonly keyId: string;
-  /** Milliseconds since the request arrived. */
+  /** Milliseconds since the request arrived at the server. */
   readonly ageMs: number;
-  /** Headers of the client, unchanged. */
+  /** The client's headers, unchanged. */
   readonly headers: { get(name: string): string | null };
 }
 
@@ -33,54 +36,54 @@ export interface TracedRequest {
 export interface TracedCall {
   readonly server: string;
   readonly method: string;
-  /** The server's own name of the tool or prompt; null if it has none, or none that may be traced. */
+  /** The name of the tool or prompt at its server. Null if there is no name, or the name must not be traced. */
   readonly name: string | null;
 }
 
 export interface Tracer {
-  /** Returns undefined for an untraced request, as most are. */
+  /** Begins a trace. Returns undefined if the request is not traced, which is usual. */
   begin(exchange: TracedExchange): RequestTrace | undefined;
 }
 
-/**
- * A traced request. Its methods never throw, take no longer than a note needs, and do nothing if they are called out of
- * order.
- */
+/** The trace of one request. Its methods are fast and never throw. They do nothing if they are called out of order. */
 export interface RequestTrace {
-  /** The id for the log: 32 hex digits. */
+  /** The trace id for the log: 32 hex digits. */
   readonly id: string;
-  /** True if `delivered` is to be called: the operator wants prompts and answers in traces. */
+  /** True if `delivered` must be called, because the operator wants prompts and answers in traces. */
   readonly takesContent: boolean;
   /**
-   * Takes the request to a model. Called again for each later model call of a response whose tools the gateway runs,
-   * with `turnId`, that call's id in the ledger.
+   * Records a request to a model. If the gateway runs a response's tools, it calls the model again. Then `turnId` is
+   * the id of that call in the ledger.
    */
   asked(request: TracedRequest, turnId?: string): void;
-  /** Begins a wait. The returned function ends it. */
+  /** Begins a wait. Call the returned function when the wait ends. */
   waits(what: "admission" | "queue"): () => void;
   /**
-   * Begins an attempt. `model` is the engine's own id, `publicModel` the public one. Returns headers for the request.
+   * Begins an attempt at an engine. `model` is the model's id at the engine. Returns trace headers for the request to
+   * the engine.
    */
   attempt(engine: Engine, model: string, publicModel: string): TraceHeaders;
-  /** Ends the last attempt with a failure or refusal. */
+  /** Ends the last attempt, because the engine failed or refused the request. */
   attemptFailed(error: unknown): void;
-  /** Marks the begin of the engine's answer; may be called again. */
+  /** Records when the engine's answer began. May be called more than once. */
   firstByte(): void;
-  /** Marks the first text that goes to the client; may be called again. */
+  /** Records when the first text was sent to the client. May be called more than once. */
   firstToken(): void;
-  /** Takes a parsed chunk of a stream as its engine sent it: at least the first and the last. */
+  /**
+   * Records a parsed chunk of a stream, as the engine sent it. Must be called at least for the first and the last
+   * chunk.
+   */
   chunk(chunk: Readonly<Record<string, unknown>>): void;
-  /** Takes a whole answer as its engine sent it: JSON as UTF-8. */
+  /** Records a complete answer as the engine sent it: JSON as UTF-8. */
   answer(bytes: ByteSpan): void;
-  /** Takes events of a stream as they go to the client. */
+  /** Records events of a stream as they are sent to the client. */
   delivered(events: string): void;
   /**
-   * Begins a call of an MCP server. The returned function ends it, with the code of the error that ended the call, or
-   * null.
+   * Begins a call of an MCP server. Call the returned function when the call ends, with the code of its error or null.
    */
   calls(call: TracedCall): (errorCode: string | null) => void;
   /** Reports how the inference request ended. */
   answered(end: UsageEnd): void;
-  /** Ends the exchange. `errorCode` is the gateway's own code of a failure. */
+  /** Ends the trace. `errorCode` is the gateway's error code, if the request failed. */
   end(status: number, errorCode: string | undefined): void;
 }

@@ -1,8 +1,14 @@
-// Parts of a request's tokens that have their own rates, as the model server reported them.
+// Parts of a request's tokens that have prices of their own, as the model server reported them.
 
-/** Whole numbers. Each is a part of the figure that it is named after; 0 if there is no such part. */
+/**
+ * Whole numbers. Each is a part of a total, such as `cachedTokens` of the prompt tokens. Zero means that there is no
+ * such part.
+ */
 export interface UsageParts {
-  /** Prompt tokens that were read from a cache, and that were written to one, including those for an hour. */
+  /**
+   * Prompt tokens that were read from a cache. `cacheWriteTokens`: those written to a cache, including those written
+   * for an hour.
+   */
   cachedTokens: number;
   cacheWriteTokens: number;
   /** Reasoning tokens of the answer. */
@@ -20,29 +26,31 @@ export interface UsageDetails {
   outputImageTokens?: number | undefined;
   /** Searches that the model server ran. */
   searches?: number | undefined;
-  /** Documents that were ranked or compared, and the search units that the vendor counts. */
+  /** Documents that were ranked or compared. `searchUnits` are the vendor's own count. */
   documents?: number | undefined;
   searchUnits?: number | undefined;
   /**
-   * Characters of text that was converted to speech, whole seconds of audio that was transcribed, and images that were
-   * generated.
+   * Characters of text that was converted to speech. `seconds`: whole seconds of transcribed audio. `images`: generated
+   * images.
    */
   characters?: number | undefined;
   seconds?: number | undefined;
   images?: number | undefined;
-  /** Bytes of a tool's arguments and result, and 1 if the tool reported an error. */
+  /** Bytes of a tool's arguments. `bytesOut`: bytes of its result. `toolErrors`: 1 if the tool reported an error. */
   bytesIn?: number | undefined;
   bytesOut?: number | undefined;
   toolErrors?: number | undefined;
-  /** 1 if the response cache answered. The tokens are those of the original answer. */
+  /** 1 if the answer came from the response cache. The tokens are those of the original answer. */
   replayed?: number | undefined;
-  /** The tier, speed and region in which the server reports that it served, in lower case. */
+  /** The tier, speed and region that the server reports for the request, in lower case. */
   served?: readonly string[] | undefined;
-  /** The vendor's own charge in nano-USD. */
+  /** The cost that the vendor reported, in nano-USD. */
   billedNanoUsd?: number | undefined;
 }
 
-/** Names of the counts of `UsageDetails`, with the figure that contains each; null: a separate count. */
+/**
+ * The counts of `UsageDetails`. For each, the name of the total that contains it, or null if it is a count of its own.
+ */
 export const detailCounts = {
   cacheWriteHourTokens: "cacheWriteTokens",
   inputAudioTokens: "promptTokens",
@@ -61,16 +69,16 @@ export const detailCounts = {
   replayed: null,
 } as const satisfies Partial<Record<keyof UsageDetails, string | null>>;
 
-/** Details that have a price of their own. */
+/** Details that have their own price. */
 export type UsageUnits = Pick<UsageDetails, "documents" | "searchUnits" | "characters" | "seconds" | "images">;
 
-/** Returns the parts of a cached answer. */
+/** Returns the parts for an answer from the response cache, marked as `replayed`. */
 export function replayedParts(parts: UsageParts | undefined): UsageParts {
   const { cachedTokens = 0, cacheWriteTokens = 0, reasoningTokens = 0, details } = parts ?? {};
   return { cachedTokens, cacheWriteTokens, reasoningTokens, details: { ...details, replayed: 1 } };
 }
 
-/** Limits the parts to the figures that contain them. */
+/** Limits each part to the total that contains it. */
 export function partsWithin(
   { cachedTokens, cacheWriteTokens, reasoningTokens, details }: UsageParts,
   promptTokens: number,
@@ -86,7 +94,7 @@ export function partsWithin(
   };
 }
 
-/** Adds up the parts of several model calls. Undefined if none was reported. */
+/** Adds up the parts of several model calls. Returns undefined if `all` is empty. */
 export function partsTogether(all: readonly UsageParts[]): UsageParts | undefined {
   const [first, ...others] = all;
   return first && others.reduce(bothParts, first);

@@ -1,7 +1,7 @@
-// The response cache and the port of its store.
+// Answers in the response cache, and the port of their store.
 import type { TokenUsage } from "../../usage/usage.ts";
 
-/** Identifies a cached answer: account, model, and `digest` of all relevant parts of the request. */
+/** Identifies a cached answer. `digest` covers all parts of the request that affect the answer. */
 export interface AnswerKey {
   readonly digest: string;
   readonly accountId: string;
@@ -9,39 +9,42 @@ export interface AnswerKey {
   readonly model: string;
 }
 
-/** An answer as its client got it. */
+/** A cached answer, exactly as a client got it. */
 export interface KeptAnswer {
-  /** JSON, or the events of a stream. Never modified. */
+  /** JSON, or the events of a stream. The bytes must not be modified. */
   readonly bytes: Buffer;
   readonly usage: TokenUsage;
-  /** Members of the request that its model server ignored. */
+  /** Names of request members that the model server ignored. */
   readonly ignored: readonly string[];
-  /** Unix seconds of the answer's creation and of its expiry. */
+  /** Unix seconds. `at` is when the answer was created. */
   readonly at: number;
   readonly expiresAt: number;
 }
 
-/** The answers to clear: those of an account, of a model, of both, or all. */
+/** Which answers to clear: those of an account, of a model, or of both. If empty, all answers. */
 export interface ForgottenAnswers {
   readonly accountId?: string | undefined;
   readonly model?: string | undefined;
 }
 
-/** The cached answer, and the mark to pass when a new one is written. */
+/** The result of a lookup. Pass `mark` to `write` if a new answer is stored. */
 export interface FoundAnswer {
   readonly answer: KeptAnswer | undefined;
   /**
-   * Identifies the state of the cache at this lookup. An answer that is written with the mark is dropped if the cache
-   * was cleared after the lookup.
+   * Identifies the state of the cache at this lookup. If the cache is cleared afterwards, an answer written with this
+   * mark is dropped.
    */
   readonly mark: unknown;
 }
 
-/** An unreachable store has no answers: it never throws, and never delays a request for long. */
+/**
+ * The store of cached answers. If it is unreachable, it has no answers: it never throws, and never delays a request for
+ * long.
+ */
 export interface AnswerStore {
   read(key: AnswerKey): FoundAnswer | Promise<FoundAnswer>;
-  /** Stores the answer. The store may keep it for a shorter time than `expiresAt`, or not at all. */
+  /** Stores the answer. The store may drop it before `expiresAt`, or not store it at all. */
   write(key: AnswerKey, answer: KeptAnswer, mark: unknown): void;
-  /** Rejects with `service_unavailable` if clearing cannot be guaranteed. */
+  /** Clears answers. Rejects with `service_unavailable` if some answers may remain. */
   forget(which: ForgottenAnswers): Promise<void>;
 }

@@ -4,7 +4,7 @@ import type { Capabilities } from "../capabilities.ts";
 import { type EntryFault, lackedCapability } from "../model-entry.ts";
 import type { ModelPolicies } from "./model-policies.ts";
 
-/** The model with the policies. Without deployments it runs wherever it is discovered. */
+/** The model that has the policies. If it has no deployments, it runs on every upstream that lists it. */
 export interface PolicyOwner {
   readonly id: string;
   readonly capabilities?: Capabilities | null | undefined;
@@ -12,11 +12,11 @@ export interface PolicyOwner {
 }
 
 export interface PolicySurroundings {
-  /** Names of all possible upstreams. Undefined if others may be added. */
+  /** Names of all upstreams that the policies may name. Undefined if upstreams may still be added. */
   readonly upstreams?: readonly string[];
   readonly guardrails: readonly string[];
   capabilitiesOf(id: string): Capabilities | undefined;
-  /** Returns what is wrong with a model name of the price list, or undefined. */
+  /** Returns what is wrong with a name of the price list; undefined if it is correct. */
   priceFault(name: string): Pick<EntryFault, "message" | "fix"> | undefined;
 }
 
@@ -95,7 +95,7 @@ function splitFaults(parts: NonNullable<ModelPolicies["split"]>): EntryFault[] {
     return [{ path: ["split", index, "model"], message: "is named twice", fix: "Give it the share of both." }];
   });
   const percent = parts.reduce((sum, part) => sum + part.percent, 0);
-  // The comparison allows for rounding, because 33.3 and 66.7 add up to slightly more than 100 in binary.
+  // Allows for rounding: in binary, 33.3 and 66.7 add up to slightly more than 100.
   if (percent <= 100 + 1e-6) return twice;
   const message = `has shares of ${Number(percent.toFixed(3))} % together, and 100 % are all requests`;
   return [...twice, { path: ["split"], message, fix: "Make the shares smaller." }];

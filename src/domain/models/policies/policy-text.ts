@@ -1,4 +1,4 @@
-// Converts policies of models between the API's and headrace.yaml's form and the code's.
+// Converts the policies of models between the format of the API and headrace.yaml and that of the code.
 import { nanoOfUsd, usdOf } from "../../../base/money.ts";
 import { hoursFromText, hoursToText, type PriceWire, priceFromWire, priceToWire } from "../price-text.ts";
 import { type CachePolicy, type cachedRequests, defaultCachePolicy } from "./cache.ts";
@@ -15,7 +15,7 @@ export const maxWaitSeconds = 86_400;
 export const maxPromptTokens = 1_000_000_000;
 export const maxCacheSeconds = 2_592_000;
 
-/** Descriptions for the references of the file and of the API. */
+/** Descriptions of the policies' members, for the references of headrace.yaml and the API. */
 export const policyDocs = {
   policies: "Policies for requests to the model. Default: none.",
   continuation:
@@ -69,7 +69,7 @@ interface CacheWire {
   semantic?: Said<{ model: string; threshold: number }>;
 }
 
-/** A missing or null policy is off. */
+/** The policies in the format of the API and headrace.yaml. A missing or null policy is off. */
 export interface PoliciesWire {
   continuation?: Said<boolean>;
   overflow?: Said<OverflowWire>;
@@ -79,7 +79,7 @@ export interface PoliciesWire {
   split?: Said<SplitPart[]>;
 }
 
-/** Returns undefined if all policies are off. */
+/** Converts policies to the format of the code. Returns undefined if all are off. */
 export function policiesFromWire(said: PoliciesWire): ModelPolicies | undefined {
   const { continuation, overflow, cache, guardrails, shadow, split } = said;
   const policies: ModelPolicies = {
