@@ -7,13 +7,13 @@ import { isLoopbackAddress, isPublicAddress } from "./public-address.ts";
 export type Resolve = (name: string) => Promise<readonly string[]>;
 
 export interface EgressRules {
-  /** True in development, or if the configuration allows it: loopback addresses are permitted, also without TLS. */
+  /** True if loopback addresses are permitted, also without TLS. True in development, or by configuration. */
   allowLoopback: boolean;
-  /** Origins that an operator configured. They may have private addresses. Left out: none. */
+  /** Origins that an operator configured, which may have private addresses. Default: none. */
   named?: readonly string[];
 }
 
-/** Error whose `message` is one of a few fixed words, so that the resolved address is not disclosed. */
+/** Error for a refused URL. The message is a fixed code, so that the resolved address is not disclosed. */
 export class EgressRefused extends Error {
   override readonly name = "OutwardRefused";
 }
@@ -21,8 +21,8 @@ export class EgressRefused extends Error {
 const resolvePatienceMs = 5_000;
 
 /**
- * Returns the checked addresses to connect to; the name is not resolved again. Throws EgressRefused if any address is
- * not public, because the owner of the name could choose among them.
+ * Returns the addresses of the URL's host, all checked. Connect to these; do not resolve the name again. Throws
+ * EgressRefused if any address is not public, because the owner of the name could choose among them.
  */
 export async function addressesOf(url: URL, rules: EgressRules, resolve: Resolve): Promise<string[]> {
   const { allowLoopback, named = [] } = rules;
@@ -36,13 +36,13 @@ export async function addressesOf(url: URL, rules: EgressRules, resolve: Resolve
   if (url.protocol !== "https:" && !isNamed && !(allowLoopback && found.every(isLoopbackAddress))) {
     throw new EgressRefused("not_https");
   }
-  // IPv4 addresses come first, because a machine without IPv6 also resolves IPv6 addresses.
+  // IPv4 comes first, because a machine without IPv6 connectivity also gets IPv6 addresses from DNS.
   return [...found].sort((a, b) => Number(a.includes(":")) - Number(b.includes(":")));
 }
 
 /**
- * Resolves names with c-ares, over sockets. The system's resolver would occupy one of the few threads that file access
- * needs, for as long as a DNS server is silent.
+ * Resolves names with c-ares. The system resolver would block a thread of the pool that also serves file access,
+ * for as long as a DNS server does not answer.
  */
 export const resolveBySystem: Resolve = async (name) => {
   const { promise: late, reject } = Promise.withResolvers<never>();
@@ -57,7 +57,7 @@ export const resolveBySystem: Resolve = async (name) => {
   }
 };
 
-/** Returns the host of a URL, for IPv6 without brackets. */
+/** Returns the host of a URL, without the brackets of an IPv6 address. */
 export function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[|\]$/g, "");
 }

@@ -1,5 +1,5 @@
-// Egress requests behind the interface of `fetch`, for libraries that take one. Responses are read whole, within
-// bounds, and redirects are not followed.
+// A `fetch` for egress requests, for libraries that accept a custom `fetch`. Reads the whole response up to a
+// limit and follows no redirects.
 import { readAll } from "../base/bytes/body-source.ts";
 import { Cancellation } from "../base/cancellation.ts";
 import { EgressRefused } from "./addresses.ts";
@@ -15,8 +15,8 @@ export interface EgressFetchOptions extends EgressOptions {
 const withoutBody = new Set([204, 205, 304]);
 
 /**
- * Returns a `fetch` that rejects as `sendEgress` does, and with a BodyTooLongError. `timeoutMs` bounds the whole
- * exchange.
+ * Returns a `fetch` for checked egress. Rejects with an EgressRefused, a ClientError or a BodyTooLongError.
+ * `timeoutMs` bounds the whole exchange.
  */
 export function egressFetch(options: EgressFetchOptions): EgressFetch {
   return async (url, init = {}) => {
@@ -42,7 +42,7 @@ export function egressFetch(options: EgressFetchOptions): EgressFetch {
   };
 }
 
-/** Throws for every type of body other than text and URLSearchParams. */
+/** Returns the body as text. Throws a TypeError unless the body is a string or URLSearchParams. */
 function textOf(body: unknown): string {
   if (typeof body === "string") return body;
   if (body instanceof URLSearchParams) return body.toString();

@@ -1,11 +1,9 @@
-// Decides which addresses a URL that a user chose may reach: public ones, and none that lead into a private network.
+// Decides whether an IP address is public, because a URL that a user chose must not reach a private network.
 import { parseRange, rangesContain } from "../base/text/ip-range.ts";
 
 const rangesOf = (texts: readonly string[]) => texts.flatMap((text) => parseRange(text) ?? []);
 
-/**
- * IPv4 ranges of IANA's special-purpose registries that are not globally reachable unicast, or that translate to IPv4.
- */
+/** IPv4 ranges that are not public, or that translate to other IPv4 addresses (IANA special-purpose registries). */
 const notPublicIpv4 = rangesOf([
   "0.0.0.0/8",
   "10.0.0.0/8",
@@ -34,7 +32,7 @@ const unicastIpv6 = rangesOf(["2000::/3"]);
 const notPublicIpv6 = rangesOf(["2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"]);
 const loopback = rangesOf(["127.0.0.0/8", "::1/128"]);
 
-/** Returns false also for text that is not an address, and for an address with a zone. */
+/** Reports whether the text is a public IP address. False for other text, and for an address with a zone. */
 export function isPublicAddress(address: string): boolean {
   const range = parseRange(address);
   if (!range || address.includes("/")) return false;

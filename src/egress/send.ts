@@ -10,11 +10,11 @@ export interface EgressOptions {
   rules: EgressRules;
   resolve: Resolve;
   /**
-   * Timeout of the connection, of the response head, and of each silence in the body. The cancellation bounds the whole
-   * exchange.
+   * Timeout of the connection, of the response head, and of each silence in the body. It does not bound the
+   * whole exchange.
    */
   timeoutMs: number;
-  /** Certificates (PEM) that tests trust instead of the well-known ones. */
+  /** Certificates (PEM) to trust instead of the system's, for tests. */
   ca?: string;
 }
 
@@ -27,8 +27,8 @@ export interface EgressAnswer extends Omit<ClientResponse, "body"> {
 const maxAddresses = 3;
 
 /**
- * Rejects with an EgressRefused, a ClientError, or the reason of the cancellation. The cancellation applies until the
- * response head arrives.
+ * Sends a request to the first address that accepts a connection. Rejects with an EgressRefused, a ClientError,
+ * or the reason of the cancellation. The cancellation applies until the response head arrives.
  */
 export async function sendEgress(
   url: URL,
@@ -70,7 +70,7 @@ async function orCancelled<Value>(work: Promise<Value>, cancellation: Cancellati
   }
 }
 
-/** Returns one of a few fixed words for an error of `sendEgress` or of its response body. */
+/** Returns a fixed code for an error of `sendEgress` or of its response body. */
 export function egressFault(error: unknown): string {
   if (error instanceof EgressRefused) return error.message;
   if (!(error instanceof ClientError)) return "not_sent";

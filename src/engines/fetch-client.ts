@@ -1,4 +1,4 @@
-// Sends requests with the runtime's `fetch`, as an alternative if our own client and a model server are incompatible.
+// An HTTP client that uses the runtime's `fetch`, for model servers that do not work with Http1Client.
 
 import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
@@ -47,7 +47,7 @@ export class FetchClient implements HttpClient {
     cancellation.onCancel(cancel);
     const underWay = { setIndex: noIndex, controller };
     this.#underWay.add(underWay);
-    // This timer is cleared at the status line. AbortSignal.timeout would also cut the body.
+    // The timer is cleared once the status line arrives. AbortSignal.timeout would also abort the body.
     const timer = setTimeout(
       () => controller.abort(new ClientError("first_byte_timeout", "no answer began in time")),
       firstByteTimeoutMs,
@@ -91,7 +91,7 @@ function bodyOf({ body, content }: Pick<ClientRequest, "body" | "content">): { b
   return { body: typeof body === "string" ? body : (body.solid.view as Uint8Array<ArrayBuffer>) };
 }
 
-/** Returns the source as a stream. Each piece is requested once the piece before it was taken. */
+/** Returns the source as a stream. A piece is requested only after the previous piece was read. */
 function streamOf(source: BodySource): ReadableStream<Uint8Array> {
   let flows = false;
   return new ReadableStream<Uint8Array>(
@@ -104,7 +104,7 @@ function streamOf(source: BodySource): ReadableStream<Uint8Array> {
         flows = true;
         source.flow({
           data(bytes) {
-            // The bytes are copied, because they are only lent for the duration of this call.
+            // The bytes are copied, because the source reuses its buffer after this call.
             controller.enqueue(new Uint8Array(bytes.view));
             source.pause();
           },

@@ -1,4 +1,4 @@
-// Finds which conversation formats a server supports: from its settings, from its host, or by asking it.
+// Finds which APIs a model server supports (chat, Responses, Messages): by its settings, its host, or a probe.
 import type { EngineFormats } from "../domain/models/engine.ts";
 import type { ConversationOperation } from "../domain/models/operation.ts";
 import { formatsOf, isOpenaiHost, type UpstreamSpeech } from "../domain/models/upstream-speech.ts";
@@ -8,9 +8,8 @@ const probedFormats = ["response", "message"] as const satisfies readonly Conver
 type ProbedFormat = (typeof probedFormats)[number];
 
 /**
- * The bodies of requests that any server with the path refuses, for a wrong type and missing members, before it looks
- * for or loads a model. Most servers would refuse an empty object too, but LocalAI takes its first model if none is
- * named.
+ * Invalid bodies for the probe. A server that has the path refuses them before it loads a model. They are not
+ * empty objects, because LocalAI answers those with its first model.
  */
 const senseless: Readonly<Record<ProbedFormat, string>> = {
   response: '{"input":false}',
@@ -19,29 +18,26 @@ const senseless: Readonly<Record<ProbedFormat, string>> = {
 
 const maxBytes = 64 * 1024;
 const maxMs = 2_000;
-/**
- * The number of model lists per probe of the formats. With a model list every 30 s, a server is probed every ten
- * minutes.
- */
+/** The server is probed once per this many model lists. With a list every 30 s, that is every ten minutes. */
 const listsPerProbe = 20;
 
-/** Returns the formats that are known without a probe. Undefined if only the server can tell. */
+/** Returns the formats of a server by its settings or its host. Undefined if it must be probed. */
 export function knownFormats(url: string, { api, apis }: UpstreamSpeech): EngineFormats | undefined {
   if (apis) return formatsOf(apis);
   if (api === "messages") return formatsOf(["messages"]);
   const { hostname } = new URL(url);
   if (isOpenaiHost(hostname)) return formatsOf(["chat", "responses"]);
-  // Anthropic's Messages API needs other headers, which `api: messages` sets.
+  // The Messages API of this host needs other headers, which `api: messages` sets.
   return hostname === "api.anthropic.com" ? formatsOf(["chat"]) : undefined;
 }
 
-/** The formats of one server, from its settings or its answers. They are kept while the server is unreachable. */
+/** The API formats of one server. They are kept while the server is unreachable. */
 export class FoundFormats {
   readonly #target: HttpTarget;
   readonly #known: EngineFormats | undefined;
-  /** The formats that the server was asked for, with true for those that it has, by its last conclusive answer. */
+  /** Whether the server has each format, by its last conclusive answer. */
   readonly #has = new Map<ProbedFormat, boolean>();
-  /** The number of model lists until the server is probed again. */
+  /** The number of model lists until the next probe. */
   #remaining = 0;
   #probing: Promise<void> | undefined;
 
@@ -50,7 +46,7 @@ export class FoundFormats {
     this.#known = known;
   }
 
-  /** The formats of the server. Undefined before its first answer. */
+  /** The formats of the server. Undefined before its first conclusive answer. */
   get formats(): EngineFormats | undefined {
     if (this.#known) return this.#known;
     if (this.#has.size === 0) return undefined;
@@ -58,12 +54,12 @@ export class FoundFormats {
     return { chat: "whole", ...Object.fromEntries(found.map((operation) => [operation, "functions"])) };
   }
 
-  /** Makes the next model list probe the server again: after an outage it may be another server or version. */
+  /** Makes the next model list probe the formats again, because after an outage the server may have another version. */
   wasAway(): void {
     this.#remaining = 0;
   }
 
-  /** Called after each model list. Probes the server if that is due. Never rejects, and takes 2 s at most. */
+  /** Call this after each model list. Probes the server if a probe is due. Never rejects, and takes at most 2 s. */
   async listed(signal: AbortSignal): Promise<void> {
     if (this.#known) return;
     if (this.#remaining > 0) this.#remaining--;
@@ -79,10 +75,7 @@ export class FoundFormats {
   }
 }
 
-/**
- * Asks the server for the formats besides chat completions. A format is left out if the answer is inconclusive. Never
- * rejects.
- */
+/** Probes the server for Responses and Messages. A format without a conclusive answer is left out. Never rejects. */
 export async function probeFormats(
   target: HttpTarget,
   signal: AbortSignal,
@@ -102,7 +95,7 @@ export async function probeFormats(
 }
 
 /**
- * Returns whether the path exists, by the answer to a request that cannot succeed. Undefined if the answer is
+ * Returns whether the server has the path, by its answer to an invalid request. Undefined if the answer is
  * inconclusive.
  */
 function verdictOf(status: number, text: string): boolean | undefined {
@@ -110,14 +103,14 @@ function verdictOf(status: number, text: string): boolean | undefined {
   if (status === 404) return isAboutModel(text);
   // LM Studio answers 200 for unknown paths.
   if (status < 400 || status === 405 || status === 410 || status === 501) return false;
-  // Older versions of llama-server, whose JSON library throws.
+  // Older versions of llama-server answer 500, because their JSON library throws.
   if (status === 500 && isAboutMember(text)) return true;
   return undefined;
 }
 
 /**
- * Reports whether a 404 comes from an existing path, because it says "no such model" in the words of vLLM, Anthropic or
- * OpenAI.
+ * Reports whether a 404 is about an unknown model, so that the path exists. Recognizes the errors of vLLM,
+ * Anthropic and OpenAI.
  */
 function isAboutModel(text: string): boolean {
   const { code, param, message } = errorIn(text);
@@ -130,7 +123,7 @@ function isAboutMember(text: string): boolean {
   return typeof message === "string" && /\b(?:input|messages|max_tokens|model)\b/.test(message);
 }
 
-/** Returns the members of `error` in JSON text, where some servers send a plain text. Empty for anything else. */
+/** Returns the members of `error` in JSON text. An `error` that is a string is returned as its message. */
 function errorIn(text: string): { code?: unknown; param?: unknown; message?: unknown } {
   try {
     const error = (JSON.parse(text) as { error?: unknown } | null)?.error;

@@ -27,12 +27,12 @@ import { FetchClient } from "./fetch-client.ts";
 export type HttpClientKind = "own" | "fetch";
 
 export interface HttpTargetOptions {
-  /** The name of the server in error details. */
+  /** The name of the model server, for error details. */
   name: string;
   /** The base URL to which `/chat/completions` and other paths are appended, without a slash at its end. */
   url: string;
   apiKey?: string | undefined;
-  /** The form of requests to the server. Left out for the usual form. */
+  /** The API, key header and query of requests to the server. Default: those of OpenAI. */
   speech?: UpstreamSpeech | undefined;
   /** The path of a Unix domain socket to connect to instead of the URL's host. */
   unix?: string | undefined;
@@ -44,33 +44,30 @@ export interface HttpTargetOptions {
   httpClient?: HttpClientKind | undefined;
 }
 
-/**
- * A model server and its connections, which are kept between requests. There is one target for as long as the server is
- * known.
- */
+/** A model server and its connection pool. There is one target for each known server. */
 export interface HttpTarget extends HttpTargetOptions {
   readonly client: HttpClient;
   readonly api: UpstreamApi;
   /** The path of the base URL, without a slash at its end. */
   readonly basePath: string;
-  /** The base path without the API version at its end. Paths that do not belong to that API are below the root path. */
+  /** The base path without the API version at its end, for paths such as `/metrics`. */
   readonly rootPath: string;
-  /** The path of each operation, with its query. */
+  /** The path and query of each operation. */
   readonly paths: Readonly<Record<Operation, string>>;
   readonly headers: Readonly<Record<Operation, RequestHeaders>>;
-  /** The headers of Messages requests, by the version of the API that their body follows. */
+  /** The headers of Messages requests, by API version. */
   readonly messageHeaders: Readonly<Record<MessageVersion, RequestHeaders>>;
 }
 
 /**
- * The headers of every request for JSON and for a stream. Each is one object, because the client renders its head only
- * once.
+ * The headers of every request, by the kind of answer. Each object is reused, because the client caches its
+ * serialized form.
  */
 interface RequestHeaders {
   readonly json: HeaderFields;
   readonly stream: HeaderFields;
   readonly bytes: HeaderFields;
-  /** The headers of a form. Its content type is added for each request. */
+  /** The headers of a multipart form without its content type, which differs in each request. */
   readonly form: Omit<RequestHeaders, "form">;
 }
 
@@ -117,20 +114,20 @@ function byAnswer(headers: HeaderFields): RequestHeaders["form"] {
 }
 
 /**
- * Returns the path of the base URL. Base URLs for Anthropic's API usually lack the `/v1` that the paths begin with
- * (ANTHROPIC_BASE_URL of Claude Code and the SDKs), so `/v1` is added if it is missing.
+ * Returns the path of the base URL. Adds `/v1` for a Messages API if it is missing, as users copy
+ * ANTHROPIC_BASE_URL, which lacks it.
  */
 function basePathOf({ pathname }: URL, api: UpstreamApi): string {
   const path = trimSlashes(pathname);
   return api !== "messages" || /\/v\d[^/]*$/.test(path) ? path : `${path}/v1`;
 }
 
-/** Returns the path of a server's model list, without the query of each request, which `getText` adds. */
+/** Returns the path of a server's model list, without the configured query parameters. */
 export function modelsPath({ basePath }: HttpTarget): string {
   return `${basePath}/models`;
 }
 
-/** Returns the headers of a request for JSON or for a stream. */
+/** Returns the fixed headers for an operation. */
 export function headersOf(
   target: HttpTarget,
   { operation, messageHeaders }: Pick<EngineRequest, "operation" | "messageHeaders">,
@@ -139,7 +136,7 @@ export function headersOf(
   return isOfClient ? target.messageHeaders[messageHeaders.version] : target.headers[operation];
 }
 
-/** Returns the headers that belong to this request only, such as a client's Messages headers. */
+/** Returns the headers that only this request has, such as trace headers and `anthropic-beta`. */
 export function ownHeadersOf({
   operation,
   messageHeaders,
@@ -153,9 +150,8 @@ export function ownHeadersOf({
 }
 
 /**
- * POSTs the body. Of the client's headers only those of Messages are passed on, and only to a Messages API. Redirects
- * are not followed, because the credential would follow them. Compression is not requested, because an event stream
- * must not wait in a decoder.
+ * POSTs a request. Redirects are not followed, because they would get the credential. No compression is
+ * requested, because a decoder would delay events of a stream.
  */
 export function postJson(
   target: HttpTarget,
@@ -179,11 +175,11 @@ interface TextAnswer {
   status: number;
   /** The server's `Date` header, as it was sent. */
   date: string | null;
-  /** The body as text. Undefined if it is too long or not wanted. */
+  /** The body as text. Undefined if the body is too long, or was not read because of the status. */
   text: string | undefined;
 }
 
-/** `path`: without the query that the target adds to each. The text is that of a 200. */
+/** Sends a GET. Adds the configured query parameters to `path`. Returns the body only if the status is 200. */
 export function getText(target: HttpTarget, path: string, maxBytes: number, signal: AbortSignal): Promise<TextAnswer> {
   const version = target.api === "messages" ? versionHeader(defaultMessageVersion) : {};
   const headers = { ...requestHeaders(target), ...version };
@@ -191,7 +187,7 @@ export function getText(target: HttpTarget, path: string, maxBytes: number, sign
   return ask(target, request, (status) => (status === 200 ? maxBytes : 0), signal);
 }
 
-/** Sends an operation with this JSON text. Returns the answer's text with any status. */
+/** POSTs JSON text. Returns the answer's text, whatever its status. */
 export function postText(
   target: HttpTarget,
   operation: Operation,
@@ -244,7 +240,7 @@ function versionHeader(version: MessageHeaders["version"]) {
   return { "anthropic-version": version };
 }
 
-/** Returns the headers of every request that name the gateway and carry its credential for the server. */
+/** Returns the headers that every request to the server has: the user agent and the credential. */
 export function requestHeaders({ apiKey, speech = usualSpeech }: HttpTargetOptions): Record<string, string> {
   const headers: Record<string, string> = { "user-agent": "headrace", "accept-encoding": "identity" };
   if (!apiKey) return headers;
@@ -253,7 +249,7 @@ export function requestHeaders({ apiKey, speech = usualSpeech }: HttpTargetOptio
   return headers;
 }
 
-/** Returns a path with the query parameters of every request to the server. */
+/** Returns the path with the query parameters that the server needs in every request. */
 export function withQuery(path: string, { speech = usualSpeech }: HttpTargetOptions): string {
   const query = new URLSearchParams(speech.query).toString();
   return query === "" ? path : `${path}${path.includes("?") ? "&" : "?"}${query}`;
@@ -263,7 +259,7 @@ function send(target: HttpTarget, request: ClientRequest, cancellation: Cancella
   return target.client.send(request, target, cancellation);
 }
 
-/** Reports whether the server closed its port, or the connection, before an answer began. */
+/** Reports whether the server refused or closed the connection before an answer began. */
 export function isClosedEarly(error: unknown): boolean {
   if (!(error instanceof GatewayError && error.cause instanceof ClientError)) return false;
   const { fault, answerBegan } = error.cause;
@@ -271,8 +267,8 @@ export function isClosedEarly(error: unknown): boolean {
 }
 
 /**
- * Turns a client fault into an error for clients. An answer that breaks off keeps its own error, which is for the log
- * only; the relay words it for clients.
+ * Converts a fault of the HTTP client into an error for clients. The error of an answer that breaks off is kept,
+ * because it is only logged.
  */
 function gatewayErrorOf(target: HttpTargetOptions, fault: unknown): unknown {
   if (!(fault instanceof ClientError)) return fault;

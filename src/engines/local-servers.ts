@@ -1,12 +1,12 @@
-// Finds the model servers that people commonly run on their own machine, by asking their default ports on loopback.
+// Finds model servers on this machine by requesting the default ports of well-known ones.
 import { GatewayError } from "../base/errors.ts";
 import { httpTarget } from "./http-engine.ts";
 import { getModels } from "./model-list.ts";
 
 export interface LocalServer {
-  /** The name of the upstream that the server becomes. */
+  /** The upstream name that is proposed for the server. */
   name: string;
-  /** The name that people use. */
+  /** The product name, such as Ollama. */
   title: string;
   port: number;
 }
@@ -26,10 +26,7 @@ export interface FoundServer extends LocalServer {
 
 const probeTimeoutMs = 700;
 
-/**
- * Asks all servers at once for their model lists. A port that does not answer as an OpenAI-compatible server is left
- * out.
- */
+/** Requests the model lists of all servers in parallel. Ports without an OpenAI-compatible answer are left out. */
 export async function findLocalServers(servers: readonly LocalServer[], ownPort: number): Promise<FoundServer[]> {
   const probes = servers
     .filter((server) => server.port !== ownPort)

@@ -1,4 +1,4 @@
-// Reads a server's model list in OpenAI's or Anthropic's form, with common extensions.
+// Parses a model list in OpenAI's or Anthropic's format, with the extensions of common model servers.
 
 import { GatewayError } from "../base/errors.ts";
 import { type Capabilities, capabilityNames } from "../domain/models/capabilities.ts";
@@ -8,10 +8,10 @@ import { getText, type HttpTarget, modelsPath } from "./http-engine.ts";
 
 export const maxListBytes = 8 * 1024 * 1024;
 
-/** The most pages that are read of a paged list: Anthropic's, with up to 1000 models each. */
+/** The most pages of Anthropic's model list that are read. A page has up to 1000 models. */
 const maxPages = 10;
 
-/** Requests the model list with GET /models. Rejects if the answer is not a model list. */
+/** Requests GET /models. Rejects if the answer is not a model list. */
 export async function getModels(target: HttpTarget, signal: AbortSignal): Promise<EngineModel[]> {
   if (target.api === "openai") return parseModels(await getList(target, modelsPath(target), signal));
   const models: EngineModel[] = [];
@@ -26,7 +26,7 @@ export async function getModels(target: HttpTarget, signal: AbortSignal): Promis
   return models;
 }
 
-/** The path of the first page, or of the only one. */
+/** Returns the path of the first page of the model list. */
 export function firstModelsPath(target: HttpTarget): string {
   return target.api === "openai" ? modelsPath(target) : `${modelsPath(target)}?limit=1000`;
 }
@@ -42,21 +42,21 @@ async function getList(target: HttpTarget, path: string, signal: AbortSignal): P
   return text;
 }
 
-/** Returns the id after which the next page begins. Undefined on the last page. */
+/** Returns the cursor of the next page. Undefined on the last page. */
 function nextOf(text: string): string | undefined {
   const { has_more: hasMore, last_id: last } = JSON.parse(text) as Record<string, unknown>;
   return hasMore === true && typeof last === "string" && last !== "" && last.length <= 256 ? last : undefined;
 }
 
 /**
- * Allowed names have no control characters, as for models of nodes: PostgreSQL cannot store U+0000, and records with
- * such a name would wait for ever.
+ * Model names without control characters. PostgreSQL cannot store U+0000, and usage records with such a name
+ * would never be written.
  */
 const namePattern = /^[^\p{Cc}\p{Cs}]+$/u;
 
 /**
- * Reads a model list with the extensions of vLLM (`max_model_len`), LM Studio and llama-server (`meta`), or one of
- * Anthropic's (`created_at`, `max_input_tokens`), whose models only have conversations.
+ * Parses a model list of OpenAI's format with extensions of vLLM (`max_model_len`), LM Studio and llama-server
+ * (`meta`), or of Anthropic's (`created_at`, `max_input_tokens`).
  */
 export function parseModels(text: string, api: UpstreamApi = "openai"): EngineModel[] {
   const value: unknown = JSON.parse(text);
@@ -84,16 +84,13 @@ export function parseModels(text: string, api: UpstreamApi = "openai"): EngineMo
 
 const conversationsAlone: Capabilities = { chat: true, completion: false, embeddings: false };
 
-/** Reads a time in RFC 3339. */
+/** Converts a time in RFC 3339 to Unix seconds. */
 function unixSeconds(value: unknown): number | undefined {
   const ms = typeof value === "string" ? Date.parse(value) : Number.NaN;
   return Number.isNaN(ms) ? undefined : Math.floor(ms / 1000);
 }
 
-/**
- * Reads the capabilities of a model. Only booleans under our names count, because some servers list capability names of
- * their own.
- */
+/** Reads a model's capabilities. Only known names with booleans count, because some servers list other capabilities. */
 function readCapabilities(value: unknown): Pick<EngineModel, "capabilities"> {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return {};
   const said = value as Record<string, unknown>;

@@ -1,17 +1,14 @@
-// The WebSocket of OpenAI's realtime events to a server reached over HTTP.
+// Connects to a model server's WebSocket for OpenAI's realtime API.
 import type { MessageLinkListener, PausableLink } from "../base/bytes/message-link.ts";
 import { GatewayError } from "../base/errors.ts";
 import type { RealtimeRequest } from "../domain/models/engine.ts";
 import { ConnectError, connectWebSocket } from "../websocket/connect.ts";
 import { type HttpTarget, requestHeaders, withQuery } from "./http-engine.ts";
 
-/** The time for the connection, TLS and the server's answer together. */
+/** The time limit for the TCP connection, the TLS handshake and the server's answer together. */
 const connectMs = 10_000;
 
-/**
- * Connects to a server's realtime API. Rejects with an `upstream_error` that says only that the server cannot or may
- * not be reached.
- */
+/** Connects to a server's realtime API. Rejects with an `upstream_error` that does not reveal the server's address. */
 export async function connectRealtime(
   target: HttpTarget,
   { requestId, model, maxMessageBytes, trace }: RealtimeRequest,
@@ -30,7 +27,10 @@ export async function connectRealtime(
   }
 }
 
-/** Reports whether a server has the path, as far as it tells. A session without speech costs nothing. */
+/**
+ * Reports whether the server seems to support realtime, by opening a session. A session without speech costs
+ * nothing.
+ */
 export async function hasRealtime(target: HttpTarget, model: string): Promise<boolean> {
   const silent = { message() {}, drained() {}, closed() {} };
   try {
@@ -44,8 +44,8 @@ export async function hasRealtime(target: HttpTarget, model: string): Promise<bo
 }
 
 /**
- * Reports whether an error says that the path is missing. FastAPI's servers answer 403 to a WebSocket on an unknown
- * path, but other servers do so for a wrong key, so 403 does not count.
+ * Reports whether the error means that the path is missing. A 403 does not count: FastAPI sends it for unknown
+ * paths, but other servers send it for a wrong key.
  */
 function isMissing({ status }: ConnectError): boolean {
   return status === 404 || status === 405 || status === 501;

@@ -26,12 +26,12 @@ const figures: ReadonlyMap<string, Figure> = new Map([
 ]);
 
 const maxBytes = 2 * 1024 * 1024;
-/** The statuses of a server without metrics, or without metrics for us. That will not change. */
+/** The statuses of a server that has no metrics, or none for this credential. They are taken as permanent. */
 const never = new Set([400, 401, 403, 404, 405, 410, 501]);
 
-/** Reads a server's load. Undefined if the server never reports it. Rejects if the server could not be asked now. */
+/** Reads a server's load. Undefined if the server has no metrics. Rejects if the request fails for another reason. */
 export async function getServerLoad(target: HttpTarget, signal: AbortSignal): Promise<EngineLoad | undefined> {
-  // The metrics are beside the API, not below it. A path before the API leads to the same server.
+  // The path of the metrics is beside `/v1`. A prefix before `/v1` is kept, because it leads to the same server.
   const path = `${target.rootPath}/metrics`;
   const { status, text } = await getText(target, path, maxBytes, signal);
   if (status === 200) return text === undefined ? undefined : readServerLoad(text);
@@ -40,8 +40,8 @@ export async function getServerLoad(target: HttpTarget, signal: AbortSignal): Pr
 }
 
 /**
- * Returns the load in the text of metrics. Undefined if the text does not report the running requests. Several models
- * or engines of one server are added up.
+ * Returns the load from Prometheus text, summed over all models and engines of the server. Undefined if the
+ * number of running requests is missing.
  */
 export function readServerLoad(text: string): EngineLoad | undefined {
   const found = new Map<Figure, { sum: number; most: number }>();
@@ -72,7 +72,7 @@ export function readServerLoad(text: string): EngineLoad | undefined {
   };
 }
 
-/** Reads one line: a name, labels with any text in quotes, and a value. */
+/** Parses one line of Prometheus text: a name, labels, and a value. */
 function readSample(text: string, start: number, end: number): { figure: Figure; value: number } | undefined {
   let nameEnd = start;
   for (; nameEnd < end; nameEnd++) {

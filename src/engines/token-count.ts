@@ -1,4 +1,4 @@
-// Asks a model server how many tokens a prompt has, without running it, if the server can tell.
+// Asks a model server how many tokens a prompt has, without running the prompt.
 import { BodyTooLongError, readAll } from "../base/bytes/body-source.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import { exactMs } from "../base/clock.ts";
@@ -7,16 +7,15 @@ import type { CountRequest } from "../domain/models/engine.ts";
 import type { ConversationOperation } from "../domain/models/operation.ts";
 import { type HttpTarget, headersOf, ownHeadersOf, withQuery } from "./http-engine.ts";
 
-/** llama-server and OpenAI have `input_tokens`, Anthropic has `count_tokens`; vLLM has `/tokenize` beside the API. */
+/** The paths for counting tokens. For chats, vLLM's `/tokenize` is tried too. */
 const paths: Readonly<Record<ConversationOperation, string>> = {
   chat: "/chat/completions/input_tokens",
   response: "/responses/input_tokens",
   message: "/messages/count_tokens",
 };
 /**
- * The members that a Responses request may have when its tokens are counted. OpenAI's and Anthropic's servers refuse
- * unknown members there (the SDKs' types of both, and Wei-Shaw/sub2api#4913); a Messages request may have all members
- * except `uncountedOfMessage`.
+ * The members to keep when the tokens of a Responses request are counted, because OpenAI refuses any other (the
+ * SDK's types, and Wei-Shaw/sub2api#4913). For Messages, `uncountedOfMessage` lists the members to remove.
  */
 const countedOfResponse: ReadonlySet<string> = new Set([
   ...["model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "text", "reasoning"],
@@ -25,26 +24,23 @@ const countedOfResponse: ReadonlySet<string> = new Set([
 const uncountedOfMessage: ReadonlySet<string> = new Set([
   ...["max_tokens", "stream", "temperature", "top_p", "top_k", "stop_sequences", "metadata", "service_tier"],
 ]);
-/** The statuses of a server without this path, or without it for us. */
+/** The statuses of a server that does not have the path, or not for this credential. */
 const never: ReadonlySet<number> = new Set([401, 403, 404, 405, 410, 501]);
 const maxAnswerBytes = 64 * 1024;
-/** The time until a server that cannot count is asked again, because it may have been updated by then. */
+/** The time after which a missing path is tried again, because the server may have been updated. */
 const askAgainMs = 5 * 60_000;
 
-/** Counts at one server, and remembers what the server cannot count. */
+/** Counts tokens at one server, and remembers which paths the server does not have. */
 export class TokenCounter {
   readonly #target: HttpTarget;
-  /** Missing paths, with the monotonic milliseconds until which they are not asked again. */
+  /** Missing paths, with the monotonic milliseconds until which they are not requested. */
   readonly #missing = new Map<string, number>();
 
   constructor(target: HttpTarget) {
     this.#target = target;
   }
 
-  /**
-   * Returns the number of tokens. Undefined if the server cannot tell, or refuses. Rejects if the server cannot be
-   * reached.
-   */
+  /** Returns the number of tokens. Undefined if the server cannot count. Rejects if the server cannot be reached. */
   async count(request: CountRequest, cancellation: Cancellation): Promise<number | undefined> {
     const { basePath, rootPath } = this.#target;
     const counted = await this.#ask(basePath + paths[request.operation], request, cancellation);
@@ -77,7 +73,7 @@ export class TokenCounter {
   }
 }
 
-/** Returns the body without the members that a count may not have, or the body itself if there are none. */
+/** Returns the body without the members that a count request must not have. */
 function countedBody({ operation, body }: CountRequest): CountRequest["body"] {
   if (operation === "chat") return body;
   const text = typeof body === "string" ? body : body.solid.text;
@@ -93,7 +89,7 @@ async function textOf(body: Parameters<typeof readAll>[0], cancellation: Cancell
   try {
     return (await readAll(body, maxAnswerBytes, cancellation, () => {})).text;
   } catch (error) {
-    // vLLM lists the tokens after their count, so an answer may be too long.
+    // vLLM also lists the tokens themselves, so the answer may be too long to read.
     if (error instanceof BodyTooLongError) return "";
     throw error;
   }

@@ -1,5 +1,5 @@
-// A model server reached over HTTP as an engine: Ollama, vLLM, SGLang, llama-server, LM Studio, LocalAI, or a cloud
-// API.
+// An engine whose model server is reached over HTTP: Ollama, vLLM, SGLang, llama-server, LM Studio, LocalAI, or
+// a cloud API.
 import type { MessageLinkListener, PausableLink } from "../base/bytes/message-link.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import type { MaybePromise } from "../base/deferred.ts";
@@ -24,7 +24,7 @@ import { connectRealtime } from "./realtime.ts";
 import { getServerLoad } from "./server-load.ts";
 import { TokenCounter } from "./token-count.ts";
 
-/** The names by which servers that can continue the beginning of an answer identify themselves in their model lists. */
+/** Servers that can continue an unfinished assistant message, by the `owned_by` of their model lists. */
 const continuations: ReadonlyMap<string, ChatContinuation> = new Map([
   ["llamacpp", "last_message"],
   ["vllm", "flag"],
@@ -37,11 +37,11 @@ export interface UpstreamOptions {
   url: string;
   apiKey?: string | undefined;
   speech: UpstreamSpeech;
-  /** True if an operator marked the server as local. False if left out. */
+  /** True if an operator marked the server as local. Default: false. */
   local?: boolean;
   firstByteTimeoutMs: number;
   idleTimeoutMs: number;
-  /** The maximum number of parallel requests. If undefined, it is measured. */
+  /** The maximum number of parallel requests. If undefined, the gateway finds it by measuring. */
   maxConcurrency: number | undefined;
   httpClient: HttpClientKind;
 }
@@ -54,7 +54,7 @@ export class UpstreamEngine implements Engine {
   readonly #target: HttpTarget;
   readonly #counter: TokenCounter;
   readonly #found: FoundFormats;
-  /** The way in which each model continues the beginning of an answer, from the last model list. */
+  /** How each model continues an unfinished assistant message, by the last model list. */
   #continued: ReadonlyMap<string, ChatContinuation> = new Map();
 
   constructor(options: UpstreamOptions) {
@@ -87,8 +87,8 @@ export class UpstreamEngine implements Engine {
   }
 
   /**
-   * Lists the server's models. Leaves out a model whose name contains the credential: it could neither be shown nor,
-   * once masked, be requested. Also probes the server's formats if that is due.
+   * Lists the server's models, and probes its API formats if that is due. Leaves out a model whose name contains
+   * the credential, because the name must be masked.
    */
   async models(signal: AbortSignal): Promise<EngineModel[]> {
     const models = await this.#list(signal);

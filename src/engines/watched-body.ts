@@ -1,4 +1,4 @@
-// The body of an answer, passed on unchanged, while its engine learns of each step.
+// The unchanged body of an answer. Its callbacks report the progress to the engine.
 import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
 
 export interface BodyWatcher {
@@ -6,7 +6,7 @@ export interface BodyWatcher {
   arrived?(): void;
   /** Called at the end of the body, or if the body is cancelled. */
   over?(): void;
-  /** Called if the body breaks off. Returns the error for its reader. */
+  /** Called if the body breaks off. Returns the error for the code that reads the body. */
   failed(error: unknown): unknown;
 }
 

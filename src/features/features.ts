@@ -1,4 +1,4 @@
-// The list of features, and how composition opens them.
+// The list of features, and the function that opens all of them.
 import type { ReloadableConfig } from "../config/config.ts";
 import type { Exposition } from "../metrics/exposition.ts";
 import type { Feature, FeatureContext, Stages } from "./feature.ts";
@@ -9,7 +9,7 @@ const features: readonly Feature[] = [guardrailsFeature];
 export interface OpenedFeatures {
   readonly stages: Stages;
   writeMetrics(out: Exposition): void;
-  /** Loads the code that a configuration needs. Calls end in their order. */
+  /** Loads the code that a configuration needs. Calls are processed one after another. */
   prepare(config: ReloadableConfig): Promise<void>;
 }
 
@@ -20,7 +20,7 @@ export async function openFeatures(context: FeatureContext): Promise<OpenedFeatu
     const next = prepared.then(async () => {
       for (const feature of opened) await feature.prepare?.(config);
     });
-    // The caller of the failed load has its error; later calls go on.
+    // The caller gets the error of a failed load. It must not stop later calls.
     prepared = next.catch(() => {});
     return next;
   };

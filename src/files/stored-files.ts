@@ -1,4 +1,4 @@
-// Files of clients: written, read and deleted, limited in size and by account, and deleted once they have expired.
+// Stores files that clients upload, with limits for each file and account, and deletes expired files.
 import { randomUUID } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
 import { GatewayError } from "../base/errors.ts";
@@ -8,9 +8,9 @@ import type { FilePurpose, FileStore, MadeBy, StoredFile, UploadStore } from "..
 export interface FileBounds {
   /** Maximum bytes of one file. */
   maxBytes: number;
-  /** Maximum bytes of all files of an account. */
+  /** Maximum bytes of all files of an account together. */
   accountBytes: number;
-  /** Days for which a file is kept by default, and the maximum that a client may request. */
+  /** Default and maximum number of days for which a file is stored. */
   retentionDays: number;
 }
 
@@ -22,25 +22,25 @@ export interface StoredFilesOptions {
   clock: Clock;
 }
 
-/** Facts of a file before it is written. */
+/** Facts of a file that are known before its content arrives. */
 export interface FileBegin {
   filename: string;
   purpose: FilePurpose;
-  /** Announced bytes; 0 if unknown. */
+  /** File size that the client announced; 0 if unknown. */
   bytes: number;
 }
 
 export interface FileEnd {
   filename: string;
   purpose: FilePurpose;
-  /** The seconds for which the file is kept; null for the default. */
+  /** Seconds to store the file; null for the default. */
   keepSeconds: number | null;
 }
 
 const secondsPerDay = 86_400;
-/** Seconds after which an unfinished upload is given up. */
+/** Seconds after which an unfinished upload expires. */
 const givenUpSeconds = secondsPerDay;
-/** Maximum objects that could not be deleted before the sweep restarts with the first of them. */
+/** Maximum objects that failed to be deleted. Beyond that, the cleanup forgets them and starts again. */
 const maxUndeleted = 1_000;
 
 export class StoredFiles {
@@ -54,7 +54,7 @@ export class StoredFiles {
     this.bounds = options.bounds;
   }
 
-  /** Reserves space for a new file. Rejects with `request_too_large` if there is too little. */
+  /** Reserves space for a new file. Rejects with `request_too_large` if too little is left. */
   async begin(by: MadeBy, { filename, purpose, bytes }: FileBegin): Promise<NewFile> {
     const { files, objects, clock } = this.#options;
     const bounds = boundsFor(purpose, this.bounds);
@@ -70,21 +70,24 @@ export class StoredFiles {
     try {
       return new NewFile(file, await objects.create(id), { ...this.#options, bounds });
     } catch (error) {
-      // Without this, the reserved space would be blocked for a day.
+      // Otherwise the reserved space would stay blocked for a day.
       await files.forget([id]).catch(() => {});
       throw error;
     }
   }
 
   /**
-   * Reads the file. Rejects with `not_found` if the content is missing, and with the store's error if the store has
-   * fewer than `bytes`.
+   * Reads the content of a file. Rejects with `not_found` if it is missing, and with the store's error if it is
+   * shorter than `bytes`.
    */
   read({ id, bytes }: Pick<StoredFile, "id" | "bytes">): AsyncIterable<Uint8Array> {
     return this.#options.objects.read(id, { start: 0, end: bytes });
   }
 
-  /** Reads the file that a batch names, also a hidden one until it is swept. Rejects like `read`. */
+  /**
+   * Reads the file that a batch refers to, even if it is hidden. Rejects with `not_found` if the file no longer
+   * exists.
+   */
   async *readNamed(id: string): AsyncGenerator<Uint8Array> {
     const file = await this.#options.files.named(id);
     if (!file) throw new GatewayError("not_found", "The file has expired or was deleted.");
@@ -92,9 +95,9 @@ export class StoredFiles {
   }
 
   /**
-   * Deletes files that expired, were deleted or were given up, and parts of uploads, at most `limit` of each. If the
-   * store fails to delete an object, its row stays. If it deleted none of several objects, the sweep ends early with
-   * `fault`, and the next sweep begins after these, so that up to 1,000 such objects block no others.
+   * Deletes expired, deleted and unfinished files, and parts of uploads, at most `limit` of each. If an object
+   * cannot be deleted, its row stays. If none can, the call ends early with `fault`, and the next call skips
+   * these objects, so that up to 1,000 of them do not block others.
    */
   async deleteExpired(
     nowSeconds: number,
@@ -149,14 +152,14 @@ export class NewFile {
     return this.#bytes;
   }
 
-  /** Resolves when more may be written. Rejects with `request_too_large` if the file exceeds the limit. */
+  /** Writes bytes, and resolves when more may be written. Rejects with `request_too_large` beyond the limit. */
   async write(bytes: Uint8Array): Promise<void> {
     this.#bytes += bytes.byteLength;
     if (this.#bytes > this.#options.bounds.maxBytes) throw tooLarge(this.#options.bounds);
     await this.#writer.write(bytes);
   }
 
-  /** Resolves with the file when it can be read. */
+  /** Completes the file. Resolves once it can be read. */
   async finish({ filename, purpose, keepSeconds }: FileEnd): Promise<StoredFile> {
     const { files, bounds, clock } = this.#options;
     await this.#writer.finish();
@@ -167,23 +170,23 @@ export class NewFile {
     return file;
   }
 
-  /** Deletes everything that was written. Never rejects: what cannot be deleted now is deleted by a sweep. */
+  /** Deletes what was written so far. Never rejects: the periodic cleanup deletes the rest. */
   async abandon(): Promise<void> {
     const { files, objects } = this.#options;
     const { id } = this.#file;
     if (!this.#isWritten) await this.#writer.abandon();
     try {
-      // The record is deleted first: otherwise the owner could find a file without its bytes.
+      // The row is marked first, so that the owner never finds a file without its content.
       await files.giveUp(id);
       await objects.delete(id);
       await files.forget([id]);
     } catch {
-      // The sweep deletes a file that was given up or has expired. A finished file stays complete.
+      // The periodic cleanup deletes the file later. If it was already finished, it stays complete.
     }
   }
 }
 
-/** Results of batches have no limit, because their number is limited by that of the requests. */
+/** Batch results have no size limit, because the number of requests in a batch is limited. */
 function boundsFor(purpose: FilePurpose, bounds: FileBounds): FileBounds {
   if (purpose !== "batch_output") return bounds;
   return { ...bounds, maxBytes: Number.MAX_SAFE_INTEGER, accountBytes: Number.MAX_SAFE_INTEGER };

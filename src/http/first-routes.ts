@@ -1,5 +1,5 @@
-// The routes that exist from the start: those for models and for monitors. All others are loaded at the first request
-// for one, so that a gateway that nobody manages does not keep their modules in memory.
+// The routes that are loaded at the start: for models and for monitoring. Others are loaded when first
+// requested, which saves memory if nobody manages the gateway.
 import { inferenceRoutes } from "./api/inference-routes.ts";
 import { messageRoutes } from "./api/message-routes.ts";
 import { metricsRoutes } from "./api/metrics-routes.ts";
@@ -22,7 +22,7 @@ const makers = [
 
 export interface FirstRoutes {
   routes: readonly Route[];
-  /** Loads and returns all other routes. */
+  /** Loads and returns the other routes. */
   others(): Promise<readonly Route[]>;
 }
 

@@ -1,4 +1,4 @@
-// The one route table, in the order of the reference page.
+// Lists all routes of the API, in the order of the reference page.
 import { guardrailRoutes } from "../features/guardrails/routes.ts";
 import { accountRoutes } from "./api/account-routes.ts";
 import { adminAccountRoutes } from "./api/admin/account-routes.ts";
@@ -62,7 +62,7 @@ import { deviceRoutes } from "./pages/device-routes.ts";
 import { pageRoutes } from "./pages/page-routes.ts";
 import { ssoRoutes } from "./pages/sso-routes.ts";
 
-/** The functions that make the routes, by subject. */
+/** The functions that create routes, in the order of the reference page. */
 const makers = [
   inferenceRoutes,
   responseRoutes,
@@ -129,15 +129,15 @@ const makers = [
 
 type Maker = (typeof makers)[number];
 
-/** The dependencies of all route makers together. */
+/** The dependencies of all these functions. */
 export type RouteDeps = Maker extends (deps: infer Deps, all: () => Promise<readonly Route[]>) => unknown
   ? Deps
   : never;
 
-/** The routes by their maker, so that no maker runs twice. */
+/** Routes by the function that created them, so that no function is called twice. */
 export type MadeRoutes = ReadonlyMap<unknown, readonly Route[]>;
 
-/** Returns all routes. `made` has those of makers that have already run. */
+/** Returns all routes. `made` contains routes that were created already. */
 export function createRoutes(deps: RouteDeps, made: MadeRoutes = new Map()): readonly Route[] {
   const routes: Route[] = makers.flatMap(
     (make: Maker): readonly Route[] => made.get(make) ?? make(deps, async () => routes),

@@ -1,37 +1,40 @@
-// The bytes of an upgraded connection, which carries another protocol in both directions.
+// The byte stream of a connection that was upgraded to another protocol.
 
 export interface ByteChannel {
-  /** Address of the peer, without its port. */
+  /** IP address of the peer, without port. */
   readonly peer: string;
-  /** Bytes that were written and that the kernel has not taken yet. */
+  /** The number of written bytes that the kernel has not accepted yet. */
   readonly unsentBytes: number;
-  /** Whether writing is no longer possible. */
+  /** True if nothing can be written any more. */
   readonly closed: boolean;
-  /** Begins to deliver input; call it once. Bytes read earlier are delivered before it returns. */
+  /** Starts delivering input; call it once. Bytes that have already arrived are delivered before it returns. */
   listen(listener: ByteChannelListener): void;
   /**
-   * Writes bytes. Bytes that the kernel does not take are copied, so the caller may reuse the array. Does nothing on a
-   * closed channel.
+   * Writes bytes. Bytes that the kernel does not accept are copied, so the caller may reuse the array. Does
+   * nothing on a closed channel.
    */
   write(bytes: Uint8Array): void;
-  /** Closes the channel after the written bytes. Later input is discarded. Harmless on a closed channel. */
+  /**
+   * Closes the channel after all written bytes were sent. Later input is discarded. Does nothing on a closed
+   * channel.
+   */
   end(): void;
-  /** Closes the channel immediately. */
+  /** Closes the channel immediately, without sending the rest. */
   terminate(): void;
 }
 
-/** A channel whose peer can be made to wait. */
+/** A channel whose input can be paused. */
 export interface PausableChannel extends ByteChannel {
-  /** Pauses input; afterwards only bytes that were already received are delivered. */
+  /** Pauses input. Only bytes that have already been received may still be delivered. */
   pause(): void;
   resume(): void;
 }
 
 export interface ByteChannelListener {
-  /** Receives bytes; the listener owns them, and may keep and change them. */
+  /** Called with received bytes, which the listener may keep and change. */
   data(bytes: Buffer): void;
-  /** Called when all unsent bytes have left. */
+  /** Called when all written bytes were sent. */
   drained(): void;
-  /** Called once, whichever side closed the channel. */
+  /** Called once, when either side has closed the channel. */
   closed(): void;
 }

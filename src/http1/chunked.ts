@@ -1,12 +1,12 @@
-// Decodes a chunked body as its bytes arrive (RFC 9112, 7.1), strictly: extensions are checked and dropped, trailers
-// checked and kept.
+// Decodes a chunked body while it arrives (RFC 9112, 7.1). Strict: chunk extensions are checked and dropped, and
+// trailers are kept.
 import { type FieldLines, HeadError, isTokenByte, parseFieldLines } from "./head.ts";
 
-/** The most digits of a chunk size: 48 bits, more than any body, and exact as a number. */
+/** The most hexadecimal digits of a chunk size: 48 bits, which a number represents exactly. */
 const maxSizeDigits = 12;
-/** The most digits of a size on the fast path, so that it is below 2^31. */
+/** The most digits of a chunk size on the fast path, which keeps it below 2^31. */
 const maxQuickDigits = 7;
-/** The most bytes of a chunk's line after its size, and below the most bytes of all trailers. */
+/** The most bytes of chunk extensions in one line. `maxTrailerBytes` limits all trailers. */
 const maxExtensionBytes = 256;
 const maxTrailerBytes = 8 * 1024;
 
@@ -19,7 +19,7 @@ const space = 0x20;
 const tab = 0x09;
 
 export interface ChunkTaker {
-  /** Reports that a piece of the body is in `bytes` from `start` to `end`. */
+  /** Called with a piece of the body: `bytes` from `start` to `end`. */
   chunkData(bytes: Buffer, start: number, end: number): void;
 }
 
@@ -29,9 +29,9 @@ export class ChunkedDecoder {
   #digits = 0;
   #extensionBytes = 0;
   #extensionNamed = false;
-  /** The number of bytes that the current chunk still lacks. */
+  /** How many bytes of the current chunk are still missing. */
   #remaining = 0;
-  /** The trailers, set at the end if there are any. */
+  /** The trailers, set at the end of the body if there are any. */
   trailers: FieldLines | undefined;
   readonly #trailers: number[] = [];
 
@@ -39,15 +39,14 @@ export class ChunkedDecoder {
     return this.#state === "done";
   }
 
-  /** Whether the next byte is the first one of a chunk. */
+  /** True if the next byte begins a chunk. */
   get betweenChunks(): boolean {
     return this.#state === "size" && this.#digits === 0;
   }
 
   /**
-   * Reads `bytes` from `offset` on and reports each piece of the body to `taker`. Returns the offset after the read
-   * bytes: all of them, or the end of the body if it is `done`. Throws a HeadError (400), after which the decoder is
-   * useless.
+   * Decodes `bytes` from `offset` and passes pieces of the body to `taker`. Returns the offset after the last
+   * byte read, which may be the end of the body. Throws a HeadError (400); do not use the decoder after that.
    */
   push(bytes: Buffer, offset: number, taker: ChunkTaker): number {
     let at = offset;
@@ -75,7 +74,7 @@ export class ChunkedDecoder {
     return end;
   }
 
-  /** Reads the line end after a chunk, if it has arrived completely. Returns the offset after the line end. */
+  /** Reads the line end after a chunk's data, if both bytes have arrived. Returns the next offset. */
   #takeDataEnd(bytes: Uint8Array, start: number): number {
     if (start + 2 <= bytes.length && bytes[start] === carriageReturn && bytes[start + 1] === lineFeed) {
       this.#state = "size";
@@ -137,7 +136,7 @@ export class ChunkedDecoder {
       this.#state = "size_lf";
       return;
     }
-    // An extension has a name (RFC 9112, 7.1.1). The rest of it is ignored.
+    // An extension must have a name (RFC 9112, 7.1.1). The rest of the line is ignored.
     if (byte !== space && byte !== tab) {
       if (!this.#extensionNamed && !isTokenByte(byte)) throw malformed();
       this.#extensionNamed = true;
@@ -153,7 +152,7 @@ export class ChunkedDecoder {
     this.#digits = 0;
   }
 
-  /** Reads a trailer's byte. The trailers end at an empty line, which may come first. */
+  /** Reads one byte of the trailers, which end at an empty line. */
   #takeTrailer(byte: number): void {
     const trailers = this.#trailers;
     const before = trailers.at(-1);
@@ -169,12 +168,12 @@ export class ChunkedDecoder {
   }
 }
 
-/** The size in the line that `sizeLineEnd` read last. */
+/** The chunk size that `sizeLineEnd` parsed last. */
 let sizeRead = 0;
 
 /**
- * Returns the offset after a line with only a size, the form that most servers write, if it has arrived with some bytes
- * after it. Returns `start` if the line must be read byte by byte.
+ * Parses a line that contains only a chunk size, and returns the next offset. Returns `start` if the line is
+ * incomplete or has another form.
  */
 function sizeLineEnd(bytes: Uint8Array, start: number): number {
   if (start + maxQuickDigits + 2 > bytes.length) return start;
@@ -190,10 +189,7 @@ function sizeLineEnd(bytes: Uint8Array, start: number): number {
   return at + 2;
 }
 
-/**
- * Returns the start of the data of a chunk that begins at `start` and ends with `bytes`, two bytes after its data.
- * Returns -1 for anything else, or for a chunk that must be read byte by byte.
- */
+/** Returns the start of the data if `bytes` contains exactly one whole chunk from `start` on. Returns -1 otherwise. */
 export function wholeChunkStart(bytes: Uint8Array, start: number): number {
   const dataStart = sizeLineEnd(bytes, start);
   const dataEnd = bytes.length - 2;

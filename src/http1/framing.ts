@@ -1,25 +1,28 @@
-// Determines the end of a message's body and whether its connection continues, and refuses everything ambiguous (RFC
-// 9112, 6 and 9.3).
+// Determines where a message's body ends, and whether the connection can be reused. Refuses ambiguous messages
+// (RFC 9112, 6 and 9.3).
 import { HeadError, type RequestHead, type ResponseHead } from "./head.ts";
 
 export type RequestFraming = { kind: "none" } | { kind: "length"; length: number } | { kind: "chunked" };
-/** The framing of an answer. `close`: the end of the connection is the end of the body. */
+/** How a response's body ends. `close` means at the end of the connection. */
 export type ResponseFraming = RequestFraming | { kind: "close" };
 
 const none = { kind: "none" } as const;
 const chunked = { kind: "chunked" } as const;
 const close = { kind: "close" } as const;
 
-/** The last valid host: nearly all requests name the same, and comparing is cheaper than checking. */
+/** The last Host header that was valid, because nearly all requests have the same. */
 let lastHost = "";
 
-/** Returns the framing. Throws a HeadError (400). Also checks `Host`: a request must have exactly one. */
+/**
+ * Returns how the request's body ends. Throws a HeadError (400) if that is ambiguous, or if there is not exactly
+ * one `Host`.
+ */
 export function requestFraming(head: RequestHead): RequestFraming {
   checkHost(head);
   return declaredFraming(head) ?? none;
 }
 
-/** Returns the framing. Throws a HeadError. `method` is the request's. */
+/** Returns how the response's body ends. Throws a HeadError if that is ambiguous. `method` is that of the request. */
 export function responseFraming(head: ResponseHead, method: string): ResponseFraming {
   const declared = declaredFraming(head);
   const { status } = head;
@@ -27,7 +30,7 @@ export function responseFraming(head: ResponseHead, method: string): ResponseFra
   return declared ?? close;
 }
 
-/** Reports whether another message may follow on the connection (RFC 9112, 9.3). */
+/** Reports whether the connection can be reused after the message (RFC 9112, 9.3). */
 export function keepsAlive(head: RequestHead | ResponseHead): boolean {
   const connection = head.headers.get("connection");
   if (connection === null) return head.version === "1.1";
@@ -49,14 +52,14 @@ function declaredFraming(head: RequestHead | ResponseHead): RequestFraming | und
     throw new HeadError(400, "Content-Length and Transfer-Encoding must not be used together.");
   }
   if (head.version === "1.0") throw new HeadError(400, "Transfer-Encoding needs HTTP/1.1.");
-  // Repeated fields arrive joined as a list, which is also refused, because it is not a single coding.
+  // A repeated header arrives as a joined list, which is refused too.
   if (encoding !== "chunked" && encoding.toLowerCase() !== "chunked") {
     throw new HeadError(400, "Transfer-Encoding must be chunked, once.");
   }
   return chunked;
 }
 
-/** Parses a length. Repeated fields arrive joined as a list, which is refused even if the values are equal. */
+/** Parses a Content-Length. A repeated header arrives as a joined list and is refused, even if the values are equal. */
 function readLength(text: string): number {
   let length = text === "" || text.length > 16 ? Number.NaN : 0;
   for (let index = 0; index < text.length; index++) {
@@ -73,7 +76,7 @@ function checkHost(head: RequestHead): void {
     if (head.version === "1.1") throw new HeadError(400, "The header Host is missing.");
     return;
   }
-  // Repeated fields arrive joined by a comma, which no host name contains.
+  // A repeated Host header arrives joined by a comma, which a host name cannot contain.
   if (host !== lastHost && !/^[\w.~%!$&'()*+;=[\]:-]*$/.test(host)) {
     throw new HeadError(400, "The header Host must be one name or address, with a port where needed.");
   }

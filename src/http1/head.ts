@@ -1,17 +1,17 @@
-// Parses the heads of HTTP/1.1 messages strictly: refuses everything that two parsers might read differently (RFC 9112,
-// 2-5).
+// Parses the headers of HTTP/1.1 messages strictly. Refuses anything that two parsers might read differently
+// (RFC 9112, 2-5).
 import type { HeaderLines } from "./message.ts";
 
 export interface RequestHead {
   method: string;
-  /** The target in origin form or absolute form, or `*` with OPTIONS. */
+  /** The request target: a path, an absolute URL, or `*` for OPTIONS. */
   target: string;
   version: HttpVersion;
   headers: FieldLines;
 }
 
 export interface ResponseHead {
-  /** The status, from 100 to 599. */
+  /** The status code, from 100 to 599. */
   status: number;
   version: HttpVersion;
   headers: FieldLines;
@@ -19,7 +19,7 @@ export interface ResponseHead {
 
 export type HttpVersion = "1.0" | "1.1";
 
-/** An invalid message, with the status of the answer. `message` may be shown to the client. */
+/** The error for an invalid message. `status` is for the answer, and the message may be sent to the client. */
 export class HeadError extends Error {
   override readonly name = "HeadError";
   readonly status: number;
@@ -30,21 +30,21 @@ export class HeadError extends Error {
   }
 }
 
-/** The error for a client that begins with HTTP/2 and does not understand an HTTP/1.1 answer. */
+/** The error for a client that uses HTTP/2, which would not understand an HTTP/1.1 answer. */
 export class Http2PrefaceError extends HeadError {
   constructor() {
     super(505, "HTTP/2 is not spoken here. Let the client use HTTP/1.1, or put a proxy that speaks HTTP/2 in front.");
   }
 }
 
-/** The most fields of a head, as in most servers. The caller limits the bytes. */
+/** The most header lines of a message. The caller limits their bytes. */
 export const maxFieldLines = 200;
 
-/** A table by byte: its lower case if a token may contain it (RFC 9110, 5.6.2), else 0. */
+/** By byte: its lower case if it may be in a token (RFC 9110, 5.6.2), otherwise 0. */
 const tokenBytes = new Uint8Array(256);
-/** A table by byte: 1 if a field value may contain it (RFC 9110, 5.5). */
+/** By byte: 1 if it may be in a header value (RFC 9110, 5.5). */
 const valueBytes = new Uint8Array(256);
-/** A table by byte: 1 if a request target may contain it. */
+/** By byte: 1 if it may be in a request target. */
 const targetBytes = new Uint8Array(256);
 for (let code = 0; code < 256; code++) {
   const character = String.fromCharCode(code);
@@ -60,12 +60,12 @@ const tab = 0x09;
 const colon = 0x3a;
 const slash = 0x2f;
 
-/** The first bytes of a client that speaks HTTP/2 without asking (RFC 9113, 3.4), as far as they look like a head. */
+/** The first line that an HTTP/2 client sends without negotiation (RFC 9113, 3.4). */
 const http2Preface = "PRI * HTTP/2.0";
 
 /**
- * Parses a request's head. `text` has one character for each byte (latin1), without the final empty line. Throws a
- * HeadError: 400, 431 for too many fields, 505 for another version.
+ * Parses the headers of a request. `text` has one character per byte (latin1) and no final empty line. Throws a
+ * HeadError: 400, 431 for too many headers, 505 for another HTTP version.
  */
 export function parseRequestHead(text: string): RequestHead {
   let position = 0;
@@ -85,7 +85,10 @@ export function parseRequestHead(text: string): RequestHead {
   return { method, target, version, headers: readFields(text, position) };
 }
 
-/** Parses the head of a response like `parseRequestHead`. The phrase after the status is ignored. */
+/**
+ * Parses the headers of a response. `text` has one character per byte (latin1) and no final empty line. The reason
+ * phrase is ignored.
+ */
 export function parseResponseHead(text: string): ResponseHead {
   const version = readVersion(text, 0, malformedStatusLine);
   const status = digitAt(text, 9) * 100 + digitAt(text, 10) * 10 + digitAt(text, 11);
@@ -101,10 +104,9 @@ export function parseResponseHead(text: string): ResponseHead {
 const responseStart = Buffer.from("HTTP/1.");
 
 /**
- * Checks an incomplete response whose head began at `start`. Throws a HeadError if it cannot become valid, because
- * nothing else would end the wait for the rest. Bytes up to `searched` were checked before. RFC 9112, 2.2 allows a
- * recipient to accept LF alone as a line end; this reader refuses it, because two readers that differ are worse than a
- * refused server.
+ * Throws a HeadError if an incomplete response can no longer become valid. It begins at `start`; bytes before
+ * `searched` were checked already. Lines that end in LF alone are refused, although RFC 9112, 2.2 allows them,
+ * because parsers that differ are a risk.
  */
 export function checkPartialResponse(bytes: Buffer, start: number, searched: number): void {
   const known = Math.min(responseStart.length, bytes.length - start);
@@ -118,7 +120,7 @@ export function checkPartialResponse(bytes: Buffer, start: number, searched: num
   }
 }
 
-/** Parses field lines alone, such as the trailers of a chunked body. Throws a HeadError. */
+/** Parses header lines alone, such as the trailers of a chunked body. Throws a HeadError. */
 export function parseFieldLines(text: string): FieldLines {
   return readFields(`\r\n${text}`, 0);
 }
@@ -133,13 +135,13 @@ function readVersion(text: string, start: number, malformed: () => HeadError): H
   throw malformed();
 }
 
-/** Reads every field line with the CRLF before it, from `position` to the end. */
+/** Parses the header lines from `position` to the end. Each is preceded by a CRLF. */
 function readFields(text: string, position: number): FieldLines {
   const offsets: number[] = [];
   const { length } = text;
   let at = position;
   while (at < length) {
-    // The caller and the loop below have verified the CRLF before this position.
+    // The CRLF before the line has already been checked.
     const nameStart = at + 2;
     at = nameStart;
     while (at < length && tokenBytes[text.charCodeAt(at)] !== 0) at++;
@@ -158,14 +160,14 @@ function readFields(text: string, position: number): FieldLines {
   return new FieldLines(text, offsets);
 }
 
-/** Stores the offsets of all fields, and extracts values on request. */
+/** The header lines of a message. Stores only offsets, and extracts a value when it is requested. */
 export class FieldLines implements HeaderLines {
   readonly #text: string;
-  /** Three offsets for each field: the start of its name, the end of the name (the colon) and the end of the value. */
+  /** Three offsets per line: the start of the name, its end (the colon), and the end of the value. */
   readonly #offsets: readonly number[];
-  /** Extracted values, by the index in `#offsets` of their first line. Undefined if values are not cached. */
+  /** Cached values, by the index of their first line in `#offsets`. Undefined if values are not cached. */
   #values: Record<number, string> | undefined;
-  /** The Content-Length that replaces the one in the text. */
+  /** A Content-Length that replaces the original one. */
   #length: string | undefined;
 
   constructor(text: string, offsets: readonly number[]) {
@@ -187,12 +189,12 @@ export class FieldLines implements HeaderLines {
     return value;
   }
 
-  /** Caches values, for heads whose fields are read repeatedly. */
+  /** Turns on the cache of values, for headers that are read repeatedly. */
   keepValues(): void {
     this.#values ??= {};
   }
 
-  /** Returns the same fields with another Content-Length; the field has one line. */
+  /** Returns the same headers with another Content-Length. The original must have one such line. */
   withLength(length: string): FieldLines {
     const fields = new FieldLines(this.#text, this.#offsets);
     fields.#values = this.#values;
@@ -212,10 +214,7 @@ export class FieldLines implements HeaderLines {
     return names;
   }
 
-  /**
-   * Returns the lines as received, each with its line end, one character for each byte, except those named in
-   * `without`.
-   */
+  /** Returns the original lines except those named in `without`, each with its line end, one character per byte. */
   lines(without: ReadonlySet<string>): string {
     const offsets = this.#offsets;
     const text = this.#text;
@@ -263,7 +262,7 @@ export class FieldLines implements HeaderLines {
   }
 }
 
-/** Reports whether a name may contain the byte (RFC 9110, 5.6.2). */
+/** Reports whether the byte may be in a header name (RFC 9110, 5.6.2). */
 export function isTokenByte(byte: number): boolean {
   return tokenBytes[byte] !== 0;
 }
@@ -276,7 +275,7 @@ function isLineEnd(text: string, position: number): boolean {
   return text.charCodeAt(position) === carriageReturn && text.charCodeAt(position + 1) === lineFeed;
 }
 
-/** Returns the digit, or NaN if there is none, so that every comparison with a sum of digits fails. */
+/** Returns the digit, or NaN for any other character, which makes every later comparison false. */
 function digitAt(text: string, position: number): number {
   const digit = text.charCodeAt(position) - 0x30;
   return digit >= 0 && digit <= 9 ? digit : Number.NaN;

@@ -1,4 +1,4 @@
-// The messages between the HTTP/1.1 server or client and the rest of the program: heads, requests, replies.
+// The types of requests and replies between the HTTP/1.1 server or client and the rest of the program.
 import type { BodySource } from "../base/bytes/body-source.ts";
 import type { MemoryAccount } from "../base/bytes/buffered-bytes.ts";
 import type { ByteSpan, Bytes } from "../base/bytes/byte-span.ts";
@@ -7,75 +7,75 @@ import type { Cancellation } from "../base/cancellation.ts";
 import type { GatewayError } from "../base/errors.ts";
 import type { PausableChannel } from "./byte-channel.ts";
 
-/** The fields of a head in order. Names are in lower case, also in calls. */
+/** The headers of a message, in order. Names are in lower case, also in arguments. */
 export interface HeaderLines {
-  /** Returns the value, or null if there is no such field. Repeated fields are joined by `, ` (RFC 9110, 5.3). */
+  /** Returns the value of a header, or null. Repeated headers are joined by `, ` (RFC 9110, 5.3). */
   get(name: string): string | null;
   has(name: string): boolean;
   keys(): Iterable<string>;
 }
 
-/** Fields to send, each once. Values have no control characters. */
+/** Headers to send, each once. Values must not contain control characters. */
 export type HeaderFields = Readonly<Record<string, string>>;
 
-/** The fields of an answer. Undefined fields are not sent. */
+/** Headers of an answer. Undefined ones are not sent. */
 export type AnswerFields = Readonly<Record<string, string | number | undefined>>;
 
-/** A request whose head is complete and valid. Its body may still arrive. */
+/** A request whose headers are complete and valid. The body may still be arriving. */
 export interface IncomingRequest {
   readonly method: string;
   readonly version: "1.0" | "1.1";
-  /** The target as sent (RFC 9112, 3.2): origin form (`/v1/models?limit=1`), absolute form, or `*`. */
+  /** The unchanged request target (RFC 9112, 3.2): a path (`/v1/models?limit=1`), an absolute URL, or `*`. */
   readonly target: string;
   readonly headers: HeaderLines;
-  /** The address of the peer, without its port. */
+  /** The IP address of the peer, without port. */
   readonly peer: string;
-  /** Whether the request has a body: its length is not 0, or it is chunked, even if empty. */
+  /** True if the request has a body: its length is not 0, or it is chunked. */
   readonly hasBody: boolean;
-  /** Whether the whole body was read; true without a body. */
+  /** True if the whole body was read, or there is none. */
   readonly bodyRead: boolean;
-  /** Whether the body has arrived completely. */
+  /** True if the body has arrived completely. */
   readonly bodyIsHere: boolean;
   /**
-   * The memory account of the body, and of answer bytes that the client has not received yet. Set it before the body is
-   * read.
+   * The memory account for the body, and for answer bytes that the client has not received yet. Set it before
+   * reading the body.
    */
   memoryAccount: MemoryAccount;
   /**
-   * Returns the whole body, synchronously if it has arrived. Call it once. Throws, or rejects with, a RequestBodyError,
-   * or a GatewayError if its memory account is full. The body counts in the account until the request is over.
+   * Returns the whole body; call it once. Synchronous if the body has arrived. Fails with a RequestBodyError, or
+   * a GatewayError if the memory account is full. The body is charged to the account until the request ends.
    */
   readBody(maxBytes: number): ByteSpan | Promise<ByteSpan>;
   /**
-   * Returns the content of the body as it arrives, instead of `readBody`, without counting it: bytes are valid until
-   * the sink's `data` returns. Fails with a RequestBodyError, or throws one if the body has arrived and is too long.
+   * Delivers the body as it arrives, instead of `readBody`. Its bytes are valid until the sink's `data` returns,
+   * and are not charged. Fails with a RequestBodyError.
    */
   flowBody(maxBytes: number): BodySource;
-  /** Cancelled if the client leaves before the answer was sent, or if the server is forced to close. */
+  /** Cancelled if the client leaves before the answer was sent, or if the server is closed by force. */
   readonly clientGone: Cancellation;
-  /** Counts memory derived from the body until the request is over, or returns the refusal. */
+  /** Charges more bytes to the memory account until the request ends. Returns an error if the account is full. */
   hold(bytes: number): GatewayError | undefined;
   /**
-   * `listener` is called once, when the kernel has the whole answer or the connection has ended; immediately if that
-   * has happened. Only one listener, which must not throw.
+   * Calls the listener once, when the answer was sent completely or the connection has ended; immediately if
+   * that is past. There is only one listener, and it must not throw.
    */
   onOver(listener: OverListener): void;
 }
 
-/** A request that can also be forwarded unchanged to another server that parses it alike. */
+/** A request that can be forwarded unchanged to another server. */
 export interface PassableRequest extends IncomingRequest {
   /**
-   * Returns the field lines as received, each with its line end, one character for each byte, except those named in
-   * `without`.
+   * Returns the original header lines except those named in `without`, each with its line end, one character per
+   * byte.
    */
   fieldLines(without: ReadonlySet<string>): string;
-  /** Whether the client waits for permission to send the body. */
+  /** True if the client waits for 100 Continue before it sends the body. */
   readonly expectsContinue: boolean;
-  /** Sends 100 Continue if the client waits for it. */
+  /** Sends 100 Continue, if the client waits for it. */
   sendContinue(): void;
   /**
-   * Returns the bytes of the body as they arrive, with their framing, instead of `readBody`. The reader enforces their
-   * deadlines. Bytes up to and including invalid framing are forwarded.
+   * Delivers the raw body as it arrives, including its framing, instead of `readBody`. No deadlines are
+   * enforced. Bytes with invalid framing are delivered too.
    */
   passBody(): BodySource;
 }
@@ -85,28 +85,29 @@ export interface OverListener {
 }
 
 /**
- * Answers one request, once: by `send`, `stream` or `upgrade`. If the body was not read by then, the connection ends
- * after the answer, as it does with a field `connection: close`. Framing fields are set here.
+ * Answers a request once, by `send`, `stream` or `upgrade`. The connection is closed afterwards if the body was
+ * not read, or if the answer has `connection: close`. Framing headers are added.
  */
 export interface Reply {
   readonly begun: boolean;
-  /** Sends a whole answer. A body for HEAD, 204 or 304 is counted but not sent. */
+  /** Sends a complete answer. The body of an answer to HEAD, or with status 204 or 304, is not sent. */
   send(status: number, headers: AnswerFields, body: string | Uint8Array | Bytes): void;
   /**
-   * Begins a streamed answer, chunked without `length`. Otherwise the body must have that many bytes, and a shorter one
-   * is broken off.
+   * Begins a streamed answer, chunked unless `length` is given. If a body of known length is too short, the
+   * connection is broken off.
    */
   stream(status: number, headers: AnswerFields, length?: number): ClientStream;
   /**
-   * Answers 101 with an `upgrade` field in `headers` and hands the connection over. The server counts the connection
-   * and cuts it when forced to close, but `stop` does not wait for it. Throws for a request with a body, of HTTP/1.0,
-   * or whose client has left.
+   * Answers 101, with an `upgrade` header in `headers`, and returns the connection. The server does not wait for
+   * it at a graceful stop, but closes it at a forced one. Throws if the request has a body or is HTTP/1.0, or if
+   * the client has left.
    */
   upgrade(headers: AnswerFields): PausableChannel;
 }
 
 /**
- * The fault of a body. `incomplete`: the client left, or sent nothing for too long. `malformed`: its framing is wrong.
+ * Why a body could not be read. `incomplete`: the client left or was silent for too long. `malformed`: the
+ * framing is invalid.
  */
 export type BodyFault = "too_large" | "incomplete" | "malformed";
 

@@ -1,17 +1,16 @@
-// The line before each request over a Unix socket, which names the request's client; clients themselves cannot set this
-// line.
+// A line before each request on a Unix domain socket, which names the client's address. Clients cannot set it.
 import { HeadError } from "./head.ts";
 
 const start = "PEER ";
-/** The most characters of the line, more than any address with its zone. */
+/** The most characters of the line. Any IP address with a zone is shorter. */
 export const maxPeerLineLength = 128;
 
-/** Returns the line for `peer`, as of an incoming request. */
+/** Returns the line for the address `peer`. */
 export function peerLine(peer: string): string {
   return `${start}${peer}\r\n`;
 }
 
-/** Returns the peer of a line without its end. Throws a HeadError (400). */
+/** Returns the address in a line. Throws a HeadError (400) for an invalid line. */
 export function readPeerLine(line: string): string {
   if (!line.startsWith(start) || !/^[!-~]+$/.test(line.slice(start.length))) throw noPeerLine();
   return line.slice(start.length);

@@ -1,5 +1,5 @@
-// Decides how an engine is asked: in the client's format if the engine speaks it, and otherwise translated into another
-// format.
+// Prepares a client's request for an engine: unchanged if the engine supports the client's format, otherwise
+// translated.
 import type { Bytes } from "../base/bytes/byte-span.ts";
 import { fieldError, GatewayError } from "../base/errors.ts";
 import type { Engine, EngineFormats } from "../domain/models/engine.ts";
@@ -22,18 +22,18 @@ import { type IsolatedEdits, isolated, isolatedHints } from "./isolation.ts";
 import { addsUsage, rewriteRequest } from "./request-body.ts";
 
 export interface Asking {
-  /** The operation, which determines the path. */
+  /** The operation to request from the engine. */
   readonly operation: Operation;
   readonly body: string | Bytes;
-  /** Form that is sent in place of the body, if the request came as a form. */
+  /** The form to send instead of `body`, if the client sent a form. */
   readonly form?: SentForm | undefined;
-  /** Undefined if the engine is asked in the client's format. */
+  /** The translation of the answer. Undefined if the engine gets the client's format. */
   readonly translation: Translation | undefined;
-  /** Members of the client's request that the engine's format cannot express. */
+  /** Members of the request that the engine's format does not have. */
   readonly leftOut: readonly string[];
-  /** Token limit of each generation by a quota, if the client allowed more; the engine gets this limit. */
+  /** The token limit that a quota imposes, if the client allowed more. */
   readonly capped: number | undefined;
-  /** The member that sets the engine's token limit; undefined if there is no limit. */
+  /** The name of the member that limits tokens, such as `max_tokens`. Undefined without a limit. */
   readonly limitName: string | undefined;
   /** Changes of what the gateway wrote itself; absent if it wrote nothing that a server may refuse. */
   readonly adaptations?: readonly Adaptation[] | undefined;
@@ -44,26 +44,26 @@ const usageAlone = [usageAdaptation];
 
 export interface AskingOptions {
   engine: Pick<Engine, "formats" | "isolation" | "server">;
-  /** The engine's own id of the model. */
+  /** The model's id at the engine. */
   model: string;
-  /** Maximum tokens of prompt and answer together, if known. */
+  /** Maximum tokens of prompt and answer together. Undefined if unknown. */
   context?: number | undefined;
-  /** Maximum tokens of each generation that quotas allow; undefined if no quota limits them. */
+  /** Maximum tokens of each generation by quotas. Undefined without a limit. */
   mostTokens?: number | undefined;
-  /** True if the gateway stores the answer itself. */
+  /** True if the gateway stores the answer. */
   recording: boolean;
   seal: AccountSeal;
-  /** Priority of the request; absent if servers are not told. */
+  /** Priority to send to the engine. Undefined to send none. */
   priority?: Priority | undefined;
-  /** Names of limits that the engine is known to ignore for this model. Default: none. */
+  /** Names of token limits that the engine ignores for this model. Default: none. */
   ignoredLimits?: ReadonlySet<string> | undefined;
   /** Keys of the adaptations that the engine is known to need for this model. Default: none. */
   adapted?: ReadonlySet<string> | undefined;
 }
 
 /**
- * Prepares a request for an engine. Throws `invalid_request` if the engine's format cannot express the request, or if
- * quotas leave fewer tokens than its server accepts.
+ * Prepares a request for an engine. Throws `invalid_request` if the engine's format cannot express it, or if the
+ * quota's limit is below the server's minimum.
  */
 export function askingOf(request: DecodedRequest, options: AskingOptions): Asking {
   const { engine, model, context, recording, seal, mostTokens, priority } = options;
@@ -76,7 +76,7 @@ export function askingOf(request: DecodedRequest, options: AskingOptions): Askin
   const capped = capOf(mostTokens, from, raised ?? wanted, request, context);
   const limit = capped ?? raised ?? fits;
   if (from === dialect) {
-    // The vendor's own server checks the limit best, so the limit is not adapted.
+    // A server that supports the format fully checks the limit itself, so it is not adapted.
     const isWhole = engine.formats?.[dialect.operation as ConversationOperation] === "whole";
     const isOurs = limit !== undefined && (capped !== undefined || !isWhole);
     const isCapped = capped !== undefined && !isWhole;
@@ -87,13 +87,13 @@ export function askingOf(request: DecodedRequest, options: AskingOptions): Askin
     const sentLimit = isOurs ? limit : limitName === request.tokenLimitName ? undefined : request.tokenLimit;
     const fitted = sentLimit === undefined ? undefined : limitEdits(dialect, limitName, sentLimit);
     const said = dialect.task ? dialect.task.added(request.body) : undefined;
-    // A limit under another name may be longer and take effect in its place.
+    // Unknown members are removed, because one of them might be a longer limit under another name.
     const others =
       mostTokens !== undefined && dialect.generates && request.hasOthers && !request.stream
         ? otherMembersOf(dialect, request.body)
         : nothing;
     const isOpenai = isOpenaiThinker(model) || isOpenaiHost(engine.server?.address ?? "");
-    // Stored reasoning of a client that did not ask for seals is plain text.
+    // Only these requests can contain encrypted reasoning. In others it is plain text.
     const unsealed = request.maySeal || request.goesOn ? dialect.opened?.(request.body, seal, isOpenai) : said;
     const opened = edits(unsealed, edits(fitted, without(others)));
     const kept = isolated(request, engine.isolation, seal, priority);
@@ -123,11 +123,11 @@ export function askingOf(request: DecodedRequest, options: AskingOptions): Askin
   return { ...asking, body, leftOut: [...new Set([...leftOut, ...refused])] };
 }
 
-/** The highest minimum limit of all formats: no server needs a higher one. */
+/** The highest minimum of a token limit in any format. */
 const highestLeastLimit = Math.max(...conversationOperations.map((operation) => dialects[operation].minLimit({})));
 
 /**
- * Notes in the request the highest minimum limit of the model's servers, because quotas and usage must allow that many
+ * Stores in the request the highest minimum limit of the model's servers, because quotas must allow that many
  * tokens.
  */
 export function noteLeastLimit(request: DecodedRequest, { deployments }: Pick<Model, "deployments">): void {
@@ -138,17 +138,17 @@ export function noteLeastLimit(request: DecodedRequest, { deployments }: Pick<Mo
 }
 
 /**
- * Returns the lowest token limit that the server accepts; 0 for a server that is asked in the client's format, because
- * it checks the limit itself.
+ * Returns the server's minimum of a token limit. 0 if it gets the client's format, because then it reports its
+ * own error.
  */
 function leastLimitOf(from: Dialect, { dialect }: DecodedRequest): number {
   return from === dialect ? 0 : from.minLimit({});
 }
 
 /**
- * Returns the limit that is sent in place of a longer or missing one; undefined if the request stays as it is. A stream
- * gets at least the minimum of its server, because the gateway ends the stream in time. A stream without a limit gets
- * none if the model's context is unknown: a server that cannot generate as many tokens would refuse the limit.
+ * Returns the limit that quotas impose; undefined if the request's own limit is lower. A stream gets at least
+ * the server's minimum, because the gateway can end it early. A stream without a limit gets none if the context
+ * is unknown, because the server might refuse it.
  */
 function capOf(
   most: number | undefined,
@@ -159,7 +159,7 @@ function capOf(
 ): number | undefined {
   if (most === undefined) return undefined;
   const { promptTokens, stream, dialect } = request;
-  // Computed only here, because the body of most requests is never parsed.
+  // Computed only here, because this may parse the body.
   const least = from.minLimit(from === dialect ? request.body : {});
   const withoutLimit = context === undefined ? (stream ? 0 : Number.POSITIVE_INFINITY) : context - promptTokens;
   const sentLimit = stream ? Math.max(most, least) : most;
@@ -169,8 +169,8 @@ function capOf(
 }
 
 /**
- * Returns the error for a limit that the server would refuse. The client did not ask for the limit and could not
- * understand the server's error.
+ * Returns the error for a quota's limit below the server's minimum. The client did not set this limit, so the
+ * server's own error would not help.
  */
 function tooFewTokens(available: number, least: number, { limitMembers }: Dialect): GatewayError {
   return fieldError(
@@ -179,19 +179,19 @@ function tooFewTokens(available: number, least: number, { limitMembers }: Dialec
   );
 }
 
-/** Returns the member for the engine's limit. `said` is the client's limit under the name `saidName`. */
+/** Returns the name of the limit for the engine. `said` is the client's limit, and `saidName` its name. */
 function limitNameOf(dialect: Dialect, options: AskingOptions, said: number | undefined, saidName: string): string {
   const { knowsNewerLimit } = dialect;
   const name = said === undefined || !knowsNewerLimit ? defaultLimitName(dialect, options.model) : saidName;
   return knownLimitName(dialect, options, name);
 }
 
-/** Returns the older name of the limit. All servers know it except OpenAI's for reasoning models. */
+/** Returns `max_tokens`, which all servers know, or the newer name for OpenAI's reasoning models. */
 function defaultLimitName({ limitMembers: [newer, older = newer], knowsNewerLimit }: Dialect, model: string): string {
   return knowsNewerLimit && isOpenaiThinker(model) ? newer : older;
 }
 
-/** Returns the name, or the other name if the engine is known to ignore the first. */
+/** Returns the name, or the other name of the limit if the engine ignores this one. */
 function knownLimitName(dialect: Dialect, { model, ignoredLimits }: AskingOptions, name: string): string {
   if (!ignoredLimits?.has(name) || !dialect.knowsNewerLimit) return name;
   const other = dialect.limitMembers.find((one) => one !== undefined && one !== name) ?? name;
@@ -200,14 +200,14 @@ function knownLimitName(dialect: Dialect, { model, ignoredLimits }: AskingOption
     : other;
 }
 
-/** Sets the limit under `name` and removes it under other names, which a server might read first. */
+/** Returns edits that set the limit under one name and remove all others, which a server might prefer. */
 function limitEdits({ limitMembers }: Dialect, name: string | undefined, limit: number): Edits {
   const edits: Record<string, string | null> = {};
   for (const one of limitMembers) if (one !== undefined) edits[one] = one === name ? String(limit) : null;
   return edits;
 }
 
-/** Returns a translated body with its limit under another name. */
+/** Returns the body with its limit under another name. */
 function withLimit(body: string, dialect: Dialect, name: string): string {
   const members: Record<string, unknown> = JSON.parse(body);
   const [limit] = dialect.limitMembers.flatMap((one) => (one === undefined ? [] : (members[one] ?? [])));
@@ -219,9 +219,7 @@ function without(names: readonly string[]): Edits {
   return names.length === 0 ? undefined : Object.fromEntries(names.map((name) => [name, null]));
 }
 
-/**
- * Returns the limit if the client must name one, or if the engine's format requires one that the client did not name.
- */
+/** Returns the limit for formats in which it is required, such as Messages. Undefined for others. */
 function limitFor(request: DecodedRequest, from: Dialect, context: number | undefined): number | undefined {
   const { dialect, tokenLimit } = request;
   if (dialect.isLimitRequired) return tokenLimit === undefined ? undefined : fittingLimit(tokenLimit, request, context);
@@ -236,9 +234,9 @@ function edits(some: Edits, others: Edits): Edits {
 }
 
 /**
- * Returns the format for the engine. The client's own format is best. Of the others, most servers support chat
- * completions best. With chat completions, OpenAI refuses tools together with an effort for its newer models, and
- * keeps no reasoning between calls.
+ * Returns the format for the engine: the client's own if possible, otherwise usually chat completions. OpenAI's
+ * newer models get Responses, because their chat completions refuse tools with a reasoning effort and lose the
+ * reasoning between calls.
  */
 export function formatFor(
   request: DecodedRequest,
@@ -247,18 +245,18 @@ export function formatFor(
 ): Dialect {
   const { dialect } = request;
   if (!dialect.format) return dialect;
-  // In this format, vLLM accepts no salt and would share one cache among all accounts.
+  // vLLM's Messages API accepts no cache salt, so all accounts would share one prompt cache.
   if (isolation?.cacheSalt && dialect.namesUserInMetadata) return dialects.chat;
   const spoken: EngineFormats = formats ?? chatAlone;
   const own = spoken[dialect.operation as ConversationOperation];
   if (own === "whole" || (own === "functions" && dialect.isPlain(request.body))) return dialect;
   if (spoken.response === "whole" && spoken.message === undefined && isOpenaiThinker(model)) return dialects.response;
   const other = conversationOperations.find((operation) => operation !== dialect.operation && spoken[operation]);
-  // A server that supports the format in part may suffice; it reports what it does not understand.
+  // Partial support may suffice, because the server reports what it does not understand.
   return other ? dialects[other] : own ? dialect : dialects.chat;
 }
 
-/** Adds `cache_salt` and `priority` to a translated body, which does not contain the client's own ones. */
+/** Adds `cache_salt` and `priority` to a translated body, which has neither. */
 function withEdits(body: string, edits: IsolatedEdits | undefined): string {
   let added = "";
   for (const name of ["cache_salt", "priority"]) {
@@ -268,7 +266,7 @@ function withEdits(body: string, edits: IsolatedEdits | undefined): string {
   return added === "" ? body : `{${added}${body.slice(body.indexOf("{") + 1)}`;
 }
 
-/** Formats of an engine that does not declare any. */
+/** The formats of an engine that declares none: chat completions only. */
 export const chatAlone = { chat: "whole" } as const;
 
 function unspoken({ endpoint }: Dialect): GatewayError {

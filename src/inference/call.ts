@@ -1,4 +1,4 @@
-// One call of a model: the request and what its processing needs.
+// The types of one model call: the request, its caller, the callbacks, and the dependencies.
 
 import type { MemoryAccount } from "../base/bytes/buffered-bytes.ts";
 import type { Bytes } from "../base/bytes/byte-span.ts";
@@ -31,71 +31,65 @@ import type { Capacity, QueuePosition } from "./routing/capacity.ts";
 import type { Router } from "./routing/route.ts";
 import type { Stopping } from "./stopping.ts";
 
-/**
- * The request, its sender, and callbacks for facts about the answer or for the log, in addition to the result of `run`.
- */
+/** A request, its caller, and callbacks for facts about the answer. `Result` is what `run` returns. */
 export interface InferenceCall<Result> extends LimitListener {
   request: DecodedRequest;
   principal: Principal;
   requestId: string;
-  /** Value of the client's header `x-headrace-tags`; null if absent. */
+  /** Value of the header `x-headrace-tags`, or null. */
   tagHeader: string | null;
-  /** Requested priority, within what the keys allow. Default: the highest permitted one. */
+  /** Requested priority. Default: the highest that the key allows. */
   readonly priority?: Priority | undefined;
-  /** Value of the client's header `x-headrace-cache`; null or absent if the client sent none. */
+  /** Value of the header `x-headrace-cache`. Null or undefined without it. */
   cacheHeader?: string | null;
   /** Cancelled when the client leaves. */
   clientGone: Cancellation;
-  /** The account for buffered bytes. */
+  /** The memory account for buffered bytes. */
   memoryAccount: MemoryAccount;
-  /** The trace of the request. */
+  /** The trace of the request, if it is traced. */
   trace?: RequestTrace | undefined;
   /**
-   * For requests of the idle lane: called when another request wants the slot. The slot is released by cancelling the
-   * request.
+   * Set for calls that only use idle capacity. Called when another request needs the slot; cancel the call to
+   * free it.
    */
   onWanted?: (() => void) | undefined;
-  /** Set if guardrails check the request. */
+  /** The guardrails of the request, if there are any. */
   guarding?: Guarding | undefined;
-  /** True if `answer` accepts a long list as bytes that arrive. Default: it accepts only complete JSON. */
+  /** True if `answer` accepts a long list while it arrives. Default: only complete JSON. */
   readonly passesLongAnswers?: boolean;
-  /** Returns the JSON body of an error as text. */
+  /** Returns the JSON body of an error. */
   renderError(error: GatewayError): string;
-  /** Called with the id of the serving model if the client used another name, before any answer. */
+  /** Called before the answer with the model's id, if the client used another name. */
   onServedBy(model: string): void;
-  /** Called before any answer if members of the request are ignored because the engine's format lacks them. */
+  /** Called before the answer if request members are ignored, because the engine's format does not have them. */
   onIgnored(members: readonly string[]): void;
-  /** Called before any answer if a quota allows fewer tokens than the client, with their number. */
+  /** Called before the answer with the token limit, if a quota allows fewer tokens than the client. */
   onCapped(tokens: number): void;
-  /** Called each time another deployment continues a stream, with the number of continuations; for the log. */
+  /** Called each time that another deployment continues the stream. `times` counts that. */
   onContinued?(times: number): void;
-  /** Called before any answer with the findings of guardrails, if there are any. */
+  /** Called before the answer with the findings of guardrails, if there are any. */
   onFindings?(findings: Guarding["findings"]): void;
   /**
-   * Called before any answer with the time that the request waited for a slot. If a stream's answer begins while it
-   * still waits, called with its position in the queue as well.
+   * Called before the answer with the time that the request waited for a slot. If a stream begins while it still
+   * waits, `standing` is its position in the queue.
    */
   onQueued?(waitedMs: number, position: QueuePosition | undefined): void;
-  /** Called before any answer if the request may use the response cache, with the result. */
+  /** Called before the answer with the result of the cache look-up, if the request may use the response cache. */
   onCache?(result: CacheResult, ageSeconds: number | undefined): void;
   /**
-   * Called before the end is charged, if another process may have ended the response or it cannot be stored. Resolves
-   * to false if nothing may be charged, because no client reads the answer. Absent if no other process can end it.
-   * Never rejects.
+   * Called before the end is charged. Resolves to false to charge nothing, for example if another process has
+   * ended the response. Undefined if no other process can. Never rejects.
    */
   readonly mayCharge?: (() => Promise<boolean>) | undefined;
-  /** Called when the request is in the ledger, before an engine is asked. */
+  /** Called once the request is recorded in the ledger, before an engine is asked. */
   onLedger(): void;
-  /** Called once, when the answer was delivered, failed or was abandoned; for the log. */
+  /** Called once, when the answer was delivered, failed or was abandoned. */
   onEnd(outcome: UsageOutcome, usage: UsageEnd, error: unknown): void;
-  /** Converts the answer to the result of `run`. */
+  /** Converts the answer to the result that `run` returns. */
   answer(answer: InferenceAnswer): Result;
 }
 
-/**
- * Returns the urgency of a call. The idle lane comes after all others, even where slots do not matter: at servers,
- * nodes and judges.
- */
+/** Returns the priority of a call. Calls that only use idle capacity are always `low`. */
 export function urgencyOf({
   onWanted,
   priority,
@@ -104,7 +98,7 @@ export function urgencyOf({
   return onWanted ? "low" : (priority ?? principal.priority ?? defaultPriority);
 }
 
-/** Returns the facts of a request that its limits need. */
+/** Returns the facts of a request that limits are checked against. */
 export function sizeOf(
   { request, requestId }: InferenceCall<unknown>,
   { usageDoubts }: InferenceDeps,
@@ -124,47 +118,47 @@ export interface InferenceDeps {
   catalog: Pick<Catalog, "find" | "get" | "whenComplete">;
   router: Router;
   capacity: Capacity;
-  /** Absent if no model overflows. */
+  /** Decides when a model's overflow deployments may be used. Undefined if no model has any. */
   overflow?: Overflow | undefined;
   admitter: Pick<Admitter, "admit" | "admitDearer" | "learn" | "learnCached">;
   requestTags: Pick<RequestTags, "of">;
   ledger: Pick<Ledger, "begin">;
   refusalCounts: Pick<RefusalCounts, "count">;
   usageDoubts: Pick<UsageDoubts, "usageUnderReported" | "limitIgnored" | "ignoredLimits" | "ignoresLimits">;
-  /** Stores chat completions for clients that ask for it. */
+  /** Stores chat completions. */
   chatWriter: ChatWriter;
-  /** Stores responses before their clients get the end. */
+  /** Stores responses. */
   responseKeeper: ResponseKeeper;
-  /** Returns the seal for data that clients of an account store for the gateway. */
+  /** Returns the encryption for data that an account's clients keep for the gateway, such as reasoning. */
   sealFor(accountId: string): AccountSeal;
-  /** Checks requests and answers of models with guardrails; absent if there are none. */
+  /** Checks requests and answers. Undefined if no guardrail is configured. */
   guardrails?: Guardrails | undefined;
-  /** Runs tools of MCP servers within responses; absent if not supported. */
+  /** Runs tools of MCP servers within responses. Undefined if not supported. */
   hosted?: HostedTools | undefined;
   clock: Clock;
   stopping: Stopping;
-  /** The response cache; absent if answers are not cached. */
+  /** The response cache. Undefined if answers are not cached. */
   answerCache?: Pick<AnswerCache, "open"> | undefined;
-  /** Milliseconds of silence after which a stream gets a comment. Default 10 s. */
+  /** Milliseconds without output after which a stream gets a keep-alive comment. Default 10 s. */
   heartbeatMs: number;
   observer?: Omit<Observer, "httpEnded"> | undefined;
-  /** Notified of requests for models with a shadow when they are sent; undefined if there are no shadows. */
+  /** Sends copies of requests to shadow models. Undefined if there are none. */
   shadows?: ShadowSender | undefined;
-  /** Notified of each settled request, so that its remaining quota is checked later. */
+  /** Notified of each settled request, to check its remaining quota later. */
   quotaWatch?: { used(principal: Pick<Principal, "limits" | "account">): void } | undefined;
 }
 
 export interface ShadowSender {
-  /** Called when a request for `model`, which has a shadow, is sent to its engine. */
+  /** Called when a request for `model` is sent to its engine. The model has a shadow. */
   sent(policy: ShadowPolicy, model: string, call: InferenceCall<unknown>): void;
 }
 
-/** An answer: JSON, a function that sends a stream of events to the client, or bytes that arrive. */
+/** An answer: JSON, a function that streams events to the client, or bytes that are forwarded. */
 export type InferenceAnswer = string | Bytes | ((client: ClientStream) => void) | PassedBytes;
 
-/** Bytes with the type that their server reported. */
+/** Forwarded bytes with their content type. */
 export interface PassedBytes {
   readonly contentType: string;
-  /** Called once, when the head of the answer was sent. */
+  /** Called once, when the answer's headers were sent. */
   begin(client: ClientStream): void;
 }

@@ -1,4 +1,4 @@
-// Counts the tokens of a prompt without running it: by the engine's count if available, otherwise by an estimate.
+// Counts the tokens of a prompt: at an engine that can count, otherwise by an estimate.
 import { Cancellation } from "../base/cancellation.ts";
 import type { Deployment } from "../domain/models/model.ts";
 import { isConversation } from "../domain/models/operation.ts";
@@ -11,19 +11,19 @@ import { ownDeployments } from "./overflow/overflow.ts";
 
 export interface TokenCount {
   tokens: number;
-  /** True if the tokens are estimated from the text, because no engine of the model can count them. */
+  /** True if the tokens are estimated from the text, because no engine counted them. */
   estimated: boolean;
 }
 
 /**
- * Milliseconds to wait for a count: a client that counts is about to send the prompt, so an early estimate is better
- * than a late count.
+ * Milliseconds to wait for a count. The client waits to send its prompt, so an early estimate is better than a
+ * late count.
  */
 const maxMs = 10_000;
 
 /**
- * Throws a GatewayError if the principal may not use the model, or if no engine can be asked for the model. `mayAsk`
- * is called once, before an engine counts; if it returns false, the count is estimated.
+ * Counts the tokens. Throws a GatewayError if the caller may not use the model. `mayAsk` is called once before
+ * an engine is asked; if it returns false, the count is estimated.
  */
 export async function countTokens(
   call: Pick<InferenceCall<unknown>, "principal" | "requestId" | "clientGone" | "memoryAccount"> & {
@@ -35,7 +35,7 @@ export async function countTokens(
   const { request, principal } = call;
   if (!deps.catalog.find(request.model)) await deps.catalog.whenComplete();
   const model = requireModel(principal, deps.catalog.find(request.model), request.model);
-  // If the model has guardrails, the prompt is not sent for a count: they may mask or block a part of it.
+  // With guardrails the prompt is not sent to an engine, because they may block or mask it.
   if (model.policies?.guardrails || !(await call.mayAsk())) return { tokens: request.promptTokens, estimated: true };
   const cancellation = new Cancellation();
   const stop = () => cancellation.cancel(call.clientGone.reason);
@@ -44,7 +44,7 @@ export async function countTokens(
   try {
     for (const { engine, model: engineModel } of ownDeployments(model)) {
       if (!engine.countTokens || engine.accepts === false) continue;
-      // An operator may have changed the model while the previous engine was asked.
+      // The operator may have changed the model during the previous attempt.
       if (!isStillUsable({ engine, model: engineModel }, model.id, principal, deps)) continue;
       const seal = deps.sealFor(principal.account.id);
       const { operation, body, translation } = askingOf(request, {

@@ -1,5 +1,4 @@
-// Makes the gateway's own calls of models: processed like every request, charged to the operator's account, and limited
-// in number.
+// Makes the gateway's own model calls, such as embeddings for the cache. They are charged to the operator's account.
 import { ByteSpan } from "../base/bytes/byte-span.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import { GatewayError } from "../base/errors.ts";
@@ -15,7 +14,7 @@ import type { OwnCall, OwnCalls, OwnPurpose } from "./own-calls.ts";
 import { run } from "./run.ts";
 import { keepsNothing, WholeCall, type WholeRequest } from "./whole-call.ts";
 
-/** The party in whose name the gateway calls: the installation's first account, by its first key. */
+/** The account and key for the gateway's own calls: the first ones of the installation. */
 export interface Operator {
   readonly account: Account;
   readonly key: ChainKey;
@@ -23,20 +22,20 @@ export interface Operator {
 
 export interface GatewayCallsOptions {
   inference: InferenceDeps;
-  /** Called for each call; resolves to undefined if there is no operator yet. */
+  /** Returns the operator, or undefined if the installation has no account yet. */
   operator(): Promise<Operator | undefined>;
-  /** Returns the limits of client requests, which also apply to the gateway's own calls. */
+  /** Returns the limits of requests, which apply to these calls too. */
   requestLimits(): RequestLimits;
   renderError(error: GatewayError): string;
 }
 
 /**
- * Maximum concurrent calls for one purpose and for all. Calls do not wait here, because each caller has a deadline and
- * an alternative.
+ * Maximum concurrent calls for one purpose and in total. Further calls fail at once, because callers have
+ * deadlines and alternatives.
  */
 const [maxOfPurpose, maxOfAll] = [512, 1_024];
 
-/** The gateway's own calls have no limits. */
+/** The gateway's own calls are exempt from quotas and rate limits. */
 const noLimits: Principal["limits"] = { requests: [], tokens: [], quotas: [] };
 const noScopes: Principal["scopes"] = new Set();
 
@@ -83,14 +82,14 @@ export class GatewayCalls implements OwnCalls {
       { requestId, principal, request, memoryAccount },
       { cancellation, onWanted, priority, renderError },
     );
-    // The client that the call is for may have left meanwhile.
+    // The client may have left meanwhile.
     if (cancellation.cancelled) throw cancellation.reason;
     return await run(whole, { ...inference, ...without, catalog: this.#catalogFor(call) });
   }
 
   /**
-   * The answers of a judge must not be judged. Other calls use only models whose guardrails have already checked the
-   * request.
+   * Returns the models for a call. A guardrail's own call runs without guardrails. Other calls skip a model's
+   * guardrails if all of them have already checked the request.
    */
   #catalogFor({ purpose, checkedBy }: OwnCall): InferenceDeps["catalog"] {
     if (purpose === "guardrail") return this.#judges;
@@ -98,7 +97,7 @@ export class GatewayCalls implements OwnCalls {
   }
 }
 
-/** Returns the tag under which the gateway's own usage is counted. */
+/** Returns the usage tag of the gateway's own calls. */
 export function ownTag(purpose: OwnPurpose): string {
   return `gateway:${purpose}`;
 }
@@ -134,7 +133,7 @@ function principalOf({ account, key }: Operator, neverLeaves: boolean): Principa
   };
 }
 
-/** Models without client policies, created once for each model. */
+/** Models without client policies, cached by model. */
 const plain = new WeakMap<Model, Model>();
 
 function plainOf(model: Model, policies: Model["policies"]): Model {
@@ -144,8 +143,8 @@ function plainOf(model: Model, policies: Model["policies"]): Model {
 }
 
 /**
- * Returns the catalog without policies for client requests. `isFree` reports whether a model needs no guardrails
- * either.
+ * Returns the catalog without the policies for clients, such as caching. `isFree` reports whether the model's
+ * guardrails can be left out.
  */
 function catalogForOwn(catalog: InferenceDeps["catalog"], isFree: (model: Model) => boolean): InferenceDeps["catalog"] {
   const own = (model: Model | undefined): Model | undefined => {

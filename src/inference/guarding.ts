@@ -1,4 +1,4 @@
-// The interface of guardrails, which check a request before its model gets it, and an answer before its client does.
+// The interface of guardrails, which check requests before the model gets them, and answers before the client does.
 import type { MemoryAccount } from "../base/bytes/buffered-bytes.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import { GatewayError } from "../base/errors.ts";
@@ -8,52 +8,49 @@ import type { GuardrailAction, GuardrailSide } from "../features/guardrails/mode
 import type { DecodedRequest } from "../requests/decoded-request.ts";
 import type { TextGuard } from "../requests/dialects/texts/text-guard.ts";
 
-/** Error code in the ledger of a blocked answer, the beginning of which was served. */
+/** The ledger's code for an answer that a guardrail ended after part of it was sent. */
 export const blockedCode = "content_blocked";
 
 export interface GuardedCall {
   readonly requestId: string;
-  /** Public id of the model. */
+  /** Public id of the requested model. */
   readonly model: string;
   readonly memoryAccount: MemoryAccount;
   /** Cancelled when the client leaves. */
   readonly clientGone: Cancellation;
-  /** True if only local deployments may be asked about the text. */
+  /** True if the request may only be sent to local deployments. */
   readonly neverLeaves: boolean;
-  /** Priority of calls that check the text. */
+  /** Priority of model calls that check the text. */
   readonly priority: Priority;
 }
 
-/** A finding and how often it occurred, without the text. */
+/** How often a guardrail's rule matched, without the matched text. */
 export interface Finding {
   readonly guardrail: string;
-  /** Name of the rule or pattern; for a judge or a service its kind. */
+  /** Name of the rule or pattern, or the guardrail's kind if it asks a model or service. */
   readonly rule: string;
   readonly side: GuardrailSide;
   readonly action: GuardrailAction;
   readonly count: number;
 }
 
-/** The guardrails of one request. */
+/** The guardrails of one request, with their findings. */
 export interface Guarding {
-  /** Names of the guardrails. */
+  /** Names of these guardrails. */
   readonly names: readonly string[];
-  /** Returns the request as its model may see it; undefined if it is unchanged. Rejects with `content_blocked`. */
+  /** Checks the request. Returns a masked request, or undefined if nothing changed. Rejects with `content_blocked`. */
   ofRequest(request: DecodedRequest): Promise<DecodedRequest | undefined>;
-  /** Undefined if none of the guardrails checks answers. */
+  /** Checks the answer. Undefined if no guardrail does. */
   readonly answer: TextGuard | undefined;
   readonly findings: readonly Finding[];
 }
 
 export interface Guardrails {
-  /** Starts the guardrails with these names. Throws if one is missing, because no request is served without it. */
+  /** Returns the named guardrails for a call. Throws if one is missing, because a request must not skip a guardrail. */
   begin(names: readonly string[], call: GuardedCall): Guarding;
 }
 
-/**
- * Returns the guardrails of the requested model and of the model that answers in its place; undefined if neither has
- * any.
- */
+/** Returns the guardrails of the requested model and of the model that answers instead. Undefined without any. */
 export function guardrailsOf(asked: Model, model: Model): readonly string[] | undefined {
   const own = model.policies?.guardrails;
   if (asked === model) return own;
@@ -61,9 +58,7 @@ export function guardrailsOf(asked: Model, model: Model): readonly string[] | un
   return own && first ? [...new Set([...first, ...own])] : (own ?? first);
 }
 
-/**
- * Reports whether all guardrails of a model have checked a request. Otherwise the request is not sent to that model.
- */
+/** Reports whether the named guardrails include all of the model's. Otherwise the request must not go to that model. */
 export function isCovered({ policies }: Model, names: readonly string[] | undefined): boolean {
   const own = policies?.guardrails;
   return own === undefined || own.every((name) => names?.includes(name));

@@ -1,4 +1,4 @@
-// The usage of one inference request, and the ledger that neither loses nor doubles it if the process dies.
+// Types for the usage of one inference request, and for the ledger that counts each request once, even after a crash.
 
 import type { MaybePromise } from "../../base/deferred.ts";
 import type { Environment } from "../api-key.ts";
@@ -11,27 +11,24 @@ export interface TokenUsage {
   completionTokens: number;
   /** True if the figures are estimated from the text, because the engine's report is missing or was not accepted. */
   estimated: boolean;
-  /** True if the engine reported fewer tokens than it delivered or received. Cached answers and batches store this name. */
+  /** True if the engine reported fewer tokens than the prompt or the delivered text must have. */
   understated?: boolean;
   /** True if the engine reported more tokens than the delivered text can have. */
   overstated?: boolean;
-  /** True if the delivered text proves more tokens than the request, or the model's context, allows. */
+  /** True if the delivered text must have more tokens than the request, or the model's context, allows. */
   pastLimit?: boolean;
-  /** Parts of the tokens that have their own rates. Undefined if the engine reported none. */
+  /** Cached and other tokens that have their own rates. Undefined if the engine reported none. */
   parts?: UsageParts | undefined;
 }
 
 export const usageOutcomes = ["completed", "failed", "cancelled", "interrupted"] as const;
-/**
- * The outcome of a request: completed, failed, cancelled by the client, or interrupted by the end of the server's
- * process.
- */
+/** The outcome of a request. `interrupted` means that the server process ended first. */
 export type UsageOutcome = (typeof usageOutcomes)[number];
 
-/** Replaces an app's id for the gateway's own requests, which no quota counts. */
+/** The app id of requests that the gateway itself makes, which no quota counts. */
 export const ownAppId = "gateway";
 
-/** Facts of a request before it is sent to an engine. */
+/** Facts of a request, known before it is sent to an engine. */
 export interface UsageBegin {
   requestId: string;
   /** Unix seconds of the start. */
@@ -48,22 +45,22 @@ export interface UsageBegin {
   tags?: readonly string[] | undefined;
 }
 
-/** Facts of a request at its end. */
+/** Facts of a request, known at its end. */
 export interface UsageEnd extends TokenUsage {
   outcome: UsageOutcome;
-  /** Code of the error that ended it. */
+  /** Code of the error that ended the request. */
   errorCode: string | null;
-  /** Nano-USD (10^-9), whole; null for a model without a price. */
+  /** Cost in nano-USD (10^-9), a whole number. Null for a model without a price. */
   nanoUsd: number | null;
-  /** True if the engine's report was outside of the possible range and was replaced. */
+  /** True if the token counts that the engine reported were impossible and were replaced. */
   capped: boolean;
   /** Name of the engine that answered; null if none did. */
   upstream: string | null;
   durationMs: number;
-  /** Milliseconds from the start to the first byte of the answer's content, and those spent waiting for capacity. */
+  /** Milliseconds from the start to the first content byte. `queueMs` is the part spent waiting for capacity. */
   firstTokenMs: number | null;
   queueMs: number;
-  /** The attempt log. Missing if the first model server that was asked answered, or none was asked. */
+  /** The attempt log. Undefined if the first model server answered, or if none was asked. */
   trail?: Trail | undefined;
 }
 
@@ -71,23 +68,23 @@ export interface UsageRecord extends UsageBegin, UsageEnd {}
 
 export interface LedgerEntry {
   /**
-   * Resolves when the request survives `kill -9`: the next start would settle it at its last checkpoint. Rejects with
-   * `service_unavailable` if that is impossible (disk full); the entry is void then. No engine may be asked before it
-   * resolves. All requests of one turn of the event loop share one write.
+   * Resolves once the request is stored durably, so that a restart after a crash settles it at its last
+   * checkpoint. Rejects with `service_unavailable` if it cannot be stored, for example on a full disk. Send the
+   * request to an engine only after that.
    */
   readonly begun: MaybePromise<void>;
   /** Records a checkpoint of the delivered usage. The caller sends at most one a second. */
   progress(usage: TokenUsage, nanoUsd: number | null): void;
   /**
-   * Settles once; later calls do nothing. Resolves when the figure survives `kill -9`, or if that is impossible for now
-   * (the database gets it from memory). Never rejects. The client gets the end of its answer after that.
+   * Settles the request once; later calls do nothing. Resolves once the usage is stored durably, or is queued in
+   * memory if the disk fails. Never rejects. Wait for it before you end the client's answer.
    */
   settle(end: UsageEnd): MaybePromise<void>;
 }
 
 /**
- * Returns the tokens after the first and the time in which they arrived; null if the first was not timed. Answers that
- * arrived at once are left out, because they would make the mean too high.
+ * Returns the number of tokens after the first and the milliseconds in which they arrived. Returns null if the
+ * first token was not timed, and no tokens if all arrived at once.
  */
 export function generationOf(
   end: Pick<UsageEnd, "completionTokens" | "durationMs" | "firstTokenMs">,
@@ -97,7 +94,7 @@ export function generationOf(
   return { tokens: ms === 0 ? 0 : Math.max(0, end.completionTokens - 1), ms };
 }
 
-/** Returns tokens per second; null if there were too few to measure. */
+/** Returns tokens per second, or null without tokens or without elapsed time. */
 export function tokensPerSecond(tokens: number, ms: number): number | null {
   return tokens > 0 && ms > 0 ? (tokens * 1000) / ms : null;
 }
@@ -110,16 +107,16 @@ export interface UsageTotals {
 /** The totals of a span of time. */
 export interface SpanTotals extends UsageTotals {
   requests: number;
-  /** Unix seconds of the first request. Undefined without requests. */
+  /** Unix seconds of the first request. Undefined if there was no request. */
   firstAt: number | undefined;
 }
 
-/** The owner and the time span of summed usage. */
+/** Whose usage to sum, and for which time span. */
 export interface TotalsOwner {
   type: "key" | "account";
   id: string;
   environment: string;
-  /** Unix seconds: from `since`, before `until`. */
+  /** Start of the time span in Unix seconds. `until` is its end, which is excluded. */
   since: number;
   until: number;
   /** Model ids, or prefixes ending in `*`. Undefined: all. */
@@ -129,22 +126,25 @@ export interface TotalsOwner {
 }
 
 export interface Ledger {
-  /** `startedMs` is monotonic; the default is now. Throws `service_unavailable` after the ledger was closed. */
+  /**
+   * Opens the entry of a request. `startedMs` is a monotonic time, by default now. Throws `service_unavailable`
+   * if the ledger is closed.
+   */
   begin(request: UsageBegin, startedMs?: number): LedgerEntry;
   /**
-   * Resolves when all settled records are in the database, though not yet in all sums. Rejects if the database cannot
-   * be written.
+   * Resolves once all settled records are in the database, though perhaps not yet in the sums. Rejects if
+   * the database cannot be written.
    */
   flush(): Promise<void>;
   /**
-   * Reads the usage that an owner settled from `since` and before `until`. Calls `use` at a moment when the totals
-   * contain everything that is settled, so that the caller can count later settlements itself. If `since` is within an
-   * hour with too many records to read, the totals include earlier usage of that hour; usage is never missing.
+   * Reads the usage of an owner in a time span. Calls `use` when the totals contain every settled
+   * request, so that the caller can add later ones. If too many records lie in the hour of `since`, the totals
+   * include that whole hour.
    */
   readTotals(owner: TotalsOwner, use: (totals: SpanTotals) => void): Promise<void>;
 }
 
-/** A request with several tags is in the row of each; `null` is the row of requests without tags. */
+/** The columns to group a usage report by. A request with several tags counts in the row of each tag. */
 export const usageGroups = ["model", "key", "environment", "app", "tag"] as const;
 export type UsageGroup = (typeof usageGroups)[number];
 
@@ -152,7 +152,7 @@ export const usageBuckets = ["hour", "day", "month"] as const;
 export type UsageBucket = (typeof usageBuckets)[number];
 
 export interface UsageQuery {
-  /** null: all accounts, for the publisher of an app, with `appId`. */
+  /** The account to report. Null for all accounts, when a publisher asks about the app `appId`. */
   accountId: string | null;
   environment: Environment;
   keyId?: string;
@@ -163,7 +163,7 @@ export interface UsageQuery {
   model?: string;
   /** Restricts to this tag. */
   tag?: string;
-  /** Unix seconds: from `start`, before `end`; whole buckets. */
+  /** Start in Unix seconds; `end` is excluded. Both must be bucket boundaries. */
   start: number;
   end: number;
   bucket: UsageBucket;
@@ -173,18 +173,18 @@ export interface UsageQuery {
 export interface UsageSums {
   requests: number;
   promptTokens: number;
-  /** Prompt tokens that were read from a cache, and written to one. */
+  /** Prompt tokens that were read from a cache; `cacheWriteTokens` were written to a cache. */
   cachedTokens: number;
   cacheWriteTokens: number;
   completionTokens: number;
   /** Reasoning tokens of the answers. */
   reasoningTokens: number;
   nanoUsd: number;
-  /** Requests to models without a price: they are in all sums except that of money. */
+  /** The number of requests to models without a price. They count in every sum except `nanoUsd`. */
   unpriced: number;
   /** Requests that failed. */
   errors: number;
-  /** Answers whose first token was timed: streams of more than one event. The sums below cover only these. */
+  /** The number of streams with more than one event. The sums below cover only these streams. */
   timed: number;
   firstTokenMs: number;
   generatedTokens: number;
@@ -192,19 +192,19 @@ export interface UsageSums {
 }
 
 export interface UsageRow extends UsageSums {
-  /** `nanoUsd` exactly, even if a double cannot hold it. */
+  /** `nanoUsd` as an exact integer, because a double may round it. */
   exactNanoUsd: bigint;
-  /** Unix seconds of the bucket. */
+  /** Start of the bucket in Unix seconds. */
   start: number;
   end: number;
-  /** Values of the requested groups. */
+  /** The value of each column that the report is grouped by. */
   groups: Partial<Record<UsageGroup, string | null>>;
 }
 
-/** The members that identify a row of a report. */
+/** The members that identify a row of a report, for paging. */
 export type UsagePosition = Pick<UsageRow, "start" | "groups">;
 
 export interface UsageReports {
-  /** Returns rows ordered by start and groups, after the row `after`, the last of the previous page. */
+  /** Returns rows ordered by start and groups. `after` is the last row of the previous page. */
   report(query: UsageQuery, page: { after: UsagePosition | undefined; limit: number }): Promise<UsageRow[]>;
 }

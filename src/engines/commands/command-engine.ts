@@ -1,4 +1,4 @@
-// A command as an engine: its models are offered whether it runs or not, and requests go to the running server.
+// An engine whose model server is a command on this machine. Its models are listed whether the command runs or not.
 import { existsSync } from "node:fs";
 import type { Cancellation } from "../../base/cancellation.ts";
 import { exactMs } from "../../base/clock.ts";
@@ -34,7 +34,10 @@ export interface CommandEngineOptions {
   budget: MemoryBudget;
   knowledge: MemoryKnowledge;
   environment: Readonly<Record<string, string | undefined>>;
-  /** The absolute path of the data directory. It marks the processes that this gateway starts as ours. */
+  /**
+   * The absolute path of the data directory. Processes are marked with it, so that a later gateway can find and
+   * end them.
+   */
   dataDir: string;
   log: Log;
   nowSeconds(): number;
@@ -45,9 +48,9 @@ export interface CommandEngineOptions {
   stopMs?: number | undefined;
 }
 
-/** The longest wait for the model list of a server that has just become ready. */
+/** The longest wait for the model list, once the server is ready. */
 const listTimeoutMs = 5_000;
-/** A request whose connection ends sooner than this is taken for one that the server did not read. */
+/** If a connection closes sooner than this, the gateway assumes that the server did not read the request. */
 const unreadMs = 1_000;
 
 export class CommandEngine implements Engine {
@@ -56,7 +59,7 @@ export class CommandEngine implements Engine {
   readonly onDemand: ModelProcess;
   readonly #options: CommandEngineOptions;
   readonly #output: Output;
-  /** The server that runs, or that ran last: its formats are remembered while the command is off. */
+  /** The running model server, or the last one, because the formats it supports are used while the command is off. */
   #server: UpstreamEngine | undefined;
   #listed: readonly EngineModel[] = [];
 
@@ -74,7 +77,7 @@ export class CommandEngine implements Engine {
     });
   }
 
-  /** Returns how requests to the command's server are formed. */
+  /** Returns the request settings of the command's server, such as its API. */
   get speech(): UpstreamSpeech {
     return speechOf(this.#options.settings);
   }
@@ -116,8 +119,8 @@ export class CommandEngine implements Engine {
   }
 
   /**
-   * Returns the configured models, with the facts that the server reported about them when it ran. Empty if a needed
-   * file is missing.
+   * Returns the configured models, with what the running server reported about them. Empty if a required file is
+   * missing.
    */
   async models(): Promise<EngineModel[]> {
     const { models, files = [] } = this.#options.settings;
@@ -129,10 +132,7 @@ export class CommandEngine implements Engine {
     return this.onDemand.figures().state;
   }
 
-  /**
-   * Asks the server only if it is loaded. Otherwise returns undefined, and the caller uses its estimate: counting does
-   * not load a command.
-   */
+  /** Returns the server's token count, or undefined if the command is not loaded: counting tokens does not load it. */
   async countTokens(request: CountRequest, cancellation: Cancellation): Promise<number | undefined> {
     return this.onDemand.serving ? await this.#server?.countTokens(request, cancellation) : undefined;
   }
@@ -187,7 +187,7 @@ export class CommandEngine implements Engine {
       firstByteTimeoutMs: timeoutSeconds * 1000,
       idleTimeoutMs: idleSeconds * 1000,
     });
-    // Not every server has a model list. The served models are known without one.
+    // Not every server has a model list. If the request fails, the configured model ids are used.
     this.#listed = await this.#server.models(AbortSignal.timeout(listTimeoutMs)).catch(() => []);
     await knowledge.measure(settings, run.mark);
     this.#options.onLoaded(this);

@@ -1,4 +1,4 @@
-// Creates all commands of this server from the configuration, with one budget.
+// Creates the engines of all configured commands, which share one memory budget.
 import { join } from "node:path";
 import { endMarked, markOf } from "../../processes/orphans.ts";
 import type { Amounts } from "../memory/amounts.ts";
@@ -12,11 +12,12 @@ export interface CommandsOptions extends Omit<CommandEngineOptions, "settings" |
   totals: Amounts;
 }
 
-/** The interval between memory measurements: the caches of a server grow while it works. */
+/** The interval between memory measurements. A model server's caches grow while it works. */
 const measureMs = 30_000;
 
 /**
- * Ends the processes that an earlier gateway left on this data directory. The caller must hold the directory's lock.
+ * Ends the processes that an earlier gateway with this data directory left running. The caller must hold the
+ * directory's lock.
  */
 export async function endLeftProcesses({ dataDir, log }: Pick<CommandsOptions, "dataDir" | "log">): Promise<void> {
   const ended = await endMarked(markOf(dataDir, ""));

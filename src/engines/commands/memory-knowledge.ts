@@ -1,4 +1,4 @@
-// The memory of commands: as configured, as measured earlier, or estimated from their files.
+// The memory that each command needs: configured, measured earlier, or estimated from its model files.
 import { readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
@@ -9,25 +9,25 @@ import { gpuBytesOf } from "../memory/gpus.ts";
 import type { CommandSettings } from "./settings.ts";
 
 /**
- * The estimate for a model: the size of its file times `filePart`, plus `besideBytes`, because a model also needs
- * memory to compute.
+ * A model's memory is estimated as its file size times `filePart`, plus `besideBytes`, because computing needs
+ * memory too.
  */
 const filePart = 1.2;
 const besideBytes = 500e6;
 /** The estimate for a command that names no model file. */
 const unknownBytes = 4e9;
-/** The relative growth from which a new maximum is stored. Smaller changes are ignored. */
+/** A new maximum is stored only if it exceeds the old one by this fraction. */
 const minReportedPart = 0.02;
 
 export class MemoryKnowledge {
   readonly #file: string;
   readonly #totals: Amounts;
-  /** The measured memory by name and command. A changed command counts as another model. */
+  /** The measured memory by command name and command line. A changed command line is measured anew. */
   readonly #learned: Map<string, Amounts>;
 
   readonly #log: Log;
 
-  /** `file` stores the measurements between starts. `totals` are the totals of the memory budget. */
+  /** `file` stores the measurements between starts. `totals` are the limits of the memory budget. */
   constructor(file: string, totals: Amounts, log: Log) {
     this.#file = file;
     this.#totals = totals;
@@ -46,8 +46,8 @@ export class MemoryKnowledge {
   }
 
   /**
-   * Measures all processes with the mark, and keeps the maximum. Does nothing if the configuration states the memory.
-   * Returns whether the maximum changed. If processes cannot be seen, as outside Linux, the estimate stays.
+   * Measures all processes with the mark and stores the maximum. Returns whether the maximum changed. Does
+   * nothing if the memory is configured, or if processes cannot be inspected (outside Linux).
    */
   async measure(settings: CommandSettings, mark: string): Promise<boolean> {
     if (settings.memory) return false;
@@ -71,7 +71,7 @@ export class MemoryKnowledge {
     return true;
   }
 
-  /** Stores the measurements. A measurement that is lost in a crash or on a full disk is made again. */
+  /** Writes the measurements to the file. A failed write is only logged, because the memory is measured again. */
   #keep(): void {
     try {
       writeFileSync(`${this.#file}.new`, JSON.stringify(Object.fromEntries(this.#learned)), { mode: 0o600 });
@@ -82,8 +82,8 @@ export class MemoryKnowledge {
   }
 
   /**
-   * Estimates the memory of a command that has not run yet. On a machine with GPUs nobody knows yet which pool the
-   * model will use, so this once the memory is reserved in all of them.
+   * Estimates the memory of a command that was never measured. The model may use RAM or any GPU, so the estimate
+   * applies to each of them.
    */
   #assumed({ command, directory }: CommandSettings): Amounts {
     const files = command.map((word) => fileBytes(resolve(directory ?? ".", word.replace(/^--?[\w-]+=/, ""))));
@@ -94,8 +94,8 @@ export class MemoryKnowledge {
   }
 
   /**
-   * Limits measured or estimated memory to the totals of the budget. Such a command has run, or may run, with all the
-   * memory there is: one peak must not keep the command from ever running again.
+   * Limits an amount to the budget's totals. Otherwise one measured peak above a total would keep the command
+   * from ever starting again.
    */
   #bounded(amounts: Amounts): Amounts {
     const entries = Object.entries(amounts);
@@ -125,15 +125,15 @@ function readLearned(file: string): Map<string, Amounts> {
   }
 }
 
-/** Returns the size of a model file, or 0 for any other file: a program has a size too. */
+/** Returns the size of a model file, or 0 for any other file, such as the program itself. */
 function fileBytes(path: string): number {
   if (!/\.(gguf|bin|safetensors|pt|onnx)$/i.test(path)) return 0;
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
 /**
- * Returns the proportional set size of a process: shared memory, such as a mapped model file, counts once over all
- * processes. The system walks through all pages of the process for that, so requests do not wait for the measurement.
+ * Returns the proportional set size (PSS) of a process, in which a shared page counts once over all processes.
+ * Reading it is slow, because the kernel visits every page.
  */
 async function residentBytes(pid: number): Promise<number> {
   try {

@@ -1,4 +1,5 @@
-// The life of one command: off, waiting for memory, loading, loaded, asleep, stopping or failed; started by demand.
+// The lifecycle of one command: off, waiting for memory, loading, loaded, asleep, stopping or failed. Requests
+// start it.
 import { exactMs, wallMs } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
@@ -22,9 +23,9 @@ export interface ModelProcessOptions {
   environment: Readonly<Record<string, string | undefined>>;
   dataDir: string;
   log: Log;
-  /** Returns the memory to reserve for the command, as far as it is known. */
+  /** Returns the memory to reserve for the command: configured, measured or estimated. */
   memory(): Amounts;
-  /** Called once the server is ready for its first request. Resolves once the server's models and memory are known. */
+  /** Called once the server accepts requests. Resolves once the server's models and memory have been read. */
   onReady(run: ServerRun): Promise<void>;
   /** Called once waiting requests may continue: the server accepts requests, or has failed. */
   onOpen(): void;
@@ -38,15 +39,13 @@ const maxRetryMs = 30_000;
 const maxFailures = 3;
 /** The time for which a failed command is not started again, whatever requests arrive. */
 const restMs = 15_000;
-/** A server that ran this long before it died starts the back-off anew. */
+/** If a server ran this long before it died, the back-off starts from the beginning. */
 const stableMs = 60_000;
-/** The longest wait for the end of a process after it has closed a connection. */
+/** If a server closes a connection, the longest wait for the end of its process. */
 const goneMs = 5_000;
-/**
- * The delay before an idle command tries to stop again: it must stay while another model is being loaded on its GPU.
- */
+/** The delay before an idle command tries to stop again. It may not stop while another model loads on the same GPU. */
 const stayMs = 1_000;
-/** The longest timer. Timers are limited to some weeks, so a longer idle time is checked again after this time. */
+/** The longest timer, because timers are limited to about 24 days. Longer idle times take several timers. */
 const maxTimerMs = 86_400_000;
 
 export class ModelProcess implements Tenant, OnDemand {
@@ -63,8 +62,8 @@ export class ModelProcess implements Tenant, OnDemand {
   /** The monotonic time since which no request is running, in milliseconds. */
   #idleMs = exactMs();
   /**
-   * True while another model needs this command's memory, or, for `#unloading`, an operator wants the command stopped:
-   * it accepts no new requests.
+   * True while another model needs this command's memory. `#unloading` is true while an operator wants the
+   * command stopped. In both cases the command accepts no new requests.
    */
   #yielding = false;
   #unloading = false;
@@ -90,19 +89,19 @@ export class ModelProcess implements Tenant, OnDemand {
   }
 
   /**
-   * The time since which the command is idle. While the command is open, a waiting request counts as running, because
-   * it is about to get a slot.
+   * The monotonic milliseconds since which the command is idle, or undefined. If requests may be sent, a waiting
+   * request counts as running, because it gets a slot soon.
    */
   get idleSinceMs(): number | undefined {
     return this.#inFlight > 0 || (this.#waiting > 0 && this.open) ? undefined : this.#idleMs;
   }
 
-  /** True if requests may be sent. A failed command is open too, so that waiting requests get the error. */
+  /** True if requests may be sent. Also true for a failed command, so that waiting requests get its error. */
   get open(): boolean {
     return (this.#state === "loaded" && !this.#yielding && !this.#unloading) || this.#state === "failed";
   }
 
-  /** Returns the run that accepts requests, or undefined. */
+  /** Returns the server process that accepts requests, or undefined. */
   get serving(): ServerRun | undefined {
     return this.#state === "loaded" ? this.#run : undefined;
   }
@@ -127,25 +126,25 @@ export class ModelProcess implements Tenant, OnDemand {
     };
   }
 
-  /** Loads the command if the configuration asks for that at the start. */
+  /** Loads the command at the gateway's start, if it is preloaded or pinned. */
   start(): void {
     if (this.#options.settings.preload || this.pinned) this.load();
   }
 
-  /** Begins to load the command, whether requests wait or not. A failed command is tried again. */
+  /** Begins to load the command, whether requests wait or not. Retries a failed command. */
   load(): void {
     this.#wanted = true;
     this.#unloading = false;
     if (this.#state === "failed" || this.#state === "restarting") this.#rest();
     if (this.#state === "loaded") this.#wanted = false;
-    // A planned stop, which is now cancelled, has kept requests waiting.
+    // This call may have cancelled a planned stop, during which requests had to wait.
     if (this.open) this.#options.onOpen();
     this.#check();
   }
 
   /**
-   * Stops the command once no request is running, even if it is pinned, and immediately while it loads. New requests
-   * start it again.
+   * Unpins the command, and stops it once no request is running. If it is still loading, it stops immediately.
+   * New requests start it again.
    */
   unload(): void {
     this.pinned = false;
@@ -194,9 +193,9 @@ export class ModelProcess implements Tenant, OnDemand {
   }
 
   /**
-   * Handles the timeout of a request to this run. `signs` is the number of signs of life that the run had given when
-   * the request last heard from it. Ends the run as failed if it hangs, so that the next request starts the server
-   * anew.
+   * Handles the timeout of a request to this server process. `signs` counts the response data that the server
+   * had sent to any request. If the server hangs, the process is stopped, so that the next request starts a new
+   * one.
    */
   async timedOut(run: ServerRun, signs: number): Promise<void> {
     if (!(await run.hangs(signs)) || this.#run !== run || this.#state !== "loaded") return;
@@ -207,13 +206,16 @@ export class ModelProcess implements Tenant, OnDemand {
     await run.stop();
   }
 
-  /** Reports whether this run, which closed a connection, has ended. The end of a process is known later. */
+  /**
+   * Reports whether the server process that closed a connection has ended. Waits a few seconds, because the
+   * process may end later than its connection.
+   */
   async hasEnded(run: ServerRun): Promise<boolean> {
     if (this.#run === run && this.#state === "loaded") await Promise.race([run.gone, Bun.sleep(goneMs)]);
     return this.#run !== run;
   }
 
-  /** Changes the reservation after the known memory of the command has changed. */
+  /** Updates the memory reservation after a new measurement. */
   resize(): void {
     if (this.#state === "loaded") this.#lease?.resize(this.#amounts);
   }
@@ -231,7 +233,7 @@ export class ModelProcess implements Tenant, OnDemand {
     return settings.group === undefined ? memory() : sum(memory(), { [groupPool(settings.group)]: 1 });
   }
 
-  /** Checks the state in a microtask, because the caller is in the middle of giving out slots. */
+  /** Checks the state in a microtask, because the caller is still assigning slots to requests. */
   #checkSoon(): void {
     if (this.#isChecking) return;
     this.#isChecking = true;
@@ -258,7 +260,7 @@ export class ModelProcess implements Tenant, OnDemand {
     }
   }
 
-  /** Stops the command, or lets it sleep, once it has been idle for its keep time. */
+  /** Stops the command, or puts it to sleep, once it has been idle for `keepSeconds`. */
   #keep(): void {
     const { keepSeconds } = this.#options.settings;
     if (keepSeconds === null || this.pinned || this.#state !== "loaded") return;
@@ -306,14 +308,14 @@ export class ModelProcess implements Tenant, OnDemand {
       await this.#options.onReady(run);
       if (this.#run === run && this.#state === "loading") this.#opens(beganMs);
     } catch (error) {
-      // The run has ended or is being stopped, and the code for that handles the rest.
+      // The process has ended or is being stopped. `#ended` handles that.
       if (this.#run !== run || this.#state !== "loading") return;
       this.#failure = textOf(error);
       void run.stop();
     }
   }
 
-  /** Starts a run. Returns undefined if no process could be created. */
+  /** Starts the server process. Returns undefined if no process could be created. */
   #launch(): ServerRun | undefined {
     const { settings, environment, dataDir, output, stopMs, log } = this.#options;
     const mark = markOf(dataDir, `${this.#startId}-${this.#counts.starts}`);
@@ -332,8 +334,8 @@ export class ModelProcess implements Tenant, OnDemand {
   }
 
   /**
-   * Marks the command as loaded. Waiting requests get their slots before the memory budget is told, so that the command
-   * is at work and is not asked to leave.
+   * Marks the command as loaded. Waiting requests get their slots first, so that the memory budget does not see
+   * an idle command and unload it.
    */
   #opens(beganMs: number): void {
     const seconds = (exactMs() - beganMs) / 1000;
@@ -357,7 +359,7 @@ export class ModelProcess implements Tenant, OnDemand {
     await this.#run?.stop();
   }
 
-  /** Handles the end of a run: all its processes are gone and its memory is free. */
+  /** Handles the end of the server process and frees its memory. */
   #ended(how: string): void {
     const state = this.#state;
     const isLoading = state === "loading" || state === "waking";
@@ -367,7 +369,7 @@ export class ModelProcess implements Tenant, OnDemand {
     clearTimeout(this.#timer);
     if (this.#closed) return;
     if (state === "stopping" && this.#failure === "") {
-      // The command has served, so its earlier failures no longer count.
+      // The command had loaded, so its earlier failures no longer count.
       if (this.#loadedMs > 0) this.#failures = 0;
       this.#rest();
     } else {
@@ -391,10 +393,10 @@ export class ModelProcess implements Tenant, OnDemand {
     this.#timer = setTimeout(() => this.#rest(), delayMs);
   }
 
-  /** Marks the command as failed. Waiting requests get the reason, and so do new ones for `restMs`. */
+  /** Marks the command as failed. Waiting requests get the error, and so do new ones for `restMs`. */
   #fail(why: string): void {
     const { last } = this.#options.output;
-    // A process that never ran has written no reason.
+    // Without a failure text no process ran, so the last line of output is not its reason.
     this.#failure = last === undefined || this.#failure === "" ? why : `${why}; its last line: ${last}`;
     this.#failures = 0;
     this.#wanted = false;
@@ -417,7 +419,7 @@ export class ModelProcess implements Tenant, OnDemand {
     clearTimeout(this.#timer);
     const run = this.#run;
     const amounts = this.asleep;
-    // If another model has waited for this memory, it gets the memory with this sleep.
+    // Falling asleep frees the memory for a model that waits for it, so there is nothing left to yield.
     this.#yielding = false;
     this.#set("stopping");
     const slept = run !== undefined && amounts !== undefined && (await fallAsleep(run.url));
@@ -432,10 +434,7 @@ export class ModelProcess implements Tenant, OnDemand {
     this.#checkSoon();
   }
 
-  /**
-   * Wakes a sleeping command. Waits for memory as a start does, and lets the command sleep on if no request wants it
-   * any more.
-   */
+  /** Wakes a sleeping command after reserving its memory. If no request needs it any more, the command stays asleep. */
   async #wake(): Promise<void> {
     const run = this.#run;
     if (!run || !this.#lease) return;
@@ -450,7 +449,7 @@ export class ModelProcess implements Tenant, OnDemand {
       if (!(await wakeUp(run.url))) throw new Error("it did not wake up");
       if (this.#run === run) this.#opens(beganMs);
     } catch (error) {
-      // The run has had to leave meanwhile, or has ended by itself.
+      // The process has ended, or is being stopped for another model.
       if (this.#run !== run || this.#state === "stopping") return;
       if (claim.signal.aborted) {
         this.#set("asleep");

@@ -1,5 +1,4 @@
-// A run of a command: started behind its guard, polled until it is ready, stopped, and gone once no process of it is
-// left.
+// One server process of a command: started, polled until it is ready, and stopped with all its child processes.
 import { exactMs } from "../../base/clock.ts";
 import { howItEnded } from "../../processes/guard.ts";
 import { GuardedProcess } from "../../processes/guarded-process.ts";
@@ -8,7 +7,7 @@ import { type CommandSettings, commonEnvironment, withPort } from "./settings.ts
 
 export interface RunOptions {
   settings: CommandSettings;
-  /** The gateway's environment, from which a few variables are passed on. */
+  /** The gateway's environment. A few of its variables are passed on to the command. */
   environment: Readonly<Record<string, string | undefined>>;
   mark: string;
   output: Output;
@@ -20,7 +19,7 @@ const defaultStopMs = 10_000;
 const firstProbeMs = 50;
 const maxProbeMs = 1_000;
 const pollTimeoutMs = 5_000;
-/** A server that sends nothing and misses this many polls hangs. */
+/** A server that sends nothing and fails this many polls is considered hung. */
 const maxMisses = 2;
 
 export class ServerRun {
@@ -46,7 +45,7 @@ export class ServerRun {
     this.gone = this.#process.gone.finally(() => takenPorts.delete(this.port));
   }
 
-  /** The mark by which all processes of this run are recognized. */
+  /** The mark in the environment of all processes of this command, by which they are found. */
   get mark(): string {
     return this.#options.mark;
   }
@@ -55,9 +54,7 @@ export class ServerRun {
     return `http://127.0.0.1:${this.port}`;
   }
 
-  /**
-   * Resolves once the server accepts requests. Rejects with a sentence if the server ends earlier or takes too long.
-   */
+  /** Resolves once the server accepts requests. Rejects if the server ends earlier or takes too long. */
   async ready(): Promise<void> {
     const { readySeconds } = this.#options.settings;
     const untilMs = exactMs() + readySeconds * 1000;
@@ -69,37 +66,37 @@ export class ServerRun {
     }
   }
 
-  /** Returns how many signs of life the server has given: answers that began, and pieces of them. */
+  /** Returns how many pieces of response data the server has sent. */
   get signs(): number {
     return this.#signs;
   }
 
-  /** Counts a sign of life, and returns how many there are now. */
+  /** Counts one piece of response data, and returns the new count. */
   gaveSign(): number {
     return ++this.#signs;
   }
 
   /**
-   * Reports whether the server hangs: it has given no sign of life since the count was `signs`, and does not answer its
-   * ready path. A slow server answers that path. Never rejects.
+   * Reports whether the server hangs: it has sent nothing since the count was `signs`, and its ready path does
+   * not answer. Never rejects.
    */
   async hangs(signs: number): Promise<boolean> {
     for (let misses = 0; misses < maxMisses; misses++) {
       if (misses > 0) await Bun.sleep(maxProbeMs);
-      // A poll that rejects was not sent by the gateway, and says nothing about the server.
+      // If the gateway could not send the poll, nothing is known about the server, so it is taken for ready.
       if (this.#signs !== signs || (await this.#isReady().catch(() => true))) return false;
     }
     return this.#signs === signs && !this.#process.isGone;
   }
 
-  /** Ends the run by SIGTERM and then by SIGKILL, and resolves once it is gone. */
+  /** Sends SIGTERM and later SIGKILL. Resolves with the exit code once all processes have ended. */
   stop(): Promise<number> {
     return this.#process.stop();
   }
 
   /**
-   * Reports whether the server is ready. Asks the configured ready path, or else `/health`, or the model list of a
-   * server that does not have `/health`. Rejects if the gateway could not send the request.
+   * Reports whether the server is ready. Requests the configured ready path, or else `/health`, or else the
+   * model list. Rejects if the gateway could not send the request.
    */
   async #isReady(): Promise<boolean> {
     const { readyPath, path } = this.#options.settings;
@@ -124,11 +121,11 @@ export class ServerRun {
 }
 
 /**
- * The range of ports for servers. It is below the range that systems use for outgoing connections, one of which could
- * take the port before the command does.
+ * The range of ports for servers. It lies below the usual range of ephemeral ports, because an outgoing
+ * connection could take the port before the command does.
  */
 const [firstPort, portCount] = [20_000, 12_000];
-/** Ports of runs that are not gone yet. */
+/** Ports of processes that have not ended yet. */
 const takenPorts = new Set<number>();
 
 /** Returns a free port. Throws if 100 attempts find none. */

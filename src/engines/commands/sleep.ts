@@ -1,11 +1,11 @@
-// Sleep and wake of vLLM: at level 1 the weights move to RAM and back, and the prompt cache is dropped.
+// vLLM's sleep mode. At level 1 the weights move from GPU memory to RAM, and the prompt cache is dropped.
 import { exactMs } from "../../base/clock.ts";
 
 const askTimeoutMs = 120_000;
 const pollMs = 100;
 
 /**
- * Puts a server to sleep, and returns whether it sleeps now. The server must be started with VLLM_SERVER_DEV_MODE=1 and
+ * Puts a vLLM server to sleep, and returns whether it is asleep now. Needs VLLM_SERVER_DEV_MODE=1 and
  * `--enable-sleep-mode`.
  */
 export function fallAsleep(url: string): Promise<boolean> {
@@ -31,7 +31,7 @@ async function ask(url: string, path: string, wanted: boolean): Promise<boolean>
       await Bun.sleep(pollMs);
     }
   } catch {
-    // A server that does not answer is useless, asleep or awake.
+    // A server that does not answer has neither slept nor woken, so the result is false.
   }
   return false;
 }

@@ -1,4 +1,4 @@
-// Pulls that a running server does for its operators while it serves requests.
+// Downloads models in the background of a running server, at an operator's request.
 import type { Pull, PullOffer } from "../../domain/models/pulled-model.ts";
 import { diskRoom } from "./disk-space.ts";
 import { minMemory } from "./gguf/estimate.ts";
@@ -15,7 +15,7 @@ interface Running {
 
 export interface BackgroundPullsOptions {
   dataDir: string;
-  /** Returns the address and the token of the hub. Called for every pull. */
+  /** Returns the address and token of the model hub. Called for every pull. */
   hub(): Hub;
   onFailed(id: string, reason: string): void;
 }
@@ -42,8 +42,8 @@ export class BackgroundPulls {
   }
 
   /**
-   * Starts a pull. Resolves once it has begun; `ended` is called after its end. Rejects with a SetupError, also if the
-   * disk has no room.
+   * Starts a pull. Resolves once the download has begun, and later calls `ended`. Rejects with a SetupError, for
+   * example if the disk is too full.
    */
   async start(source: string, name: string | undefined, ended: () => void): Promise<PullOffer> {
     const { dataDir, hub: hubNow } = this.#options;
@@ -69,7 +69,7 @@ export class BackgroundPulls {
     return offer;
   }
 
-  /** Stops a pull. Resolves once nothing is written any more. Downloaded bytes stay on the disk. */
+  /** Stops a pull. Resolves once nothing more is written. Downloaded bytes stay on the disk. */
   async stop(id: string): Promise<void> {
     const running = this.#pulls.get(id);
     running?.stop.abort();

@@ -1,12 +1,12 @@
-// Sizes for people, in the decimal units of the hub and disk makers.
+// Formats sizes for people, in decimal units as the model hub and disk makers do.
 
 const units = ["B", "kB", "MB", "GB", "TB"] as const;
 
-/** Three significant digits: `512 B`, `4.64 MB`, `12.3 GB`. */
+/** Returns a size with three significant digits: `512 B`, `4.64 MB`, `12.3 GB`. */
 export function formatBytes(bytes: number): string {
   let value = Math.max(0, bytes);
   let index = 0;
-  // 999.5 and above would round to a fourth digit.
+  // A value of 999.5 or more would round to four digits, so it takes the next unit.
   while (value >= 999.5 && index < units.length - 1) {
     value /= 1000;
     index++;

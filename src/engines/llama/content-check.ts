@@ -1,5 +1,4 @@
-// Hashes content while it streams: SHA-256 for the record, and git's blob hash for files that the hub stores in git
-// itself.
+// Hashes a file while it is downloaded: always by SHA-256, and by git's blob hash if the hub lists only that.
 import { createHash } from "node:crypto";
 import type { HubFile } from "./model-source.ts";
 

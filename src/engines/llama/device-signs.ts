@@ -1,13 +1,12 @@
-// Reports whether this machine seems to have a device for a back-end, by its driver's files, before anything is
-// downloaded.
+// Checks by the driver's files whether this machine has a device for a GPU back-end, before anything is downloaded.
 import { access, readdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { Backend } from "./engine-backends.ts";
 
-/** The paths that show a device for each GPU back-end. A path may end in a star, for any name that begins so. */
+/** The paths that show a device for each GPU back-end. A `*` at the end stands for any rest of the name. */
 const signs: Readonly<Record<string, Readonly<Record<Exclude<Backend, "cpu">, readonly string[]>>>> = {
   linux: {
-    // Linux within Windows has `/dev/dxg`.
+    // The Windows Subsystem for Linux has `/dev/dxg`.
     cuda: ["/dev/nvidiactl", "/dev/dxg"],
     vulkan: ["/dev/dri/renderD*", "/dev/nvidiactl", "/dev/dxg"],
   },
@@ -20,11 +19,11 @@ const signs: Readonly<Record<string, Readonly<Record<Exclude<Backend, "cpu">, re
 export interface DeviceSigns {
   /** The path that was found, or undefined. */
   seen: string | undefined;
-  /** The paths that would show a device. Empty if no path tells, as for the CPU. */
+  /** The paths that were checked. Empty if no path shows a device, as for the CPU. */
   searched: readonly string[];
 }
 
-/** Looks for signs of a device. `root` is the root directory of the file system. */
+/** Checks whether a path of the back-end exists. `root` is the root directory of the file system. */
 export async function deviceSigns(
   backend: Backend,
   platform: string = process.platform,

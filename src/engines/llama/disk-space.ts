@@ -3,12 +3,12 @@ import { statfs } from "node:fs/promises";
 import { formatBytes } from "./byte-size.ts";
 import { SetupError } from "./setup-error.ts";
 
-// These bytes are left free, so that the machine stays usable while a server writes its ledger.
+// These bytes stay free, so that the server can still write its ledger.
 const reserveBytes = 100_000_000;
 
 /**
- * Requires space for a download. Rejects with a SetupError if `bytes` more do not fit on the disk of `directory`.
- * `advice` says what else can be done.
+ * Rejects with a SetupError if `bytes` more do not fit on the disk of `directory`. `advice` tells the user what
+ * to do.
  */
 export async function requireDiskSpace(directory: string, bytes: number, advice: string): Promise<void> {
   if (bytes <= 0) return;

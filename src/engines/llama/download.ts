@@ -1,4 +1,4 @@
-// Downloads one file so that it is complete or absent: to a `.part` beside it, resumed by Range, checked, then renamed.
+// Downloads one file to a `.part` file that can be resumed, checks the hash, and renames it to its final name.
 import { type FileHandle, open, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
@@ -18,18 +18,15 @@ export interface Download {
   target: string;
   signal: AbortSignal;
   /**
-   * Called with the bytes of this file on disk, after every chunk and once at the start. The number goes back if the
-   * file is started again.
+   * Called at the start and after every chunk with the bytes on disk. The number falls if the download starts
+   * again.
    */
   onBytes(bytes: number): void;
-  /** Called before the wait ahead of another attempt. */
+  /** Called before each retry, ahead of the wait. */
   onRetry(reason: string, waitMs: number): void;
 }
 
-/**
- * The record of the file that a partial download belongs to. The download is continued only if the hub still lists the
- * same content.
- */
+/** The record beside a partial file. The download is resumed only if the hub still lists the same content. */
 const partRecord = z.object({ bytes: z.number(), checksum: z.string(), etag: z.string().nullable() });
 
 interface Part {
@@ -38,16 +35,16 @@ interface Part {
   check: ContentCheck;
   bytes: number;
   etag: string | null;
-  /** True if some bytes come from an earlier run, because the disk may have damaged them. */
+  /** True if some bytes are from an earlier run. If the hash is wrong, the disk may have damaged them. */
   resumed: boolean;
 }
 
-// A connection that brought this much was a good one: the count of attempts starts again after it.
+// If an attempt downloaded at least this much, the count of failed attempts starts again.
 const goodProgressBytes = 1_000_000;
 
 /**
- * Downloads a file. Resolves to the SHA-256 of the content once it is at `target`. Rejects with a SetupError, or with
- * the reason of `signal`. The partial file then stays for the next run, unless its content was wrong.
+ * Downloads a file and resolves to its SHA-256. Rejects with a SetupError, or with the reason of `signal`. The
+ * partial file then stays for a later run, unless its content was wrong.
  */
 export async function downloadFile(download: Download): Promise<string> {
   const partPath = `${download.target}.part`;
@@ -68,13 +65,13 @@ export async function downloadFile(download: Download): Promise<string> {
   return sha256;
 }
 
-/** Removes what earlier runs left of a file. */
+/** Removes a partial file and its record. */
 async function removePart(target: string): Promise<void> {
   await rm(`${target}.part`, { force: true });
   await rm(`${target}.part.json`, { force: true });
 }
 
-/** The content is not what the hub promised, so none of it is kept. */
+/** The error for content that differs from what the hub lists. The partial file is deleted. */
 class ContentError extends SetupError {}
 
 async function complete(download: Download, part: Part): Promise<string> {
@@ -128,8 +125,8 @@ async function attempt(download: Download, part: Part): Promise<void> {
 }
 
 /**
- * Decides by status and headers whether the body continues the partial file or begins the file anew. Throws if the body
- * is useless.
+ * Decides by status and headers whether the body resumes the partial file or starts it again. Throws for any
+ * other answer.
  */
 async function accept(response: HubResponse, download: Download, part: Part): Promise<void> {
   const { status, headers } = response;
@@ -205,7 +202,7 @@ async function openPart(download: Download, path: string): Promise<Part> {
   return part;
 }
 
-/** Hashes the bytes of an earlier run, so that the sum covers the whole file and not only what this run downloads. */
+/** Hashes the bytes from an earlier run, so that the hash covers the whole file. */
 async function readExisting(download: Download, part: Part): Promise<void> {
   if ((await part.handle.stat()).size > download.file.bytes) await part.handle.truncate(0);
   const buffer = new Uint8Array(1024 * 1024);

@@ -1,4 +1,4 @@
-// The back-ends of llama.cpp outside the default install: which exist, which are installed, and which one to use.
+// The llama.cpp back-ends that can be installed separately: which exist, which are installed, and which one to use.
 import { readdir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
@@ -9,15 +9,12 @@ import { SetupError } from "./setup-error.ts";
 export const backends = ["cuda", "vulkan", "cpu"] as const;
 export type Backend = (typeof backends)[number];
 
-/**
- * The exact version of the library that this Headrace is built on. The library and its binaries must have the same
- * version.
- */
+/** The exact version of node-llama-cpp that Headrace uses. The library and its binaries must have the same version. */
 export const libraryVersion: string = packageJson.dependencies["node-llama-cpp"];
 
 export interface BackendPackage {
   name: string;
-  /** The unpacked size, which is shown if the registry does not tell. Rounded from version 3.22. */
+  /** The unpacked size if the registry does not report it. Rounded from version 3.22. */
   approximateBytes: number;
 }
 
@@ -30,7 +27,7 @@ const pack = (name: string, megabytes: number): BackendPackage => ({
   approximateBytes: megabytes * 1_000_000,
 });
 
-// A GPU back-end includes the CPU's package, which computes while no device answers.
+// A GPU back-end includes the CPU package, which is used while no GPU is available.
 const packages: Readonly<Record<string, Partial<Record<Backend, readonly BackendPackage[]>>>> = {
   "linux-x64": {
     cuda: [pack("linux-x64-cuda", 130), pack("linux-x64-cuda-ext", 410), pack("linux-x64", 30)],
@@ -48,25 +45,25 @@ const packages: Readonly<Record<string, Partial<Record<Backend, readonly Backend
   "win32-arm64": { cpu: [pack("win-arm64", 20)] },
 };
 
-/** The packages on macOS, which come with the library and are never installed separately. */
+/** The macOS packages. They come with the default install and are never installed separately. */
 const ofMacOs: Readonly<Record<string, string>> = {
   "darwin-arm64": `${scope}/mac-arm64-metal`,
   "darwin-x64": `${scope}/mac-x64`,
 };
 
-/** `linux-x64` and the like, in Node's words. */
+/** Returns the platform and architecture in Node's names, such as `linux-x64`. */
 export function currentPlatform(): string {
   return `${process.platform}-${process.arch}`;
 }
 
-/** Returns the back-ends for a platform. Empty on macOS, where Metal comes with the default install. */
+/** Returns the back-ends for a platform. Empty on macOS, whose default install includes Metal. */
 export function availableBackends(platform: string): Backend[] {
   return backends.filter((backend) => packages[platform]?.[backend] !== undefined);
 }
 
 /**
- * Returns the back-end of this name and its packages. Throws a SetupError that names the available back-ends; its kind
- * is misuse if no platform has this back-end.
+ * Returns the back-end and its packages. Throws a SetupError that lists the available back-ends if the name is
+ * unknown or not for this platform.
  */
 export function backendPackages(name: string, platform: string): { backend: Backend; packages: BackendPackage[] } {
   const backend = backendNamed(name);
@@ -94,7 +91,7 @@ const recordSchema = z.object({
   bytes: z.number().nonnegative(),
   /** The time of the installation in Unix seconds. */
   installedAt: z.number().int(),
-  /** Names of the devices that answered at the last check. If empty, the CPU computes. */
+  /** Names of the devices found at the last check. If empty, the CPU is used. */
   devices: z.array(z.string()),
 });
 
@@ -111,7 +108,7 @@ export function libraryPathIn(directory: string): string {
   return join(directory, "node_modules", "node-llama-cpp");
 }
 
-/** Returns all installs whose record can be read, preferred ones first. */
+/** Returns all installed back-ends with a readable record, in order of preference. */
 export async function listBackends(dataDir: string): Promise<BackendRecord[]> {
   const found = await Promise.all(backends.map((backend) => readRecord(join(enginesDirectory(dataDir), backend))));
   return found.filter((record) => record !== undefined);
@@ -121,22 +118,23 @@ export async function readRecord(directory: string): Promise<BackendRecord | und
   try {
     return recordSchema.parse(JSON.parse(await readFile(join(directory, recordName), "utf8")));
   } catch {
-    // The record is missing, damaged or foreign. The back-end counts as not installed, and an install repairs it.
+    // The record is missing, damaged or of another format. The back-end counts as not installed and can be
+    // installed again.
     return undefined;
   }
 }
 
 export interface InstalledEngine {
   backend: Backend;
-  /** Directory of the `node-llama-cpp` package to load instead of our own. */
+  /** Directory of the `node-llama-cpp` package to load instead of the default install. */
   libraryPath: string;
   /** The argument for the library's `getLlama`. False if no device answered at the last check. */
   gpu: "cuda" | "vulkan" | false;
 }
 
 /**
- * Returns the install to use: the first with a device in the order cuda, vulkan, or else the last, for its CPU binary.
- * Undefined if none has this version; the default install is used then.
+ * Returns the back-end to use: the first in the order cuda, vulkan, cpu that has a device, or else the last,
+ * which runs on the CPU. Undefined if none of this version is installed.
  */
 export async function installedEngine(dataDir: string): Promise<InstalledEngine | undefined> {
   const current = (await listBackends(dataDir)).filter((record) => record.version === libraryVersion);
@@ -149,13 +147,16 @@ export async function installedEngine(dataDir: string): Promise<InstalledEngine 
   };
 }
 
-/** Removes an install. Resolves to false if there is none. Throws a SetupError (misuse) for an unknown name. */
+/**
+ * Removes an installed back-end. Resolves to false if it is not installed. Throws a SetupError (misuse) for an
+ * unknown name.
+ */
 export async function removeBackend(dataDir: string, name: string): Promise<boolean> {
   const backend = backendNamed(name);
   const parent = enginesDirectory(dataDir);
   const names: string[] = await readdir(parent).catch(() => []);
   if (!names.includes(backend)) return false;
-  // The directory is renamed first, so that a server that starts meanwhile sees all of it or nothing.
+  // The directory is renamed first, so that a server that starts now never sees a partly deleted one.
   const doomed = join(parent, `.removing-${backend}-${process.pid}`);
   await rename(join(parent, backend), doomed);
   await rm(doomed, { recursive: true, force: true });

@@ -1,5 +1,4 @@
-// Installs a llama.cpp back-end: a private package with the library and the named binaries, checked and then moved into
-// place.
+// Installs a llama.cpp back-end with npm into a staging directory, checks it, and moves it into place.
 
 import { chmod, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -27,25 +26,22 @@ import { SetupError } from "./setup-error.ts";
 import { syncNames, syncTree } from "./synced-files.ts";
 
 export interface InstallRequest {
-  /** The name as typed: `cuda`, `vulkan`, `cpu`. */
+  /** The back-end that the user typed: `cuda`, `vulkan` or `cpu`. */
   name: string;
   dataDir: string;
-  /** The environment for npm: PATH, proxies, its own configuration. */
+  /** The environment for npm, such as PATH, proxies and npm's own configuration. */
   env: Env;
   signal: AbortSignal;
-  /**
-   * The path of our lock file. The versions and checksums of the library's dependencies in it apply to the private
-   * install too.
-   */
+  /** The path of Headrace's lock file, which pins the versions and checksums of the library's dependencies. */
   lockFile?: string;
 }
 
 export interface InstallObserver {
-  /** Called before anything is downloaded, with the disk space and the device. If it rejects, nothing is downloaded. */
+  /** Called with the plan before anything is downloaded. If it rejects, nothing is downloaded. */
   planned(plan: InstallPlan): Promise<void>;
-  /** Called with the bytes on disk so far, about as many as planned at the end. */
+  /** Called with the bytes on disk so far. The final number is close to the planned one. */
   progress(bytes: number): void;
-  /** Called once everything is on disk, before the library is started to see which devices answer. */
+  /** Called once everything is on disk, before the library is started to find the devices. */
   checking(): void;
 }
 
@@ -66,8 +62,8 @@ const probeTimeoutMs = 60_000;
 const progressIntervalMs = 500;
 
 /**
- * Installs a back-end. Rejects with a SetupError, or with the reason of `signal`, and then the disk is unchanged. A
- * machine without a suitable device is not a failure: the record's `devices` is empty and the CPU computes.
+ * Installs a back-end. Rejects with a SetupError or with the reason of `signal`, and leaves nothing behind.
+ * Without a suitable device it succeeds with an empty `devices`, and the CPU is used.
  */
 export async function installBackend(request: InstallRequest, observer: InstallObserver): Promise<InstallResult> {
   const { backend, packages } = backendPackages(request.name, currentPlatform());
@@ -109,7 +105,7 @@ async function build(
   request.signal.throwIfAborted();
   await writePackage(staging, backend, packages, request.lockFile ?? ownLockFile);
   await watchSize(join(staging, "node_modules"), observer, () =>
-    // Optional dependencies are the binaries of all other platforms. Only the named packages may be installed.
+    // Optional dependencies are binaries for other platforms, so they are omitted.
     runNpm(npm, staging, ["install", "--ignore-scripts", "--omit=optional", "--omit=dev"], request.signal),
   );
   observer.checking();
@@ -128,8 +124,8 @@ async function build(
 const npmSize = z.union([z.number(), z.record(z.string(), z.number())]);
 
 /**
- * Returns the unpacked size of the packages. Asks the registry, which also shows whether it can be reached before
- * anything is written. If the registry does not tell, our own figures are used.
+ * Returns the unpacked size of the packages from the npm registry. Uses our own figures for packages without
+ * one. This also reports an unreachable registry before anything is written.
  */
 async function unpackedBytes(
   npm: Npm,
@@ -142,8 +138,7 @@ async function unpackedBytes(
       const output = await runNpm(
         npm,
         directory,
-        // The registry is asked first, so that a missing network is reported within seconds, not after a download times
-        // out.
+        // A missing network is reported within seconds here, not after a download times out.
         ["view", `${name}@${libraryVersion}`, "dist.unpackedSize", "--json", "--fetch-retries=1"],
         signal,
       );
@@ -151,7 +146,7 @@ async function unpackedBytes(
         const size = npmSize.parse(JSON.parse(output));
         return typeof size === "number" ? size : (Object.values(size)[0] ?? approximateBytes);
       } catch {
-        // Mirrors omit the size.
+        // npm mirrors omit the size.
         return approximateBytes;
       }
     }),
@@ -161,7 +156,7 @@ async function unpackedBytes(
 
 const lockSchema = z.object({ packages: z.record(z.string(), z.record(z.string(), z.unknown())) });
 
-/** Writes a package.json with exact versions, and the matching part of our lock file. */
+/** Writes a package.json with exact versions, and a lock file made from Headrace's own. */
 async function writePackage(
   directory: string,
   backend: Backend,
@@ -176,7 +171,7 @@ async function writePackage(
   };
   await writeFile(join(directory, "package.json"), `${JSON.stringify(root, undefined, 2)}\n`);
   const ours = await readFile(lockFile, "utf8").catch(() => undefined);
-  // Some ways of installing Headrace lack its lock file. npm then resolves versions itself.
+  // Some ways of installing Headrace omit its lock file. npm then chooses the versions.
   if (ours === undefined) return;
   const locked = Object.entries(lockSchema.parse(JSON.parse(ours)).packages)
     .filter(([path, entry]) => path !== "" && entry["dev"] !== true)
@@ -191,16 +186,16 @@ async function writePackage(
 }
 
 /**
- * Reports whether a package is a back-end that the default install leaves out. Our lock file gives it the processor
- * "none".
+ * Reports whether a package is a back-end outside the default install. Headrace's lock file marks it with the
+ * cpu "none".
  */
 function isNone(cpu: unknown): boolean {
   return Array.isArray(cpu) && cpu.includes("none");
 }
 
 /**
- * Returns the devices that answer. Starts the library in a child process, first with the requested back-end. If that
- * has no device, the CPU is tried, which must work: otherwise the install itself is broken.
+ * Returns the devices that the installed back-end finds, by starting the library in a child process. If there
+ * are none, it must at least run on the CPU; otherwise throws a SetupError.
  */
 async function findDevices(directory: string, backend: Backend, signal: AbortSignal): Promise<string[]> {
   if (backend !== "cpu") {
@@ -251,7 +246,7 @@ async function writeRecord(directory: string, record: BackendRecord): Promise<vo
   await rename(temporary, path);
 }
 
-/** Removes the remains of killed installs. */
+/** Removes the staging directories of installs that were killed. */
 async function sweep(parent: string): Promise<void> {
   for (const name of await readdir(parent)) {
     const owner = /^\.(?:installing|removing)-\w+-(\d+)/.exec(name)?.[1];
@@ -282,7 +277,7 @@ async function watchSize<Result>(
   }
 }
 
-/** Returns the size of a directory. npm moves files meanwhile, so a file that vanishes counts as empty. */
+/** Returns the size of a directory. A file that npm moves meanwhile counts as empty. */
 async function directoryBytes(directory: string): Promise<number> {
   let bytes = 0;
   for (const entry of await readdir(directory, { withFileTypes: true }).catch(() => [])) {

@@ -1,8 +1,8 @@
-// A separate child process: loads one install of the library, requests one back-end and prints the available devices as
-// JSON.
+// Runs in a child process: loads an install of node-llama-cpp with one back-end, and prints the devices that it
+// finds as JSON.
 import { loadLibrary } from "./worker/library.ts";
 
-/** The line on standard output: the devices that answer (none for the CPU), or why the library does not start. */
+/** The JSON line on standard output: the devices found (none for the CPU), or why the library does not start. */
 export type ProbeAnswer = { devices: string[] } | { error: string };
 
 async function probe(libraryPath: string, gpu: "cuda" | "vulkan" | false): Promise<ProbeAnswer> {

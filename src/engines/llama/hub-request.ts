@@ -1,5 +1,5 @@
-// Sends a GET request to the model hub, with deadlines. Redirects are followed here, so that only the hub's own origin
-// gets the token.
+// Sends a GET request to the model hub, with deadlines. Follows redirects itself, so that other hosts never get
+// the token.
 import { SetupError } from "./setup-error.ts";
 
 /** The deadlines and waits of requests to the hub, in milliseconds. */
@@ -8,7 +8,7 @@ export interface HubTiming {
   firstByteTimeoutMs: number;
   /** The longest silence within a body. */
   stallTimeoutMs: number;
-  /** The waits before the second, third, … attempt. The length of this list limits the attempts without progress. */
+  /** The delays before the second, third, … attempt. After the last, a download without progress fails. */
   retryDelaysMs: readonly number[];
 }
 
@@ -21,18 +21,18 @@ export const defaultHubTiming: HubTiming = {
 export interface Hub {
   /** The address without a slash at its end, e.g. `https://huggingface.co`. */
   endpoint: string;
-  /** A token for gated and private repositories. Only the endpoint's own origin gets it. */
+  /** The token for gated and private repositories. It is sent only to the endpoint's own origin. */
   token: string | undefined;
   timing: HubTiming;
 }
 
-/** A response whose body is read under the stall deadline. */
+/** A response of the hub. Reading its body fails if no data arrives for `stallTimeoutMs`. */
 export interface HubResponse {
   status: number;
   headers: Headers;
-  /** The host that answered last, for messages: the rest of a CDN's address is a signature. */
+  /** The host that sent the response, for messages. The whole address may contain a signature. */
   host: string;
-  /** Reads the body in pieces. Rejects with a transient SetupError after a silence of `stallTimeoutMs`. */
+  /** Reads the body in pieces. Rejects with a transient SetupError if nothing arrives for `stallTimeoutMs`. */
   chunks(): AsyncGenerator<Uint8Array, void>;
   /** Drops the connection. */
   discard(): void;
@@ -42,8 +42,8 @@ const maxRedirects = 10;
 const redirectStatuses = new Set([301, 302, 303, 307, 308]);
 
 /**
- * Sends a GET and follows redirects. Returns a response with any other status. Rejects with a SetupError, transient if
- * a retry may help, or with the reason of `signal`.
+ * Sends a GET and follows redirects. Returns a response of any other status. Rejects with a SetupError, which is
+ * transient if a retry may help, or with the reason of `signal`.
  */
 export async function hubGet(
   hub: Hub,
@@ -68,8 +68,8 @@ function authorization(hub: Hub, endpoint: URL, url: URL): Record<string, string
 }
 
 /**
- * Returns the address that a redirect leads to. A hub on https must not redirect to plain http; one on plain http, such
- * as a mirror in the local network, may. Throws a SetupError.
+ * Returns the target of a redirect. Throws a SetupError for an invalid one, and if it leads from an https hub to
+ * plain http.
  */
 export function redirectTarget(location: string | null, from: URL, endpoint: URL): URL {
   if (location === null || !URL.canParse(location, from.href)) {
@@ -140,7 +140,7 @@ async function* readChunks(
   }
 }
 
-/** Turns an error of fetch into a SetupError with a clear text. An abort keeps its own reason. */
+/** Converts an error of `fetch` into a SetupError with a clear message. An abort keeps its own reason. */
 function failure(error: unknown, what: string, signal: AbortSignal, connection: AbortSignal): unknown {
   if (signal.aborted) return signal.reason;
   if (connection.aborted && connection.reason instanceof SetupError) return connection.reason;

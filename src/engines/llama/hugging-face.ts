@@ -1,4 +1,4 @@
-// The Hugging Face hub: lists a repository's files and explains plainly why one cannot be downloaded.
+// The Hugging Face hub: lists the files of a repository, and explains why a file cannot be downloaded.
 import { z } from "zod";
 import { type Hub, type HubResponse, hubGet } from "./hub-request.ts";
 import type { HubFile, ModelSource } from "./model-source.ts";
@@ -15,7 +15,7 @@ const treeEntries = z.array(
   }),
 );
 
-// These limits are far above any repository of models. They bound the memory if the address is not the hub at all.
+// These limits are far above any model repository. They bound the memory if the address is not a hub.
 const maxListingBytes = 32 * 1024 * 1024;
 const maxListingPages = 50;
 
@@ -42,10 +42,7 @@ export function hubFileAddress(hub: Hub, source: ModelSource, path: string): str
   return `${hub.endpoint}/${source.owner}/${source.repo}/resolve/main/${escaped}`;
 }
 
-/**
- * Returns the error for a status without content. The hub's `X-Error-Code` distinguishes a gated from a missing
- * repository.
- */
+/** Returns the error for a failed response. The hub's `X-Error-Code` tells a gated repository from a missing one. */
 export function hubFailure(
   response: Pick<HubResponse, "status" | "headers" | "host">,
   source: ModelSource,
@@ -110,8 +107,8 @@ async function readText(response: HubResponse): Promise<string> {
 }
 
 /**
- * Returns the address of the next page, which long listings name in a `Link` header (RFC 8288). Only pages of the hub
- * itself are read.
+ * Returns the address of the next page of a listing, from the `Link` header (RFC 8288). Undefined on the last
+ * page, or if the address is outside the hub.
  */
 function nextPage(response: HubResponse, hub: Hub): string | undefined {
   const target = /<([^<>]+)>\s*;\s*rel="?next"?/.exec(response.headers.get("link") ?? "")?.[1];
@@ -121,8 +118,8 @@ function nextPage(response: HubResponse, hub: Hub): string | undefined {
 }
 
 /**
- * Returns the wait that Retry-After asks for (RFC 9110 section 10.2.3, the form in seconds). Limited to 60 s, because
- * nobody watches a terminal for longer.
+ * Returns the delay of a Retry-After header in seconds (RFC 9110 section 10.2.3). Limited to 60 s, because a
+ * user waits at a terminal.
  */
 function retryAfterMs(headers: Headers): number | undefined {
   const value = Number(headers.get("retry-after") ?? Number.NaN);

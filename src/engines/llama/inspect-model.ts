@@ -1,4 +1,4 @@
-// Asks the engine's worker, in a separate process, what a GGUF file is: a broken file can end only that process.
+// Describes a GGUF file in a separate worker process, because a broken file may crash the engine.
 import { z } from "zod";
 import { selfCommand } from "../../installation/paths.ts";
 import { SetupError } from "./setup-error.ts";
@@ -25,7 +25,7 @@ const refusal = z.object({ error: z.string() });
 /** The time limit of an inspection: enough to read a header from a slow disk on a busy machine. */
 const inspectTimeoutMs = 60_000;
 
-/** Reads the file's own description. Rejects with a SetupError if the engine cannot use the file. */
+/** Returns what the file says about itself. Rejects with a SetupError if the engine cannot use the file. */
 export async function inspectModel(path: string, signal: AbortSignal): Promise<ModelInspection> {
   const limit = AbortSignal.any([signal, AbortSignal.timeout(inspectTimeoutMs)]);
   const child = Bun.spawn([...selfCommand("run-model"), "--inspect", path], {

@@ -1,4 +1,4 @@
-// The built-in engine: every GGUF model of this machine, each in a separate process, behind the engine port.
+// The built-in engine: serves the GGUF models of this machine, each in a separate process.
 
 import type { Cancellation } from "../../base/cancellation.ts";
 import { fieldError, GatewayError } from "../../base/errors.ts";
@@ -34,7 +34,7 @@ export interface LlamaModel {
   id: string;
   path: string;
   ownedBy: string;
-  /** If left out, the environments of any discovered model. */
+  /** The environments that may use the model. Undefined for the default of discovered models. */
   environments?: readonly Environment[];
   /** The capabilities and the context that are known before loading. */
   capabilities?: Capabilities;
@@ -45,8 +45,8 @@ export interface LlamaModel {
    */
   memory?(roomBytes: number): MemoryNeed;
   /**
-   * True if the model is loaded with the server, and kept. Other models are loaded by their first request and unloaded
-   * when idle.
+   * True if the model is loaded at the server's start and never unloaded. Other models load at their first
+   * request and unload when idle.
    */
   eager: boolean;
 }
@@ -59,32 +59,29 @@ export interface LlamaEngineOptions {
   threads: number | undefined;
   gpu: false | "auto";
   libraryPath: string | undefined;
-  /** The memory budget, shared with everything else that runs models on this machine. */
+  /** The memory budget, shared with the commands that run models on this machine. */
   budget: MemoryBudget;
   log: Log;
-  /** Called when a model becomes ready, because its capabilities are known then. */
+  /** Called when a model becomes ready, because its capabilities are known from then on. */
   onReady(): void;
   /** Called when a model accepts requests, so that waiting requests may continue. */
   onOpen(): void;
 }
 
-/** The operations that a worker answers besides chats, completions and embeddings. */
+/** The operations besides chats, completions and embeddings that the built-in engine supports. */
 const ownTasks: ReadonlySet<Operation> = new Set(["rerank", "score", "tokenize", "detokenize"]);
 const unloadAfterMs = 10 * 60_000;
-/** The number of slots until the worker tells its own. The worker chooses this many for most models. */
+/** The number of slots to assume until the worker reports its own. Most models have this many. */
 const slotsBeforeReady = 4;
 /** The slots for embeddings: one request computes, and one is ready to follow. */
 const embeddingSlots = 2;
-/** The longest silence of a worker, which a long prompt or a model that thinks may cause. */
+/** The longest wait for data from a worker. A long prompt takes minutes. */
 const silenceTimeoutMs = 10 * 60_000;
 
 export class LlamaEngine implements Engine {
   readonly name = builtInEngineName;
   readonly #options: LlamaEngineOptions;
-  /**
-   * Every model that was ever requested. Models are never removed, because the code that gives out slots keeps
-   * references to them.
-   */
+  /** Every model that was ever requested. Models are never removed, because the scheduler keeps references to them. */
   readonly #loaded = new Map<string, LoadedModel>();
   #known = new Map<string, LlamaModel>();
   #unloader: ReturnType<typeof setInterval>;
@@ -94,7 +91,7 @@ export class LlamaEngine implements Engine {
     this.#unloader = setInterval(() => this.#unloadIdle(), unloadAfterMs / 10);
   }
 
-  /** Begins to load the eager models of the last list. */
+  /** Begins to load the eager models of the last model list. */
   start(): void {
     for (const { id, eager } of this.#known.values()) if (eager) this.#modelOf(id).load();
   }
@@ -116,8 +113,8 @@ export class LlamaEngine implements Engine {
   }
 
   /**
-   * Returns the number of slots. A model that must be loaded first has its slots already, because they are given out
-   * before it is ready.
+   * Returns the number of slots for an operation. An unloaded model has slots too, because requests get them
+   * before it loads.
    */
   concurrency(model: string, operation: Operation): number {
     if (!generates[operation]) return embeddingSlots;
@@ -133,10 +130,7 @@ export class LlamaEngine implements Engine {
     return "last_message";
   }
 
-  /**
-   * Counts the tokens of a prompt. Loads the model if necessary, because a caller that counts a prompt is about to send
-   * it.
-   */
+  /** Counts the tokens of a prompt. Loads the model if necessary, because the caller will send the prompt next. */
   async countTokens(request: CountRequest, cancellation: Cancellation): Promise<number | undefined> {
     if (!this.#known.has(request.model)) return undefined;
     const model = this.#modelOf(request.model);
@@ -180,13 +174,14 @@ export class LlamaEngine implements Engine {
     };
     let sent: { worker: WorkerProcess; ready: WorkerReady } | undefined;
     const failed = (error: unknown): unknown => {
-      // The process is marked before the slot is released, so that the next request does not meet a dying process.
+      // The process is marked as suspect before the slot is released, so that the next request does not use a
+      // dying process.
       if (sent && !cancellation.cancelled) sent.worker.suspect(sent.ready);
       release();
       return cancellation.cancelled ? error : asEngineFault(error);
     };
     try {
-      // The process may have crashed while this request waited.
+      // The process may have crashed while this request waited for a slot.
       sent = await model.ready(cancellation.signal);
       const response = await postJson(targetOf(sent.ready), request, cancellation);
       return { ...response, body: new WatchedBody(response.body, { over: release, failed }) };
@@ -200,7 +195,7 @@ export class LlamaEngine implements Engine {
     return modelUse(model?.state ?? "off", model?.inUse ?? 0);
   }
 
-  /** Returns the state of a model's process. Undefined for a model that is loaded with the server and kept. */
+  /** Returns the state of a model's process. Undefined for an eager model. */
   processState(id: string): ModelProcessState | undefined {
     if (this.#known.get(id)?.eager !== false) return undefined;
     return this.#loaded.get(id)?.state ?? "off";
@@ -236,7 +231,7 @@ export class LlamaEngine implements Engine {
     await Promise.all([...this.#loaded.values()].map((model) => model.close()));
   }
 
-  /** Returns the states of the loaded models, for tests. */
+  /** Returns the state of each model that has a process, for tests. */
   status(): { id: string; state: string; pid: number | undefined; busy: number; waiting: number }[] {
     return [...this.#loaded.values()].flatMap(({ name, worker, slots }) =>
       worker ? [{ id: name, state: worker.state, pid: worker.pid, busy: slots.busy, waiting: slots.waiting }] : [],
@@ -245,7 +240,7 @@ export class LlamaEngine implements Engine {
 
   async #readModels(): Promise<void> {
     this.#known = new Map((await this.#options.models()).map((model) => [model.id, model]));
-    // The memory of a deleted model, and its file's disk space, are freed once no request uses the model.
+    // Deleted models are unloaded once no request uses them, which frees their memory and disk space.
     const gone = [...this.#loaded.values()].filter(({ name }) => !this.#known.has(name));
     await Promise.all(gone.map((model) => model.unload()));
   }
@@ -277,8 +272,8 @@ export class LlamaEngine implements Engine {
   }
 
   /**
-   * Returns the memory that a model needs, reduced to what fits beside the pinned models. Other models are unloaded for
-   * it.
+   * Returns the memory that a model needs, reduced to what the pinned models leave. Unpinned models can be
+   * unloaded, so they do not count.
    */
   #needOf(id: string): MemoryNeed | undefined {
     const { total, pinned } = this.memory();
@@ -287,8 +282,8 @@ export class LlamaEngine implements Engine {
   }
 
   /**
-   * Returns the memory to reserve. On a machine with GPUs, the share of each is unknown before loading, so the memory
-   * is reserved everywhere until then.
+   * Returns the memory to reserve. Before a load it is unknown how much goes to RAM and to each GPU, so the full
+   * amount is reserved in each.
    */
   #amountsOf(need: MemoryNeed | undefined): Amounts {
     const { budget, gpu } = this.#options;
@@ -305,7 +300,7 @@ export class LlamaEngine implements Engine {
       const [facts] = await getModels(targetOf(ready), AbortSignal.timeout(5_000));
       model.facts = facts;
     } catch {
-      // The process died at once. Its supervisor reports that, and the facts come with the next process.
+      // The process died at once. Its supervisor handles that, and the next process reports the facts.
     }
     this.#options.onReady();
   }
@@ -317,7 +312,7 @@ export class LlamaEngine implements Engine {
   }
 }
 
-/** The HTTP target of each process. */
+/** The HTTP target of each ready worker process. */
 const targets = new WeakMap<WorkerReady, HttpTarget>();
 
 function targetOf(ready: WorkerReady): HttpTarget {

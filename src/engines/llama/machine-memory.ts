@@ -8,7 +8,7 @@ export function availableMemoryBytes(): number {
 
 /** Returns the total and the free memory in bytes. */
 export function machineMemory(): { total: number; free: number } {
-  // The value is zero, or more than the total, if the process has no limit.
+  // Without a limit, the value is zero or more than the total memory.
   const bound = process.constrainedMemory();
   return { total: bound > 0 ? Math.min(bound, totalmem()) : totalmem(), free: availableMemoryBytes() };
 }

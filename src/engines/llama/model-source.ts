@@ -1,4 +1,4 @@
-// Chooses the file in a Hugging Face repository: the `hf:` name, quantizations, split files, the preferred choice.
+// Parses `hf:` names, and chooses which GGUF file of a Hugging Face repository to download.
 import { formatBytes } from "./byte-size.ts";
 import { SetupError } from "./setup-error.ts";
 
@@ -14,7 +14,7 @@ export interface HubFile {
   /** The path inside the repository. */
   path: string;
   bytes: number;
-  /** The expected hash: SHA-256 of a large file, git's blob SHA-1 of one stored in git itself. */
+  /** The expected hash: SHA-256 of a file in large-file storage, or git's blob SHA-1 of any other file. */
   checksum: { algorithm: "sha256" | "git-blob"; hex: string };
 }
 
@@ -32,14 +32,14 @@ export interface ModelFiles {
 const example = "hf:Qwen/Qwen3-0.6B-GGUF or hf:Qwen/Qwen3-0.6B-GGUF:Q8_0";
 // The characters that the hub allows in names of owners and repositories.
 const sourcePattern = /^hf:([A-Za-z0-9][\w.-]*)\/([A-Za-z0-9][\w.-]*)(?::(.+))?$/;
-/** The names of a split model's parts: llama.cpp finds them by exactly this ending. */
+/** The end of the name of a split model's part. llama.cpp expects exactly this form. */
 const splitPattern = /-(\d{5})-of-(\d{5})$/;
 const quantizationPattern =
   /(?:^|[-._])((?:UD-)?(?:I?Q\d(?:_[A-Z0-9]+)*|TQ\d_\d|MXFP4(?:_MOE)?|BF16|F16|FP16|F32|FP32))(?=$|[-._])/gi;
 
 /**
- * The preferred files, in order, if nobody names a file. Q4_K_M is the usual balance of size and quality. The next ones
- * are the nearest to it, smaller files before larger ones, which a small machine could not use.
+ * The preferred files, in order, if the user names none. Q4_K_M balances size and quality; next come the nearest
+ * sizes, smaller first.
  */
 export const preferredQuantizations: readonly string[] = [
   "Q4_K_M",
@@ -57,7 +57,10 @@ export const preferredQuantizations: readonly string[] = [
   "BF16",
 ];
 
-/** Reads `hf:owner/repo[:file]`, or the hub's page of it. Throws a SetupError (misuse) that shows the right form. */
+/**
+ * Parses `hf:owner/repo[:file]`, or the address of a page on the hub. Throws a SetupError (misuse) for any other
+ * text.
+ */
 export function parseModelSource(text: string): ModelSource {
   const match = sourcePattern.exec(fromPage(text));
   const [, owner, repo, file] = match ?? [];
@@ -87,16 +90,14 @@ function noSource(text: string): string {
 }
 
 /**
- * Returns the quantization in a file name, in capitals: `UD-Q4_K_XL`, `Q8_0`, `F16`… Undefined if the name has none.
+ * Returns the quantization in a file name, in capitals: `UD-Q4_K_XL`, `Q8_0`, `F16`. Undefined if the name has
+ * none.
  */
 export function quantizationOf(stem: string): string | undefined {
   return [...stem.matchAll(quantizationPattern)].at(-1)?.[1]?.toUpperCase();
 }
 
-/**
- * Returns the split model and the part number in a file name, which is given without `.gguf`. Undefined if the name is
- * not that of a part.
- */
+/** Parses the name of a split model's part, without `.gguf`. Undefined for any other name. */
 export function partOf(name: string): { stem: string; index: number; count: number } | undefined {
   const match = splitPattern.exec(name);
   return match ? { stem: name.slice(0, match.index), index: Number(match[1]), count: Number(match[2]) } : undefined;
@@ -113,7 +114,7 @@ export function modelsAmong(files: readonly HubFile[]): ModelFiles[] {
     if (!isModelFile(file.path)) continue;
     const stem = file.path.slice(0, -".gguf".length);
     const part = partOf(stem);
-    // The key cannot clash with a file name, because no name ends with a slash.
+    // The key cannot equal that of a whole file, because no file name ends with a slash.
     const key = part ? `${part.stem}-of-${part.count}/` : stem;
     groups.set(key, [...(groups.get(key) ?? []), file]);
   }
@@ -121,8 +122,8 @@ export function modelsAmong(files: readonly HubFile[]): ModelFiles[] {
 }
 
 /**
- * Returns the model that `wanted` (a path, a file name or a quantization) means, or the preferred one if undefined.
- * Throws a SetupError that lists the models if none or several match.
+ * Returns the model that `wanted` names by path, file name or quantization. If undefined, returns the preferred
+ * one. Throws a SetupError that lists the models if none or several match.
  */
 export function chooseModel(files: readonly HubFile[], wanted: string | undefined, repository: string): ModelFiles {
   const models = modelsAmong(files);
@@ -174,7 +175,7 @@ function only(fitting: readonly ModelFiles[], wanted: string | undefined, reposi
   throw new SetupError(`${repository} has several ${what}. Name one:\n${choices(fitting, repository)}`);
 }
 
-/** Returns one line per model: what to write after the colon, and the size. */
+/** Returns one line per model, with what to write after `hf:owner/repo:` and the size. */
 function choices(models: readonly ModelFiles[], repository?: string): string {
   const prefix = repository === undefined ? "" : `hf:${repository}:`;
   const width = Math.max(...models.map((model) => model.path.length));

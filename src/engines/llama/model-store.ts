@@ -1,4 +1,4 @@
-// The models on this machine's disk: one manifest beside its GGUF files in `<dataDir>/models`.
+// The downloaded models in `<dataDir>/models`: each has a manifest beside its GGUF files.
 import { mkdir, open, readdir, readFile, rename, stat } from "node:fs/promises";
 import { basename, isAbsolute, join } from "node:path";
 import { z } from "zod";
@@ -31,7 +31,7 @@ const manifestSchema = z.object({
   context: z.number().int().positive().optional(),
   capabilities: z.object({
     ...{ chat: z.boolean(), completion: z.boolean(), embeddings: z.boolean() },
-    // Models pulled by an earlier version lack these.
+    // Optional, because manifests of an earlier version lack these.
     ...{ rerank: z.exactOptional(z.boolean()), tokenize: z.exactOptional(z.boolean()) },
   }),
   /** True if the chat template supports tool calls. */
@@ -39,8 +39,8 @@ const manifestSchema = z.object({
 });
 
 /**
- * The facts of a pulled model. `file` and `otherFiles` are absolute paths in memory and bare names on disk, so that a
- * data directory may move.
+ * The manifest of a pulled model. `file` and `otherFiles` are absolute paths in memory, and bare names on disk,
+ * so that the data directory can be moved.
  */
 export type ModelManifest = z.infer<typeof manifestSchema>;
 
@@ -49,8 +49,8 @@ export function modelsDirectory(dataDir: string): string {
 }
 
 /**
- * Returns a model id made from `text`: `Qwen3-0.6B-Q8_0` becomes `qwen3-0.6b-q8_0`. Throws a SetupError (misuse) if
- * that gives no id.
+ * Returns a model id made from `text`: `Qwen3-0.6B-Q8_0` becomes `qwen3-0.6b-q8_0`. Throws a SetupError (misuse)
+ * if no valid id remains.
  */
 export function modelIdFrom(text: string): string {
   const id = text
@@ -79,7 +79,7 @@ export function checkModelId(id: string): string {
   );
 }
 
-/** Creates the models directory; a data directory that does not exist yet is made for its owner only. */
+/** Creates the models directory. A new data directory is accessible to its owner only. */
 export async function prepareModelsDirectory(dataDir: string): Promise<string> {
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const directory = modelsDirectory(dataDir);
@@ -88,8 +88,8 @@ export async function prepareModelsDirectory(dataDir: string): Promise<string> {
 }
 
 /**
- * Returns all usable models, sorted by id. If a manifest cannot be read or its file is missing, the model is skipped
- * and `onSkipped` gets the reason, so that one broken file never stops a server from starting.
+ * Returns all usable models, sorted by id. Skips a model with an unreadable manifest or a missing file, and
+ * calls `onSkipped` with the reason.
  */
 export async function listModels(
   dataDir: string,
@@ -109,7 +109,7 @@ export async function listModels(
   return models.sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** Returns the manifest of one model, whether its files exist or not. Undefined if there is no valid manifest. */
+/** Returns the manifest of a model, even if its files are missing. Undefined if there is no valid manifest. */
 export async function findManifest(dataDir: string, id: string): Promise<ModelManifest | undefined> {
   if (!modelId.safeParse(id).success) return undefined;
   const found = await readManifest(manifestPath(dataDir, id), false);
@@ -141,7 +141,7 @@ export function manifestPath(dataDir: string, id: string): string {
   return join(modelsDirectory(dataDir), `${id}.json`);
 }
 
-/** Returns the names in a directory, or the reason if the directory exists and cannot be read. */
+/** Returns the file names in a directory, or the reason if it cannot be read. Empty if there is no directory. */
 async function namesIn(directory: string): Promise<string[] | string> {
   try {
     return await readdir(directory);
@@ -151,7 +151,7 @@ async function namesIn(directory: string): Promise<string[] | string> {
   }
 }
 
-/** Returns the manifest, or the reason why there is none. */
+/** Returns the manifest, or the reason why it is unusable. */
 async function readManifest(path: string, mustHaveFiles = true): Promise<ModelManifest | string> {
   let json: unknown;
   try {

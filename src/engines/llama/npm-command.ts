@@ -1,4 +1,4 @@
-// Runs this machine's npm in a child process and rewords its failures so that a person can act on them.
+// Runs npm in a child process, and explains its failures so that a user can act on them.
 import { SetupError } from "./setup-error.ts";
 
 export type Env = Readonly<Record<string, string | undefined>>;
@@ -8,7 +8,7 @@ export interface Npm {
   env: Env;
 }
 
-// Limits on retries, because by default npm waits minutes for a missing network.
+// Limits on retries. By default npm waits minutes for a missing network.
 const patience = ["--fetch-retries=2", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"];
 const quiet = ["--no-audit", "--no-fund", "--no-update-notifier", "--no-progress", "--loglevel=error"];
 
@@ -32,7 +32,7 @@ export async function runNpm(
   signal: AbortSignal,
 ): Promise<string> {
   signal.throwIfAborted();
-  // The explicit prefix keeps npm in that directory, whatever project or `npm start` called us.
+  // `--prefix` keeps npm in that directory, even if Headrace itself was started by npm.
   const child = Bun.spawn([npm.path, "--prefix", directory, ...patience, ...quiet, ...args], {
     cwd: directory,
     env: npm.env,

@@ -1,6 +1,6 @@
-// Reports whether the process that left a lock or an incomplete directory still runs.
+// Checks whether a process that left a lock or a staging directory is still running.
 
-/** Returns false for invalid process ids. A process of another user counts as running. */
+/** Reports whether the process is running. False for an invalid id, true for a process of another user. */
 export function isProcessAlive(pid: number): boolean {
   if (!Number.isInteger(pid) || pid <= 0) return false;
   try {

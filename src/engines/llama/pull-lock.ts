@@ -1,4 +1,4 @@
-// The lock that allows one pull per model: two pulls of the same model would write into the same partial file.
+// A lock file that allows one pull per model, because two pulls would write into the same partial file.
 import { readFile, readlink, rm, symlink } from "node:fs/promises";
 import { isProcessAlive } from "./process-alive.ts";
 import { SetupError } from "./setup-error.ts";
@@ -6,8 +6,8 @@ import { SetupError } from "./setup-error.ts";
 const held = new Set<string>();
 
 /**
- * Claims `path` for this process and resolves to the release. Takes over a lock whose process is gone, for example
- * after `kill -9`. Rejects with a SetupError while another pull holds it.
+ * Creates the lock file and resolves to a function that removes it. Replaces the lock of a process that has
+ * died. Rejects with a SetupError while another pull holds the lock.
  */
 export async function claimPull(path: string, id: string): Promise<() => Promise<void>> {
   for (let attempt = 0; attempt < 3; attempt++) {
@@ -27,8 +27,8 @@ export async function claimPull(path: string, id: string): Promise<() => Promise
 }
 
 /**
- * Creates the lock as a symbolic link to the process id. A link never exists without the id, and takes no space, so
- * that a model can be deleted on a full disk too.
+ * Creates the lock as a symbolic link whose target is the process id. A link is created atomically and takes no
+ * space, so that this works on a full disk too.
  */
 async function tryClaim(path: string): Promise<boolean> {
   try {
@@ -40,7 +40,7 @@ async function tryClaim(path: string): Promise<boolean> {
   }
 }
 
-/** Returns the process id in the lock, or undefined if the lock is gone meanwhile. */
+/** Returns the process id in the lock, or undefined if the lock no longer exists. */
 async function holderOf(path: string): Promise<number | undefined> {
   try {
     return Number(await readlink(path));
@@ -52,7 +52,8 @@ async function holderOf(path: string): Promise<number | undefined> {
 }
 
 function isHeld(pid: number, path: string): boolean {
-  // Every run in a container may get the same process id, so a lock with our number that we do not hold is a leftover.
+  // In a container, each start may have the same process id. So a lock with our own id that we do not hold is
+  // left over.
   return pid === process.pid ? held.has(path) : isProcessAlive(pid);
 }
 

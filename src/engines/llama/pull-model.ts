@@ -1,4 +1,4 @@
-// Brings a model from the hub into the store: choose the file, check the disk, download, inspect, write the manifest.
+// Downloads a model from the hub: chooses the file, checks the disk, downloads, inspects, and writes the manifest.
 
 import { open, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -32,20 +32,20 @@ import { claimPull } from "./pull-lock.ts";
 import { SetupError } from "./setup-error.ts";
 
 export interface PullRequest {
-  /** `hf:owner/repo[:file]`. */
+  /** The model's name on the hub, as `hf:owner/repo[:file]`. */
   source: string;
-  /** The id that the model gets. The default is the file's name in lower case. */
+  /** The id for the pulled model. Default: the file's name in lower case. */
   name: string | undefined;
   dataDir: string;
   hub: Hub;
   signal: AbortSignal;
 }
 
-/** Receives the steps of a pull in this order; `progress` is called many times. */
+/** Receives the steps of a pull, in this order. `progress` is called many times. */
 export interface PullObserver {
-  /** `chosen` is true if the preference list chose the file, because the request named none. */
+  /** Called with the chosen model. `chosen` is true if the request named no file. */
   selected(model: ModelFiles, id: string, chosen: boolean): void;
-  /** Called with the bytes of all parts on disk. The first call tells what an earlier run left. */
+  /** Called with the bytes of all parts on disk. The first call counts what an earlier run downloaded. */
   progress(bytes: number): void;
   retrying(reason: string, waitMs: number): void;
   /** Called once the bytes are complete and correct, before the engine reads the file. */
@@ -54,7 +54,7 @@ export interface PullObserver {
 
 export interface PulledModel {
   manifest: ModelManifest;
-  /** True if nothing had to be downloaded, because the same content was there. */
+  /** True if the same content was on disk already, so that nothing was downloaded. */
   alreadyThere: boolean;
 }
 
@@ -66,7 +66,7 @@ export interface FoundModel {
   id: string;
 }
 
-/** Finds the file that `request` names on the hub. Rejects with a SetupError, or with the reason of `signal`. */
+/** Finds the model on the hub that `request` names. Rejects with a SetupError, or with the reason of `signal`. */
 export async function findModel(request: Omit<PullRequest, "dataDir">): Promise<FoundModel> {
   const source = parseModelSource(request.source);
   const named = request.name === undefined ? undefined : checkModelId(request.name);
@@ -76,17 +76,14 @@ export async function findModel(request: Omit<PullRequest, "dataDir">): Promise<
   return { source, repository, model, id: requireNoPart(named ?? modelIdFrom(model.stem)) };
 }
 
-/**
- * Pulls a model. Rejects with a SetupError, or with the reason of `signal`. The partial file then stays, and the same
- * call continues the download.
- */
+/** Pulls a model. Rejects with a SetupError, or with the reason of `signal`. Call it again to resume the download. */
 export async function pullModel(request: PullRequest, observer: PullObserver): Promise<PulledModel> {
   const found = await findModel(request);
   observer.selected(found.model, found.id, found.source.file === undefined);
   return await fetchModel(request, found, observer);
 }
 
-/** Downloads a model that `findModel` found. Rejects like `pullModel`. */
+/** Downloads a model that `findModel` found. Rejects with a SetupError, or with the reason of `signal`. */
 export async function fetchModel(
   request: PullRequest,
   found: FoundModel,
@@ -103,7 +100,7 @@ export async function fetchModel(
   }, request.dataDir);
 }
 
-/** Returns how many bytes of a found model are not on the disk yet. */
+/** Returns how many bytes of a found model still have to be downloaded. */
 export async function missingBytes(dataDir: string, { model, id }: Pick<FoundModel, "model" | "id">): Promise<number> {
   return missingOf(model, targetsOf(modelsDirectory(dataDir), model, id));
 }
@@ -193,8 +190,8 @@ async function fetchParts(
 }
 
 /**
- * Refuses an id that looks like the name of a split model's part: the file could be taken for a part of another model,
- * or be replaced by one.
+ * Throws for an id that looks like a part of a split model, because such a file could be confused with a part of
+ * another model.
  */
 function requireNoPart(id: string): string {
   const part = partOf(id);
@@ -209,7 +206,7 @@ function localName(id: string, index: number, count: number): string {
   return `${count === 1 ? id : partName(id, index + 1, count)}.gguf`;
 }
 
-/** Returns the SHA-256 of a file that already has the wanted content, or undefined. */
+/** Returns the SHA-256 of the existing file if it has the wanted content, or undefined. */
 async function existingSum(path: string, file: HubFile, signal: AbortSignal): Promise<string | undefined> {
   if ((await sizeOf(path)) !== file.bytes) return undefined;
   const check = contentCheck(file);

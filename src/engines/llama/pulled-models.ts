@@ -1,4 +1,4 @@
-// Lists what pulls left in the data directory, complete or partial, with its size, and deletes it.
+// Lists and deletes the complete and incomplete models in the data directory.
 import { readdir, rm, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { PulledModel, RemovedModel } from "../../domain/models/pulled-model.ts";
@@ -8,26 +8,26 @@ import { partName, partOf } from "./model-source.ts";
 import { findManifest, type ModelManifest, manifestPath, modelsDirectory } from "./model-store.ts";
 import { claimPull } from "./pull-lock.ts";
 
-/** Matches the name of a file that a pull has written. `.part` marks an incomplete file. */
+/** Matches the name of a file that a pull writes. `.part` marks an incomplete file. */
 const fileOfPull = /^(.+)\.gguf(?:\.part(?:\.json)?)?$/;
 
 interface Found {
   manifest: ModelManifest | undefined;
-  /** Names in the models directory. */
+  /** File names in the models directory. */
   files: string[];
 }
 
 const usual: AskedShape = { context: undefined, parallel: undefined };
 
-/** Returns the pulled models, sorted by id. Their memory is estimated for `shape`. */
+/** Returns the pulled models, sorted by id. `shape` is used to estimate their memory. */
 export async function listPulledModels(dataDir: string, shape: AskedShape = usual): Promise<PulledModel[]> {
   const found = [...(await findAll(dataDir))].sort(([a], [b]) => (a < b ? -1 : 1));
   return await Promise.all(found.map(([id, one]) => shown(dataDir, id, one, shape)));
 }
 
 /**
- * Removes a model like `PulledModelStore.remove`. A file that another model shares is kept. Rejects with a SetupError
- * while the model is being pulled.
+ * Deletes a model, except for files that other models share. Returns undefined if there is no such model.
+ * Rejects with a SetupError while the model is being pulled.
  */
 export async function removePulledModel(dataDir: string, id: string): Promise<RemovedModel | undefined> {
   if (!(await findAll(dataDir)).has(id)) return undefined;
@@ -39,9 +39,10 @@ export async function removePulledModel(dataDir: string, id: string): Promise<Re
     if (!one) return undefined;
     const model = await shown(dataDir, id, one, usual);
     const shared = new Set([...all].flatMap(([other, { files }]) => (other === id ? [] : files)));
-    // The manifest goes first: a crash in between leaves an unlisted file, not a listed model without one.
+    // The manifest is deleted first. A crash after that leaves a file without a manifest, not a listed model
+    // without a file.
     await rm(manifestPath(dataDir, id), { force: true });
-    // The last part is deleted first, so that parts that cannot be deleted are still recognized as this model's.
+    // The last part is deleted first, because earlier parts are still recognized as this model's if a deletion fails.
     const files = one.files.filter((file) => !shared.has(file)).sort();
     let bytes = 0;
     for (let name = files.at(-1); name !== undefined; name = files.at(-1)) {
@@ -61,7 +62,7 @@ export async function removePulledModel(dataDir: string, id: string): Promise<Re
 async function findAll(dataDir: string): Promise<Map<string, Found>> {
   const names: string[] = await readdir(modelsDirectory(dataDir)).catch(() => []);
   const found = new Map<string, Found>();
-  /** The id of the model whose manifest names the file, by file name. */
+  /** The id of the model that each file belongs to, by the manifests. */
   const owners = new Map<string, string>();
   for (const name of names) {
     const manifest = name.endsWith(".gguf.part.json") ? undefined : await manifestNamed(dataDir, name);
@@ -84,8 +85,8 @@ async function findAll(dataDir: string): Promise<Map<string, Found>> {
 }
 
 /**
- * Returns the id of the split model that this remaining part of a pull belongs to. Parts are downloaded in order, so
- * those before it must be there. Undefined if the part belongs to none, for example because the model is complete.
+ * Returns the id of the incomplete split model that a part belongs to, or undefined. Parts are downloaded in
+ * order, so all earlier parts must exist.
  */
 function splitModelOf(stem: string, stems: ReadonlySet<string>, found: ReadonlyMap<string, Found>): string | undefined {
   const part = partOf(stem);

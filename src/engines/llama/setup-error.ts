@@ -1,5 +1,4 @@
-// The one error of downloading models and installing back-ends: an expected failure with a message that a person can
-// act on.
+// The error of model downloads and back-end installs. Its message tells the user what to do.
 
 /**
  * The kind of a failure:
@@ -12,15 +11,12 @@ export type SetupErrorKind = "misuse" | "network" | "busy" | "failure";
 
 export interface SetupErrorOptions {
   kind?: SetupErrorKind;
-  /** The wait before the next attempt that the server asked for, in milliseconds. */
+  /** The delay that the server asked for before the next attempt, in milliseconds. */
   retryAfterMs?: number | undefined;
   cause?: unknown;
 }
 
-/**
- * An expected failure. `message` is shown to the person as it is, so it never contains a token or the query of a signed
- * address.
- */
+/** A failure that is shown to the user. The message never contains a token or the query of a signed address. */
 export class SetupError extends Error {
   override readonly name = "SetupError";
   readonly kind: SetupErrorKind;
@@ -32,7 +28,7 @@ export class SetupError extends Error {
     this.retryAfterMs = options.retryAfterMs;
   }
 
-  /** True if the same attempt may succeed a little later. */
+  /** True if the same attempt may succeed later. */
   get transient(): boolean {
     return this.kind === "network" || this.kind === "busy";
   }

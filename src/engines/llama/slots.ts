@@ -1,10 +1,10 @@
-// Limits how much work a model does at once, from any sender. The gateway's fair queue should leave no request to wait
-// here.
+// Limits how many requests a model processes at once. Requests rarely wait here, because the gateway's scheduler
+// has the same limit.
 import { GatewayError } from "../../base/errors.ts";
 
 interface Waiter {
   width: number;
-  /** Called with the number of slots that the request gets. */
+  /** Called when the request gets its slots, with their number. */
   start(taken: number): void;
   fail(error: unknown): void;
 }
@@ -42,8 +42,8 @@ export class Slots {
   }
 
   /**
-   * Waits for `width` slots (at most all of them) in order of arrival. Call the returned function to release them.
-   * Rejects with `service_unavailable` if too many requests wait already or the wait is too long.
+   * Waits in order of arrival for `width` slots, or for all if there are fewer. Call the returned function to
+   * release them. Rejects with `service_unavailable` if the queue is full or the wait too long.
    */
   async acquire(width: number, signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();

@@ -1,13 +1,13 @@
-// Makes downloads survive a power failure: a model or engine that was reported as installed is there afterwards.
+// Flushes downloads to the disk, so that an installed model or engine survives a power failure.
 import { open, readdir } from "node:fs/promises";
 import { join } from "node:path";
 
-/** Writes the names in a directory to the disk. Windows has no call for that and needs none. */
+/** Flushes a directory's entries to the disk. Windows has no call for that and needs none. */
 export async function syncNames(directory: string): Promise<void> {
   if (process.platform !== "win32") await syncOne(directory);
 }
 
-/** Writes every file and name in and below a directory to the disk. */
+/** Flushes every file and directory in and below a directory to the disk. */
 export async function syncTree(directory: string): Promise<void> {
   for (const entry of await readdir(directory, { withFileTypes: true })) {
     const path = join(directory, entry.name);

@@ -1,4 +1,5 @@
-// Supervises the process of one model: starts it, waits for it, and restarts it after a crash with back-off.
+// Supervises the worker process of one model: starts it, waits until it is ready, and restarts it with back-off
+// after a crash.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,15 +12,15 @@ import { selfCommand } from "../../installation/paths.ts";
 export interface WorkerOptions {
   modelId: string;
   modelPath: string;
-  /** The tokens of one sequence. If undefined, the worker chooses. */
+  /** The context of one sequence in tokens. If undefined, the worker chooses. */
   context: number | undefined;
   /** The number of parallel sequences. If undefined, the worker chooses. */
   parallel: number | undefined;
   threads: number | undefined;
-  /** The largest context and number of sequences that the worker chooses. Undefined for no limit. */
+  /** The largest context and number of sequences that the worker may choose. Undefined for no limit. */
   most: { context: number; parallel: number } | undefined;
   gpu: false | "auto";
-  /** A node-llama-cpp installed elsewhere, with a GPU back-end. */
+  /** The path of another node-llama-cpp install, with a GPU back-end. */
   libraryPath: string | undefined;
 }
 
@@ -34,21 +35,21 @@ type State = "stopped" | "starting" | "ready" | "failed";
 
 const firstRestartMs = 200;
 const maxRestartMs = 30_000;
-/** If a worker ran this long before it died, the back-off starts again. */
+/** If a worker ran this long before it died, the back-off starts from the beginning. */
 const stableMs = 60_000;
-/** The time for which a file that failed to load is not tried again, whatever requests arrive. */
+/** The time for which a model that failed to load is not tried again, whatever requests arrive. */
 const retryFailedMs = 15_000;
-/** The longest load. A large model on a slow disk takes minutes; a worker that takes longer hangs. */
+/** The longest load. A large model on a slow disk takes minutes; after this time the worker is considered hung. */
 const maxLoadMs = 15 * 60_000;
 const stopGraceMs = 2_000;
 const probeTimeoutMs = 2_000;
 /**
- * The interval of health checks, and the longest wait for the answer to one. A worker that does not answer in time is
- * stuck and is killed, since every request waits for it.
+ * The interval of health checks. A worker that does not answer one within `healthTimeoutMs` is killed, because
+ * all its requests would hang.
  */
 const healthEveryMs = 15_000;
 const healthTimeoutMs = 20_000;
-/** After this many deaths in a row while loading, the model is given up until the next request. */
+/** After this many deaths in a row while loading, the worker is started again only by the next request. */
 const maxLoadDeaths = 5;
 
 export class WorkerProcess {
@@ -60,7 +61,7 @@ export class WorkerProcess {
   #state: State = "stopped";
   #process: Bun.Subprocess<"pipe", "pipe", "pipe"> | undefined;
   #ready: WorkerReady | undefined;
-  /** True if this process was ever ready. */
+  /** True if the worker was ready at least once. */
   #wasReady = false;
   #waiting = new Set<{ resolve(ready: WorkerReady): void; reject(error: GatewayError): void }>();
   #failure = "";
@@ -71,7 +72,7 @@ export class WorkerProcess {
   #generation = 0;
   #health: ReturnType<typeof setInterval> | undefined;
 
-  /** `onFailed` is called if the model cannot be loaded; `loadError` says why. */
+  /** `onFailed` is called if the model cannot be loaded; `loadError` returns the reason. */
   constructor(options: WorkerOptions, log: Log, onReady: (ready: WorkerReady) => void, onFailed: () => void) {
     this.#options = options;
     this.#log = log;
@@ -88,14 +89,14 @@ export class WorkerProcess {
     return this.#process?.pid;
   }
 
-  /** Starts the process unless it runs. Never throws: `ready` reports the result. */
+  /** Starts the process unless it runs. Never throws: await `ready` for the result. */
   start(): void {
     if (this.#state === "starting" || this.#state === "ready") return;
     if (this.#state === "failed" && exactMs() - this.#failedAtMs < retryFailedMs) return;
     clearTimeout(this.#restart);
     this.#state = "starting";
     this.#launch().catch((error: unknown) => {
-      // No process could be created: no memory, or the installation is being replaced.
+      // The process could not be created: no memory, or the installation is being replaced.
       this.#log.error("engine_not_started", { model: this.#options.modelId, detail: String(error) });
       this.#process = undefined;
       this.#crashed(undefined, exactMs());
@@ -108,7 +109,7 @@ export class WorkerProcess {
   ready(signal: AbortSignal): Promise<WorkerReady> {
     signal.throwIfAborted();
     if (this.#ready) return Promise.resolve(this.#ready);
-    // During back-off this waits for the planned restart.
+    // During back-off, the request waits for the planned restart.
     if (this.#state !== "starting" && this.#restart === undefined) this.start();
     if (this.#state === "failed") return Promise.reject(this.loadError());
     return new Promise((resolve, reject) => {
@@ -128,8 +129,8 @@ export class WorkerProcess {
   }
 
   /**
-   * Call this after a connection broke unexpectedly. Most likely the process is dying, but its end may be reported
-   * after the end of its sockets. New requests wait for the next process, or for proof that this one lives.
+   * Call this after a connection broke unexpectedly, as the process is probably dying. New requests wait until
+   * it is restarted, or answers a health check.
    */
   suspect(ready: WorkerReady): void {
     if (this.#ready !== ready) return;
@@ -138,13 +139,12 @@ export class WorkerProcess {
     void this.#probe(ready, probeTimeoutMs);
   }
 
-  /** Keeps a worker that answers, and kills one that does not. */
+  /** Checks a worker's health, and kills the process if it does not answer. */
   async #probe(ready: WorkerReady, timeoutMs: number): Promise<void> {
     const generation = this.#generation;
     const alive = await fetch("http://engine/health", { unix: ready.socket, signal: AbortSignal.timeout(timeoutMs) })
       .then((response) => response.ok)
-      // Only silence and a refused connection count against the worker. A lack of file descriptors in this process does
-      // not.
+      // If this process has no free file descriptors, the check says nothing about the worker.
       .catch((error: { name?: string; code?: string }) => error.code === "EMFILE" || error.code === "ENFILE");
     if (generation !== this.#generation || this.#process === undefined) return;
     if (!alive) this.#process.kill("SIGKILL");
@@ -157,7 +157,7 @@ export class WorkerProcess {
     for (const waiter of this.#waiting) waiter.resolve(ready);
   }
 
-  /** Stops the process until the next `start`. A worker that does not end is killed. */
+  /** Stops the process until the next `start`. Kills a worker that does not end. */
   async stop(): Promise<void> {
     this.#generation++;
     clearInterval(this.#health);
@@ -216,7 +216,7 @@ export class WorkerProcess {
     clearInterval(this.#health);
     this.#process = undefined;
     rmSync(socket, { force: true });
-    // A worker's report about a model is final. A death without a report is a crash, also while loading.
+    // If the worker reported why the model cannot be loaded, no restart would help. Any other end is a crash.
     if (failure !== undefined) this.#failed(failure);
     else this.#crashed(child, startedMs);
   }
@@ -263,7 +263,7 @@ export class WorkerProcess {
     this.#onFailed();
   }
 
-  /** Returns an error that says why the worker failed last. */
+  /** Returns an error with the reason of the worker's last failure. */
   loadError(): GatewayError {
     const { modelId } = this.#options;
     return new GatewayError(

@@ -1,14 +1,14 @@
-// Amounts of memory by place, in the RAM of this machine and on each GPU, and sums of them.
+// Amounts of memory by pool: the RAM of this machine and the memory of each GPU.
 
 /**
- * Amounts by pool. `ram` and `gpu0`, `gpu1`, … are in bytes; `group:<name>` is the single place of a group whose
- * members exclude one another. A missing pool counts as zero.
+ * Amounts by pool. `ram`, `gpu0`, `gpu1`, … are in bytes. `group:<name>` is 1 for a member of a group in which
+ * only one model may run. A missing pool counts as zero.
  */
 export type Amounts = Readonly<Record<string, number>>;
 
 export const ramPool = "ram";
 
-/** Returns the pool of a GPU by its driver's index. */
+/** Returns the pool name of a GPU by its driver's index. */
 export function gpuPool(index: number): string {
   return `gpu${index}`;
 }
@@ -17,12 +17,12 @@ export function groupPool(name: string): string {
   return `group:${name}`;
 }
 
-/** Reports whether the pool is on a GPU, where only one model is loaded at a time. */
+/** Reports whether the pool is GPU memory. Only one model loads on a GPU at a time. */
 export function isGpu(pool: string): boolean {
   return pool.startsWith("gpu");
 }
 
-/** Reports whether a pool is counted in bytes. */
+/** Reports whether the pool's amount is in bytes. */
 export function isMemory(pool: string): boolean {
   return !pool.startsWith("group:");
 }
@@ -40,7 +40,7 @@ export function sum(one: Amounts, other: Amounts): Amounts {
   return combine(one, other, (a, b) => a + b);
 }
 
-/** Returns what is left of each pool. An amount is negative if more is taken than there is. */
+/** Returns the difference for each pool. A difference can be negative. */
 export function difference(one: Amounts, other: Amounts): Amounts {
   return combine(one, other, (a, b) => a - b);
 }

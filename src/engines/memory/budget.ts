@@ -1,68 +1,65 @@
-// The one budget of this machine's RAM and of each GPU's memory: reserved before a model starts, returned once it is
-// gone.
+// The memory budget of this machine's RAM and GPUs. A model's memory is reserved before it starts, and released
+// once it has ended.
 import type { Clock } from "../../base/clock.ts";
 import { type Amounts, amountOf, difference, isGpu, isMemory, poolsOf, sum } from "./amounts.ts";
 import { type Leaving, type MemoryHolding, makePlan, type Wanted } from "./plan.ts";
 
-/** A model as the budget knows it, whatever runs it. Each has one lease at most. */
+/** A model process or command that uses memory of the budget. It has one lease at most. */
 export interface Tenant {
-  /** The name by which operators know the model. */
+  /** The name of the model, for operators. */
   readonly name: string;
-  /** A pinned model is never unloaded for other models. */
+  /** True if the model is never unloaded to free memory for other models. */
   readonly pinned: boolean;
   /** The monotonic time since which no request is running, in milliseconds. Undefined while the model works. */
   readonly idleSinceMs: number | undefined;
-  /** The memory that the model would hold asleep. Undefined if it cannot sleep. */
+  /** The memory that the model would use while asleep. Undefined if it cannot sleep. */
   readonly asleep: Amounts | undefined;
   /**
-   * Tells the model to make room, or to stop doing so. If true, another model waits for its memory: it accepts no new
-   * requests, finishes the running ones and then calls `changed`. If false, it accepts requests again.
+   * If `on`, another model waits for this model's memory: stop accepting requests, finish the running ones, then
+   * call `changed`. If not `on`, accept requests again.
    */
   yields(on: boolean): void;
   /**
-   * Makes the model leave. Called only while it is idle: from now on it accepts no requests. `gone` ends in `release`;
-   * `asleep` ends in `slept`, or in `release` if the model could not sleep.
+   * Tells the idle model to stop or to sleep. The model accepts no requests from now on. It then calls
+   * `release`, or `slept` if it fell asleep.
    */
   leave(to: Leaving): void;
 }
 
-/**
- * Memory reserved for a tenant, which counts as loading until `loaded` is called. On a GPU only one tenant loads at a
- * time.
- */
+/** Memory that is reserved for a model. The model counts as loading until `loaded` is called. */
 export interface Lease {
   readonly amounts: Amounts;
-  /** Call this once the tenant is ready or awake. From then on it may be asked to leave. */
+  /** Call this once the model is loaded or awake. From then on it may be told to leave. */
   loaded(): void;
-  /** Sets the memory that the tenant really holds, once known. */
+  /** Sets the memory that the model really uses, once it is known. */
   resize(amounts: Amounts): void;
   /**
-   * Call this when the tenant leaves by itself: its memory will be returned soon, or a part of it if the tenant falls
-   * asleep.
+   * Call this when the model stops or falls asleep on its own initiative, so that the budget expects its memory
+   * back.
    */
   leaves(to: Leaving): void;
   /**
-   * True if the tenant may leave. False while another model is loading on one of its GPUs, because freed memory would
-   * distort what that model measures.
+   * True if the model may stop now. False while another model loads on the same GPU, because freed memory would
+   * distort the memory that it measures.
    */
   readonly mayLeave: boolean;
-  /** Call this once the tenant sleeps and holds this much. */
+  /** Call this once the model sleeps. `amounts` is the memory that it still uses. */
   slept(amounts: Amounts): void;
   /**
-   * Claims what the tenant needs to be awake, like `claim`. The tenant counts as loading from then on. Also rejects if
-   * the tenant must leave before that.
+   * Reserves the memory to wake a sleeping model, waiting in order of arrival. Rejects with the signal's reason,
+   * or if the model must leave first.
    */
   grow(amounts: Amounts, signal: AbortSignal): Promise<void>;
-  /** Ends the lease, once the tenant's process is gone. */
+  /** Ends the lease. Call this once the model's process has ended. */
   release(): void;
 }
 
-/** The error for a claim of more memory than the budget can ever give. */
+/** The error for a model that needs more memory than the budget can ever free. */
 export class NeverFits extends Error {
   readonly pool: string;
   readonly needed: number;
   readonly total: number;
-  /** The part of the total that pinned models hold. */
+  /** The part of `total` that pinned models use. */
   readonly pinned: number;
 
   constructor(pool: string, needed: number, total: number, pinned: number) {
@@ -77,19 +74,16 @@ export class NeverFits extends Error {
 export interface PoolView {
   pool: string;
   total: number;
-  /** The memory that is reserved, including that of models that load or leave. */
+  /** The reserved memory, including that of models that are loading or leaving. */
   used: number;
 }
 
 export interface BudgetView {
   pools: PoolView[];
   held: { name: string; amounts: Amounts; state: MemoryHolding["state"]; pinned: boolean; idle: boolean }[];
-  /**
-   * The waiting models in the order in which they get memory. `behind` lists the models that must end, leave or yield
-   * first.
-   */
+  /** The models that wait for memory, in order. `behind` lists the models that must free memory first. */
   waiting: { name: string; amounts: Amounts; behind: string[] }[];
-  /** The model that would leave first. */
+  /** The name of the model that would be unloaded next. */
   next: string | undefined;
 }
 
@@ -103,21 +97,21 @@ export class MemoryBudget {
   #planAgain = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** `totals` are the totals of each pool. A missing pool has nothing. */
+  /** `totals` is the size of each pool. A missing pool counts as zero. */
   constructor(totals: Amounts, clock: Pick<Clock, "monotonicMs">) {
     this.#totals = totals;
     this.#clock = clock;
   }
 
   /**
-   * Waits for memory in order of arrival, and makes idle tenants leave for it. Rejects with `NeverFits` immediately, or
-   * later if it can no longer fit, or with the reason of `signal`.
+   * Reserves memory, waiting in order of arrival. Idle models are unloaded for it. Rejects with a NeverFits if
+   * it can never fit, or with the reason of `signal`.
    */
   claim(tenant: Tenant, amounts: Amounts, signal: AbortSignal): Promise<Lease> {
     return this.#want(tenant, amounts, undefined, signal);
   }
 
-  /** Call this when a tenant became idle, was pinned or unpinned, because waiting tenants may get memory now. */
+  /** Call this when a model became idle, was pinned or was unpinned, because waiting models may get memory now. */
   changed(): void {
     if (this.#claims.length > 0) this.#plan();
   }
@@ -206,12 +200,12 @@ export class MemoryBudget {
       claim.grant(this.#grant(claim));
     }
     for (const { holding, to } of plan.leaves) holding.leave(to);
-    // The tenants that reopen come last, because a waiting request may take a slot there at once.
+    // Models that accept requests again are told last, because a waiting request may start there immediately.
     for (const holding of plan.yields) holding.yieldNow(true, nowMs);
     for (const holding of this.#leases) if (!plan.yields.has(holding)) holding.yieldNow(false, nowMs);
     clearTimeout(this.#timer);
     if (plan.nextPlanMs === undefined) return;
-    // The wait is at least a millisecond, because timers may be early by a fraction of one.
+    // Waits at least a millisecond, because a timer may fire a fraction of a millisecond early.
     this.#timer = setTimeout(() => this.#plan(), Math.max(1, plan.nextPlanMs - nowMs));
     this.#timer.unref();
   }
@@ -265,7 +259,7 @@ interface HoldingPorts {
   changed(): void;
   want(holding: Holding, need: Amounts, signal: AbortSignal): Promise<Holding>;
   isLoadingBeside(holding: Holding): boolean;
-  /** Called when the model leaves: its request for the memory to be awake ends. */
+  /** Called when the model must leave. If it waits for the memory to wake up, that claim is rejected. */
   goes(holding: Holding): void;
   ended(holding: Holding): void;
 }

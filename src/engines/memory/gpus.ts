@@ -1,8 +1,8 @@
-// The GPUs of this machine and their used memory, from nvidia-smi and from the files of AMD's driver.
+// Finds this machine's GPUs and their used memory, with nvidia-smi or from the files of AMD's driver.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 
 export interface Gpu {
-  /** The index of the GPU in its driver. */
+  /** The driver's index of the GPU. */
   index: number;
   /** The memory in bytes. */
   total: number;
@@ -13,15 +13,15 @@ export interface Gpu {
 const askTimeoutMs = 10_000;
 const drm = "/sys/class/drm";
 
-/** Returns the GPUs of NVIDIA, or else those of AMD. Empty if neither driver is installed. */
+/** Returns the NVIDIA GPUs, or else the AMD GPUs. Empty if neither driver is installed. */
 export async function findGpus(): Promise<Gpu[]> {
   const listed = await nvidiaSmi("--query-gpu=index,memory.total,memory.free");
   return listed === undefined ? amdGpus() : parseGpus(listed);
 }
 
 /**
- * Returns the bytes of these processes on each GPU, by its index. Only NVIDIA reports them. In a container, NVIDIA's
- * process ids are the host's.
+ * Returns the GPU memory that these processes use, by GPU index. Only NVIDIA's driver reports it. In a
+ * container, the driver reports the host's process ids.
  */
 export async function gpuBytesOf(pids: readonly number[]): Promise<Map<number, number>> {
   const gpus = await nvidiaSmi("--query-gpu=index,uuid");
@@ -29,7 +29,7 @@ export async function gpuBytesOf(pids: readonly number[]): Promise<Map<number, n
   return gpus === undefined || apps === undefined ? new Map() : sumOfProcesses(gpus, apps, pids);
 }
 
-/** `index, total, free` in MiB. */
+/** Parses lines of `index, total, free` in MiB. */
 export function parseGpus(text: string): Gpu[] {
   return rowsOf(text).flatMap(([index, total, free]) => {
     const gpu = { index: Number(index), total: mebibytes(total), free: mebibytes(free) };
@@ -37,7 +37,10 @@ export function parseGpus(text: string): Gpu[] {
   });
 }
 
-/** `gpus`: `index, uuid`; `apps`: `uuid, pid, used` in MiB. */
+/**
+ * Returns the bytes of the processes by GPU index. `gpus` has lines of `index, uuid`; `apps` has lines of `uuid,
+ * pid, used` in MiB.
+ */
 export function sumOfProcesses(gpus: string, apps: string, pids: readonly number[]): Map<number, number> {
   const indexOf = new Map(rowsOf(gpus).map(([index, uuid]) => [uuid, Number(index)]));
   const sums = new Map<number, number>();
@@ -54,7 +57,7 @@ function rowsOf(text: string): string[][] {
   return lines.map((line) => line.split(",").map((cell) => cell.trim()));
 }
 
-/** Returns the bytes of a cell. A cell without a number, such as `[N/A]`, counts as zero. */
+/** Converts a cell in MiB to bytes. A cell without a number, such as `[N/A]`, counts as zero. */
 function mebibytes(cell: string | undefined): number {
   const amount = Number(cell);
   return Number.isFinite(amount) ? amount * 2 ** 20 : 0;

@@ -1,17 +1,17 @@
-// The memory that models may use by default: most of what this machine has.
+// The default memory budget for models: most of the memory of this machine.
 import { readFileSync } from "node:fs";
 import { totalmem } from "node:os";
 import { type Amounts, gpuPool, ramPool } from "./amounts.ts";
 import { findGpus } from "./gpus.ts";
 
-/** The part of RAM for models. The rest is for the gateway, the system and its file cache. */
+/** The fraction of RAM for models. The rest is for the gateway, the system and its file cache. */
 const ramPart = 0.8;
-/** The part of a GPU's free memory for models: drivers and libraries take a little more than each process counts. */
+/** The fraction of a GPU's free memory for models. Drivers and libraries use a little that no process counts. */
 const gpuPart = 0.95;
 
 /**
- * Returns part of the RAM of this machine or its container, and part of the free memory of each GPU. `withGpus` says
- * whether to ask the GPU drivers, which takes a moment.
+ * Returns the default memory budget, from the RAM of the machine or container. `withGpus` adds the free memory
+ * of each GPU, which takes a moment to read.
  */
 export async function machineMemory(withGpus: boolean): Promise<Amounts> {
   const gpus = withGpus ? await findGpus() : [];
@@ -21,7 +21,7 @@ export async function machineMemory(withGpus: boolean): Promise<Amounts> {
   };
 }
 
-/** Returns the limits of cgroup v2 and v1. `max`, and the huge number that stands for it, are no limits. */
+/** Returns the memory limits of cgroup v2 and v1. `max` means no limit; cgroup v1 has a huge number instead. */
 function containerLimits(): number[] {
   return ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"].flatMap((file) => {
     try {

@@ -1,48 +1,48 @@
-// Decides which models get memory now, which must leave for that and which wait: a pure function of what is held and
-// wanted.
+// Decides which models get memory now, which must leave and which wait. A pure function without side effects.
 import { type Amounts, amountOf, difference, isGpu, poolsOf, sum } from "./amounts.ts";
 
-/** Memory reserved for one model, from before its process starts until the process is gone. */
+/** Memory that is reserved for one model, until its process has ended. */
 export interface MemoryHolding {
   readonly amounts: Amounts;
-  /** The memory that the model would still hold asleep. Undefined if it cannot sleep, or already does. */
+  /** The memory that the model would use while asleep. Undefined if it cannot sleep or already sleeps. */
   readonly asleep: Amounts | undefined;
   readonly state: "loading" | "loaded" | "leaving";
-  /** The memory that a leaving model still holds once it sleeps. */
+  /** For a model that falls asleep: the memory that it will still use. */
   readonly leavesBehind: Amounts;
   readonly pinned: boolean;
-  /** The monotonic time since which no request is running, in milliseconds. Undefined while the model works. */
+  /** The monotonic milliseconds since which no request is running. Undefined while the model works. */
   readonly idleSinceMs: number | undefined;
-  /** The monotonic time since which the model accepts requests without having been asked to yield, in milliseconds. */
+  /**
+   * The monotonic milliseconds since which the model accepts requests. Starts again after each time that it had
+   * to yield.
+   */
   readonly servesSinceMs: number;
-  /** The time that the loading of the model took. */
+  /** The milliseconds that it took to load the model. */
   readonly loadMs: number;
 }
 
 export interface Wanted<H extends MemoryHolding> {
-  /** The memory that is needed in addition to what `holder` holds. */
+  /** The memory that is needed in addition to the memory of `holder`. */
   readonly need: Amounts;
-  /** The model to wake. Undefined if it is to be started. */
+  /** The sleeping model to wake. Undefined for a model that must be started. */
   readonly holder: H | undefined;
 }
 
 export interface Plan<H extends MemoryHolding, W extends Wanted<H>> {
   grants: W[];
-  /** Requests that can never be granted, with the pool that is too small. */
+  /** Claims that can never be granted, with the pool that is too small. */
   refusals: { wanted: W; pool: string }[];
-  /** Idle models that must leave now. */
+  /** Idle models that must leave now, to free memory. */
   leaves: { holding: H; to: Leaving }[];
-  /** The working models that accept no new requests until another model has had its turn. */
+  /** Working models that must stop accepting requests, so that they can leave for another model. */
   yields: Set<H>;
-  /** The models that must end or yield first, for each waiting request. */
+  /** For each waiting claim, the models that must free memory first. */
   waits: Map<W, H[]>;
-  /**
-   * The monotonic time at which to plan again if no event comes earlier. Undefined if only an event changes anything.
-   */
+  /** The monotonic milliseconds at which to plan again. Undefined if nothing changes without an event. */
   nextPlanMs: number | undefined;
 }
 
-/** The state of a model that has left: `asleep` keeps its process with less memory, `gone` ends it. */
+/** How a model frees memory: `asleep` keeps its process with less memory, `gone` ends the process. */
 export type Leaving = "asleep" | "gone";
 
 interface Step<H> {
@@ -52,9 +52,9 @@ interface Step<H> {
 }
 
 /**
- * Decides in order of arrival: each waiting request keeps its share of free memory, and later ones do not get what it
- * lacks. Idle models leave for it, longest idle first. If that is not enough, working models yield that have served for
- * as long as they took to load. No model leaves if that would not make enough room.
+ * Decides about the claims in order of arrival; a later claim cannot take memory that an earlier one needs. Idle
+ * models leave first, the longest idle one at the start. If that frees too little, working models yield, if they
+ * have served at least as long as they took to load. No model leaves in vain.
  */
 export function makePlan<H extends MemoryHolding, W extends Wanted<H>>(
   totals: Amounts,
@@ -76,10 +76,10 @@ class Planning<H extends MemoryHolding, W extends Wanted<H>> {
   readonly #helds: readonly H[];
   readonly #nowMs: number;
   readonly #loadingOn: Set<string>;
-  /** Pools that a waiting request lacks. */
+  /** Pools that an earlier claim waits for. */
   readonly #sought = new Set<string>();
   #free: Amounts;
-  /** The memory that leaving models will return. */
+  /** The memory that leaving models will free. */
   #coming: Amounts = {};
 
   constructor(totals: Amounts, helds: readonly H[], nowMs: number) {
@@ -94,7 +94,7 @@ class Planning<H extends MemoryHolding, W extends Wanted<H>> {
     this.#loadingOn = new Set(loading.flatMap(({ amounts }) => poolsOf(amounts).filter(isGpu)));
   }
 
-  /** If more is held than there is, for example because a process was larger than expected, idle models leave. */
+  /** Makes idle models leave if more memory is used than exists, for example because a process grew. */
   shrink(): void {
     const over = Object.keys(this.#free).filter((pool) => amountOf(this.#free, pool) < 0);
     if (over.length === 0) return;
@@ -121,7 +121,7 @@ class Planning<H extends MemoryHolding, W extends Wanted<H>> {
     }
     this.plan.waits.set(wanted, this.#inTheWay([...short, ...beside], wanted.holder));
     if (!behind && beside.length === 0) this.#makeRoom(wanted, short);
-    // The request's share of free memory is kept for it.
+    // The free memory that this claim needs is set aside for it.
     for (const pool of short) this.#sought.add(pool);
     this.#free = difference(this.#free, Object.fromEntries(pools.map((pool) => [pool, kept(pool, need, short)])));
   }
@@ -147,14 +147,14 @@ class Planning<H extends MemoryHolding, W extends Wanted<H>> {
   }
 
   /**
-   * Returns when a model may be asked to yield: it has then served for as long as it took to load. So at most half of
-   * the time is spent on loading, however many models need the same memory.
+   * Returns the time from which a model may be told to yield. It has then served as long as it took to load, so
+   * that models spend at most half of the time on loading.
    */
   #yieldsFromMs({ servesSinceMs, loadMs }: H): number {
     return servesSinceMs + loadMs;
   }
 
-  /** Returns the steps that idle models can take. Sleep comes first if it helps, because it takes less time. */
+  /** Returns the ways in which idle models can free memory. Sleeping comes before ending, because it is faster. */
   #idleSteps(short: readonly string[], except: H | undefined): Step<H>[] {
     const idle = this.#candidates(short, except)
       .filter(({ idleSinceMs }) => idleSinceMs !== undefined)
@@ -172,7 +172,7 @@ class Planning<H extends MemoryHolding, W extends Wanted<H>> {
     return [...first, ...last];
   }
 
-  /** Returns the steps that working models can take, beginning with the model that has served longest. */
+  /** Returns the ways in which working models can free memory, the longest-serving model first. */
   #workingSteps(short: readonly string[], except: H | undefined): Step<H>[] {
     return this.#candidates(short, except)
       .filter(({ idleSinceMs }) => idleSinceMs === undefined)
@@ -181,8 +181,8 @@ class Planning<H extends MemoryHolding, W extends Wanted<H>> {
   }
 
   /**
-   * Returns the models that may leave. While a model is loading on a GPU, no memory is freed there, because servers
-   * measure free memory while they start.
+   * Returns the models that may leave. None leaves a GPU on which another model is loading, because model
+   * servers measure the free memory while they load.
    */
   #candidates(short: readonly string[], except: H | undefined): H[] {
     return this.#helds.filter(
@@ -198,7 +198,7 @@ class Planning<H extends MemoryHolding, W extends Wanted<H>> {
     );
   }
 
-  /** Returns the steps that make enough room, without needless ones. Undefined if all of them are not enough. */
+  /** Returns the least steps that free enough memory. Undefined if all steps together are not enough. */
   #enough(need: Amounts, short: readonly string[], steps: readonly Step<H>[]): Step<H>[] | undefined {
     const room = (taken: readonly Step<H>[]) => {
       const free = taken.reduce((remaining, { frees }) => sum(remaining, frees), sum(this.#free, this.#coming));
@@ -206,7 +206,7 @@ class Planning<H extends MemoryHolding, W extends Wanted<H>> {
     };
     if (!room(steps)) return undefined;
     let taken = [...steps];
-    // The steps that come last are dropped first.
+    // Unneeded steps are dropped, beginning with the last.
     for (const step of steps.toReversed()) {
       const others = taken.filter((one) => one !== step);
       if (room(others)) taken = others;
@@ -238,8 +238,8 @@ function shortOf(need: Amounts, free: Amounts): string[] {
 }
 
 /**
- * Returns the memory of a pool to keep for a request. Nothing is kept of a pool that is short, because only one request
- * seeks it.
+ * Returns the free memory of a pool to set aside for a claim. None if the pool is too small for it now, because
+ * later claims are kept out of that pool anyway.
  */
 function kept(pool: string, need: Amounts, short: readonly string[]): number {
   return short.includes(pool) ? 0 : amountOf(need, pool);

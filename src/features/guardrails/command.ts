@@ -1,4 +1,4 @@
-// Texts of guardrails on the command line.
+// Texts about guardrails for the command line.
 
 /** The option of `headrace models add` and `headrace models set`. */
 export const guardrailsOption = ["--guardrails <names>", "guardrails from headrace.yaml, in this order"] as const;
@@ -7,7 +7,7 @@ export function guardrailsLine(names: readonly string[]): string {
   return `guardrails: ${names.join(", ")}`;
 }
 
-/** Results of guardrails in the attempt log of a request. */
+/** Texts for guardrail results in the attempt log of a request. */
 export const guardrailResults = {
   masked: "something was masked",
   blocked: "the answer was ended",

@@ -1,4 +1,4 @@
-// The section `guardrails` of headrace.yaml.
+// The configuration section `guardrails` of headrace.yaml.
 
 import * as z from "zod";
 import { PatternSet } from "../../base/patterns/pattern-set.ts";
@@ -136,7 +136,7 @@ const guardrails = field(
 type FileGuardrail = z.output<typeof guardrail>;
 type Member = keyof FileGuardrail;
 
-/** The members that each kind of guardrail needs, and those that it may have. */
+/** The required and the optional members of each kind of guardrail. */
 const members: Readonly<Record<FileGuardrail["kind"], { needs: readonly Member[]; may: readonly Member[] }>> = {
   patterns: { needs: ["patterns"], may: [] },
   secrets: { needs: [], may: ["rules"] },
@@ -145,7 +145,7 @@ const members: Readonly<Record<FileGuardrail["kind"], { needs: readonly Member[]
 };
 const common: readonly Member[] = ["name", "kind", "sides", "action"];
 
-/** Returns the first contradiction of a guardrail's members. `at` is the member. */
+/** Returns the first error in a guardrail's members, or undefined. `at` is the member with the error. */
 function guardrailFault(given: FileGuardrail): { at: Member; message: string; fix: string } | undefined {
   const { kind, action, patterns = [] } = given;
   const { needs, may } = members[kind];
@@ -177,7 +177,7 @@ function guardrailFault(given: FileGuardrail): { at: Member; message: string; fi
   return { at: "patterns", message: `has two patterns with the name ${twice}`, fix: "Give each a name of its own." };
 }
 
-/** Returns why a pattern cannot be matched in linear time, or is invalid. */
+/** Returns why a pattern is invalid or cannot be matched in linear time, or undefined. */
 function patternsFault(patterns: FileGuardrail["patterns"]): string | undefined {
   try {
     new PatternSet(patterns ?? []);
@@ -188,7 +188,7 @@ function patternsFault(patterns: FileGuardrail["patterns"]): string | undefined 
   }
 }
 
-/** Converts a guardrail without faults to the names of the code. */
+/** Converts a valid guardrail from the file to settings. */
 function guardrailSettings(given: FileGuardrail): GuardrailSettings {
   const { name, kind, sides, action, timeout_seconds = defaultTimeoutSeconds, otherwise = "block" } = given;
   const common = { name, sides, action };

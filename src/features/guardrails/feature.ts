@@ -1,4 +1,4 @@
-// The declaration of guardrails. The service is loaded once the configuration has a guardrail.
+// Declares the guardrails feature. Its service is loaded once the configuration has a guardrail.
 import type { Guardrails } from "../../inference/guarding.ts";
 import type { Feature } from "../feature.ts";
 import { FindingCounts } from "./metrics.ts";

@@ -1,13 +1,11 @@
-// Asks an HTTP service of the operator whether texts may pass, or how to mask the texts.
+// A guardrail that asks the operator's HTTP service whether texts may pass, or how to mask them.
 import { GatewayError } from "../../base/errors.ts";
 import type { HttpGuardrail } from "./model.ts";
 import type { Ask, Verdict } from "./side-guard.ts";
 
-/**
- * The maximum number of concurrent requests to one service. A request beyond it fails, because no queue exists here.
- */
+/** The maximum number of concurrent requests to one service. Further requests fail, because there is no queue. */
 const maxAtOnce = 512;
-/** Bytes that an answer may have beyond the returned texts. */
+/** The answer may have this many bytes more than four times the request body. */
 const answerBytes = 64 * 1024;
 
 export function httpAsk({ url, token, timeoutMs, local }: HttpGuardrail): Ask {
@@ -39,7 +37,7 @@ export function httpAsk({ url, token, timeoutMs, local }: HttpGuardrail): Ask {
       memoryAccount.release("requests", body.length);
       clearTimeout(timer);
       clientGone.off(stop);
-      // Do not wait for the unread rest of the answer.
+      // Closes the connection without reading the rest of the answer.
       aborted.abort();
     }
   };
@@ -56,7 +54,7 @@ async function textOf({ body }: Response, maxBytes: number): Promise<string> {
   return Buffer.concat(pieces).toString("utf8");
 }
 
-/** Reads the answer strictly: throws if the answer is not one of the protocol. */
+/** Parses the answer of the service. Throws if the answer does not follow the protocol. */
 function verdictIn(answer: string, count: number): Verdict {
   const { action, texts } = (JSON.parse(answer) ?? {}) as Record<string, unknown>;
   if (action === "pass" || action === "block") return { action };

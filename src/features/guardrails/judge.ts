@@ -1,12 +1,11 @@
-// Asks a model of the gateway whether texts may pass. The prompt has the texts as data, and the answer is read
-// strictly.
+// A guardrail that asks a model of the gateway whether texts may pass. The prompt contains the texts as data.
 import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { OwnCalls } from "../../inference/own-calls.ts";
 import type { JudgeGuardrail } from "./model.ts";
 import type { Ask, Verdict } from "./side-guard.ts";
 
-/** Maximum tokens of an answer, enough for a model that reasons before its verdict. */
+/** Maximum tokens of the model's answer, enough for reasoning before the verdict. */
 const maxAnswerTokens = 2_000;
 
 const answerSchema = {
@@ -54,7 +53,7 @@ function instructions(policy: string): string {
   ].join("\n\n");
 }
 
-/** Reads the answer strictly: throws if the answer does not follow `answerSchema`. */
+/** Parses the model's answer. Throws if it does not follow `answerSchema`. */
 function verdictIn(answer: string): Verdict {
   const { choices } = JSON.parse(answer) as { choices?: readonly { message?: { content?: unknown } }[] };
   const content = choices?.[0]?.message?.content;

@@ -1,9 +1,9 @@
-// Counts findings of guardrails for Prometheus.
+// Counts findings of guardrails, for Prometheus.
 import type { Finding } from "../../inference/guarding.ts";
 import { type Exposition, labelText } from "../../metrics/exposition.ts";
 
 export class FindingCounts {
-  /** Counts by labels. Their number is bounded, because the operator names guardrails and rules. */
+  /** Counts by labels. Their number is bounded, because only the operator names guardrails and rules. */
   readonly #counts = new Map<string, number>();
 
   add({ guardrail, rule, side, action }: Omit<Finding, "count">): void {

@@ -1,14 +1,14 @@
-// Scans a plain text or JSON for patterns. A match is masked, ends the text, or is only counted.
+// Searches text or JSON for patterns while it arrives. A match is masked, ends the text, or is only counted.
 import type { Segment } from "../../base/patterns/pattern-scan.ts";
 import type { GuardedText } from "../../requests/dialects/texts/text-guard.ts";
 
-/** A guardrail with patterns, at one side of a request. */
+/** A guardrail with patterns, for one text of a request or an answer. */
 export interface PatternStage {
-  /** Finds the patterns in consecutive texts. */
+  /** Searches one text after another for the patterns. */
   readonly scan: { feed(text: string): readonly Segment[]; end(): readonly Segment[] };
-  /** Counts a match and returns its replacement, or whether the match stays or ends the text. */
+  /** Counts a match. Returns its replacement, "stays" to leave it, or "ends" to cut the text there. */
   found(rule: string): { readonly text: string } | "stays" | "ends";
-  /** Returns the scan for use by a later text. */
+  /** Releases the scan, so that a later text can reuse it. */
   release(): void;
 }
 
@@ -46,22 +46,22 @@ export class PatternText implements GuardedText {
 }
 
 const separators = "{}[],: \t\r\n";
-/** Longer numbers and words outside of strings are scanned in parts. */
+/** A number or word outside of strings that is longer than this is scanned in parts. */
 const maxTokenLength = 4_096;
 const controls: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t", b: "\b", f: "\f" };
 
 /**
- * Scans JSON, in which each string and each number is a separate text. Parts that stay keep their written form; a
- * masked number becomes a string.
+ * Searches JSON for patterns. Each string and each number is a separate text. Unmatched parts are passed on
+ * exactly as written; a masked number becomes a string.
  */
 export class JsonText implements GuardedText {
   readonly #stage: PatternStage;
   #isOver = false;
   #isInString = false;
-  /** An incomplete escape, and an incomplete number or word outside of strings. */
+  /** Escape sequence that is incomplete so far. `#token` is an incomplete number or word outside of strings. */
   #escape = "";
   #token = "";
-  /** The unscanned part of a string, and the written form of each character that was not passed on. */
+  /** Part of a string that is not scanned yet, and the source text of each character not passed on. */
   #run = "";
   #written: string[] = [];
 
@@ -139,7 +139,7 @@ export class JsonText implements GuardedText {
     return this.#string(this.#stage.scan.feed(run));
   }
 
-  /** Returns the part of a string that may be passed on, in its written form. */
+  /** Returns the part of a string that can be passed on, with its original escapes. */
   #string(segments: readonly Segment[]): string {
     let passed = "";
     let at = 0;

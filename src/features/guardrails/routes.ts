@@ -7,7 +7,7 @@ import type { GuardrailSettings } from "./model.ts";
 import { guardrailShape, guardrailToWire } from "./wire.ts";
 
 export interface GuardrailRouteDeps extends EndpointDeps {
-  /** Returns the guardrails of the configuration in use. */
+  /** Returns the guardrails of the current configuration. */
   guardrailSettings(): readonly GuardrailSettings[];
 }
 

@@ -1,4 +1,4 @@
-// Checks requests and answers with the guardrails of the configuration.
+// Checks requests and answers with the configured guardrails.
 
 import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
@@ -20,13 +20,13 @@ import { Findings, type Rail, SideGuard } from "./side-guard.ts";
 
 export interface GuardrailsOptions {
   ownCalls: OwnCalls;
-  /** Returns the guardrails of the configuration in use. */
+  /** Returns the guardrails of the current configuration. */
   settings(): readonly GuardrailSettings[];
   /** Called for each finding, for metrics. */
   found(finding: Omit<Finding, "count">): void;
 }
 
-/** Number of copies of a request while guardrails check it: its texts, and the texts as sent to judges and services. */
+/** Memory for each byte of a request while it is checked: its texts, and the texts as sent to a model or service. */
 const bytesForEach = 2;
 
 export class ConfiguredGuardrails implements Guardrails {
@@ -59,7 +59,7 @@ export class ConfiguredGuardrails implements Guardrails {
   }
 }
 
-/** Makes a guardrail ready to check. Throws a PatternFault for patterns that cannot be matched in linear time. */
+/** Prepares a guardrail for checking. Throws a PatternFault for a pattern that cannot be matched in linear time. */
 export function railOf(settings: GuardrailSettings, ownCalls: OwnCalls): Rail {
   switch (settings.kind) {
     case "patterns":
@@ -75,7 +75,10 @@ export function railOf(settings: GuardrailSettings, ownCalls: OwnCalls): Rail {
 
 const sets = new Map<string, PatternSet>();
 
-/** Returns the patterns of the rules, compiled once for each choice of rules, because a set has thousands of states. */
+/**
+ * Returns the patterns of the built-in rules. They are compiled once for each selection, because a set has
+ * thousands of states.
+ */
 function secretsOf(names: readonly string[]): PatternSet {
   const key = names.join(" ");
   const known = sets.get(key) ?? new PatternSet(rulesOf(names).rules);
@@ -124,7 +127,7 @@ class RequestGuarding implements Guarding {
   async #checked(request: DecodedRequest, guard: SideGuard): Promise<DecodedRequest | undefined> {
     const body = JSON.parse(request.text) as Record<string, unknown>;
     requireTexts(request.dialect.promptMember, body);
-    // A continued response stores the client's own items apart from the whole input of the model, so mask both.
+    // A continued response stores the client's new items separately from the model's whole input, so both are masked.
     const input = request.goesOn && (structuredClone(request.goesOn.input) as Record<string, unknown>[]);
     const isChanged = await checkTexts(textsOf([body, ...(input ?? [])]), guard, this.#call.clientGone);
     if (this.#call.clientGone.cancelled) throw this.#call.clientGone.reason;
@@ -146,7 +149,7 @@ function requestBlocked(guardrail: string): GatewayError {
   return new GatewayError("content_blocked", message);
 }
 
-/** Refuses prompts in tokens, because guardrails cannot read tokens. */
+/** Throws if the prompt is an array of token ids, because guardrails cannot read them. */
 function requireTexts(member: string, body: Readonly<Record<string, unknown>>): void {
   const asked = body[member];
   const isTokens = (value: unknown) => Array.isArray(value) && value.some((one) => typeof one === "number");
@@ -165,13 +168,13 @@ function cannotInspect(): GatewayError {
   );
 }
 
-/** The error for a form, because the model server receives the form unchanged. */
+/** The error for a form with a match to mask. The model server gets a form unchanged, so nothing can be masked. */
 function cannotMask(): GatewayError {
   const message = "A guardrail of the operator masks a part of this request, which cannot be done in a form.";
   return new GatewayError("content_blocked", message);
 }
 
-/** Returns the request with another body of the same shape. */
+/** Returns the request with the masked body. */
 function maskedRequest(request: DecodedRequest, body: Record<string, unknown>): DecodedRequest {
   const text = JSON.stringify(body);
   const parsed = { text, members: scanObject(text), body };

@@ -1,4 +1,5 @@
-// Applies the guardrails of a model at one side of a request: first guardrails with patterns, then judges and services.
+// Runs a model's guardrails on a request or on an answer: first those with patterns, then those that ask a model
+// or service.
 import { PatternScan } from "../../base/patterns/pattern-scan.ts";
 import type { PatternSet } from "../../base/patterns/pattern-set.ts";
 import type { Finding, GuardedCall } from "../../inference/guarding.ts";
@@ -6,19 +7,17 @@ import type { AskedText, GuardedText, TextGuard } from "../../requests/dialects/
 import type { GuardrailAction, GuardrailSettings, GuardrailSide } from "./model.ts";
 import { JsonText, type PatternStage, PatternText } from "./pattern-text.ts";
 
-/** The answer of a judge or a service about texts. */
+/** The decision of a model or service about texts. */
 export interface Verdict {
   readonly action: "pass" | "block" | "mask";
-  /** With `mask`: the masked texts, in the order of the question. */
+  /** If the action is `mask`: the masked texts, in the order of the texts in the question. */
   readonly texts?: readonly string[];
 }
 
-/**
- * Asks a judge or a service about texts at one side of a request. Rejects if there is no answer, or an unreadable one.
- */
+/** Asks a model or service about texts of a request or an answer. Rejects if there is no valid answer. */
 export type Ask = (texts: readonly AskedText[], side: GuardrailSide, call: GuardedCall) => Promise<Verdict>;
 
-/** A guardrail that is ready to check, by patterns or by asking. */
+/** A guardrail that is ready to check. Either `patterns` or `ask` is set. */
 export interface Rail {
   readonly settings: GuardrailSettings;
   readonly patterns: PatternSet | undefined;
@@ -45,7 +44,7 @@ export class Findings {
   }
 }
 
-/** Upper bound of pattern steps before other requests run, and the minimum of characters in a piece. */
+/** Maximum steps of pattern matching before other requests run. `minPiece` is the minimum number of characters. */
 const waysAtOnce = 2_000_000;
 const minPiece = 64;
 
@@ -56,7 +55,7 @@ export class SideGuard implements TextGuard {
   readonly #asking: readonly Rail[];
   readonly #call: GuardedCall;
   readonly #findings: Findings;
-  /** Scans of ended texts, for reuse. */
+  /** Scans of finished texts, for reuse. */
   readonly #idle = new Map<Rail, PatternScan[]>();
 
   constructor(side: GuardrailSide, rails: readonly Rail[], call: GuardedCall, findings: Findings) {
@@ -68,14 +67,14 @@ export class SideGuard implements TextGuard {
   }
 
   /**
-   * The characters to check before other requests run: fewer for larger pattern sets, because each character may take
-   * one step for each transition.
+   * The number of characters to check before other requests run. Larger pattern sets need more steps for each
+   * character.
    */
   get pieceLength(): number {
     return Math.max(minPiece, Math.floor(waysAtOnce / Math.max(1, this.#ways)));
   }
 
-  /** The memory of the scans of one text: each scan holds two numbers for each state. */
+  /** The bytes of memory for the scans of one text. Each scan stores two numbers for each state. */
   get bytesOfText(): number {
     return 8 * this.#rails.reduce((sum, { patterns }) => sum + (patterns?.states.length ?? 0), 0);
   }
@@ -101,7 +100,7 @@ export class SideGuard implements TextGuard {
     for (const rail of this.#asking) {
       const { settings, ask } = rail;
       const verdict = await (ask as Ask)(now, this.#side, this.#call).catch(() => unanswered(settings));
-      // The client has left, so nothing is counted or sent.
+      // The client has left, so no finding is counted and nothing is sent.
       if (this.#call.clientGone.cancelled) return this.#blocked(settings);
       const { action, texts: masked } = verdict;
       if (action === "pass") continue;
@@ -143,12 +142,12 @@ export class SideGuard implements TextGuard {
   }
 }
 
-/** Returns the verdict that the operator chose for a missing answer. */
+/** Returns the configured verdict for a missing answer; the default is to block. */
 function unanswered(settings: GuardrailSettings): Verdict {
   return { action: "otherwise" in settings && settings.otherwise === "pass" ? "pass" : "block" };
 }
 
-/** Passes a text through several guardrails in order. */
+/** Passes a text through several guardrails, one after the other. */
 class ChainedText implements GuardedText {
   readonly #texts: readonly GuardedText[];
 

@@ -1,4 +1,4 @@
-// The shape of a guardrail in the API.
+// The JSON of a guardrail in the API.
 import { z } from "zod";
 import { type GuardrailSettings, guardrailActions, guardrailKinds, guardrailSides } from "./model.ts";
 

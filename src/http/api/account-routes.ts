@@ -1,4 +1,4 @@
-// The limits of the caller's account, the remaining amounts, and the available tiers.
+// Endpoints for the limits of the caller's account, what is left of them, and the available tiers.
 
 import { z } from "zod";
 import { calendarMonthOf } from "../../base/calendar-month.ts";
@@ -101,10 +101,7 @@ const tierShape = z
 const tierList = wholeListOf(tierShape, "TierOverviewList");
 
 const endpoint = scopedEndpoints<AccountRouteDeps>("usage:read", { tag: "Usage" });
-/**
- * Declares endpoints for every caller who may use models: such callers are refused at these limits, so they may read
- * them beforehand.
- */
+/** Declares endpoints for callers with `chat:write`. The limits apply to their requests, so they may read them. */
 const userEndpoint = scopedEndpoints<AccountRouteDeps>("chat:write", { tag: "Usage" });
 
 export function accountRoutes(deps: AccountRouteDeps): ScopedRoute[] {
@@ -144,7 +141,7 @@ const listTiers = endpoint("GET", "/v1/tiers", {
   response: { description: "The tiers.", json: tierList },
   answer({ deps: { tiers }, principal }) {
     const current = tiers.find(principal.account.tier).name;
-    // Tiers that an operator added at run time may be made for one customer, so only the caller's own is shown.
+    // Other database tiers are hidden, because an operator may have made a tier for one customer.
     const shown = tiers.list().filter(({ name, source }) => source !== "database" || name === current);
     return { object: "list", data: shown.map((tier) => tierToWire(tier, current)) };
   },
@@ -188,10 +185,7 @@ export async function accountToWire(
   };
 }
 
-/**
- * Returns the usage of a caller who sees only their own usage; undefined for a caller who sees the whole account's
- * usage.
- */
+/** Returns the caller's own usage, or undefined if the caller may see the whole account's usage. */
 async function ownUse(principal: Principal, limits: Pick<LimitStore, "used">): Promise<UsageTotals | undefined> {
   if (seesUsageOf(principal) === null) return undefined;
   const { keys, appId } = principal;
@@ -200,7 +194,7 @@ async function ownUse(principal: Principal, limits: Pick<LimitStore, "used">): P
   return quota ? limits.used(quota) : { tokens: 0, nanoUsd: 0 };
 }
 
-/** Returns the account's quota, which exists with and without limits, because usage is always counted. */
+/** Returns the account's quota. It exists even without a limit, because usage is always counted. */
 function accountQuota({ limits, account }: Principal): Quota {
   const quota = limits.quotas.find(({ owner }) => owner === "account");
   if (!quota) throw new Error(`No quota counts for the account ${account.id}.`);

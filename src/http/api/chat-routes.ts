@@ -1,4 +1,4 @@
-// Stored chat completions: list, read, label and delete them, as in OpenAI's API.
+// OpenAI's endpoints for stored chat completions: list, read, label and delete.
 
 import { z } from "zod";
 import type { Clock } from "../../base/clock.ts";
@@ -30,20 +30,17 @@ export interface ChatRouteDeps {
   chatWriter: Pick<ChatWriter, "flush">;
   clock: Clock;
   throttle: Pick<Throttle, "require">;
-  /** Called for every request, because a reload may change the limits. */
+  /** Returns the limits of a request body. Called for every request, because a reload may change them. */
   requestLimits(): BodyLimits;
 }
 
 /**
- * Maximum searches of an account that run or wait. Each reads megabytes in the thread that serves all requests, so they
- * run one at a time.
+ * Maximum running and waiting searches of an account. A search reads megabytes on the main thread, so only one
+ * runs at a time.
  */
 const maxSearches = 8;
 
-/**
- * Maximum milliseconds to wait for pending writes, so that a client finds what it has just stored; a slow database
- * must not delay it longer.
- */
+/** Maximum milliseconds to wait for pending writes, so that a client finds the chat that it just stored. */
 const maxFlushMs = 1_000;
 
 const order = z.enum(["asc", "desc"]).default("asc").meta({ description: "asc (oldest first) or desc (newest first)" });
@@ -218,7 +215,7 @@ export function chatOwnerOf(principal: Principal): ChatOwner {
   return { accountId: account.id, environment, appId, personId: ownOnly(principal) };
 }
 
-/** Returns the same error for a chat that never existed, was deleted, or belongs to another owner. */
+/** Returns the error for an unknown chat. A deleted chat, and that of another owner, get the same. */
 function notFound(id: string): GatewayError {
   return new GatewayError(
     "not_found",

@@ -1,5 +1,5 @@
-// Declares endpoints: the path, the query and body, the answer, and the handler. The route and its description are
-// derived from the declaration.
+// Declares endpoints: path, query, body, answer and handler. The route and its OpenAPI description are derived
+// from that.
 import type { z } from "zod";
 import type { Clock } from "../../base/clock.ts";
 import type { ErrorCode } from "../../base/errors.ts";
@@ -14,11 +14,11 @@ import { bodyErrors, noStore, originOf } from "./changes.ts";
 
 export interface EndpointDeps {
   clock: Clock;
-  /** Called for every request, because a reload may change the limits. */
+  /** Returns the limits of a request body. Called for every request, because a reload may change them. */
   requestLimits(): BodyLimits;
 }
 
-/** A request before its query and body are read. */
+/** A request whose query and body have not been read yet. */
 export interface Request<Deps, Asker> {
   readonly deps: Deps;
   readonly exchange: Exchange;
@@ -28,12 +28,12 @@ export interface Request<Deps, Asker> {
   readonly id: string;
 }
 
-/** The parts of a request that identify the named object. */
+/** The members of a request that identify the object in its path. */
 export type Named<Deps, Asker = Principal> = Pick<Request<Deps, Asker>, "deps" | "principal" | "id">;
 
-/** A request with its validated query and body, as its handler gets it. */
+/** A request with its validated query and body, for the handler. */
 export interface Asked<Deps, Asker, Found, Query, Body> extends Request<Deps, Asker> {
-  /** The result of `first`. */
+  /** The value that `first` returned. */
   readonly found: Found;
   readonly query: Query;
   readonly body: Body;
@@ -44,23 +44,23 @@ interface Endpoint<Deps, Asker, Found, Query extends z.ZodObject, Body extends z
   extends Omit<RouteDoc, "tag"> {
   query?: Query;
   requestBody?: Body;
-  /** True if the first key of a development server may use the endpoint from this machine without the scope. */
+  /** True if the first key of a development server may use the endpoint without the scope, from the same machine. */
   ownMachine?: true;
   response: { description: string; json: z.ZodType<Shape> };
   /** True if the answer contains a secret and must not be cached. */
   showsSecret?: true;
-  /** Runs before the query and body are read: checks the caller, or finds the object that the path names. */
+  /** Runs before the query and body are read, to check the caller or to find the object in the path. */
   first?(request: Request<Deps, Asker>): Found | Promise<Found>;
   answer(asked: Asked<Deps, Asker, Found, z.output<Query>, z.output<Body>>): Answer | Promise<Answer>;
 }
 
-/** The shared parts of one kind of endpoints. */
+/** What all endpoints of one kind have in common. */
 interface Kind<Granted extends Principal, Asker, Route> {
   tag: RouteDoc["tag"];
   errors: readonly ErrorCode[];
   /**
-   * Returns the caller, or throws if the caller is not permitted. `isOwner` is true if the endpoint is open to the
-   * owner of this machine, who is the caller.
+   * Returns the caller, or throws if access is denied. `isOwner` is true if the endpoint is open to the owner of
+   * this machine, and the caller is that owner.
    */
   admit(principal: Granted, isOwner: boolean): Asker;
   route(parts: RouteParts<Granted>): Route;
@@ -74,9 +74,7 @@ interface RouteParts<Granted> {
   handle(exchange: Exchange, principal: Granted): Promise<Response>;
 }
 
-/**
- * Endpoints for callers with the scope. `admit`, if given, gets the principal and throws if the scope is not enough.
- */
+/** Declares endpoints for callers with the scope `access`. `admit` may throw to deny access to a principal. */
 export function scopedEndpoints<Deps extends EndpointDeps>(
   access: Scope,
   {
@@ -95,7 +93,7 @@ export function scopedEndpoints<Deps extends EndpointDeps>(
   });
 }
 
-/** Endpoints for people only. */
+/** Declares endpoints for signed-in people only. */
 export function personEndpoints<Deps extends EndpointDeps, Asker = PersonPrincipal>(
   kind: Pick<Kind<PersonPrincipal, Asker, never>, "tag" | "errors" | "admit">,
 ) {
@@ -105,7 +103,7 @@ export function personEndpoints<Deps extends EndpointDeps, Asker = PersonPrincip
   });
 }
 
-/** Returns a function that declares one endpoint. A declaration becomes a route when it gets its dependencies. */
+/** Returns a function that declares one endpoint. The declaration becomes a route once it gets its dependencies. */
 function endpointsOf<Deps extends EndpointDeps, Granted extends Principal, Asker, Route>(
   kind: Kind<Granted, Asker, Route>,
 ) {
@@ -148,7 +146,8 @@ function endpointsOf<Deps extends EndpointDeps, Granted extends Principal, Asker
 }
 
 /**
- * Returns the errors of an endpoint. An object that the path names may be missing, except for PUT, which creates it.
+ * Returns the errors of an endpoint. Includes `not_found` if the path names an object, except for PUT, which
+ * creates it.
  */
 function errorsOf(method: ScopedRoute["method"], { requestBody, parameters, errors = [] }: Omit<RouteDoc, "tag">) {
   return [

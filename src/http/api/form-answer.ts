@@ -1,4 +1,5 @@
-// Answers a request with files: its form is read while it arrives, written to disk if large, and forwarded from there.
+// Answers a model request that is a multipart form with files. A large form is buffered on disk, and then sent
+// to the model server.
 import { invalidRequest } from "../../base/errors.ts";
 import type { Operation } from "../../domain/models/operation.ts";
 import type { Principal } from "../../domain/principal.ts";
@@ -13,7 +14,7 @@ import { HandedOver } from "../exchange/handed-over.ts";
 import type { Answer, Exchange } from "../exchange/route.ts";
 import { addLimitHeaders, type InferenceRouteDeps, runFor } from "./inference-answer.ts";
 
-/** Rejects with a GatewayError, with nothing stored. */
+/** Answers a form request. Rejects with a GatewayError, after deleting anything that was buffered. */
 export async function answerForm(
   operation: Operation,
   form: TaskForm,
@@ -21,7 +22,7 @@ export async function answerForm(
   principal: Principal,
   deps: InferenceRouteDeps,
 ): Promise<Answer> {
-  // If another process stores forms on disk, it gets the whole form while it arrives.
+  // If another process buffers forms on disk, it gets the request before the form is read.
   if (!deps.forms) throw new HandedOver();
   const spent = deps.admitter.refuseSpent(principal, {
     onLimits: (status) => addLimitHeaders(operation, status, exchange, deps),
@@ -46,7 +47,7 @@ async function formOf({ req }: Exchange, { account }: Principal, { space, limits
     const options = {
       ...{ space, accountId: account.id, memoryBytes: formMemoryBytes, boundary },
       hold: (bytes: number) => req.hold(bytes),
-      // A form above the limit is refused as too long, and reserves no space.
+      // A form above the limit reserves no space, because it is refused anyway.
       declaredBytes: declared <= formBytes ? declared : undefined,
     };
     return await readForm(source, options, faultOf);

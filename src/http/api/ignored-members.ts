@@ -1,10 +1,10 @@
-// The value of the header that lists request members which the model server did not get.
+// Formats the header that lists request members which the model server ignored.
 
-/** Matches a member's name or path. Other names that a client invents are not safe in a header. */
+/** Matches a member's name or path that is safe in a header. Clients may send any other names. */
 const fitting = /^[\w.[\]-]{1,64}$/;
 const maxNames = 32;
 
-/** Joins names with commas; ends with `...` if there are more names, or names that do not fit into a header. */
+/** Joins the names with commas. Ends with `...` if some names were left out. */
 export function ignoredMembers(members: readonly string[]): string {
   const names = new Set<string>();
   for (const member of members) {

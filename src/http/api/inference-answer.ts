@@ -1,4 +1,4 @@
-// Answers a request for a model over HTTP: checks its body once, passes it to `run`, and answers with text or a stream.
+// Answers a model request over HTTP: reads and validates its body, runs it, and sends text or a stream.
 
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
@@ -48,16 +48,16 @@ import type { RefusedInferenceDeps } from "./usage/refused-inference.ts";
 
 export interface InferenceRouteDeps extends InferenceDeps, KeptDeps, Pick<RefusedInferenceDeps, "refusedRequests"> {
   admitter: Pick<Admitter, "admit" | "admitDearer" | "learn" | "learnCached" | "refuseSpent">;
-  /** Called for every request, because a reload may change the limits. */
+  /** Returns the limits of a request. Called for every request, because a reload may change them. */
   requestLimits(): RequestLimits;
-  /** Reports whether another process must answer the request. Absent if this process answers everything. */
+  /** Reports whether another process must handle the request. Undefined if this process handles all requests. */
   isElsewhere?: ((request: DecodedRequest, principal: Principal) => boolean) | undefined;
   /**
-   * Returns the bytes of the longest body that this process reads; another process answers longer ones. Absent if this
-   * process reads all bodies.
+   * Returns the length of the longest body that this process reads. Another process reads longer bodies.
+   * Undefined for no limit.
    */
   maxReadBytes?: (() => number) | undefined;
-  /** Storage of forms with files; absent if another process reads them. */
+  /** Where forms with files are buffered. Undefined if another process does that. */
   forms?: FormSettings | undefined;
 }
 
@@ -69,7 +69,7 @@ export const streamHeaders = {
   "x-accel-buffering": "no",
 } as const;
 
-/** Runs a decoded request with everything that it continues from. */
+/** Runs a decoded request, whose input includes the earlier conversation. */
 export type Runs<Deps> = (
   exchange: Exchange,
   principal: Principal,
@@ -95,7 +95,7 @@ export function answerInference<Deps extends InferenceRouteDeps>(
   return runs(exchange, principal, request, deps);
 }
 
-/** Reports whether a body may have more than this many bytes after decompression. */
+/** Reports whether the body may be longer than this, after decompression. */
 function mayBeLonger({ headers, bodyIsHere }: IncomingRequest, bytes: number): boolean {
   if (codingOf(headers.get("content-encoding"))) return true;
   const length = headers.get("content-length");
@@ -103,8 +103,8 @@ function mayBeLonger({ headers, bodyIsHere }: IncomingRequest, bytes: number): b
 }
 
 /**
- * Reads the stored items that the request continues from before any decision, because limits, prompt and route depend
- * on all items. For a caller whose requests are used up, nothing is read.
+ * Loads the stored conversation that the request continues, because limits, prompt and routing depend on all of
+ * it. Nothing is loaded if the caller's request limit is reached.
  */
 async function runWithKept<Deps extends InferenceRouteDeps>(
   exchange: Exchange,
@@ -122,7 +122,7 @@ async function runWithKept<Deps extends InferenceRouteDeps>(
   return await runs(exchange, principal, await withKeptInput(request, deps, options), deps);
 }
 
-/** Refuses a caller whose requests are used up before waiting for the rest of the body, which would be in vain. */
+/** Refuses a caller whose request limit is reached, before waiting for the rest of the body. */
 async function answerOnceHere<Deps extends InferenceRouteDeps>(
   operation: Operation,
   exchange: Exchange,
@@ -164,7 +164,7 @@ export interface CountRouteDeps extends InferenceRouteDeps {
   throttle: Pick<Throttle, "allows">;
 }
 
-/** Counts the tokens of a prompt. Nothing is run or charged; a key that counts too often gets estimates. */
+/** Counts the tokens of a prompt, without running or charging it. A key that counts too often gets estimates. */
 export async function countFor(
   operation: Operation,
   exchange: Exchange,
@@ -177,8 +177,7 @@ export async function countFor(
   const { requestId, req } = exchange;
   if (sent.dialect.maker === "anthropic") sent.messageHeaders = readMessageHeaders(req.headers, sent);
   const kept = { owner: responseOwnerOf(principal), limits, hold: (bytes: number) => req.hold(bytes) };
-  // No limit bounds how often a key counts tokens, and a short request may name a long conversation, so reads take
-  // turns.
+  // Counting has no rate limit, and a short request may continue a long conversation, so accounts take turns.
   const request = sent.namesKept ? await readInTurn(exchange, principal, () => withKeptInput(sent, deps, kept)) : sent;
   const mayAsk = () => deps.throttle.allows("count", principal);
   return countTokens(
@@ -187,7 +186,7 @@ export async function countFor(
   );
 }
 
-/** Adds limit headers, for Anthropic's clients also in Anthropic's form. */
+/** Adds rate-limit headers, for Messages requests also in Anthropic's form. */
 export function addLimitHeaders(
   operation: Operation,
   status: LimitStatus,
@@ -199,7 +198,7 @@ export function addLimitHeaders(
     anthropicLimitHeaders(status, clock.nowSeconds() * 1000, answerHeaders);
 }
 
-/** Runs a decoded request and answers its exchange. */
+/** Runs a decoded request and answers the HTTP request. */
 export function runFor(
   exchange: Exchange,
   principal: Principal,
@@ -217,11 +216,11 @@ export function logAsked({ line }: Exchange, request: DecodedRequest): void {
   line["stream"] = request.stream;
 }
 
-/** The largest integer of a structured field (RFC 9651, 3.3.1). A larger amount is written as this one. */
+/** The largest integer of a structured field (RFC 9651, 3.3.1). Larger numbers are reduced to it. */
 const largestInteger = 999_999_999_999_999;
 const integer = (amount: number) => Math.min(amount, largestInteger);
 
-/** Returns the settled usage of an answer as a dictionary (RFC 9651), with parts and cost if there are any. */
+/** Returns the token usage as a structured dictionary (RFC 9651), with cached tokens and cost if there are any. */
 export function usageHeader({ promptTokens, completionTokens, parts, nanoUsd }: UsageEnd): string {
   let text = `prompt_tokens=${integer(promptTokens)}`;
   if (parts && parts.cachedTokens > 0) text += `, cached_tokens=${integer(parts.cachedTokens)}`;
@@ -234,8 +233,8 @@ export function usageHeader({ promptTokens, completionTokens, parts, nanoUsd }: 
 const findingWords = { mask: "masked", block: "blocked", note: "noted" } as const;
 
 /**
- * Returns how often guardrails have masked, blocked and noted something so far, as a dictionary (RFC 9651); "" if
- * never.
+ * Returns how often guardrails masked, blocked and noted something, as a structured dictionary (RFC 9651). Empty
+ * if never.
  */
 export function guardrailHeader(findings: Guarding["findings"]): string {
   const counts = Object.entries(findingWords).map(([action, word]) => {
@@ -246,8 +245,8 @@ export function guardrailHeader(findings: Guarding["findings"]): string {
 }
 
 /**
- * Returns headers with the milliseconds that the request waited for a slot. For a stream that begins while it waits,
- * they also have its current position in the queue.
+ * Returns headers with the time that the request waited for a slot. If the stream begins before it gets a slot,
+ * they include its position in the queue.
  */
 function queueHeaders(waitedMs: number, position: QueuePosition | undefined): Record<string, string> {
   const headers: Record<string, string> = { "x-headrace-queue-ms": String(waitedMs) };
@@ -257,7 +256,7 @@ function queueHeaders(waitedMs: number, position: QueuePosition | undefined): Re
   return headers;
 }
 
-/** An inference request over HTTP. */
+/** A model request over HTTP, with the callbacks for its result. */
 class HttpCall implements InferenceCall<Answer> {
   request: DecodedRequest;
   readonly principal: Principal;
@@ -354,7 +353,7 @@ class HttpCall implements InferenceCall<Answer> {
 
   onEnd(outcome: UsageOutcome, usage: UsageEnd, error: unknown): void {
     logEnd(this.#exchange.line, outcome, usage);
-    // The head of a stream was already sent.
+    // A stream's headers are already sent, so only other answers get this header.
     if (outcome === "completed" && !this.#log) this.#exchange.answerHeaders["x-headrace-usage"] = usageHeader(usage);
     this.#log?.finish(outcome === "failed" ? toGatewayError(error) : undefined);
   }

@@ -64,10 +64,7 @@ export function inferenceRoutes(deps: InferenceRouteDeps): ScopedRoute[] {
   ];
 }
 
-/**
- * Returns the handler of an operation. A task that is sent as a form takes forms, and JSON if the task accepts that
- * too.
- */
+/** Returns the handler of an operation. It accepts forms, JSON, or both, as the task declares. */
 function handlerOf(operation: Operation, deps: InferenceRouteDeps): ScopedRoute["handle"] {
   const form = dialects[operation].task?.form;
   if (!form) return (exchange, principal) => answerInference(operation, exchange, principal, deps);
@@ -77,12 +74,12 @@ function handlerOf(operation: Operation, deps: InferenceRouteDeps): ScopedRoute[
       : answerForm(operation, form, exchange, principal, deps);
 }
 
-/** Returns the description. Further paths of the same task have their own names in the OpenAPI document. */
+/** Returns the endpoint's description. Each further path of a task has an operation id of its own. */
 function docOf({ paths, doc, answer, form, events, answersBytes }: Task, path: string) {
   const { operationId, answerDescription, ...others } = doc;
   const version = /^\/v(\d)/.exec(path)?.[1];
   const name = path === paths[0] ? operationId : `${operationId}V${version}`;
-  // The bytes are sound. A page or script in their place is sent as application/octet-stream.
+  // Only audio keeps its content type. Anything else, such as a page with scripts, is sent as application/octet-stream.
   const isBytes = answersBytes({}) && { contentTypes: ["audio/*", "application/octet-stream"] };
   const response = {
     description: answerDescription,

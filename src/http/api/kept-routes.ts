@@ -1,12 +1,11 @@
-// Routes for objects that are stored for clients, such as files and batches. Callers with access to models may read and
-// change them.
+// Declares routes for stored objects, such as files and batches. Callers need the scope for model requests.
 import type { ErrorForm, RouteDoc, ScopedRoute } from "../exchange/route.ts";
 
 export interface KeptKind {
   /** Prefix of all paths. */
   base: string;
   tag: RouteDoc["tag"];
-  /** The kind of object that `:id` in a path identifies. */
+  /** The name of the objects that `:id` identifies, such as "file". */
   noun: string;
   errorForm?: ErrorForm;
 }
@@ -18,7 +17,7 @@ type KeptRoute = (
   handle: ScopedRoute["handle"],
 ) => ScopedRoute;
 
-/** Returns a function that creates a route of this kind; `path` follows `base`. */
+/** Returns a function that declares a route. `path` is appended to `base`. */
 export function keptRoutes({ base, tag, noun, errorForm }: KeptKind): KeptRoute {
   const parameters = [{ name: "id", in: "path" as const, description: `Id of the ${noun}.` }];
   return (method, rest, doc, handle) => {

@@ -1,4 +1,4 @@
-// The list of API keys: all keys, or those with a requested status or name.
+// Lists API keys in pages, filtered by status or search text.
 import { z } from "zod";
 import type { Clock } from "../../base/clock.ts";
 import { invalidRequest } from "../../base/errors.ts";
@@ -8,14 +8,14 @@ import { type KeyWire, keyShape, keyStatuses } from "../../wire/keys.ts";
 import { type ListPage, listOf, pageOf, pageQuery } from "./list.ts";
 
 /**
- * Keys of one query, and below the most keys that one page examines for a filter: SQLite runs in the thread that serves
- * requests.
+ * Keys of one query. `maxInspected` is the most keys to check against a filter for one page. SQLite runs on the
+ * main thread.
  */
 const batch = 250;
 const maxInspected = 5_000;
-/** Maker keys, each with its own makers, that are read before other work gets time. */
+/** The number of creators of keys that are read before other work gets time. */
 const makersAtOnce = 20;
-/** Minimum length of a search in ids: shorter prefixes match all keys. */
+/** Minimum length of a search for an id. Every id begins with `key_`, so shorter prefixes match all keys. */
 const minIdStartLength = "key_".length + 1;
 
 export const keyQuery = z.object({
@@ -34,8 +34,8 @@ export const keyList = listOf(keyShape, "ApiKeyList");
 type Keys = Pick<KeyStore, "findChainById" | "listKeys">;
 
 /**
- * Returns one page of keys. Throws `invalid_request` for an unknown cursor. A filtered page may be short; `last_id` is
- * then the last examined key.
+ * Returns one page of keys. Throws `invalid_request` for an unknown cursor. A filtered page may have few keys;
+ * `last_id` is the last key that was checked.
  */
 export async function keysPage(
   { limit, after, search, status }: z.output<typeof keyQuery>,
@@ -73,7 +73,7 @@ function cursorOf(principal: Principal) {
   return { accountId: account.id, environment, ...(own === null ? {} : { personId: own }) };
 }
 
-/** Throws for an unknown cursor, which would silently restart the list or continue in the middle. */
+/** Throws for an unknown cursor. Otherwise the list would silently start again or skip keys. */
 async function requireCursor(after: string, principal: Principal, keys: Keys): Promise<void> {
   const key = (await keys.findChainById(after))?.keys[0];
   if (key?.kind === "key" && isHere(principal, key)) return;
@@ -88,7 +88,7 @@ function isNamed(search: string): (key: ApiKeyRecord) => boolean {
     (text.length >= minIdStartLength && id.startsWith(text));
 }
 
-/** Converts keys to wire form. Their makers are read once for the whole page. */
+/** Returns a function that converts a key to JSON. A creator is read only once per page. */
 function wireOf(keys: Keys, nowSeconds: number): (record: ApiKeyRecord) => Promise<KeyWire> {
   const makers = new Map<string, readonly ApiKeyRecord[]>();
   return async (record) => {

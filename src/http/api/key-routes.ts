@@ -36,7 +36,7 @@ export interface KeyRouteDeps extends EndpointDeps {
   pepper: Uint8Array;
   throttle: Pick<Throttle, "require">;
   limits: Pick<LimitStore, "usedInWindow">;
-  /** Called after each committed change of an existing key, so that caches of keys are cleared. */
+  /** Called after each committed change of an existing key, to clear caches of the keys. */
   changed(ids?: readonly string[]): void;
 }
 
@@ -118,7 +118,7 @@ const revoke = endpoint("DELETE", "/v1/keys/:id", {
   response: { description: "The key's record.", json: keyShape },
   async answer({ deps, principal, id, origin }) {
     const chain = await find({ deps, principal, id });
-    // Revocation is never throttled, because it stops a key that makes too many changes.
+    // Revocation has no rate limit, because it stops a key that makes too many changes.
     return write(chain, revokeKey(principal, chain, origin), deps);
   },
 });

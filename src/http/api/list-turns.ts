@@ -1,9 +1,12 @@
-// Schedules reports and lists that read many rows of an account: SQLite runs in the thread that serves all requests.
+// Limits concurrent reports and lists that read many rows, because SQLite runs on the main thread.
 import type { Principal } from "../../domain/principal.ts";
 import { AccountTurns } from "../../policy/account-turns.ts";
 import type { Exchange } from "../exchange/route.ts";
 
-/** Runs one read at a time, with as much time for other requests in between. One key may have 1,000 open requests. */
+/**
+ * Runs one read at a time, followed by an equally long pause for other requests. One key may have 1,000 open
+ * requests.
+ */
 export const listTurns = new AccountTurns({
   maxRunning: 1,
   maxOfAccount: 4_000,
@@ -11,7 +14,7 @@ export const listTurns = new AccountTurns({
   rests: true,
 });
 
-/** Waits for the account's turn. A report in pieces takes a turn for each piece. */
+/** Runs `read` when the account has a turn. A long report takes a turn for each piece. */
 export function listInTurn<Value>(
   { req }: { req: Pick<Exchange["req"], "clientGone"> },
   principal: Principal,

@@ -1,10 +1,10 @@
-// The list envelope of endpoints for objects, and the query parameters for paging.
+// The JSON of lists, and the query parameters for paging.
 import { z } from "zod";
 
 const defaultLimit = 20;
 const maxLimit = 100;
 
-/** Query parameters of paged lists, to spread into an endpoint's own. */
+/** Query parameters of paged lists, which an endpoint adds to its own. */
 export const pageQuery = {
   limit: z.coerce
     .number()
@@ -29,7 +29,7 @@ export interface ListPage<Item> {
   has_more: boolean;
 }
 
-/** Returns the schema of a page; `id` names it in the OpenAPI document. */
+/** Returns the schema of one page. `id` is its name in the OpenAPI document. */
 export function listOf<Item extends z.ZodType>(item: Item, id: string) {
   return z
     .object({
@@ -48,12 +48,12 @@ export function listOf<Item extends z.ZodType>(item: Item, id: string) {
     .meta({ id });
 }
 
-/** Returns the schema of a list without pages; `id` names it in the OpenAPI document. */
+/** Returns the schema of an unpaged list. `id` is its name in the OpenAPI document. */
 export function wholeListOf<Item extends z.ZodType>(item: Item, id: string) {
   return z.object({ object: z.literal("list"), data: z.array(item) }).meta({ id });
 }
 
-/** Returns a page. `found` was read with a limit of `limit + 1`: an additional item only shows that there are more. */
+/** Returns a page. `found` must be read with `limit + 1`, because an extra item shows that there are more. */
 export function pageOf<Item extends { id: string }>(found: readonly Item[], limit: number): ListPage<Item> {
   const data = found.slice(0, limit);
   return {

@@ -1,4 +1,4 @@
-// The headers of a Messages client: the version of the API, and its beta features.
+// Reads the headers of Anthropic's Messages API: its version and beta features.
 import { fieldError } from "../../base/errors.ts";
 import {
   areBetas,
@@ -12,8 +12,8 @@ import type { DecodedRequest } from "../../requests/decoded-request.ts";
 import { requireVersion } from "../../requests/dialects/message/version.ts";
 
 /**
- * Checks the request against the version that it names. Throws `invalid_request` for an unknown version, as Anthropic
- * does. A missing version, which Anthropic refuses, is accepted here.
+ * Reads the headers, and checks that the body fits their version. Throws `invalid_request` for an unknown
+ * version. Unlike Anthropic, accepts a missing version.
  */
 export function readMessageHeaders(headers: IncomingRequest["headers"], request: DecodedRequest): MessageHeaders {
   const named = headers.get("anthropic-version") ?? defaultMessageVersion;
@@ -25,7 +25,7 @@ export function readMessageHeaders(headers: IncomingRequest["headers"], request:
   if (betas !== undefined && !areBetas(betas)) {
     throw fieldError("anthropic-beta", `must be names of at most ${maxBetasLength} characters in all, in ASCII.`);
   }
-  // Only a version other than the default is worth parsing the body for this check.
+  // The default version needs no check, so its body is not parsed here.
   if (version !== defaultMessageVersion) requireVersion(request.body, version);
   return { version, betas };
 }

@@ -1,4 +1,4 @@
-// Anthropic's Messages: model requests, and token counts of prompts.
+// Anthropic's Messages endpoints: model requests and token counts.
 import { z } from "zod";
 import { dialects } from "../../requests/dialects/dialects.ts";
 import { messageCountRequest, messageEvent, messageObject } from "../../wire/messages.ts";

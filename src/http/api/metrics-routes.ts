@@ -1,4 +1,4 @@
-// The endpoint that Prometheus reads: for operators, and for the development server's own machine.
+// The endpoint for Prometheus. It is open to operators, and to the local machine of a development server.
 import { invalidApiKey } from "../../base/invalid-api-key.ts";
 import { keyOf } from "../../domain/principal.ts";
 import type { IncomingRequest } from "../../http1/message.ts";
@@ -11,11 +11,11 @@ import type { Answer, Exchange, MachineRoute } from "../exchange/route.ts";
 export interface MetricsRouteDeps {
   authenticator: Pick<Authenticator, "authenticate">;
   metrics: {
-    /** The token for reading the metrics; undefined if there is none. */
+    /** A token that permits reading the metrics; undefined if none is configured. */
     token: string | undefined;
     /** True if requests from this machine need no credential. */
     isOpenLocally: boolean;
-    /** Returns the metrics without asking a store. `accept` is the header as the client sent it. */
+    /** Returns the metrics from memory, without a query to the database. `accept` is the client's header. */
     read(accept: string): Promise<{ contentType: string; text: string }>;
   };
 }
@@ -38,17 +38,14 @@ async function answer(exchange: Exchange, deps: MetricsRouteDeps): Promise<Answe
   return { status: 200, headers: { "content-type": contentType, "cache-control": "no-store" }, body: text };
 }
 
-/**
- * Requires that the caller may read the metrics; throws or rejects otherwise. If a credential is presented, only that
- * credential counts.
- */
+/** Rejects if the caller may not read the metrics. If the request has a credential, only that counts. */
 async function requireReader(exchange: Exchange, { authenticator, metrics }: MetricsRouteDeps): Promise<void> {
   const { req, clientAddress, requestId } = exchange;
   const authorization = req.headers.get("authorization");
   const apiKey = apiKeyOf(req.headers);
   if (authorization === null && apiKey === null) {
     if (metrics.isOpenLocally && exchange.isLocal() && !isOfPage(req)) return;
-    // A request without a credential is not an attempt that belongs in the audit log.
+    // Throws without an audit event, because the request had no credential.
     throw invalidApiKey("missing");
   }
   const bearer = /^Bearer +(\S+) *$/i.exec(authorization ?? "")?.[1];
@@ -59,7 +56,7 @@ async function requireReader(exchange: Exchange, { authenticator, metrics }: Met
   requireOperator(principal);
 }
 
-/** Reports whether a web page sent the request: any page can send requests from this machine. */
+/** Reports whether a web page sent the request. Any page can send requests from this machine. */
 function isOfPage({ headers }: IncomingRequest): boolean {
   return headers.has("origin") || (headers.get("sec-fetch-site") ?? "none") !== "none";
 }

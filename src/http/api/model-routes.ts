@@ -1,4 +1,4 @@
-// The models that a key may use, for clients of OpenAI's API, of Anthropic's, and for Codex.
+// Lists the models that a key may use, in the formats of OpenAI, Anthropic and Codex.
 import { z } from "zod";
 import { fieldError } from "../../base/errors.ts";
 import { shown } from "../../base/text/shown.ts";
@@ -108,26 +108,29 @@ function retrieveRoute(catalog: ModelCatalog): ScopedRoute {
       if (isAnthropicClient(exchange.req)) Object.assign(exchange.answerHeaders, requestIdHeader(exchange.requestId));
       if (!catalog.find(name)) await catalog.whenComplete();
       const found = catalog.find(name);
-      // A model that is not listed is reported as missing, whatever the reason.
+      // A model that the caller may not see gets the same error as a missing one.
       const model = requireModel(principal, found && usableModel(principal, found), name);
       return Response.json(modelEntry({ name, model }));
     },
   };
 }
 
-/** Lists each model, followed by its aliases. Aliases that are prefixes are left out, because they are no names. */
+/** Lists each model, followed by its aliases. Aliases that end in `*` are left out, because they are prefixes. */
 function listed(catalog: ModelCatalog, principal: Principal): ListedModel[] {
   return catalog
     .list()
     .filter((model) => usableModel(principal, model))
     .flatMap((model) => {
-      // An alias may be the id of another model, or belong to another model.
+      // The alias may be the id of another model, or another model's alias.
       const aliases = (model.aliases ?? []).filter((name) => !name.endsWith("*") && catalog.find(name) === model);
       return [model.id, ...aliases].map((name) => ({ name, model }));
     });
 }
 
-/** Returns the paging parameters. A client that asks for no pages gets everything, and other parameters are ignored. */
+/**
+ * Returns the paging parameters. Without any of them, the client gets the whole list, and other parameters are
+ * ignored.
+ */
 function queryOf(exchange: Exchange): Partial<z.infer<typeof pageQuery>> {
   const { req, requestId, answerHeaders } = exchange;
   if (!isAnthropicClient(req)) return readKnownQuery(pageQuery.pick({ client_version: true }), req.target);
@@ -142,8 +145,8 @@ interface PageWanted {
 }
 
 /**
- * Returns one page of entries (Anthropic API reference, "List Models"). Throws `invalid_request` for two cursors or an
- * unknown one.
+ * Returns one page of the list (Anthropic API reference, "List Models"). Throws `invalid_request` for two
+ * cursors or an unknown one.
  */
 function pageOf(
   all: readonly ListedModel[],

@@ -1,4 +1,4 @@
-// Where the models run that a key may use, and their current state.
+// The endpoint for the state of a key's models, and where they run.
 import { z } from "zod";
 import { environments } from "../../domain/api-key.ts";
 import type { Model } from "../../domain/models/model.ts";

@@ -1,4 +1,4 @@
-// The endpoints for machines: join as a node, connect as one, and, among replicas, forward a request to a node.
+// The endpoints for nodes: join, open the node's connection, and forward a request from another replica.
 import type { Clock } from "../../base/clock.ts";
 import type { NodeAcceptor } from "../../nodes/accept.ts";
 import type { Enrolment } from "../../nodes/enrol.ts";
@@ -17,7 +17,7 @@ export interface NodeRouteDeps extends ForwardedRequestDeps {
   clock: Clock;
 }
 
-/** Machines that have not joined may send only small bodies. */
+/** Body limits for machines that have not joined yet. */
 const bodyLimits: BodyLimits = { bodyBytes: 16_384, depth: 4 };
 
 export function nodeRoutes(deps: NodeRouteDeps): (PublicRoute | MachineRoute)[] {

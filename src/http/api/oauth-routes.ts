@@ -1,4 +1,4 @@
-// The OAuth endpoints that clients call without a browser: tokens, devices, revocation, introspection and metadata.
+// OAuth endpoints that clients call directly: tokens, device codes, revocation, introspection and metadata.
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { appScopes } from "../../domain/people/app.ts";
@@ -30,23 +30,23 @@ import {
 } from "../reference/oauth-docs.ts";
 import { originOf } from "./changes.ts";
 
-/** `tokens` and `changed` are for all endpoints. */
+/** The dependencies of the OAuth endpoints. All endpoints share `tokens` and `changed`. */
 export interface OAuthRouteDeps extends Omit<TokenDeps, "tokens">, ClientAuthenticationDeps {
   tokens: TokenDeps["tokens"] & RevocationDeps["tokens"];
   keys: RevocationDeps["keys"];
   /** Returns the public URL, without a slash at the end. */
   issuer: IntrospectionDeps["issuer"];
-  /** Returns the base URL of the API, with `/v1`. */
+  /** Returns the base URL of the API, which ends in `/v1`. */
   audience(): string;
   clock: Clock;
   outsideClients: RegistrationDeps["outsideClients"];
-  /** True if clients may register themselves. */
+  /** True if dynamic client registration is allowed. */
   mayRegister: boolean;
-  /** Absent if clients cannot be identified by documents. */
+  /** Undefined if client ID metadata documents are not supported. */
   clientDocuments?: object | undefined;
 }
 
-/** Limits of a registration: several times what clients send. */
+/** Body limits of a client registration, several times what real clients send. */
 const registrationLimits = { bodyBytes: 65_536, depth: 8 };
 
 type Handler = (request: ClientRequest) => Promise<object>;
@@ -57,7 +57,7 @@ export function oauthRoutes(deps: OAuthRouteDeps): PublicRoute[] {
   const api = () => protectedResourceMetadata(deps.audience(), appScopes, deps.issuer());
   const tools = (exchange: Exchange) => {
     const { server: name } = exchange.params;
-    // Whether the server exists is not checked, because callers are not authenticated here.
+    // Only the form of the name is checked, not whether the server exists, because the caller is not authenticated.
     if (name !== undefined && !mcpServerName.test(name)) throw unknownResource();
     const root = rootAsAsked(deps.issuer(), exchange.req.headers.get("host"));
     const resource = `${root}${toolsResource}${name === undefined ? "" : `/${name}`}`;
@@ -74,8 +74,7 @@ export function oauthRoutes(deps: OAuthRouteDeps): PublicRoute[] {
     clientRoute("/oauth/introspect", introspectionDoc, deps, (request) => introspectToken(request, deps)),
     registrationRoute(deps),
     metadataRoute("/.well-known/oauth-authorization-server", serverMetadataDoc, server),
-    // RFC 9728, 3.1 and 3.3: the path of the resource follows the well-known path, and only that resource may be
-    // described there.
+    // RFC 9728, 3.1 and 3.3: the well-known path is followed by the path of the resource that the metadata describes.
     metadataRoute(resourceMetadataUrl(apiResource, ""), resourceMetadataDoc, api),
     metadataRoute(resourceMetadataUrl(toolsResource, ""), toolsMetadataDoc, tools),
     metadataRoute(resourceMetadataUrl(`${toolsResource}/:server`, ""), mcpServerMetadataDoc, tools),
@@ -122,7 +121,7 @@ async function answerClient(exchange: Exchange, handle: () => Promise<object>, s
   }
 }
 
-/** Answers a refused client with the OAuth error. Rethrows any error that is not a refusal. */
+/** Answers with the OAuth error of a refused client. Rethrows any other error. */
 function refuseClient(exchange: Exchange, error: unknown): PlainAnswer {
   doNotKeep(exchange);
   const { answer, code, reason } = oauthErrorAnswer(error);
@@ -131,15 +130,15 @@ function refuseClient(exchange: Exchange, error: unknown): PlainAnswer {
   return answer;
 }
 
-/** RFC 6749, 5.1, requires both headers. */
+/** Sets the two headers against caching that RFC 6749, 5.1, requires. */
 function doNotKeep({ answerHeaders }: Exchange): void {
   answerHeaders["cache-control"] = "no-store";
   answerHeaders["pragma"] = "no-cache";
 }
 
 /**
- * Reads a client request. The cheapest checks come first, and nothing of the request counts before it is clear which
- * client sent it.
+ * Reads and authenticates a client's request. Cheap checks come first. Nothing in the request is used before the
+ * client is known.
  */
 async function clientRequest(exchange: Exchange, deps: OAuthRouteDeps): Promise<ClientRequest> {
   const { req, clientAddress } = exchange;
@@ -153,7 +152,7 @@ async function clientRequest(exchange: Exchange, deps: OAuthRouteDeps): Promise<
   return { parameters, resources, client, origin };
 }
 
-/** Metadata is public, so any page may read it. */
+/** Declares a metadata endpoint. Any web page may read it, because metadata is public. */
 function metadataRoute(path: string, doc: RouteDoc, metadata: (exchange: Exchange) => object): PublicRoute {
   return {
     method: "GET",

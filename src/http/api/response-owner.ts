@@ -1,4 +1,4 @@
-// Decides whose stored responses and conversations a credential sees.
+// Determines whose stored responses and conversations a caller sees.
 import type { ResponseOwner } from "../../domain/models/stored-response.ts";
 import { keyOf, makerOf, type Principal } from "../../domain/principal.ts";
 import { chatOwnerOf } from "./chat-routes.ts";

@@ -1,4 +1,4 @@
-// Endpoints without credentials, for monitors and new users: health, readiness, the API description.
+// Endpoints without credentials: health, readiness and the OpenAPI document.
 import { z } from "zod";
 import { StaticDocument } from "../content/static-document.ts";
 import { pageHeaders } from "../exchange/browser-headers.ts";
@@ -11,7 +11,7 @@ export type CheckState = z.infer<typeof checkState>;
 
 export interface ServiceRouteDeps {
   version: string;
-  /** Checks within about a second what requests need; names the parts that fail. */
+  /** Checks within about a second what requests need, and returns the names of failed parts. */
   readiness(): Promise<Readiness>;
 }
 
@@ -28,7 +28,7 @@ const readinessShape = z
   .meta({ id: "Readiness" });
 export type Readiness = z.infer<typeof readinessShape>;
 
-/** `all` returns all routes, including these; called once they exist. */
+/** `all` returns all routes for the OpenAPI document. It is called after all routes exist. */
 export function serviceRoutes(deps: ServiceRouteDeps, all: () => Promise<readonly Route[]>): PublicRoute[] {
   let document: Promise<StaticDocument> | undefined;
   let page: Promise<ReferenceAnswer> | undefined;

@@ -1,4 +1,4 @@
-// Exchanges an API key for a short-lived access token, and publishes the keys that verify tokens.
+// Exchanges an API key for a short-lived access token, and publishes the keys that verify such tokens.
 import { z } from "zod";
 import type { Clock } from "../../base/clock.ts";
 import { keyOf } from "../../domain/principal.ts";
@@ -19,12 +19,12 @@ export interface TokenRouteDeps {
   clock: Clock;
 }
 
-/** Callers without a key may send only small bodies. */
+/** Body limits for callers that are not authenticated yet. */
 const bodyLimits: BodyLimits = { bodyBytes: 16_384, depth: 4 };
 
 const tokenRequest = z
   .object({
-    // The form of the key is not checked here: authentication has the same answer for every wrong key.
+    // The format of the key is not validated here, because any wrong key must get the same answer.
     api_key: z.string().describe("The API key to exchange."),
     expires_in: z
       .int()
@@ -118,7 +118,7 @@ async function exchangeKey(exchange: Exchange, deps: TokenRouteDeps): Promise<Re
   const { api_key, expires_in, scope } = await readStrictBody(tokenRequest, req, bodyLimits);
   const principal = await deps.authenticator.authenticate({
     authorization: null,
-    // An empty key is a wrong key and not a missing header.
+    // An empty key becomes a wrong one, because a missing key has another error.
     apiKey: api_key === "" ? " " : api_key,
     clientAddress,
     requestId,

@@ -1,4 +1,4 @@
-// Reads the body of a request once from its socket: checks size, media type and encoding, and parses JSON if asked.
+// Reads the body of a request: checks its size, media type and encoding, and optionally parses JSON.
 import { accountTicks } from "../../base/account-ticks.ts";
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { GatewayError, invalidRequest } from "../../base/errors.ts";
@@ -10,11 +10,12 @@ const charsets = /;\s*charset\s*=([^;]*)/gi;
 const utf8Names = new Set(["utf-8", "utf8"]);
 const jsonType = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 
-/** The maximum length of a body that parses within a millisecond or two. */
+/** The longest body whose JSON parses within one or two milliseconds. */
 const longBodyBytes = 64 * 1024;
 
 /**
- * Reads and parses a JSON body. Returns synchronously if the body has arrived. Throws, or rejects with, a GatewayError.
+ * Reads and parses a JSON body. Synchronous if the body has already arrived. Throws, or rejects with, a
+ * GatewayError.
  */
 export function readJsonBody(request: IncomingRequest, limits: BodyLimits): JsonBody | Promise<JsonBody> {
   const bytes = readJsonBytes(request, limits);
@@ -22,8 +23,8 @@ export function readJsonBody(request: IncomingRequest, limits: BodyLimits): Json
 }
 
 /**
- * Does what `readJsonBody` does, without parsing. Because the later parse of a long body blocks the event loop, each
- * account gets one long body per tick.
+ * Reads a JSON body without parsing it. Parsing a long body blocks the event loop, so each account gets one long
+ * body per tick.
  */
 export function readJsonBytes(request: IncomingRequest, limits: BodyLimits): ByteSpan | Promise<ByteSpan> {
   const bytes = readAnyBytes(request, limits);
@@ -59,8 +60,8 @@ function readAnyBytes(request: IncomingRequest, limits: BodyLimits): ByteSpan | 
 }
 
 /**
- * Refuses other charsets: exchanged JSON is UTF-8 (RFC 8259, 8.1), and another charset read as UTF-8 would be another
- * text.
+ * Throws for a charset other than UTF-8. JSON is exchanged in UTF-8 (RFC 8259, 8.1), and other text would be
+ * misread.
  */
 function requireUtf8(type: string): void {
   for (const [, sent = ""] of type.matchAll(charsets)) {
@@ -86,7 +87,7 @@ async function readUnpacked(
   }
 }
 
-/** Reads the body unparsed, at most `bodyBytes` bytes. Rejects with a GatewayError. */
+/** Reads the body without parsing it. Rejects with a GatewayError if it is longer than `bodyBytes`. */
 export async function readBytes(request: IncomingRequest, bodyBytes: number): Promise<ByteSpan> {
   try {
     return await request.readBody(bodyBytes);
@@ -95,7 +96,10 @@ export async function readBytes(request: IncomingRequest, bodyBytes: number): Pr
   }
 }
 
-/** Returns the client's error for a body that did not arrive correctly; returns any other error unchanged. */
+/**
+ * Converts the error of a body that did not arrive correctly into one for clients. Returns any other error
+ * unchanged.
+ */
 export function bodyFault(error: unknown, bodyBytes: number): unknown {
   if (!(error instanceof RequestBodyError)) return error;
   switch (error.fault) {

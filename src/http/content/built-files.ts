@@ -1,4 +1,4 @@
-// Reads a build directory: its manifest, again after each build, and the names of its compressed files.
+// Reads the manifest of a web build, again after each build, and names its compressed files.
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 
@@ -6,12 +6,12 @@ export class BuiltManifest<Manifest> {
   readonly #path: string;
   #read: { mtimeMs: number; manifest: Manifest } | undefined;
 
-  /** `directory` is where the build wrote `manifest.json`. */
+  /** `directory` is the build output, which contains `manifest.json`. */
   constructor(directory: string) {
     this.#path = join(directory, "manifest.json");
   }
 
-  /** Returns the same object until the next build; undefined without a build. */
+  /** Returns the manifest, or undefined without a build. The object is the same until the next build. */
   async read(): Promise<Manifest | undefined> {
     try {
       const { mtimeMs } = await stat(this.#path);
@@ -25,10 +25,10 @@ export class BuiltManifest<Manifest> {
   }
 }
 
-/** The content codings of built files, the best first. */
+/** The content codings of built files, in order of preference. */
 export const builtCodings = ["br", "gzip"] as const;
 
-/** Returns the name of a built file in this coding. */
+/** Returns the file name of a built file in this content coding. */
 export function builtName(name: string, encoding: (typeof builtCodings)[number] | undefined): string {
   return encoding === undefined ? name : `${name}.${encoding === "br" ? "br" : "gz"}`;
 }

@@ -1,4 +1,4 @@
-// Chooses the content coding that a client accepts (RFC 9110, 12.5.3), and compresses answers on another thread.
+// Chooses the content coding of an answer (RFC 9110, 12.5.3), and compresses on another thread.
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip, zstdCompress } from "node:zlib";
 import type { HeaderFields } from "../../http1/message.ts";
@@ -11,20 +11,20 @@ const toGzip = promisify(gzip);
 const toBrotli = promisify(brotliCompress);
 const toZstd = promisify(zstdCompress);
 
-/** The compression effort: quick for a single answer, thorough for content that is compressed once. */
+/** The compression effort: `quick` for a single answer, `thorough` for content that is compressed once. */
 type Effort = "quick" | "thorough";
 const levels = {
   quick: { gzip: 5, br: 4, zstd: 3 },
   thorough: { gzip: 9, br: 10, zstd: 15 },
 } as const satisfies Record<Effort, Record<Coding, number>>;
 
-/** About the size of one packet: a shorter answer would not arrive sooner. */
+/** The least length that is compressed, about one packet. Shorter answers would not arrive sooner. */
 const minBytes = 1_400;
 const compressible = /^(?:application\/(?:json|openmetrics-text)|text\/)/;
 
 /**
- * Returns the coding of `offered` that the client prefers, the first of several with equal weight. Undefined means no
- * coding, also for a client that refuses plain content without accepting a coding, because every client can read it.
+ * Returns the coding of `offered` that the client prefers, or the first of equal ones. Undefined for no coding,
+ * even if the client refuses that, because every client can read it.
  */
 export function codingFor<Offered extends Coding>(
   acceptEncoding: string | null,
@@ -39,7 +39,7 @@ export function codingFor<Offered extends Coding>(
   const weigh = (name: string) => weights.get(name) ?? weights.get("*") ?? 0;
   let best: Offered | undefined;
   for (const coding of offered) if (weigh(coding) > (best === undefined ? 0 : weigh(best))) best = coding;
-  // If the client prefers `identity` to all others, the content stays plain.
+  // The client prefers an uncompressed answer.
   const plain = weights.get("identity");
   return best !== undefined && plain !== undefined && plain > weigh(best) ? undefined : best;
 }
@@ -60,22 +60,22 @@ export async function encoded(bytes: Uint8Array, coding: Coding, effort: Effort)
   return await toZstd(bytes, { params: { [constants.ZSTD_c_compressionLevel]: level } });
 }
 
-/** Reports whether an answer is worth compressing. */
+/** Reports whether compressing an answer is worthwhile. */
 export function isWorthCoding({ status, headers, body }: PlainAnswer): boolean {
   if (status !== 200 || headers["content-encoding"] !== undefined) return false;
   if (typeof body !== "string" && !(body instanceof Uint8Array)) return false;
   return body.length >= minBytes && compressible.test(headers["content-type"] ?? "");
 }
 
-/** Returns the bytes of a complete body; undefined for a body that is streamed. */
+/** Returns the bytes of a body; undefined for a streamed body. */
 function bytesOf(body: PlainAnswer["body"]): Uint8Array | undefined {
   if (typeof body === "string") return Buffer.from(body);
   return body instanceof Uint8Array ? body : undefined;
 }
 
 /**
- * Compresses an answer for the client. An answer that stays plain still gets `vary`, because other clients get another
- * form.
+ * Compresses an answer for the client. Even an uncompressed answer gets `Vary`, because other clients get it
+ * compressed.
  */
 export async function inCoding(answer: PlainAnswer, acceptEncoding: string | null): Promise<PlainAnswer> {
   const coding = codingFor(acceptEncoding, codings);
@@ -94,7 +94,7 @@ export function withVary(headers: HeaderFields): HeaderFields {
   return { ...headers, vary: vary === undefined ? "Accept-Encoding" : `${vary}, Accept-Encoding` };
 }
 
-/** Weakens an entity tag, because a strong tag stands for exactly these bytes. */
+/** Makes an entity tag weak, because a strong tag would promise the same bytes in every coding. */
 function weakTag(etag: string | undefined): HeaderFields {
   return etag === undefined || etag.startsWith("W/") ? {} : { etag: `W/${etag}` };
 }

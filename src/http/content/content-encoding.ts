@@ -1,4 +1,4 @@
-// Decompresses request bodies while they arrive, up to the maximum length of a body.
+// Decompresses a request body while it arrives, up to a maximum length.
 import type { Transform } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from "node:zlib";
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
@@ -8,17 +8,17 @@ import { GatewayError, invalidRequest } from "../../base/errors.ts";
 import type { IncomingRequest } from "../../http1/message.ts";
 import { ZstdFrames } from "./zstd-frames.ts";
 
-/** The size of one piece of output, which is memory in addition to the stored body. */
+/** The size of one piece of decompressed output. */
 const stepBytes = 64 * 1024;
 export interface BodyCoding {
-  /** Creates the decoder of one body, which runs on a thread of its own. */
+  /** Creates a decoder, which runs on another thread. */
   decoder(): Transform;
-  /** Follows the frames of a body, for a coding whose decoder does not report a truncated body. */
+  /** Checks the frames of the compressed body, because zstd's decoder does not report a truncated one. */
   frames?(): ZstdFrames;
 }
 
 const gzip: BodyCoding = { decoder: () => createGunzip({ chunkSize: stepBytes }) };
-/** Codings by their names of RFC 9110, 8.4.1, RFC 7932 and RFC 8878. */
+/** The content codings by name (RFC 9110, 8.4.1, RFC 7932 and RFC 8878). */
 const codings: Readonly<Record<string, BodyCoding>> = {
   gzip,
   "x-gzip": gzip,
@@ -27,7 +27,7 @@ const codings: Readonly<Record<string, BodyCoding>> = {
   zstd: { decoder: () => createZstdDecompress({ chunkSize: stepBytes }), frames: () => new ZstdFrames() },
 };
 
-/** Returns the coding; undefined if the body is not compressed. Throws `unsupported_media_type`. */
+/** Returns the coding; undefined for an uncompressed body. Throws `unsupported_media_type` for an unknown one. */
 export function codingOf(encoding: string | null): BodyCoding | undefined {
   if (encoding === null) return undefined;
   const name = encoding.trim().toLowerCase();
@@ -41,9 +41,8 @@ export function codingOf(encoding: string | null): BodyCoding | undefined {
 }
 
 /**
- * Returns the decompressed body of `source`. Only the decompressed bytes count for `request`. Rejects with the source's
- * error, or a GatewayError: `request_too_large` if the result exceeds `maxBytes`, `invalid_request` if the body is
- * corrupt or truncated.
+ * Returns the decompressed body. Fails with `request_too_large` above `maxBytes`, with `invalid_request` for
+ * corrupt data, or with the source's error. Only decompressed bytes are charged to `request`.
  */
 export function unpacked(
   source: BodySource,
@@ -63,7 +62,7 @@ class Unpacking implements BodySink {
   readonly #reject: (error: unknown) => void;
   #pieces: Buffer[] = [];
   #length = 0;
-  /** The pieces that the decoder has not consumed yet. */
+  /** The number of pieces that the decoder has not consumed yet. */
   #writing = 0;
   #hasBegun = false;
   #hasEnded = false;
@@ -90,7 +89,7 @@ class Unpacking implements BodySink {
     });
     this.#decoder.on("drain", () => this.#source.resume());
     this.#decoder.on("end", () => {
-      // If the decoder ends before the body does, something follows the compressed body.
+      // If the decoder ends early, other data follows the compressed body.
       if (!this.#decoder.writableEnded || this.#frames?.areWhole === false) this.fail(notPacked());
       if (this.#isOver) return;
       this.#isOver = true;
@@ -101,7 +100,7 @@ class Unpacking implements BodySink {
 
   data(bytes: ByteSpan): void {
     if (this.#isOver) return;
-    // The bytes are copied, because the source reuses them and the decoder reads them later.
+    // The bytes are copied, because the source reuses its buffer before the decoder reads it.
     const piece = Buffer.from(bytes.view);
     this.#frames?.push(piece);
     this.#hasBegun = true;
@@ -115,7 +114,7 @@ class Unpacking implements BodySink {
 
   end(): void {
     this.#hasEnded = true;
-    // An empty body never reaches the decoder, which would not report it.
+    // An empty body is refused here, because the decoder would not report it.
     if (this.#hasBegun) this.#endDecoder();
     else this.fail(notPacked());
   }
@@ -129,7 +128,7 @@ class Unpacking implements BodySink {
     this.#reject(error);
   }
 
-  /** Ends the decoder once it has consumed all input, so that trailing data is noticed first. */
+  /** Ends the decoder once it has consumed all input, so that data after the compressed body is noticed first. */
   #endDecoder(): void {
     if (this.#hasEnded && this.#writing === 0 && !this.#isOver) this.#decoder.end();
   }

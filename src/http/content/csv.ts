@@ -1,19 +1,16 @@
-// Writes tables as CSV (RFC 4180), for clients that ask for it.
+// Formats tables as CSV (RFC 4180).
 
 export const csvType = "text/csv; charset=utf-8";
 
 /**
- * Returns one line. An apostrophe precedes text that a spreadsheet would run as a formula, because the name of a model
- * or app is untrusted.
+ * Returns one line. Prefixes an apostrophe to text that a spreadsheet would run as a formula, because names are
+ * untrusted.
  */
 export function csvLine(cells: readonly (string | number | null)[]): string {
   return `${cells.map(csvCell).join(",")}\r\n`;
 }
 
-/**
- * The characters that open formulas in spreadsheets, including the full-width forms of Chinese, Japanese and Korean
- * systems.
- */
+/** Matches text that a spreadsheet takes for a formula, including the full-width characters of East Asian systems. */
 const formula = /^[\s\p{Cc}\p{Cf}]*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20]|^[\t\r\n]/u;
 
 function csvCell(value: string | number | null): string {
@@ -23,7 +20,7 @@ function csvCell(value: string | number | null): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** Reports whether the `Accept` header (RFC 9110, 12.5.1) prefers CSV; the default is JSON. */
+/** Reports whether the `Accept` header (RFC 9110, 12.5.1) prefers CSV to JSON. */
 export function prefersCsv(accept: string | null): boolean {
   const ranges = (accept ?? "").split(",").map(parseRange);
   const csv = quality(ranges, "text/csv");
@@ -43,7 +40,7 @@ function parseRange(text: string): MediaRange {
   return { type, q: /^(0(\.\d{0,3})?|1(\.0{0,3})?)$/.test(q) ? Number(q) : 0 };
 }
 
-/** Returns the quality of the most specific range that covers the type. */
+/** Returns the quality value of the most specific media range that matches the type. */
 function quality(ranges: readonly MediaRange[], type: string): { q: number; specificity: number } {
   const covers = ["*/*", `${type.slice(0, type.indexOf("/"))}/*`, type];
   for (let specificity = covers.length - 1; specificity >= 0; specificity--) {

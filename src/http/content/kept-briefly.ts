@@ -1,17 +1,14 @@
-// Caches results for a time proportional to their cost, so that repeated requests take a bounded share of the time.
+// Caches results for a multiple of their computation time, which bounds the share of time spent on computing.
 import type { Clock } from "../../base/clock.ts";
 
-/**
- * A result is cached for this multiple of the time that its computation took, so that computing takes at most a tenth
- * of the time.
- */
+/** A result is cached for this multiple of its computation time, within `minMs` and `maxMs`. */
 const timesAsLong = 10;
 const minMs = 1_000;
 const maxMs = 10_000;
 
 interface Kept<Value> {
   value: Promise<Value>;
-  /** Monotonic; infinite while the value is being computed. */
+  /** Monotonic time at which the value expires; infinite while it is being computed. */
   untilMs: number;
 }
 
@@ -20,13 +17,16 @@ export class KeptBriefly<Value> {
   readonly #most: number;
   readonly #kept = new Map<string, Kept<Value>>();
 
-  /** Caches at most `most` values besides those being computed; the oldest is evicted. */
+  /** Caches at most `most` results, besides those being computed. The oldest is evicted. */
   constructor(clock: Pick<Clock, "monotonicMs">, most: number) {
     this.#clock = clock;
     this.#most = most;
   }
 
-  /** Returns the cached value, or waits for the running computation. Failures are not cached. */
+  /**
+   * Returns the cached result, or computes it with `make`. Concurrent calls share one computation. Failures are
+   * not cached.
+   */
   get(id: string, make: () => Promise<Value>): Promise<Value> {
     const known = this.#kept.get(id);
     const startedMs = this.#clock.monotonicMs();
@@ -36,7 +36,7 @@ export class KeptBriefly<Value> {
     this.#kept.set(id, made);
     for (const [oldest, { untilMs }] of this.#kept) {
       if (this.#kept.size <= this.#most) break;
-      // A value that is being computed is not evicted, because the next request would compute it again.
+      // A result that is being computed is not evicted, because the next call would compute it again.
       if (untilMs !== Infinity) this.#kept.delete(oldest);
     }
     made.value.then(

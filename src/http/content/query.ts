@@ -1,10 +1,10 @@
-// Reads the query of a request target: known parameters only, each once, converted by the route's schema.
+// Parses the query of a request: known parameters only, each at most once, validated by the route's schema.
 import type { z } from "zod";
 import { fieldError, type GatewayError } from "../../base/errors.ts";
 
 /**
- * Returns the parameters by the schema; throws `invalid_request` with the parameter's name. The schema's members must
- * convert from text (`z.coerce`, `z.stringbool`, or a transform). `prefixed` is for parameters such as `metadata[k]=v`.
+ * Returns the parameters, validated by the schema, which must convert from text. Throws `invalid_request` with
+ * the name of an invalid parameter. `prefixed` allows parameters such as `metadata[k]=v`.
  */
 export function readQuery<Schema extends z.ZodObject>(
   schema: Schema,
@@ -19,7 +19,7 @@ export function readQuery<Schema extends z.ZodObject>(
   return readKnownQuery(schema, target);
 }
 
-/** Does what `readQuery` does, but ignores unknown parameters. */
+/** Returns the query's parameters, validated by the schema. Ignores unknown parameters. */
 export function readKnownQuery<Schema extends z.ZodObject>(schema: Schema, target: string): z.output<Schema> {
   const values = new Map<string, string>();
   for (const [name, value] of searchParams(target)) {
@@ -37,7 +37,10 @@ export function readKnownQuery<Schema extends z.ZodObject>(schema: Schema, targe
   throw fieldError(name, `must be ${must} (got ${got === undefined ? "nothing" : JSON.stringify(shown(got))}).`);
 }
 
-/** Returns `prefix[name]=value` pairs, such as `metadata[topic]=demo`; each name may come once. */
+/**
+ * Returns the parameters of the form `prefix[name]=value`, such as `metadata[topic]=demo`. Throws if a name is
+ * repeated.
+ */
 export function readPrefixed(target: string, prefix: string): Record<string, string> {
   const found = new Map<string, string>();
   for (const [name, value] of searchParams(target)) {
@@ -50,7 +53,7 @@ export function readPrefixed(target: string, prefix: string): Record<string, str
   return Object.fromEntries(found);
 }
 
-/** Refuses U+0000, which PostgreSQL can neither store nor compare. */
+/** Throws for text with U+0000, which PostgreSQL can neither store nor compare. */
 export function requireStorable(name: string, value: string): void {
   if (!value.includes("\0")) return;
   throw fieldError(name, "must not have the character U+0000 (%00); leave it out.");
@@ -68,10 +71,7 @@ function shown(text: string): string {
   return text.length > 64 ? `${text.slice(0, 64)}…` : text;
 }
 
-/**
- * Returns the query of a target in origin or absolute form (RFC 9112, 3.2), without a fragment, which is not allowed
- * there.
- */
+/** Returns the query of a request target in origin or absolute form (RFC 9112, 3.2). A fragment is dropped. */
 function searchParams(target: string): URLSearchParams {
   const end = target.indexOf("#");
   const sent = end < 0 ? target : target.slice(0, end);

@@ -1,4 +1,4 @@
-// Reads the body of a management request by its schema, and refuses unknown members.
+// Reads and validates the JSON body of a management request. Unknown members are refused.
 import { z } from "zod";
 import { fieldError, type GatewayError } from "../../base/errors.ts";
 import { formatPath } from "../../base/text/json-path.ts";
@@ -10,7 +10,10 @@ import { readJsonBody } from "./body.ts";
 
 const maxBytes = 1024 * 1024;
 
-/** Refuses misspelt members: a key whose `expires_at` was ignored would never expire. */
+/**
+ * Reads the body. Throws for an unknown member: if a misspelt `expires_at` were ignored, the key would never
+ * expire.
+ */
 export async function readStrictBody<Schema extends z.ZodObject>(
   schema: Schema,
   request: IncomingRequest,
@@ -22,7 +25,7 @@ export async function readStrictBody<Schema extends z.ZodObject>(
   return body as z.output<Schema>;
 }
 
-/** Checks nested strict objects too; `validate` reports members of a wrong type. */
+/** Throws for an unknown member, also in nested objects. Wrong types are left to `validate`. */
 function requireKnownMembers(schema: z.core.$ZodType, value: unknown, path: Path): void {
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable) {
     requireKnownMembers(schema.def.innerType, value, path);

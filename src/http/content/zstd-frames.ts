@@ -1,20 +1,17 @@
-// Checks that compressed bytes are whole zstd frames (RFC 8878), because the decoder accepts a truncated body.
+// Checks that compressed bytes are complete zstd frames (RFC 8878), because the decoder accepts a truncated body.
 
 const frameMagic = 0xfd2fb528;
-/** The magic number of a skippable frame, whose last four bits are free. */
+/** The magic number of skippable frames. Its last four bits may have any value. */
 const skippableMagic = 0x184d2a5;
 const dictionaryIdBytes = [0, 1, 2, 4] as const;
 const contentSizeBytes = [0, 2, 4, 8] as const;
 const blockHeaderBytes = 3;
-/** The type of a block that repeats one byte; its size is the decompressed length. */
+/** The type of a block that repeats one byte. Its size field is the decompressed length. */
 const runBlock = 1;
 const checksumBytes = 4;
 const magicAndDescriptorBytes = 5;
 
-/**
- * Reports whether the bytes are one or several whole frames and nothing else. The decoder checks the content of the
- * blocks.
- */
+/** Reports whether the bytes are one or more complete frames and nothing else. The blocks' content is not checked. */
 export function areWholeZstdFrames(bytes: Buffer): boolean {
   const frames = new ZstdFrames();
   frames.push(bytes);
@@ -29,11 +26,11 @@ const partBytes: Readonly<Record<Part, number>> = {
   "block header": blockHeaderBytes,
 };
 
-/** Follows the frames of a body that arrives in pieces. */
+/** Checks the frames of a body that arrives in pieces. */
 export class ZstdFrames {
-  /** The part of the frame that comes after the bytes to skip. */
+  /** The part of the frame that is expected next, after the bytes to skip. */
   #part: Part = "magic";
-  /** The part's bytes so far as a little-endian number, and their count. */
+  /** The bytes of that part so far, as a little-endian number, and their count. */
   #value = 0;
   #length = 0;
   #skip = 0;
@@ -41,7 +38,7 @@ export class ZstdFrames {
   #hasBegun = false;
   #isBroken = false;
 
-  /** Reports whether the pushed bytes are whole frames, at least one. */
+  /** Reports whether the bytes so far are one or more complete frames. */
   get areWhole(): boolean {
     const isBetween = this.#part === "magic" && this.#length === 0 && this.#skip === 0;
     return this.#hasBegun && isBetween && !this.#isBroken;
@@ -82,7 +79,7 @@ export class ZstdFrames {
   }
 }
 
-/** Returns the length of a frame's header, with the magic number (RFC 8878, 3.1.1.1). */
+/** Returns the length of a frame's header, including the magic number (RFC 8878, 3.1.1.1). */
 function headerBytes(descriptor: number): number {
   const isSingleSegment = (descriptor & 32) !== 0;
   const contentSize = contentSizeBytes[(descriptor >> 6) as 0 | 1 | 2 | 3];

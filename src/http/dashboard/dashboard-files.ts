@@ -1,4 +1,4 @@
-// The files of the built dashboard, compressed at build time, read at the first request, and cached.
+// Serves the built files of the dashboard: compressed at build time, read on the first request, then cached.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { BuiltManifest, builtCodings, builtName } from "../content/built-files.ts";
@@ -6,16 +6,16 @@ import { codingFor } from "../content/content-coding.ts";
 
 export interface DashboardFile {
   type: string;
-  /** The value for `content-encoding`; undefined means none. */
+  /** The `content-encoding` of the file; undefined for none. */
   encoding: "br" | "gzip" | undefined;
   bytes: Uint8Array;
 }
 
-/** The names of the files that the page itself loads. */
+/** The names of the files that the HTML page loads directly. */
 export interface DashboardEntries {
   script: string;
   style: string;
-  /** The scripts that the main script loads immediately. */
+  /** Scripts that the main script imports, so that the page can preload them. */
   parts: readonly string[];
 }
 
@@ -23,13 +23,13 @@ const types: Readonly<Record<string, string>> = {
   ".js": "text/javascript; charset=utf-8",
   ".css": "text/css; charset=utf-8",
 };
-/** The names of built files contain a hash of their content, so that a name always means the same content. */
+/** Matches names of built files. They contain a hash of the content, so that a name never changes its content. */
 const fileName = /^[a-zA-Z0-9-]{1,100}(\.js|\.css)$/;
 
 export class DashboardFiles {
   readonly #directory: string;
   readonly #manifest: BuiltManifest<DashboardEntries>;
-  /** The files of the build that has these entries. */
+  /** Cached files of the current build. */
   #files = new Map<string, DashboardFile>();
   #entries: DashboardEntries | undefined;
 
@@ -38,7 +38,7 @@ export class DashboardFiles {
     this.#manifest = new BuiltManifest(directory);
   }
 
-  /** Returns the entries; undefined without a build. A new build is noticed. */
+  /** Returns the files for the page, or undefined without a build. Detects a new build. */
   async entries(): Promise<DashboardEntries | undefined> {
     const entries = await this.#manifest.read();
     if (entries !== this.#entries) this.#files = new Map();
@@ -46,7 +46,7 @@ export class DashboardFiles {
     return entries;
   }
 
-  /** Returns the file; undefined if there is none of this name. */
+  /** Returns a built file, or undefined if the name is unknown. */
   async find(name: string, acceptEncoding: string | null): Promise<DashboardFile | undefined> {
     const type = types[fileName.exec(name)?.[1] ?? ""];
     if (type === undefined) return undefined;

@@ -1,10 +1,10 @@
-// The only HTML page of the dashboard, whose script renders all views by their addresses.
+// The dashboard's only HTML page. Its script renders the view for the current address.
 import { randomBytes } from "node:crypto";
 import type { PlainAnswer } from "../exchange/route.ts";
 import { html } from "../pages/html.ts";
 import type { DashboardEntries } from "./dashboard-files.ts";
 
-/** The nonce allows style elements of the component library; scripts may only come from our own files. */
+/** Returns the page. The nonce permits the component library's inline styles; scripts load only from our own origin. */
 export function dashboardPage({ script, style, parts }: DashboardEntries): PlainAnswer {
   const nonce = randomBytes(16).toString("base64");
   return {

@@ -1,4 +1,4 @@
-// Serves the dashboard: its page at the address of every view, for signed-in people, and its files.
+// Serves the dashboard: its HTML page for every view, and its built files.
 
 import type { BrowserSessions } from "../../accounts/browser-sessions.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -14,8 +14,8 @@ import { DashboardFiles } from "./dashboard-files.ts";
 import { dashboardPage } from "./dashboard-page.ts";
 
 /**
- * The first segments of the views' addresses, which web/shell/navigation.ts defines. `models` is missing: a request for
- * it lacks `/v1`, and the answer says so.
+ * First path segments of the views in web/shell/navigation.ts. `models` is missing, because such a request has
+ * usually omitted `/v1`, and its error says so.
  */
 const pages = [
   "playground",
@@ -74,15 +74,12 @@ async function view(exchange: Exchange, deps: DashboardDeps, files: DashboardFil
   );
 }
 
-/**
- * Reports whether a request has an API key or a bearer token. Browsers never send one when they load a page, and a
- * proxy that authenticates people does not use bearer tokens.
- */
+/** Reports whether the request has an API key or bearer token, which browsers never send when they load a page. */
 function isProgram(headers: Exchange["req"]["headers"]): boolean {
   return hasApiKey(headers) || /^bearer /i.test(headers.get("authorization") ?? "");
 }
 
-/** Returns an error, because a program would take a successful sign-in page for an answer of the API. */
+/** Returns an error for a program, which would otherwise take the sign-in page for an API answer. */
 function noEndpoint(path: string): PlainAnswer {
   return errorAnswer(
     new GatewayError(

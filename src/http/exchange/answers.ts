@@ -1,12 +1,12 @@
-// Sends the answers of routes. If an answer cannot begin, the connection is closed.
+// Sends the answers of routes. If sending cannot begin, the connection is closed.
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import type { PausableChannel } from "../../http1/byte-channel.ts";
 import { contentTypeOptions } from "./browser-headers.ts";
 import type { AnswerHeaders, PlainAnswer, StreamedAnswer, UpgradeAnswer } from "./route.ts";
 
 /**
- * Returns the usual headers of an answer. The rate-limit headers, which are set later, have entries already, because
- * the runtime copies an object's properties when entries are added.
+ * Returns the default headers. Rate-limit headers are present as undefined, because adding properties later would
+ * copy the object.
  */
 export function firstHeaders(requestId: string): AnswerHeaders {
   return {
@@ -30,20 +30,20 @@ export function beginStream(answer: StreamedAnswer, client: ClientStream): void 
   try {
     answer.begin(client);
   } catch (error) {
-    // No other code would end the stream: the client would wait, and the connection would stay open forever.
+    // Otherwise the stream would never end, and the client would wait forever.
     client.abort();
     throw error;
   }
 }
 
-/** `open` switches the connection to another protocol, or throws if that is impossible. */
+/** Upgrades the connection. `open` switches the protocol, or throws if that is impossible. */
 export function upgradeTo(answer: UpgradeAnswer, open: () => PausableChannel): void {
   let channel: PausableChannel | undefined;
   try {
     channel = open();
     answer.upgrade(channel);
   } catch (error) {
-    // No other code would close the channel.
+    // No other code closes the channel.
     channel?.terminate();
     answer.abandoned?.();
     throw error;

@@ -1,10 +1,10 @@
-// The state of the rate limits as headers in the form of Anthropic's API.
+// Rate-limit headers in the format of Anthropic's API.
 import type { LimitStatus } from "../../domain/limits/limits.ts";
 import type { AnswerHeaders } from "./route.ts";
 
 /**
- * Adds `anthropic-ratelimit-{requests,tokens}-{limit,remaining,reset}`, without a kind that has no limit. Resets are
- * times in RFC 3339. `nowMs` is in Unix milliseconds.
+ * Adds `anthropic-ratelimit-{requests,tokens}-{limit,remaining,reset}`. A kind without a limit is left out.
+ * `nowMs` is Unix milliseconds.
  */
 export function anthropicLimitHeaders({ requests, tokens }: LimitStatus, nowMs: number, headers: AnswerHeaders): void {
   if (requests) {
@@ -19,11 +19,11 @@ export function anthropicLimitHeaders({ requests, tokens }: LimitStatus, nowMs: 
   }
 }
 
-/** Caches the last few times, because requests within one second usually have the same. */
+/** The last few formatted times, because requests within one second usually need the same. */
 const lastMoments = Array.from({ length: 4 }, () => ({ seconds: -1, text: "" }));
 let oldest = 0;
 
-/** Formats RFC 3339 in whole seconds, rounded up, so that a client that waits until then is admitted. */
+/** Formats a time as RFC 3339 in whole seconds, rounded up, so that a client that waits until then is not refused. */
 function moment(ms: number): string {
   const seconds = Math.ceil(ms / 1000);
   for (const last of lastMoments) if (last.seconds === seconds) return last.text;

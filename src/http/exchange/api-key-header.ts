@@ -1,12 +1,12 @@
-// The credential in the headers of a request: Authorization, X-API-Key, or api-key, as clients made for Azure send it.
+// Reads the credential of a request from `Authorization`, `X-API-Key` or `api-key` (Azure clients).
 import type { IncomingRequest } from "../../http1/message.ts";
 import { asksForWebSocket, offeredProtocols } from "../../websocket/handshake.ts";
 
 type Headers = IncomingRequest["headers"];
 
 /**
- * Returns the key, or null if neither header has one. Two different keys are treated as one repeated field (RFC 9110,
- * 5.3), which is not a key.
+ * Returns the key, or null if there is none. Two different keys are joined like a repeated field (RFC 9110,
+ * 5.3), which is not a valid key.
  */
 export function apiKeyOf(headers: Headers): string | null {
   const ours = headers.get("x-api-key");
@@ -15,10 +15,10 @@ export function apiKeyOf(headers: Headers): string | null {
   return ours === null || ours === "" ? azures : `${ours}, ${azures}`;
 }
 
-/** The prefix that OpenAI's browser clients put before their key, because they cannot set a header of a WebSocket. */
+/** The prefix of the key in OpenAI's browser clients, which cannot set headers of a WebSocket. */
 const keyProtocol = "openai-insecure-api-key.";
 
-/** Returns the value of `Authorization`. Without this header, a WebSocket may send the key among its subprotocols. */
+/** Returns the `Authorization` header. For a WebSocket without one, returns the key in its subprotocols. */
 export function authorizationOf({ headers }: Pick<IncomingRequest, "headers">): string | null {
   const said = headers.get("authorization");
   if (said !== null || !asksForWebSocket({ headers })) return said;

@@ -1,13 +1,13 @@
-// Headers that tell browsers how to treat each answer: no guessing of types, no framing, no leaks.
+// Security headers that tell browsers how to treat answers.
 import type { AnswerHeaders } from "./route.ts";
 
-/** Sent with every answer: a browser must trust the declared type. */
+/** Sent with every answer, so that browsers do not guess another content type. */
 export const contentTypeOptions = "nosniff";
 
-/** Browser features that none of our pages uses. */
+/** Browser features that our pages do not use and therefore disable. */
 const unused = ["accelerometer", "camera", "geolocation", "gyroscope", "magnetometer", "microphone", "payment", "usb"];
 
-/** Headers for everything that browsers load, including redirects, scripts and errors. Pages add more. */
+/** Security headers of everything that browsers load, including redirects, scripts and errors. */
 export const pageHeaders: Readonly<Record<string, string>> = {
   "content-security-policy": "default-src 'none'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'",
   "cross-origin-resource-policy": "same-origin",
@@ -16,16 +16,13 @@ export const pageHeaders: Readonly<Record<string, string>> = {
   "x-frame-options": "DENY",
 };
 
-/**
- * Tells browsers to use https for a year, if the public URL is https. Sent with everything that needs no credential,
- * because a browser loads that first. Subdomains are excluded, because they may belong to others.
- */
+/** HSTS for a year, if the public URL is https. Subdomains are excluded, because others may own them. */
 const strictTransport = "max-age=31536000";
 
-/** Adds the headers for browsers to everything that needs no credential, since a browser may come there first. */
+/** Adds security headers to an answer that needs no credential. `isPage` adds those of HTML pages. */
 export function addBrowserHeaders(headers: AnswerHeaders, isPage: boolean, publicUrl: string | undefined): void {
   if (isPage) for (const name in pageHeaders) headers[name] ??= pageHeaders[name] ?? "";
   if (publicUrl?.startsWith("https:")) headers["strict-transport-security"] = strictTransport;
-  // Over plain http, browsers accept this header only from the same machine and complain elsewhere.
+  // Over plain http, browsers ignore this header with a warning, except on localhost.
   else if (publicUrl !== undefined) delete headers["cross-origin-opener-policy"];
 }

@@ -8,7 +8,7 @@ export function browserOrigin({ req, clientAddress, requestId }: Exchange): Brow
   return { clientAddress, requestId, userAgent: req.headers.get("user-agent") };
 }
 
-/** Reports whether the gateway's own pages have this origin. */
+/** Reports whether the origin is that of the gateway's own pages. */
 export function isOwnOrigin(
   origin: string,
   req: IncomingRequest,
@@ -19,9 +19,8 @@ export function isOwnOrigin(
 }
 
 /**
- * Returns the origin under which a browser sees our pages: that of the public URL. In development without a public URL,
- * the server has several names: `localhost`, loopback addresses and `allowed_hosts`. The origin is then the one that a
- * request from this machine was sent to, else undefined.
+ * Returns the origin of our pages: that of the public URL. In development without one, the origin that a local
+ * request was sent to. Undefined otherwise.
  */
 export function pageOrigin(
   req: IncomingRequest,

@@ -1,16 +1,15 @@
-// The address of the client behind trusted proxies.
+// Determines the client's address behind trusted proxies.
 import { BlockList, isIP } from "node:net";
 import { formatRange, parseRange } from "../../base/text/ip-range.ts";
 import type { IncomingRequest } from "../../http1/message.ts";
 
 /**
- * Stands for the address of a client that a trusted proxy forwarded without naming it. It matches no list of allowed
- * addresses, and all such clients share one throttle: they must not count as the proxy, which may be allowed
- * everything.
+ * The address of clients whose trusted proxy did not name them. It is on no allow list, and all such clients
+ * share one throttle. They must not be taken for the proxy, which may have more rights.
  */
 export const unknownAddress = "unknown";
 
-/** Returns the addresses whose `X-Forwarded-For` is trusted. */
+/** Returns the proxies whose `X-Forwarded-For` header is trusted. */
 export function trustedProxies(entries: readonly string[]): BlockList {
   const list = new BlockList();
   for (const entry of entries) {
@@ -23,9 +22,9 @@ export function trustedProxies(entries: readonly string[]): BlockList {
 }
 
 /**
- * Returns the peer, or behind a trusted proxy the first address in `X-Forwarded-For` from the right that is not a
- * trusted proxy; `unknownAddress` if that is not an address. A trusted proxy without this header counts as the client
- * itself.
+ * Returns the address of the peer. Behind a trusted proxy, returns the rightmost untrusted address in
+ * `X-Forwarded-For`, or `unknownAddress` if it is invalid. A trusted proxy without that header is itself the
+ * client.
  */
 export function clientAddress(
   { peer, headers }: Pick<IncomingRequest, "headers" | "peer">,
@@ -37,7 +36,7 @@ export function clientAddress(
   if (forwarded === null) return direct.address;
   let end = forwarded.length;
   for (;;) {
-    // A negative start of a search counts as zero.
+    // A negative start would count as zero.
     const comma = end === 0 ? -1 : forwarded.lastIndexOf(",", end - 1);
     const address = addressOf(forwarded.slice(comma + 1, end).trim());
     if (address === undefined) return unknownAddress;
@@ -53,7 +52,7 @@ interface Peer {
   isTrusted: boolean;
 }
 
-/** Caches the last result, because most requests come from the same address as the one before. */
+/** The last result, because most requests come from the same address as the previous one. */
 let last: Peer = { peer: "", trusted: undefined, address: "", isTrusted: false };
 
 function judged(peer: string, trusted: BlockList): Peer {
@@ -68,8 +67,8 @@ function isTrusted(address: string, trusted: BlockList): boolean {
 }
 
 /**
- * Returns the address in one spelling, so that no other spelling escapes a list or a throttle: without the port and
- * brackets that some proxies write, and IPv4 within IPv6 as IPv4. Undefined if it is not an address.
+ * Returns an address in its canonical form, without port and brackets, and IPv4-mapped IPv6 as IPv4. Otherwise
+ * another spelling could evade a throttle. Undefined if invalid.
  */
 export function addressOf(text: string): string | undefined {
   if (isIP(text) === 4) return text;

@@ -1,4 +1,4 @@
-// Cross-origin access for web pages of configured origins; none by default.
+// CORS headers for web pages of the configured origins. None are allowed by default.
 import type { IncomingRequest } from "../../http1/message.ts";
 import type { PlainAnswer } from "./route.ts";
 
@@ -25,22 +25,22 @@ const exposedHeaders = [
 ].join(", ");
 
 /**
- * Returns headers for an answer to the request's origin, in a separate object; nothing but `vary` if the origin is not
- * allowed. Credentials are never cookies, so `*` is safe.
+ * Returns the CORS headers for the request's origin, or only `vary` if it is not allowed. `*` is safe, because
+ * these requests never authenticate by cookie.
  */
 export function corsHeaders(req: Pick<IncomingRequest, "headers">, origins: readonly string[]): Record<string, string> {
   if (origins.length === 0) return {};
   const origin = req.headers.get("origin");
   if (origins.includes("*"))
     return { "access-control-allow-origin": "*", "access-control-expose-headers": exposedHeaders };
-  // A cache must not answer one origin with the answer for another, or for none.
+  // `vary` prevents that a cache sends the answer for one origin to another.
   if (origin === null || !origins.includes(origin)) return { vary: "Origin" };
   return { "access-control-allow-origin": origin, "access-control-expose-headers": exposedHeaders, vary: "Origin" };
 }
 
 /**
- * Answers a preflight (Fetch standard, 3.2.2); undefined for any other request, or for an origin that is not allowed.
- * SDKs send `X-Stainless-*` and other headers, so every requested header is allowed.
+ * Answers a CORS preflight request (Fetch standard, 3.2.2). Undefined for other requests and origins. All
+ * requested headers are allowed, because SDKs send many.
  */
 export function preflight(
   req: Pick<IncomingRequest, "method" | "headers">,

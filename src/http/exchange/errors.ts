@@ -1,9 +1,9 @@
-// Turns an error into an HTTP answer, with its headers and the challenge of RFC 6750.
+// Converts an error into an HTTP answer with its headers, including the challenge of RFC 6750.
 import type { GatewayError } from "../../base/errors.ts";
 import { errorTable, renderError } from "../../wire/errors.ts";
 import type { PlainAnswer } from "./route.ts";
 
-/** nginx's status for a client that left before its answer; appears in the log and metrics. */
+/** nginx's status for a client that closed the connection early. Used only in the log and metrics. */
 export const clientClosedRequest = 499;
 
 export function errorAnswer(error: GatewayError): PlainAnswer {
@@ -21,8 +21,8 @@ export function errorAnswer(error: GatewayError): PlainAnswer {
 }
 
 /**
- * Returns the challenge of RFC 6750, 3; undefined for other errors. A request without any credential gets no error
- * code.
+ * Returns the `www-authenticate` challenge (RFC 6750, 3); undefined for other errors. Without a credential it
+ * has no error code.
  */
 function bearerChallenge(error: GatewayError): string | undefined {
   switch (error.code) {

@@ -1,4 +1,4 @@
-// One request from its head to its answer: routed, authenticated, handled, answered and logged.
+// Handles one HTTP request: routes, authenticates, answers and logs it.
 
 import { accountTicks } from "../../base/account-ticks.ts";
 import { elapsedMs } from "../../base/clock.ts";
@@ -54,10 +54,10 @@ import { type FoundRoute, pathOf, type RouteTable } from "./route-table.ts";
 import type { HttpServerOptions } from "./server-options.ts";
 import { unrouted } from "./unrouted.ts";
 
-/** The size up to which an answer is sent regardless of the key's memory use, such as the secret of a new key. */
+/** Answers up to this size are sent even if the key's memory limit is reached. */
 const minCountedBytes = 16 * 1024;
 
-/** The exchange implements the interfaces of all parts that are called for a request, which saves further objects. */
+/** Implements several small interfaces itself, so that fewer objects are created for each request. */
 export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, OverListener, DeferredLine, SlotLender {
   readonly req: PassableRequest;
   readonly requestId = newRequestId();
@@ -78,10 +78,10 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
   #trace: RequestTrace | undefined;
   #slot: OpenSlot | undefined;
   #isOver = false;
-  /** Memory that is reserved until the request is over. */
+  /** Memory that is reserved until the request has ended. */
   #resource: { release(): void } | undefined;
   #deferred = false;
-  /** True if the answer may be compressed. Valid only until the coding is decided. */
+  /** True if the answer may be compressed. */
   #mayBeCoded: boolean;
 
   constructor(req: PassableRequest, reply: Reply, table: RouteTable, options: HttpServerOptions) {
@@ -93,14 +93,14 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     this.#found = table.find(req.method, pathOf(req.target));
     this.params = this.#found?.params ?? {};
     this.clientAddress = clientAddress(req, options.trustedProxies);
-    // Pages for people get no CORS headers, so that pages of other sites cannot read them (RFC 9700, 4.2.4).
+    // HTML pages get no CORS headers, so that other sites cannot read them (RFC 9700, 4.2.4).
     const isPage = this.#found ? this.#found.route.access === "page" : table.isPage(pathOf(req.target));
     const origins = isPage ? [] : options.corsOrigins();
     const own = firstHeaders(this.requestId);
     this.answerHeaders = origins.length === 0 ? own : Object.assign(corsHeaders(req, origins), own);
     this.#isPage = isPage;
     this.#mayBeCoded = req.method === "GET" && mayBeCoded(this.#found?.route);
-    // The object lists the usual fields at once, because it would be copied while it grows.
+    // All usual fields are created at once, because adding properties later would copy the object.
     this.line = {
       id: this.requestId,
       client: this.clientAddress,
@@ -121,7 +121,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     return this.req.method;
   }
 
-  /** The pattern of the route's path. */
+  /** The path pattern of the request's route, such as `/v1/files/:id`. */
   get route(): string | undefined {
     return this.#found?.route.path;
   }
@@ -142,7 +142,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     return this.#trace;
   }
 
-  /** Serves the request. Never throws. */
+  /** Handles the request. Never throws. */
   serve(): void {
     try {
       const handled = this.#preflight() ?? this.#handle();
@@ -171,7 +171,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     }
   }
 
-  /** Charges a large answer to the memory of its key until the client has received it. */
+  /** Charges a large answer to the key's memory account until the client has received it. */
   async #countedAnswer(response: Response): Promise<PlainAnswer> {
     const answer = await plainAnswerOf(response);
     const { byteLength } = answer.body;
@@ -180,7 +180,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     return answer;
   }
 
-  /** Answers the error that the route threw. */
+  /** Answers with an error that the route threw. */
   fault(thrown: unknown): void {
     if (thrown instanceof HandedOver) {
       this.#options.elsewhere?.pass(this.req, this.#reply, thrown.body);
@@ -191,7 +191,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
       this.#fail(toGatewayError(thrown));
       return;
     }
-    // The client has left, so no answer is sent.
+    // The client has left, so nothing is sent.
     this.status = clientClosedRequest;
     if (!this.#deferred) this.#write();
   }
@@ -208,7 +208,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     return this.#options.locality.whyNotLocal(this.req);
   }
 
-  /** Called when the whole answer is sent, or the client has left. */
+  /** Called when the answer has been sent completely, or the client has left. */
   over(): void {
     this.#isOver = true;
     this.takeSlot()?.release();
@@ -257,8 +257,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
   #handle(): Answer | MaybePromise<Answer> {
     const route = this.#found?.route;
     if (!route) throw unrouted(this.req, this.#table, this.#options.baseUrl());
-    // Requests of machines are accepted while the server stops: monitors, and other replicas that act for their
-    // clients.
+    // Requests of machines are accepted during shutdown: monitors, and replicas that forward requests.
     if (this.#options.isRefusing?.() && (isAuthenticated(route) || route.access === "page")) throw stoppingError();
     if (!isAuthenticated(route)) return this.#throttled(route) ?? route.handle(this);
     const principal = this.#authenticate();
@@ -337,7 +336,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
       else if ("begin" in answer) beginStream(answer, this.#reply.stream(status, headers));
       else this.#reply.send(status, headers, answer.body);
     } catch (error) {
-      // A header that cannot be sent would also prevent the error answer about it.
+      // Removes the answer's headers, because an invalid one would also break the error answer.
       for (const name in answer.headers) delete headers[name];
       throw error;
     }
@@ -348,8 +347,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     for (const name in own) headers[name] ??= own[name];
     const { vary } = own;
     if (vary !== undefined && headers["vary"] !== vary) headers["vary"] = addedTo(headers["vary"], vary);
-    // Caches must not give this answer to another credential, even if the credential came in a header that caches do
-    // not know.
+    // Prevents caches from sharing the answer between callers, because they may not know the key's header.
     headers["cache-control"] ??= "no-store";
     const route = this.#found?.route;
     if (route && isAuthenticated(route)) {
@@ -374,7 +372,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     }
     Object.assign(this.answerHeaders, headers);
     if (status === 401 || status === 403) this.#nameAuthorizationServer(status);
-    // RFC 9111, 4.2.2: without this header, caches would store some errors, such as 404.
+    // Without this header, caches could store errors such as 404 (RFC 9111, 4.2.2).
     this.answerHeaders["cache-control"] ??= "no-store";
     addBrowserHeaders(this.answerHeaders, this.#isPage, this.#options.publicUrl);
     if (!this.#reply.begun) this.#reply.send(status, this.answerHeaders, body);
@@ -398,10 +396,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     route.refused?.(this, this.#principal, error, elapsedMs(this.#options.clock, this.#startedMs));
   }
 
-  /**
-   * Reports whether a person at a browser requests an unknown page. Browsers send no key, and only programs use paths
-   * below /v1.
-   */
+  /** Reports whether a person opened an unknown page in a browser. Programs send a key or use paths below /v1. */
   #isReaderLost(): boolean {
     const { method, target, headers } = this.req;
     const isReading = method === "GET" || method === "HEAD";
@@ -410,8 +405,8 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
   }
 
   /**
-   * Tells a client where to get a token, if it knows only the address of the API or of tools. For tools the answer also
-   * names the scope, because MCP clients request the scope that they are told here.
+   * Adds the address of the OAuth metadata to a challenge, so that a client finds out where to get a token. For
+   * MCP it adds the scope to request.
    */
   #nameAuthorizationServer(status: number): void {
     const challenge = this.answerHeaders["www-authenticate"];
@@ -442,9 +437,8 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
 }
 
 /**
- * Reports whether an answer may be compressed. Model requests are no GETs and stay uncompressed. Answers with a
- * session's token beside untrusted text are not compressed either, because their length would reveal the token bit by
- * bit (BREACH): pages with forms, and data about the signed-in person.
+ * Reports whether answers of a route may be compressed. Not if they may contain a session token beside untrusted
+ * text, because their length would reveal the token (BREACH).
  */
 function mayBeCoded(route: Route | undefined): boolean {
   return route !== undefined && route.access !== "page" && route.access !== "person" && route.access !== "machine";

@@ -1,5 +1,4 @@
-// A request that another replica forwards because this process holds the node's connection: checks, sends and streams
-// it.
+// Handles a request that another replica forwards because this process holds the node's connection.
 
 import { bufferedBytes, type MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
@@ -31,9 +30,9 @@ export interface ForwardedRequestDeps {
   requestLimits(): BodyLimits;
 }
 
-/** The bytes that a gateway adds to a client's body: short members, and another model id. */
+/** How much longer than a client's body a forwarded body may be, because the gateway adds members. */
 const addedBytes = 4_096;
-/** The headers of a node's answer that the other replica reads. */
+/** The headers of the node's answer that are passed on. */
 const passedHeaders = ["content-type", "retry-after", "mcp-session-id"] as const;
 
 export async function forwardedRequest(exchange: Exchange, deps: ForwardedRequestDeps): Promise<Answer> {
@@ -48,9 +47,9 @@ export async function forwardedRequest(exchange: Exchange, deps: ForwardedReques
     bodyDigest: digest,
   };
   const signature = req.headers.get(forwardHeaders.signature) ?? "";
-  // The signature is checked before any of the body is read.
+  // The signature is verified before the body is read.
   if (!deps.forwardVerifier.verify(request, signature)) throw notSigned();
-  // A process that was restarted at the same address has another id and none of the old connections.
+  // The request was for an earlier process at this address, whose node connections are gone.
   if (request.replicaId !== deps.replicaId) return outcome("not_there", "");
   const asked = readAbout(about);
   if (!asked) throw notSigned();
@@ -75,7 +74,7 @@ export async function forwardedRequest(exchange: Exchange, deps: ForwardedReques
   }
 }
 
-/** Answers with the error. Throws it if the other replica, or its client, has left. */
+/** Answers with the error. Rethrows it if the other replica has left. */
 function failed(error: unknown, { req, line }: Exchange): Answer {
   if (req.clientGone.cancelled) throw error;
   const fault = toGatewayError(error);
@@ -84,7 +83,7 @@ function failed(error: unknown, { req, line }: Exchange): Answer {
   return outcome("error", errorText(fault));
 }
 
-/** Returns the memory account of the key that the other replica names, until the request is over. */
+/** Returns the memory account of the key in the forwarded request. It is released when the request ends. */
 function memoryAccountOf(
   { holder }: AboutRequest,
   { req }: Exchange,
@@ -96,7 +95,7 @@ function memoryAccountOf(
   return slot.memoryAccount;
 }
 
-/** Answers with a header field, which the other replica reads; the status has no meaning. */
+/** Returns an answer whose outcome is in a header. The other replica ignores the status. */
 function outcome(what: ForwardOutcome, body: string): Answer {
   return { status: 502, headers: { "content-type": "application/json", [forwardHeaders.outcome]: what }, body };
 }

@@ -1,9 +1,10 @@
-// Signals that another process must answer a request, from a process that serves only some.
+// Types for handing a request to another process, if this process handles only some requests.
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 import type { PassableRequest, Reply } from "../../http1/message.ts";
 
 /**
- * Thrown before anything is answered or counted. `body` is the whole body without its content coding, if it was read.
+ * Thrown to hand the request to another process, before anything was answered. `body` is the decompressed body,
+ * if it was read.
  */
 export class HandedOver {
   readonly body: ByteSpan | undefined;
@@ -13,8 +14,8 @@ export class HandedOver {
   }
 }
 
-/** The process that answers everything. */
+/** The process that handles the requests which this process does not. */
 export interface Elsewhere {
-  /** Forwards the request to that process, and sends its answer. */
+  /** Forwards the request to that process, and its answer to the client. */
   pass(req: PassableRequest, reply: Reply, body?: ByteSpan): void;
 }

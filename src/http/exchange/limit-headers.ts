@@ -1,8 +1,8 @@
-// The state of the rate limits as response headers.
+// Rate-limit headers of answers.
 import type { LimitStatus } from "../../domain/limits/limits.ts";
 import type { AnswerHeaders } from "./route.ts";
 
-/** Adds `x-ratelimit-{limit,remaining,reset}-{requests,tokens}`, without a kind that has no limit. */
+/** Adds `x-ratelimit-{limit,remaining,reset}-{requests,tokens}`. A kind without a limit is left out. */
 export function limitHeaders({ requests, tokens }: LimitStatus, headers: AnswerHeaders): void {
   if (requests) {
     headers["x-ratelimit-limit-requests"] = requests.limit;
@@ -16,15 +16,12 @@ export function limitHeaders({ requests, tokens }: LimitStatus, headers: AnswerH
   }
 }
 
-/**
- * Texts of the durations below a second, which most are. Equal durations share one string, so that comparing them does
- * not read the text.
- */
+/** The texts of all durations below a second, which are the most frequent. */
 const belowSecond: readonly string[] = Array.from({ length: 1_000 }, (_, ms) => `${ms}ms`);
 
 /**
- * Formats milliseconds as Go does (`12ms`, `1s`, `6m0s`, `1h2m3s`), as OpenAI sends them. Rounded up to whole numbers,
- * because a client with a simple pattern for digits and units would read `1.5s` as five seconds.
+ * Formats milliseconds as OpenAI does (`12ms`, `1s`, `6m0s`, `1h2m3s`). Rounded up to whole numbers, because
+ * some clients would misread `1.5s` as five seconds.
  */
 export function duration(ms: number): string {
   if (ms <= 0) return "0s";

@@ -1,35 +1,32 @@
-// Decides whether a request comes from this machine, which allows some things without a key and makes development keys
-// valid.
+// Decides whether a request comes from this machine. Development keys work only there, and some endpoints need no key.
 import { isIP } from "node:net";
 import type { IncomingRequest } from "../../http1/message.ts";
 import { addressOf } from "./client-address.ts";
 
 type Origin = Pick<IncomingRequest, "headers" | "peer" | "target">;
 
-/** Headers that proxies and tunnels add, besides `X-Forwarded-*`. */
+/** Headers of proxies and tunnels, besides `X-Forwarded-*`. */
 const proxyHeaders = new Set(["forwarded", "via", "x-real-ip", "cf-connecting-ip", "true-client-ip"]);
 
 export class Locality {
   readonly #allowedHosts: ReadonlySet<string>;
 
-  /** Takes host names, without port, that count as this machine's own. */
+  /** `allowedHosts` are further host names of this machine, without port. */
   constructor(allowedHosts: readonly string[]) {
     this.#allowedHosts = new Set(allowedHosts.map((host) => normal(host.includes(":") ? `[${host}]` : host)));
   }
 
   /**
-   * Reports whether a request may do what this machine may without a key: peer and Host are both this machine, and no
-   * proxy has forwarded the request. A tunnel or proxy on the same host must not make the internet local, nor may a web
-   * page that rebinds its name to 127.0.0.1.
+   * Reports whether the request comes from this machine: by its peer address and Host, and without a proxy. So
+   * neither a tunnel nor DNS rebinding by a web page makes a request local.
    */
   isLocal(req: Origin): boolean {
     return passedOn(req) === undefined && hostsOf(req).every((host) => this.#isOwn(host));
   }
 
   /**
-   * Returns why a genuine development key is not accepted from the request's origin; undefined if it is. A page that
-   * rebinds its name has no key, so programs may use other names of this machine, such as those within containers.
-   * Public names are refused, because a tunnel may have one, and so are pages of other sites.
+   * Returns why a development key is refused for this request, or undefined. Allows private host names too, such
+   * as those of containers. Refuses public names, which a tunnel may have, and pages of other sites.
    */
   whyNotLocal(req: Origin): string | undefined {
     const outside = passedOn(req);
@@ -52,7 +49,7 @@ export class Locality {
   }
 }
 
-/** Returns the sign that a request comes from another machine, or undefined. */
+/** Returns why the request is not directly from this machine, or undefined. */
 function passedOn({ peer, headers }: Origin): string | undefined {
   if (!isLoopback(addressOf(peer) ?? peer)) return "the request comes from another one";
   for (const name of headers.keys()) {
@@ -63,7 +60,10 @@ function passedOn({ peer, headers }: Origin): string | undefined {
   return undefined;
 }
 
-/** Returns the Host and, for a target in absolute form (RFC 9112, 3.2.2), the target's host as well; "" for none. */
+/**
+ * Returns the host in the Host header, and that of a target in absolute form (RFC 9112, 3.2.2). Missing hosts
+ * are "".
+ */
 function hostsOf({ headers, target }: Origin): string[] {
   const hosts = [normal(headers.get("host") ?? "")];
   if (!target.startsWith("/")) hosts.push(normal(/^https?:\/\/([^/?#]*)/i.exec(target)?.[1] ?? ""));
@@ -82,13 +82,10 @@ function isLoopback(address: string): boolean {
   return address === "::1" || /^127\./.test(address);
 }
 
-/**
- * Reports whether a name is not in the public DNS, as single labels and special-use domains, or an address that public
- * networks do not route.
- */
+/** Reports whether a host is private: a single label, a special-use domain, or an address of a private network. */
 function isOfPrivateNetwork(name: string): boolean {
   const bare = name.replace(/\.$/, "");
-  // A purely numeric name is excluded, because some programs would read it as an address.
+  // The label must begin with a letter, because some programs read a number as an address.
   if (/^(?:[a-z][a-z0-9_-]*)?$/.test(bare)) return true;
   if (/^[a-z0-9_.-]+\.(?:internal|local|localhost|lan|test|home\.arpa)$/.test(bare)) return true;
   if (isIP(bare) === 4) return /^(?:10|127|192\.168|169\.254|172\.(?:1[6-9]|2\d|3[01]))\.|^0\.0\.0\.0$/.test(bare);

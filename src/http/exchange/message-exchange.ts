@@ -1,5 +1,5 @@
-// A request that came as a message on an upgraded connection, or that continues in the background: its slot, log line
-// and trace.
+// The context of a request that arrived as a WebSocket message or runs in the background: open-request slot, log
+// line and trace.
 
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { elapsedMs } from "../../base/clock.ts";
@@ -17,7 +17,7 @@ import { everyRequest, levelOfLine } from "./request-line.ts";
 import type { Exchange, SlotLender } from "./route.ts";
 import type { HttpServerOptions } from "./server-options.ts";
 
-/** The HTTP request that the message belongs to. */
+/** Facts of the HTTP request that started the message's connection or background work. */
 interface CameWith {
   readonly kind: MessageKind;
   readonly requestId: string;
@@ -25,7 +25,7 @@ interface CameWith {
   readonly method: string;
   readonly route: string;
   readonly headers: HeaderLines;
-  /** The connection whose slot the message uses; the connection has no slot meanwhile. */
+  /** The connection whose open-request slot the message uses meanwhile. */
   readonly lender?: SlotLender | undefined;
 }
 
@@ -97,7 +97,7 @@ export class MessageExchange implements MessageRequest, HttpEnd {
     const level = levelOfLine(line, this.durationMs, requestLog?.() ?? everyRequest, Math.random);
     if (level !== undefined) log[level]("request", line);
     this.trace?.end(this.status, error?.code);
-    // Background work was already counted when its HTTP request was answered.
+    // A background response was already counted when its HTTP request ended.
     if (this.#kind === "websocket") observer?.httpEnded(this);
   }
 

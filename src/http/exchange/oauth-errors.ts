@@ -1,13 +1,12 @@
-// Errors of the OAuth endpoints, in the form of RFC 6749, 5.2, which OAuth clients read.
+// Formats errors of OAuth endpoints as RFC 6749, 5.2, defines.
 import { type ErrorCode, GatewayError } from "../../base/errors.ts";
 import { OAuthError, type OAuthErrorCode } from "../../oauth/oauth-error.ts";
 import { errorAnswer } from "./errors.ts";
 import type { PlainAnswer } from "./route.ts";
 
 /**
- * Errors that all endpoints share. A reached limit and an unreachable store are both worth a retry, but a token
- * endpoint has no code for either, so `temporarily_unavailable` of RFC 6749, 4.1.2.1, is sent with `Retry-After`. Any
- * other error is an internal error and is answered as everywhere.
+ * Errors that all endpoints share. Limits and outages are sent as `temporarily_unavailable` (RFC 6749, 4.1.2.1)
+ * with `Retry-After`, because token endpoints have no code for them.
  */
 const shared: Partial<Record<ErrorCode, { status: number; code: OAuthErrorCode }>> = {
   invalid_request: { status: 400, code: "invalid_request" },
@@ -17,7 +16,7 @@ const shared: Partial<Record<ErrorCode, { status: number; code: OAuthErrorCode }
   service_unavailable: { status: 503, code: "temporarily_unavailable" },
 };
 
-/** Returns the answer to a refusal, and rethrows any other error. `reason` is for the log. */
+/** Returns the answer for an error of OAuth. Rethrows any other error. `reason` is for the log only. */
 export function oauthErrorAnswer(error: unknown): { answer: PlainAnswer; code: string; reason: string | undefined } {
   if (error instanceof OAuthError) {
     const { code, reason } = error;
@@ -41,12 +40,12 @@ function refusal(
   more: Readonly<Record<string, string>> = {},
 ): PlainAnswer {
   const headers: Record<string, string> = { ...more, "content-type": "application/json" };
-  // RFC 9110, 15.5.2: a 401 always has this header, however the client tried to authenticate.
+  // A 401 must have this header, however the client authenticates (RFC 9110, 15.5.2).
   if (status === 401) headers["www-authenticate"] = 'Basic realm="headrace"';
   return { status, headers, body: JSON.stringify({ error, error_description: describable(text) }) };
 }
 
-/** Removes characters that RFC 6749, 5.2, forbids: only printable ASCII without quotes and backslashes may stay. */
+/** Removes the characters that RFC 6749, 5.2, forbids in a description. */
 function describable(text: string): string {
   return text.replaceAll('"', "'").replace(/[^\x20-\x21\x23-\x5b\x5d-\x7e]/g, "?");
 }

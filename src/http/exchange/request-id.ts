@@ -1,8 +1,8 @@
-// Creates request ids: UUIDs of version 7 (RFC 9562, 5.7), each greater than the one before.
+// Creates request ids: UUIDs of version 7 (RFC 9562, 5.7), which always increase.
 import { wallMs } from "../../base/clock.ts";
 
 const digits = Buffer.from("0123456789abcdef");
-/** The offsets of the changing parts of an id. */
+/** The positions in the id's text that change. */
 const at = { timeHigh: 4, timeLow: 13, counter: 19, variant: 23, node: 28 } as const;
 
 export class RequestIds {
@@ -11,12 +11,12 @@ export class RequestIds {
   readonly #random = new Uint32Array(1_024);
   #nextRandom = this.#random.length;
   #lastMs = 0;
-  /** The twelve bits after the time (RFC 9562, 6.2, method 1). */
+  /** A 12-bit counter after the time (RFC 9562, 6.2, method 1). */
   #counter = 0;
 
   /**
-   * Returns the next id. `nowMs` is in Unix milliseconds. If the clock went back, or one millisecond had too many
-   * requests, the time in the id is ahead of the clock.
+   * Returns the next id. If the clock goes back, or the counter overflows within a millisecond, the id's time
+   * runs ahead of the clock.
    */
   next(nowMs: number): string {
     if (nowMs > this.#lastMs) this.#begin(nowMs);
@@ -24,14 +24,14 @@ export class RequestIds {
     else this.#counter++;
     const first = this.#word();
     this.#put(this.#counter, at.counter, 3);
-    // The two highest bits are the UUID's variant.
+    // The two highest bits are the UUID variant.
     this.#put(0x8000 | (first & 0x3fff), at.variant, 4);
     this.#put(first >>> 16, at.node, 4);
     this.#put(this.#word(), at.node + 4, 8);
     return this.#text.toString("latin1");
   }
 
-  /** A counter begins in the lower half of its range, so that it can grow. */
+  /** The counter starts in the lower half of its range, so that there is room to count up. */
   #begin(ms: number): void {
     this.#lastMs = ms;
     this.#counter = this.#word() & 0x7ff;

@@ -1,4 +1,4 @@
-// Decides which requests get a log line, and at which level: failures always, successes possibly by sampling.
+// Decides which requests are logged, and at which level. Failures always are; successes may be sampled.
 import type { LogFields, LogLevel, RequestLogSettings } from "../../base/log.ts";
 
 export const everyRequest: RequestLogSettings = { sample: 1, slowMs: Number.POSITIVE_INFINITY };
@@ -6,9 +6,8 @@ export const everyRequest: RequestLogSettings = { sample: 1, slowMs: Number.POSI
 type Fields = Record<string, LogFields[string]>;
 
 /**
- * Returns the level; undefined for no line. `fields` have the status, and `code` or `outcome` if the request failed. A
- * sampled line records the rate in `sampled`, so that requests can be counted. `draw` is a random number from 0 to
- * below 1.
+ * Returns the log level, or undefined to skip the request. A sampled line gets the rate in `sampled`. `draw`
+ * returns a random number from 0 to below 1.
  */
 export function levelOfLine(
   fields: Fields,
@@ -28,9 +27,7 @@ export function levelOfLine(
   return "info";
 }
 
-/**
- * Reports whether the gateway or a model server failed. A client that left, and a refusal below 500, are not failures.
- */
+/** Reports whether the gateway or a model server failed. Clients that left, and client errors, are no failures. */
 function isFailure({ status, outcome }: LogFields): boolean {
   return Number(status) >= 500 || outcome === "failed";
 }

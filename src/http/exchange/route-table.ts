@@ -1,5 +1,5 @@
-// Finds the route of a request by its path as sent. Paths are never normalized, so two parts of the server cannot read
-// one differently.
+// Finds the route of a request by its unchanged path. Paths are never normalized, so that no two parts of the
+// server interpret one differently.
 import type { Route } from "./route.ts";
 
 export interface FoundRoute {
@@ -7,11 +7,11 @@ export interface FoundRoute {
   params: Readonly<Record<string, string>>;
 }
 
-/** Routes by method, for paths without parameters. */
+/** Routes by method, for one path. */
 type Methods = Map<string, FoundRoute>;
 
 interface Pattern {
-  /** `:name` matches one non-empty segment, and a `*` a non-empty rest. */
+  /** Path segments. `:name` matches one non-empty segment, and `*` a non-empty rest. */
   segments: readonly string[];
   methods: Methods;
 }
@@ -21,9 +21,9 @@ const noParams: Readonly<Record<string, string>> = {};
 export class RouteTable {
   readonly #exact = new Map<string, Methods>();
   readonly #patterns: Pattern[] = [];
-  /** Wildcard routes by the text before the `*`. */
+  /** Routes with a `*` at the end, by the text before it. */
   readonly #wildcards = new Map<string, Methods>();
-  /** The path without parameters that was found last, because most requests are for the same path. */
+  /** The last fixed path that was found, because most requests have the same path. */
   #lastMethod = "";
   #lastPath = "";
   #lastFound: FoundRoute | undefined;
@@ -32,7 +32,7 @@ export class RouteTable {
     this.add(routes);
   }
 
-  /** Adds routes. A path must not match a parameter or a wildcard of an earlier route. */
+  /** Adds routes. A path must not match the pattern of an earlier route. */
   add(routes: readonly Route[]): void {
     for (const route of routes) {
       const methods = this.#methodsAt(route.path);
@@ -60,9 +60,7 @@ export class RouteTable {
     return undefined;
   }
 
-  /**
-   * Returns the methods for the path, or none if there is no such path. A fixed path gets none of a pattern's methods.
-   */
+  /** Returns the methods that a path allows; empty if no route has the path. */
   allowed(path: string): string[] {
     const exact = this.#exact.get(path);
     if (exact) return [...exact.keys()];
@@ -71,7 +69,7 @@ export class RouteTable {
     return [...new Set(found)];
   }
 
-  /** Reports whether this path is a page for people, with any method. */
+  /** Reports whether the path is an HTML page, with any method. */
   isPage(path: string): boolean {
     const methods = [this.#exact.get(path), ...[...this.#matches(path)].map((match) => match.methods)];
     return methods.some((found) => found?.values().some(({ route }) => route.access === "page"));
@@ -102,19 +100,19 @@ export class RouteTable {
   }
 }
 
-/** The prefix that groq's SDKs put before the paths of OpenAI's API, whatever the base URL. */
+/** The prefix that groq's SDKs put before OpenAI's paths. */
 const groqPrefix = "/openai";
 
 /**
- * Returns the path of a request target in origin form or absolute form (RFC 9112, 3.2), without its query.
- * `/openai/v1/…` becomes `/v1/…`.
+ * Returns the path of a request target in origin or absolute form (RFC 9112, 3.2), without query. `/openai/v1/…`
+ * becomes `/v1/…`.
  */
 export function pathOf(target: string): string {
   let start = 0;
   if (target.startsWith("/openai/v1/")) {
     start = groqPrefix.length;
   } else if (!target.startsWith("/")) {
-    // The authority ends at the first slash, question mark or hash: a slash in the query does not begin the path.
+    // The host ends at the first slash, question mark or hash.
     const behind = /^https?:\/\/[^/?#]*/i.exec(target)?.[0].length;
     if (behind === undefined || target[behind] !== "/") return "/";
     start = behind;

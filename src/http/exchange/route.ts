@@ -1,4 +1,4 @@
-// The type of a route: the server, the OpenAPI document and the tests all read the same table of routes.
+// The types of routes. The server, the OpenAPI document and the tests read the same routes.
 
 import type { z } from "zod";
 import type { Bytes } from "../../base/bytes/byte-span.ts";
@@ -15,45 +15,45 @@ import type { MessageKind, MessageRequest } from "../../inference/message-reques
 import type { AddressLimit } from "../../policy/address-throttle.ts";
 import type { OpenSlot } from "../../policy/open-requests.ts";
 
-/** The headers of an answer. Further ones may be added until the answer is sent. */
+/** Headers of an answer, which may be changed until the answer is sent. */
 export type AnswerHeaders = Record<string, AnswerFields[string]>;
 
-/** One HTTP request while it is handled. */
+/** One HTTP request and its context, as passed to handlers. */
 export interface Exchange {
   readonly req: IncomingRequest;
-  /** Path parameters from the route table, decoded. `*` is the rest of a wildcard path. */
+  /** Decoded path parameters. `*` is the rest of a wildcard path. */
   readonly params: Readonly<Record<string, string>>;
   readonly requestId: string;
-  /** The client's address. Forwarded addresses count only behind trusted proxies. */
+  /** The client's IP address. Forwarded addresses count only from trusted proxies. */
   readonly clientAddress: string;
-  /** Reports whether the request may do what this machine may without a key. */
+  /** Reports whether the request comes from this machine, which may do some things without a key. */
   isLocal(): boolean;
-  /** Reports whether the request has the first key of a development server and comes from the server's machine. */
+  /** Reports whether the caller has the first key of a development server and is on the server's machine. */
   isOwnMachine(principal: Principal): boolean;
-  /** Returns why a development key is not accepted from the request's origin; undefined if it is. */
+  /** Returns why a development key is refused for this request, or undefined. */
   whyNotLocal(): string | undefined;
   /** The trace of the request, if the request is traced. */
   readonly trace?: RequestTrace | undefined;
-  /** Headers for the answer, whether it is a success or an error. */
+  /** Headers that are added to the answer, also to an error. */
   readonly answerHeaders: AnswerHeaders;
-  /** The request's line in the log, to which other code adds fields. */
+  /** The fields of the request's log line. Handlers may add fields. */
   readonly line: Record<string, LogFields[string]>;
-  /** Set by a route once the ledger has the request, which then reports its outcome itself. */
+  /** Set once the request is recorded in the ledger, so that it is not recorded as refused too. */
   isOnLedger?: boolean;
-  /** Releases `resource` once, when the whole answer is sent or the client is gone. */
+  /** Releases `held` once, when the answer is sent completely or the client has left. */
   releaseWhenOver(resource: { release(): void }): void;
   /**
-   * Creates a separate request: a message on this connection after its upgrade, or background work after this request's
-   * answer, which takes over its id and slot. `lender` is a connection whose messages use its own slot.
+   * Creates the context of a WebSocket message on this connection, or of background work that outlives this
+   * request. `lender` is the connection whose open-request slot its messages use.
    */
   message(kind: MessageKind, lender?: SlotLender): MessageRequest;
-  /** Defers the log line until `finish`, because the answer continues after the handler returns. */
+  /** Writes the log line only when `finish` is called, because the answer continues after the handler returns. */
   defer(): DeferredLine;
 }
 
-/** An open connection that lends its slot to a request that belongs to it. */
+/** A connection that lends its open-request slot to its messages. */
 export interface SlotLender {
-  /** Takes the slot; undefined if it is lent already, or was returned. */
+  /** Takes the slot. Undefined if the slot is lent already or was released. */
   takeSlot(): OpenSlot | undefined;
   returnSlot(slot: OpenSlot): void;
 }
@@ -62,7 +62,7 @@ export interface DeferredLine {
   finish(error?: GatewayError): void;
 }
 
-/** An answer in parts, for frequent requests where a web `Response` would cost too much. */
+/** A plain answer, for frequent requests. Creating a `Response` would be slower. */
 export interface PlainAnswer {
   status: number;
   headers: HeaderFields;
@@ -73,21 +73,21 @@ export interface PlainAnswer {
 export interface StreamedAnswer {
   status: number;
   headers: HeaderFields;
-  /** Called one time, when the head of the answer is on its way. */
+  /** Called once, when the headers are being sent. */
   begin(client: ClientStream): void;
 }
 
-/** An answer after which the connection continues with another protocol. */
+/** An answer that switches the connection to another protocol. */
 export interface UpgradeAnswer {
   status: 101;
   headers: HeaderFields;
-  /** Called one time, when the head of the answer is on its way. From then on the route owns the connection. */
+  /** Called once, when the headers are being sent. From then on the route owns the connection. */
   upgrade(channel: PausableChannel): void;
-  /** Called if the connection could not be upgraded, perhaps after `upgrade` threw: releases what was taken for it. */
+  /** Called if the upgrade failed, perhaps after `upgrade` threw, to release resources. */
   abandoned?(): void;
 }
 
-/** Any kind of answer. A `Response` is sent whole. */
+/** Any kind of answer. A `Response` is read completely before it is sent. */
 export type Answer = Response | PlainAnswer | StreamedAnswer | UpgradeAnswer;
 
 export interface RouteDoc {
@@ -114,18 +114,18 @@ export interface RouteDoc {
     | "Administration"
     | "Service";
   parameters?: readonly { name: string; in: "path"; description: string }[];
-  /** The query's schema; its members are text, as in a URL, and `http/content/query.ts` reads them. */
+  /** The schema of the query. Its members are parsed from text. */
   query?: z.ZodObject;
   requestBody?: z.ZodType;
-  /** True if a request may omit its body, which then counts as an object without members. */
+  /** True if the body may be missing, which counts as an empty object. */
   bodyIsOptional?: true;
-  /** The type of the request body, if it is not JSON. */
+  /** The media type of the request body, if it is not JSON. */
   requestType?: "application/x-www-form-urlencoded" | "multipart/form-data";
-  /** If true, JSON is accepted in addition to `requestType`. */
+  /** True if JSON is accepted too. */
   orJson?: boolean;
   /** An example of a valid request body. */
   example?: Readonly<Record<string, unknown>>;
-  /** The answer of a success, 200 by default. */
+  /** The successful answer. Its default status is 200. */
   response: {
     status?: number;
     description: string;
@@ -133,59 +133,49 @@ export interface RouteDoc {
     stream?: z.ZodType;
     contentTypes?: readonly string[];
   };
-  /**
-   * Answers that are neither a success nor an error of the table, by status. Several operations refer to one by `name`.
-   */
+  /** Other answers by status, outside the common error table. `name` makes an answer shared in the OpenAPI document. */
   otherResponses?: Readonly<Record<number, { name?: string; description: string; json: z.ZodType }>>;
-  /**
-   * The route's own errors. `reference/openapi.ts` adds the errors that the route's access and the limits of addresses
-   * add to every route.
-   */
+  /** The route's own errors. `reference/openapi.ts` adds those that follow from its access and the address limits. */
   errors?: readonly ErrorCode[];
 }
 
 /**
- * The format of errors: OpenAI's, as nearly everywhere, or Anthropic's for endpoints of its clients. `asked` means that
- * both kinds of clients use the route, and Anthropic's identify themselves by a header.
+ * The format of errors: OpenAI's or Anthropic's. `asked` means that it depends on the client, because both kinds
+ * use the route.
  */
 export type ErrorForm = "openai" | "anthropic" | "asked";
 
 interface RouteBase {
-  /** The format of the route's errors; OpenAI's by default. */
+  /** The format of the route's errors. Default: OpenAI's. */
   errorForm?: ErrorForm;
   method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-  /** `:name` stands for one segment, a `*` at the end for the rest: `/v1/models/*`, `/v1/keys/:id`. */
+  /** Path pattern. `:name` matches one segment, and a final `*` the rest: `/v1/keys/:id`, `/v1/models/*`. */
   path: string;
   doc: RouteDoc;
 }
 
-/**
- * A route that limits clients without a credential by their address, before anything is read for them.
- * policy/address-throttle.ts says what counts.
- */
+/** A route that limits requests without a credential by client address (see policy/address-throttle.ts). */
 interface Throttled {
   throttle: AddressLimit;
 }
 
 export interface PublicRoute extends RouteBase, Throttled {
   access: "public";
-  /** Answers an address with too many requests in the route's own format. By default the answer is the usual error. */
+  /** Returns the answer for an address with too many requests. Default: the usual error. */
   refuse?(exchange: Exchange, error: GatewayError): Answer;
   handle(exchange: Exchange): Answer | MaybePromise<Answer>;
 }
 
 export interface ScopedRoute extends RouteBase {
   access: Scope;
-  /** True if the first key of a development server may use the route from this machine without the scope. */
+  /** True if the first key of a development server may use the route without the scope, from the same machine. */
   ownMachine?: true | undefined;
-  /**
-   * Called with an error that became the answer, also if it came before the handler, for example for a missing scope.
-   */
+  /** Called if the request is answered with an error, even before the handler, for example for a missing scope. */
   refused?(exchange: Exchange, principal: Principal, error: GatewayError, durationMs: number): void;
   handle(exchange: Exchange, principal: Principal): Answer | MaybePromise<Answer>;
 }
 
-/** A route for the records of a person who is signed in at a browser or with `headrace login`, whatever the scopes. */
+/** A route for signed-in people, in a browser or with `headrace login`. It needs no scope. */
 export interface PersonRoute extends RouteBase {
   access: "person";
   handle(exchange: Exchange, principal: PersonPrincipal): Answer | MaybePromise<Answer>;
@@ -193,13 +183,10 @@ export interface PersonRoute extends RouteBase {
 
 export type PersonPrincipal = Principal & { person: SignedInPerson };
 
-/** A route of the API. Access is denied by default: a route without a scope must say `public` or name its audience. */
+/** A route of the API. Each route must declare its scope, or that it is public or for people. */
 export type ApiRoute = PublicRoute | ScopedRoute | PersonRoute;
 
-/**
- * A public page for people, which determines itself who is signed in. Errors become an error page. Not part of the
- * described API.
- */
+/** A public HTML page, which finds out itself who is signed in. Not part of the OpenAPI document. */
 export interface PageRoute extends Throttled {
   method: "GET" | "POST";
   path: string;
@@ -207,39 +194,36 @@ export interface PageRoute extends Throttled {
   handle(exchange: Exchange): Answer | MaybePromise<Answer>;
 }
 
-/**
- * A route for other machines with their own proof of identity: nodes, and other replicas of this installation. Not part
- * of the described API.
- */
+/** A route for other machines, which authenticate themselves: nodes and replicas. Not part of the OpenAPI document. */
 export interface MachineRoute {
   method: "GET" | "POST";
   path: string;
   access: "machine";
-  /** `signed` requires each request to be signed by another replica, which is checked without reading anything. */
+  /** `signed` means that every request needs the signature of another replica. */
   throttle: AddressLimit | "signed";
   handle(exchange: Exchange): Answer | MaybePromise<Answer>;
 }
 
 export type Route = ApiRoute | PageRoute | MachineRoute;
 
-/** Reports whether a route is part of the described API. */
+/** Reports whether a route is part of the OpenAPI document. */
 export function isDescribed(route: Route): route is ApiRoute {
   return route.access !== "page" && route.access !== "machine";
 }
 
-/** Reports whether a route needs a key, a token or a session. Other routes identify the caller themselves. */
+/** Reports whether a route needs an API key, a token or a session. */
 export function isAuthenticated(route: Route): route is ScopedRoute | PersonRoute {
   return route.access !== "public" && route.access !== "page" && route.access !== "machine";
 }
 
-/** Returns the person of the request, or throws `permission_denied`. */
+/** Returns the principal of a person. Throws `permission_denied` for any other caller. */
 export function requirePerson(principal: Principal): PersonPrincipal {
   const { person } = principal;
   if (person) return { ...principal, person };
   throw forbidden("This is for people, not for keys and apps: sign in at a browser, or with `headrace login`.");
 }
 
-/** Returns the name of a wildcard path's rest, for people. */
+/** Returns the display name of the `*` in a wildcard path. */
 export function restName({ doc }: ApiRoute): string {
   return doc.parameters?.at(-1)?.name ?? "rest";
 }

@@ -19,39 +19,38 @@ export type HttpServerOptions = HttpServerParts & (TcpAddress | UnixAddress);
 
 export interface HttpServerParts {
   routes: readonly Route[];
-  /** Returns further routes, called at the first request for none of `routes`. Absent if there are none. */
+  /** Loads more routes. Called at the first request that matches none of `routes`. */
   otherRoutes?: () => Promise<readonly Route[]>;
   authenticator: Pick<Authenticator, "authenticate">;
-  /** Finds the principals of people at browsers. */
+  /** Finds the caller by a browser session. */
   sessions: Pick<SessionPrincipals, "applies" | "find">;
-  /** The URL for clients, with `/v1`. Each 401 names the metadata of this resource (RFC 9728, 5.1). */
+  /** The base URL of the API, which ends in `/v1`. Each 401 refers to its metadata (RFC 9728, 5.1). */
   baseUrl(): string;
   openRequests: Pick<OpenRequests, "enter">;
-  /** Limits of HTTP; the defaults apply if absent. */
+  /** Limits of the HTTP parser. Default: those of the HTTP server. */
   limits?: Partial<Http1Limits>;
   trustedProxies: BlockList;
   locality: Locality;
-  /** Reports whether a key is the first one of a development server. Absent if there is none. */
+  /** Reports whether the caller has the first key of a development server. Undefined for other servers. */
   isFirstKey?: (principal: Principal) => boolean;
-  /** The URL under which browsers reach the server. Absent if only browsers on this machine reach it. */
+  /** The public URL for browsers. Undefined if the server is reached only from this machine. */
   publicUrl?: string | undefined;
-  /** Limits clients without a credential. */
+  /** Limits requests without a credential, by client address. */
   addressThrottle: Pick<AddressThrottle, "take">;
-  /** Reports whether requests are refused because the server is about to end. Absent means never. */
+  /** Reports whether the server is stopping and refuses requests. Default: never. */
   isRefusing?: () => boolean;
-  /** Returns the allowed origins. Called for every request, because a reload may change them. */
+  /** Returns the allowed CORS origins. Called for every request, because a reload may change them. */
   corsOrigins(): readonly string[];
   log: Log;
   /**
-   * Returns which requests get a log line; all by default. Called for every request, because a reload may change it.
+   * Returns which requests are logged. Default: all. Called for every request, because a reload may change the
+   * setting.
    */
   requestLog?: () => RequestLogSettings;
   clock: Clock;
-  /** Answers requests that were handed over or have no route here. Absent if this process answers everything. */
+  /** Forwards requests that this process cannot handle. Undefined if it handles all. */
   elsewhere?: Elsewhere | undefined;
-  /**
-   * Called before an answer is sent, if the request changed something that must first take effect in other processes.
-   */
+  /** Called before an answer is sent, after a change that must first take effect in other processes. */
   beforeAnswer?: (() => void) | undefined;
   /** The tracer of authenticated requests. */
   tracer?: Tracer | undefined;

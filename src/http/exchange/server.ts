@@ -1,4 +1,4 @@
-// The HTTP API: routes requests by one table, authenticates them, answers errors, and writes one log line per request.
+// The HTTP API server: finds the route of a request, authenticates, answers errors, and writes one log line.
 
 import { type ErrorCode, GatewayError } from "../../base/errors.ts";
 import type { HeaderFields, PassableRequest, Reply } from "../../http1/message.ts";
@@ -41,7 +41,10 @@ function serving(table: RouteTable, options: HttpServerOptions): OnRequest {
   return (req, reply) => new HttpExchange(req, reply, table, options).serve();
 }
 
-/** Loads all other routes at the first request without a route. If loading fails, the next such request tries again. */
+/**
+ * Loads the remaining routes at the first request that matches none so far. A failed load is repeated by the
+ * next such request.
+ */
 function loadingOthers(
   others: () => Promise<readonly Route[]>,
   table: RouteTable,
@@ -71,7 +74,7 @@ function loadingOthers(
   };
 }
 
-/** Forwards a request without a route here to the other process, which has the route or answers that there is none. */
+/** Forwards requests without a route to the other process, which also answers unknown paths. */
 function passing(elsewhere: Elsewhere, table: RouteTable, options: HttpServerOptions): OnRequest {
   return (req, reply) => {
     if (table.find(req.method, pathOf(req.target))) new HttpExchange(req, reply, table, options).serve();
@@ -84,7 +87,7 @@ const codeOfStatus: Readonly<Record<number, ErrorCode>> = {
   503: "service_unavailable",
 };
 
-/** Answers invalid HTTP in the form of every other error, and logs a line. */
+/** Answers a request that is not valid HTTP with a usual error, and logs it. */
 function malformedAnswer(
   { status, reason, peer }: { status: number; reason: string; peer: string },
   { log, observer }: Pick<HttpServerOptions, "log" | "observer">,

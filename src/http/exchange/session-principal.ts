@@ -1,4 +1,4 @@
-// Finds the principal of a person at a browser: by the session's cookie, and only for our own pages.
+// Authenticates people by the cookie of their browser session. Only our own pages may use it.
 import type { BrowserSessions } from "../../accounts/browser-sessions.ts";
 import { forbidden, type GatewayError, invalidRequest } from "../../base/errors.ts";
 import { invalidApiKey } from "../../base/invalid-api-key.ts";
@@ -15,9 +15,9 @@ import type { Exchange } from "./route.ts";
 export interface SessionPrincipalsOptions {
   sessions: BrowserSessions;
   authenticator: Pick<Authenticator, "member">;
-  /** Reports whether browsers reach our pages under this origin. */
+  /** Reports whether the origin is that of our own pages. */
   isOwnOrigin(origin: string, req: IncomingRequest): boolean;
-  /** The environment of a request that names none. */
+  /** The default environment of a request. */
   environment: Environment;
 }
 
@@ -30,16 +30,16 @@ export class SessionPrincipals {
     this.#options = options;
   }
 
-  /** Reports whether the request is authenticated by its cookie: it has a session's cookie, and no other credential. */
+  /** Reports whether to authenticate by cookie: the request has a session cookie and no other credential. */
   applies({ headers }: IncomingRequest): boolean {
     if (authorizationOf({ headers }) !== null || hasApiKey(headers)) return false;
     return this.#options.sessions.hasCookie(headers.get("cookie"));
   }
 
   /**
-   * Finds the person's principal. Rejects with `invalid_api_key` for a session that has ended, and with
-   * `permission_denied` for a request from a page that is not ours. `Headrace-Account` and `Headrace-Environment`
-   * choose among the person's accounts and environments.
+   * Returns the caller. Rejects with `invalid_api_key` if the session has ended, and with `permission_denied`
+   * for a page of another site. The headers `Headrace-Account` and `Headrace-Environment` choose the account and
+   * environment.
    */
   async find(exchange: Exchange): Promise<Principal> {
     const { req, clientAddress, requestId } = exchange;
@@ -51,7 +51,7 @@ export class SessionPrincipals {
     this.#requireOwnPage(req, signedIn);
     const membership = membershipOf(signedIn, req.headers.get("headrace-account"));
     const environment = this.#environmentOf(req);
-    // Browsers send a cookie automatically, so it is not valid for other names of this machine.
+    // Browsers send cookies automatically, so a session counts only for requests that are surely local.
     const whyNotLocal = () => (exchange.isLocal() ? undefined : "a session in development is for this machine alone");
     return authenticator.member(
       membershipCredentialId(membership.id, environment),
@@ -61,14 +61,12 @@ export class SessionPrincipals {
     );
   }
 
-  /**
-   * Checks that a change has the page's origin and its token, and that a read does not come from another site's page.
-   */
+  /** Throws if the request comes from another site. A change needs our own origin and the CSRF token. */
   #requireOwnPage(req: IncomingRequest, signedIn: SignedIn): void {
     const { headers, method } = req;
     const site = headers.get("sec-fetch-site");
     if (site !== null && site !== "same-origin" && site !== "none") throw foreign("sec_fetch_site");
-    // Browsers send `Sec-Fetch-Site` only to trustworthy addresses, but always the origin, except for navigations.
+    // Browsers omit `Sec-Fetch-Site` over plain http, but send the origin, except for navigations.
     const origin = headers.get("origin");
     if (origin !== null && !this.#options.isOwnOrigin(origin, req)) throw foreign("origin");
     if (safeMethods.has(method)) return;
@@ -79,7 +77,8 @@ export class SessionPrincipals {
   #environmentOf({ headers }: IncomingRequest): Environment {
     const wanted = headers.get("headrace-environment");
     if (wanted === null) return this.#options.environment;
-    // Only a development server has the environment `dev`. The error is thrown here, because the session is valid.
+    // Only a development server has the environment `dev`. A wrong one is an invalid request, because the
+    // session itself is valid.
     const here = environments.filter((name) => name !== "dev" || this.#options.environment === "dev");
     const environment = here.find((name) => name === wanted);
     if (environment) return environment;

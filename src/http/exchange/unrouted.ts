@@ -1,16 +1,16 @@
-// The answer to a request without a route: another method, or where the endpoint may be.
+// The error for a path without a route, with a hint at the right path.
 import { GatewayError } from "../../base/errors.ts";
 import type { IncomingRequest } from "../../http1/message.ts";
 import { isAskedAsAnthropic } from "./anthropic-errors.ts";
 import { pathOf, type RouteTable } from "./route-table.ts";
 
-/** The most segments that a wrong base URL may prepend. Each costs a look-up in the table. */
+/** The most extra path segments, from a wrong base URL, that are left out to find the right path. */
 const maxSegmentsTooMany = 8;
 const maxShown = 100;
 
 /**
- * Returns the error for an unknown path. `baseUrl` is the URL for clients. A nearly right path is explained, not
- * served: another layer, such as a proxy that passes only some paths, may read it differently.
+ * Returns the error for an unknown path. A nearly right path is not served, because a proxy in front may have
+ * checked the path as it was sent. `baseUrl` is the base URL of the API.
  */
 export function unrouted(
   req: Pick<IncomingRequest, "method" | "target" | "headers">,
@@ -30,7 +30,7 @@ export function unrouted(
   }
   if (path.startsWith("/v1/realtime/")) return pastGateway(shown);
   const meant = meantPath(path, table);
-  // Anthropic's clients append the version themselves.
+  // Anthropic's clients add `/v1` themselves.
   const ownBase = isAskedAsAnthropic(req, path) ? baseUrl.replace(/\/v1$/, "") : baseUrl;
   const ofBase = meant?.startsWith("/mcp")
     ? " An address of MCP ends without a slash."
@@ -39,15 +39,13 @@ export function unrouted(
   return new GatewayError("not_found", `There is no endpoint ${shown}.${hint} GET /docs/api lists the endpoints.`);
 }
 
-/**
- * Adds the base URL without version to the message, for clients that append the version themselves, such as Spring AI.
- */
+/** Returns a hint for clients that add `/v1` themselves, such as Spring AI. */
 function orWithout(path: string, base: string): string {
   if (!path.startsWith("/v1/v1/") || !base.endsWith("/v1")) return "";
   return ` If your client adds /v1 itself, its base URL is ${base.slice(0, -"/v1".length)}.`;
 }
 
-/** Endpoints of other vendors' APIs, for which the nearest path would mislead. */
+/** Paths of other vendors' APIs. For these the nearest path would be misleading. */
 const otherApis: readonly { pattern: RegExp; hint(baseUrl: string): string }[] = [
   {
     pattern: /\/fim\/completions\/?$/,
@@ -61,8 +59,8 @@ const otherApis: readonly { pattern: RegExp; hint(baseUrl: string): string }[] =
 ];
 
 /**
- * Returns the error for a path that would give the client a secret of the model server, or a call at it: the client
- * would then bypass the gateway, and nothing would be limited or counted.
+ * Returns the error for a realtime path that would let the client connect to the model server directly, without
+ * limits.
  */
 function pastGateway(path: string): GatewayError {
   return new GatewayError(
@@ -72,8 +70,8 @@ function pastGateway(path: string): GatewayError {
 }
 
 /**
- * Returns the endpoint that a path means: with extra slashes, without the version, or after an extra prefix from a
- * client's base URL, such as `/api/v1` or `/v1/v1`. Undefined if there is none.
+ * Returns the endpoint that was probably meant: without extra slashes, with `/v1` added, or without an extra
+ * prefix such as `/api`. Undefined if there is none.
  */
 function meantPath(path: string, table: RouteTable): string | undefined {
   const segments = path.split("/", maxShown).filter((segment) => segment !== "");

@@ -1,4 +1,4 @@
-// Reads the built guides: exactly the files of their manifest, compressed at build time and cached once read.
+// Reads the built guides. Only files in the manifest are served; they are compressed at build time and cached.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { BuiltManifest, builtCodings, builtName } from "../content/built-files.ts";
@@ -8,31 +8,28 @@ import { codingFor } from "../content/content-coding.ts";
 export interface GuideFile {
   file: string;
   type: string;
-  /** The entity tag, equal for equal bytes. */
+  /** The entity tag, derived from the content. */
   tag: string;
-  /** Whether the file also exists in compressed form. */
+  /** True if compressed forms of the file exist. */
   compressed?: true;
-  /** Whether the file's name contains a hash of its content. */
+  /** True if the file's name contains a hash of its content, so that it can be cached forever. */
   forever?: true;
 }
 
 export interface GuideManifest {
-  /**
-   * Hashes of the inline scripts in the pages of each version, for the Content-Security-Policy; by the version's
-   * address within the site.
-   */
+  /** Hashes of inline scripts for the Content-Security-Policy, by the path prefix of each guide version. */
   scripts: Readonly<Record<string, readonly string[]>>;
-  /** The files by their address within the site. */
+  /** The files by their path within the site. */
   files: Readonly<Record<string, GuideFile>>;
 }
 
 /**
- * The cache's limit in bytes. A version of the guides takes 10 MB in all forms; beyond the limit, files are read each
- * time.
+ * Maximum size of the cache in bytes. One version of the guides takes 10 MB. Files beyond the limit are read
+ * from disk each time.
  */
 const maxCachedBytes = 16_000_000;
 
-/** The cached files of one build. */
+/** The cache of one build. */
 interface BuildCache {
   manifest: GuideManifest | undefined;
   files: Map<string, Uint8Array>;
@@ -49,19 +46,18 @@ export class GuideFiles {
     this.#manifest = new BuiltManifest(directory);
   }
 
-  /** Returns the manifest; undefined without a build. A new build is noticed. */
+  /** Returns the manifest; undefined without a build. Detects a new build. */
   async manifest(): Promise<GuideManifest | undefined> {
     const manifest = await this.#manifest.read();
     if (manifest !== this.#cache.manifest) this.#cache = { manifest, files: new Map(), bytes: 0 };
     return manifest;
   }
 
-  /** Reads a file in the client's preferred coding; undefined if a new build has just replaced this one. */
+  /** Reads a file in the coding that the client prefers. Undefined if a new build has just replaced it. */
   async read({ file, compressed }: GuideFile, acceptEncoding: string | null) {
     const encoding = compressed ? codingFor(acceptEncoding, builtCodings) : undefined;
     const name = builtName(file, encoding);
-    // The cache is remembered before the read, so that the file does not enter the cache of a build that comes
-    // meanwhile.
+    // Remembers the cache before the read, because a new build may replace it meanwhile.
     const cache = this.#cache;
     const bytes = cache.files.get(name) ?? (await readFile(join(this.#directory, name)).catch(() => undefined));
     if (!bytes) return undefined;

@@ -1,4 +1,4 @@
-// Serves the guides publicly: their pages and files below /docs, beside the API reference.
+// Serves the guides at /docs, without authentication.
 import { GatewayError } from "../../base/errors.ts";
 import { guidesDirectory as built } from "../../installation/paths.ts";
 import { isSameTag } from "../content/entity-tag.ts";
@@ -9,7 +9,7 @@ import { type GuideFile, GuideFiles, type GuideManifest } from "./guide-files.ts
 const forever = "public, max-age=31536000, immutable";
 
 export interface GuideDeps {
-  /** The directory of the built guides; by default beside the program. */
+  /** The directory of the built guides. Default: beside the program. */
   guidesDirectory?: string;
 }
 
@@ -19,7 +19,7 @@ export function guideRoutes({ guidesDirectory = built }: GuideDeps): PageRoute[]
     return { method: "GET", path, access: "page", throttle: "file", handle };
   };
   return [
-    // If the guides are not built, `/docs` leads to the API reference.
+    // Without built guides, `/docs` redirects to the API reference.
     route("/docs", async () => redirectTo((await files.manifest()) ? "/docs/" : "/docs/api")),
     route("/docs/", (exchange) => answer(exchange, files)),
     route("/docs/*", (exchange) => answer(exchange, files)),
@@ -36,7 +36,7 @@ async function answer({ req, params }: Exchange, files: GuideFiles): Promise<Pla
   }
   const address = params["*"] ?? "";
   const found = fileAt(manifest, address);
-  // A folder's address ends with a slash, a page's does not, so the other form may exist.
+  // A folder's path ends with a slash and a page's does not, so the other form is tried.
   const other = address.endsWith("/") ? address.slice(0, -1) : `${address}/`;
   if (!found && fileAt(manifest, other)) return redirectTo(`/docs/${other}`);
   const version = versionOf(manifest, address);
@@ -61,13 +61,13 @@ function fileAt({ files }: GuideManifest, address: string): GuideFile | undefine
   return Object.hasOwn(files, address) ? files[address] : undefined;
 }
 
-/** Returns the version that an address belongs to: the longest matching prefix. */
+/** Returns the guide version that a path belongs to, by the longest matching prefix. */
 function versionOf({ scripts }: GuideManifest, address: string): string {
   const of = Object.keys(scripts).filter((version) => address.startsWith(version));
   return of.sort((a, b) => b.length - a.length)[0] ?? "";
 }
 
-/** Returns headers that allow our own scripts and the inline scripts known from the build, and only style files. */
+/** Returns security headers that allow only our own scripts and styles, and the inline scripts of the build. */
 function pageHeaders(scripts: readonly string[]): Record<string, string> {
   const sources = ["'self'", ...scripts].join(" ");
   return {

@@ -1,4 +1,4 @@
-// The files that pages load: a fixed list, read at the first request, cached, and identified by their content.
+// Serves the scripts and styles of HTML pages: a fixed list of files, read at the first request and cached.
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { GatewayError } from "../../base/errors.ts";
@@ -35,7 +35,7 @@ export function assetRoutes(): PageRoute[] {
     if (kept) return kept;
     const asset = source.read().then((bytes) => ({ type: source.type, etag: etagOf(bytes), bytes }));
     read.set(name, asset);
-    // A file that could not be read is tried again at the next request.
+    // If the file could not be read, the next request tries again.
     asset.catch(() => read.delete(name));
     return asset;
   };
@@ -47,7 +47,7 @@ export function assetRoutes(): PageRoute[] {
       throttle: "file",
       async handle({ req, params }) {
         const { type, etag, bytes } = await find(params["name"] ?? "");
-        // The file is revalidated each time, so that a page never gets files of the previous version.
+        // Browsers revalidate the file each time, so that a page never gets files of an earlier version.
         const headers = { etag, "cache-control": "no-cache" };
         if (isKnown(req.headers.get("if-none-match"), etag)) return { status: 304, headers, body: "" };
         return { status: 200, headers: { ...headers, "content-type": type }, body: bytes };
@@ -56,7 +56,7 @@ export function assetRoutes(): PageRoute[] {
   ];
 }
 
-/** Reports whether the client has the file (weak comparison of RFC 9110, 13.1.2). */
+/** Reports whether the client already has the file, by weak comparison (RFC 9110, 13.1.2). */
 function isKnown(ifNoneMatch: string | null, etag: string): boolean {
   if (ifNoneMatch === null) return false;
   return ifNoneMatch.split(",").some((known) => known.trim().replace(/^W\//, "") === etag || known.trim() === "*");
@@ -70,7 +70,7 @@ function ownFile(name: string): Promise<Uint8Array> {
   return readFile(pageAsset(name));
 }
 
-/** The functions of the library that our own scripts import. */
+/** The functions of the WebAuthn library that our scripts import. */
 const webauthnNames = [
   "WebAuthnAbortService",
   "WebAuthnError",
@@ -81,10 +81,7 @@ const webauthnNames = [
   "startRegistration",
 ];
 
-/**
- * Reads the package's single file, a script that sets a global, and makes it a module that exports the global's
- * members.
- */
+/** Converts the library's script, which sets a global variable, into a module that exports the variable's members. */
 async function readWebauthnLibrary(): Promise<Uint8Array> {
   const script = await readFile(webauthnScript(), "utf8");
   return Buffer.from(`${script}\nexport const { ${webauthnNames.join(", ")} } = globalThis.SimpleWebAuthnBrowser;\n`);

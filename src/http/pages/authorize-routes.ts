@@ -1,4 +1,5 @@
-// GET and POST /oauth/authorize: an app asks, the person decides, and the browser returns to the app (RFC 6749, 4.1).
+// GET and POST /oauth/authorize: a person decides whether an app may act for them, and returns to the app (RFC
+// 6749, 4.1).
 
 import { Attempts } from "../../accounts/attempts.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -32,16 +33,16 @@ import { formAt, type PageDeps, pageAnswer, pageAt, readForm, redirectTo, signed
 
 export interface AuthorizeDeps extends PageDeps {
   apps: Pick<AppStore, "findApp">;
-  /** Absent if no client documents are fetched. */
+  /** Undefined if client ID metadata documents are not supported. */
   clientDocuments?: Pick<ClientDocuments, "find"> | undefined;
   outsideClients: Pick<OutsideClientStore, "allowed">;
   mcpServers: Pick<McpServers, "all">;
   oauth: Pick<OAuthStore, "insertCode" | "allowedBefore">;
   keys: Pick<KeyStore, "findChainById">;
   limits: Pick<LimitStore, "admit">;
-  /** Returns the public URL without `/v1`. */
+  /** Returns the public URL of the server, without `/v1`. */
   issuer(): string;
-  /** The key that ties forms to requests, 32 bytes. May be the key of the CSRF tokens. */
+  /** The 32-byte keys for form tickets. The CSRF keys may be used. */
   formKey: Keys;
   clock: Clock;
 }
@@ -51,7 +52,7 @@ interface Parts extends AuthorizeDeps {
 }
 
 const path = "/oauth/authorize";
-/** Maximum codes per person and minute. Each is a database row; nobody means to allow this many apps. */
+/** Maximum authorization codes per person and minute. Each code is a database row. */
 const codesPerMinute = 60;
 
 export function authorizeRoutes(deps: AuthorizeDeps): PageRoute[] {
@@ -62,7 +63,7 @@ export function authorizeRoutes(deps: AuthorizeDeps): PageRoute[] {
 async function asked(exchange: Exchange, deps: Parts): Promise<PlainAnswer> {
   const query = queryOf(exchange.req.target);
   const signedIn = await signedInAt(exchange, deps);
-  // A document is fetched only for a signed-in person.
+  // A client's metadata document is fetched only for a signed-in person.
   if (!signedIn && isDocumentUrl(new Parameters(query).get("client_id") ?? "")) {
     return redirectTo(signInPath(`${path}?${query}`));
   }
@@ -84,7 +85,10 @@ async function asked(exchange: Exchange, deps: Parts): Promise<PlainAnswer> {
   return ask({ request, query, signedIn, memberships }, deps);
 }
 
-/** The request is checked again, because it may have become invalid since the page was shown. */
+/**
+ * Handles the person's decision. The request is validated again, because the app may have changed since the page
+ * was shown.
+ */
 async function decided(exchange: Exchange, deps: Parts): Promise<PlainAnswer> {
   const signedIn = await signedInAt(exchange, deps);
   const fields = await readForm(exchange, deps, signedIn);
@@ -113,7 +117,7 @@ async function decided(exchange: Exchange, deps: Parts): Promise<PlainAnswer> {
   }
 }
 
-/** Allows the app; returns undefined if the person cannot act for the account. */
+/** Authorizes the app. Returns undefined if the person may not act for the account. */
 async function allow(
   request: ValidRequest & Pick<Authorization, "tools">,
   membership: OwnMembership,
@@ -144,7 +148,7 @@ async function ask(parts: Omit<ConsentPageParts, "ticket" | "toolChoice">, deps:
   return pageAnswer({ ...page, opener: "kept" });
 }
 
-/** Returns the initial choice: the one made before in the person's current account. */
+/** Returns the preselected tools: those of an earlier authorization for the current account. */
 async function choiceOf(
   { request, signedIn, memberships }: Pick<ConsentPageParts, "request" | "signedIn" | "memberships">,
   deps: AuthorizeDeps,
@@ -169,10 +173,7 @@ function toApp(client: ClientRequest, answer: { code: string } | Fault, { issuer
   return redirectTo(answerLocation(client, answer, issuer()));
 }
 
-/**
- * Returns everything that the page shows and the code will stand for: if the app changes in between, the person is
- * asked again.
- */
+/** Returns everything that the page shows about the request. If the app changes, the form's ticket becomes invalid. */
 function subjectOf({ app, redirectUri, scopes }: ValidRequest, query: string, signedIn: SignedIn): TicketSubject {
   const { id, name, publisher, environment } = app;
   return { purpose: "consent", signedIn, about: [query, id, name, publisher, environment, redirectUri, ...scopes] };
@@ -198,7 +199,7 @@ function refused(message: string, detail: string): GatewayError {
   });
 }
 
-/** Returns the query as sent, because the app's own parameters must not be rewritten. */
+/** Returns the query exactly as sent, because it contains parameters of the app. */
 function queryOf(target: string): string {
   const [sent = ""] = target.split("#", 1);
   const start = sent.indexOf("?");

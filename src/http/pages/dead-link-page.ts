@@ -4,8 +4,8 @@ import { type Html, html } from "./html.ts";
 import { pageAnswer } from "./page.ts";
 
 /**
- * Returns one page for used, expired and unknown links, so that a guess reveals nothing. `advice` tells how to get
- * another link.
+ * Returns the same page for used, expired and unknown links, so that guessing reveals nothing. `advice` says how
+ * to get a new link.
  */
 export function deadLinkPage(advice: Html): PlainAnswer {
   const title = "This link does not work";

@@ -39,9 +39,9 @@ export interface DeviceDeps extends PageDeps {
   keys: Pick<KeyStore, "findChainById">;
   mcpServers: Pick<McpServers, "all">;
   limits: LimitStore;
-  /** The environment in which the command line tool acts. */
+  /** The environment of the command line tool's logins. */
   environment: Environment;
-  /** The key that ties forms to codes, 32 bytes. May be the key of the CSRF tokens. */
+  /** The 32-byte keys for form tickets. The CSRF keys may be used. */
   formKey: Keys;
   clock: Clock;
 }
@@ -53,8 +53,8 @@ interface PendingDevice {
 
 const path = "/device";
 /**
- * RFC 8628, 5.1: a code is short, because a person types it. A new session, or a new address within a network, is easy
- * to get, so wrong codes are counted for each person and each network.
+ * Maximum wrong codes (RFC 8628, 5.1). They are counted by person and by network, because a new session or
+ * address is easy to get.
  */
 const maxWrongCodes = 10;
 const windowSeconds = 600;
@@ -109,8 +109,7 @@ class DevicePages {
     const signedIn = await signedInAt(exchange, this.#deps);
     const fields = await readForm(exchange, this.#deps, signedIn);
     if (!signedIn) return redirectTo(signInPath(path));
-    // A form without a ticket counts as a try too and gets the same answer: otherwise it would reveal which codes
-    // exist.
+    // A form without a ticket counts as an attempt too. Otherwise it could be used to guess codes.
     const device = await this.#tried(signedIn, exchange, async () => {
       const found = await this.#find(fields.get("user_code") ?? "");
       if (found && hasTicket(this.#deps.formKey, subjectOf(found, signedIn), fields.get("ticket"))) return found;
@@ -130,7 +129,7 @@ class DevicePages {
     return pageAnswer(deviceOutcomePage(outcome, await signedInAt(exchange, this.#deps)));
   }
 
-  /** Counts the try before its code is looked up, so that parallel tries do not exceed the limit. */
+  /** Counts the attempt before the code is looked up, so that parallel attempts cannot exceed the limit. */
   #tried(
     { person }: SignedIn,
     { clientAddress }: Exchange,
@@ -141,7 +140,7 @@ class DevicePages {
     return this.#attempts.run(rules, `At most ${maxWrongCodes} wrong codes in ${windowSeconds / 60} minutes.`, find);
   }
 
-  /** Returns the device; undefined also for scopes that the app may no longer request. */
+  /** Returns the pending device, or undefined. Also undefined if its app may no longer request these scopes. */
   async #find(entered: string): Promise<PendingDevice | undefined> {
     const { oauth, apps, environment, clock } = this.#deps;
     const userCode = normalizedUserCode(entered);
@@ -208,19 +207,13 @@ class DevicePages {
   }
 }
 
-/**
- * Reports whether the app may get the scopes: a third-party app never gets more than any app may have, whatever a
- * record says.
- */
+/** Reports whether the app may get the scopes. This is checked again here, whatever the device's row says. */
 function grantable(app: PublishedApp, scopes: readonly Scope[]): boolean {
   const most: readonly Scope[] = app.id === commandLineAppId ? app.scopes : appScopes;
   return scopes.length > 0 && scopes.every((scope) => app.scopes.includes(scope) && most.includes(scope));
 }
 
-/**
- * Returns everything that the person decides about. Another device may get the same code later, and an app another
- * name; the person must then look again.
- */
+/** Returns everything that the page shows about the device. If anything changes, the form's ticket becomes invalid. */
 function subjectOf({ code, app }: PendingDevice, signedIn: SignedIn): TicketSubject {
   const { id, name, publisher } = app;
   return { purpose: "device", signedIn, about: [code.digest, code.userCode, id, name, publisher, ...code.scopes] };
@@ -232,7 +225,7 @@ function unknownCode(): GatewayError {
   );
 }
 
-/** The error if the code has expired or was used, or the form's content has changed. */
+/** Returns the error if the code has expired or was used, or the shown facts have changed. */
 function goneMeanwhile(): GatewayError {
   return invalidRequest("This code has expired or was already used. Start again on the device to get a new code.", {
     detail: "user_code_gone",

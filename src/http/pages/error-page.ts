@@ -1,4 +1,4 @@
-// The page for an error, if the requested page cannot be shown.
+// The HTML page for an error.
 
 import type { GatewayError } from "../../base/errors.ts";
 import { shown } from "../../base/text/shown.ts";
@@ -14,12 +14,12 @@ const titles: Readonly<Record<number, string>> = {
   503: "Not available at the moment",
 };
 
-/** Returns a line with the request id, by which the error is found in the server's log. */
+/** Returns a line with the request id, which also is in the server's log. */
 export function referenceLine(requestId: string): Html {
   return html`<p class="quiet">If you ask for help, give this reference: <code>${requestId}</code></p>`;
 }
 
-/** Returns the page for an old link or a typing error. Programs get the API's error instead. */
+/** Returns the 404 page for people. Programs get the API's error instead. */
 export function noSuchPage(path: string, requestId: string): PlainAnswer {
   const body = html`<h1>Page not found</h1> <p role="alert">There is no page at <code>${shown(path)}</code>. The page may have moved, or the address is incomplete.</p>
 <p><a href="/">Go to the overview</a>, or read the <a href="/docs/api">API reference</a>.</p>

@@ -1,4 +1,4 @@
-// Ties a form to its context: one session, one purpose, and one request with everything that the person was shown.
+// Signs a hidden form field (ticket) that ties the form to the session, its purpose and the facts that were shown.
 import { createHmac } from "node:crypto";
 import { forbidden } from "../../base/errors.ts";
 import { currentKey, type Keys, keyRing } from "../../domain/key-ring.ts";
@@ -8,11 +8,11 @@ import { sameSecret } from "../../policy/credentials/opaque-token.ts";
 export interface TicketSubject {
   purpose: "consent" | "device";
   signedIn: Pick<SignedIn, "session">;
-  /** The facts that the person decides about. */
+  /** The facts on which the person decides. */
   about: readonly string[];
 }
 
-/** Returns the ticket. `keys` have 32 bytes each. The texts of their other uses never begin like this one. */
+/** Returns the ticket. `keys` are 32 bytes each. Other uses of the keys sign different prefixes. */
 export function formTicket(keys: Keys, subject: TicketSubject): string {
   return ticketUnder(currentKey(keys), subject);
 }
@@ -22,12 +22,12 @@ function ticketUnder(key: Uint8Array, { purpose, signedIn, about }: TicketSubjec
   return createHmac("sha256", key).update(text).digest("base64url");
 }
 
-/** Compares in constant time. */
+/** Reports whether the ticket is valid, in constant time. */
 export function hasTicket(keys: Keys, subject: TicketSubject, given: string | undefined): boolean {
   return keyRing(keys).some((key) => sameSecret(ticketUnder(key, subject), given ?? ""));
 }
 
-/** Throws `permission_denied`, which becomes an error page. */
+/** Throws `permission_denied` if the ticket is invalid. */
 export function requireTicket(keys: Keys, subject: TicketSubject, given: string | undefined): void {
   if (hasTicket(keys, subject, given)) return;
   throw forbidden(

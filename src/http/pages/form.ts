@@ -1,4 +1,4 @@
-// Forms: fields with labels, hints and errors, and the error beside its field.
+// Renders form fields with labels, hints and errors.
 import { maxPasswordLength, minPasswordLength } from "../../accounts/passwords.ts";
 import { type ErrorCode, GatewayError } from "../../base/errors.ts";
 import type { SignedIn } from "../../domain/people/session.ts";
@@ -8,7 +8,7 @@ import { type Html, html } from "./html.ts";
 
 /** The error of a form. */
 export interface FormFault {
-  /** Name of the field, or undefined for the whole form. */
+  /** Name of the invalid field, or undefined for the whole form. */
   field: string | undefined;
   message: string;
   status: number;
@@ -18,16 +18,16 @@ export interface Field {
   name: string;
   label: string;
   type?: "text" | "email" | "password";
-  /** `autocomplete` of HTML, for password managers and browsers. */
+  /** The HTML attribute `autocomplete`, for password managers. */
   autocomplete: string;
-  /** The entered or current value, never a password. */
+  /** The value to show in the field. Never a password. */
   value?: string | undefined;
   hint?: string;
   minLength?: number;
   maxLength?: number;
   autofocus?: boolean;
   fault?: FormFault | undefined;
-  /** Prefix of the id if a page has several forms with such a field. */
+  /** Prefix of the field's id, for a page with several forms. */
   idPrefix?: string;
 }
 
@@ -39,8 +39,8 @@ const shownInForms: ReadonlySet<ErrorCode> = new Set([
 ]);
 
 /**
- * Returns an error that the person can correct in the form, and logs it like an error page. Rethrows any other error. A
- * message begins with its field: `email: must be …`.
+ * Returns an error that the person can correct, and logs it. Rethrows any other error. The message begins with
+ * the field: `email: must be …`.
  */
 export function faultOf(error: unknown, fields: readonly string[], exchange: Exchange): FormFault {
   if (!(error instanceof GatewayError) || !shownInForms.has(error.code)) throw error;
@@ -54,7 +54,7 @@ export function faultOf(error: unknown, fields: readonly string[], exchange: Exc
   return { field, message, status };
 }
 
-/** The error of the whole form, above it. */
+/** Renders an error of the whole form, or undefined. */
 export function faultNotice(fault: FormFault | undefined): Html | undefined {
   if (!fault || fault.field !== undefined) return undefined;
   return html`<div class="notice wrong" role="alert"><p>${fault.message}</p></div>`;
@@ -65,7 +65,7 @@ export function field(given: Field): Html {
   const id = idPrefix + name;
   const fault = given.fault?.field === name ? given.fault : undefined;
   const described = [hint !== undefined && `${id}-hint`, fault && `${id}-error`].filter(Boolean).join(" ");
-  // A browser focuses the first field with an error, as it does for a field that is invalid before sending.
+  // A field with an error is focused, so `autofocus` does not count then.
   const isFocused = fault !== undefined || (given.autofocus === true && given.fault === undefined);
   return html`<div class="field">
 <label for="${id}">${label}</label>
@@ -97,7 +97,7 @@ export function nameField(value: string | undefined, fault: FormFault | undefine
   });
 }
 
-/** Returns the field for a new password, with `autofocus` if it is the first field of its page. */
+/** Renders the field for a new password. `autofocus` is for the first field of a page. */
 export function newPasswordField(fault: FormFault | undefined, given: Partial<Field> = {}): Html {
   const hint = `At least ${minPasswordLength} characters. Several words in a row are easy to remember and hard to guess.`;
   return field({
@@ -105,7 +105,7 @@ export function newPasswordField(fault: FormFault | undefined, given: Partial<Fi
     label: "Password",
     type: "password",
     autocomplete: "new-password",
-    // The error repeats the hint, so the hint is left out.
+    // The error repeats the hint, so the hint is omitted.
     ...(fault?.field === "password" ? {} : { hint }),
     minLength: minPasswordLength,
     maxLength: maxPasswordLength,
@@ -115,8 +115,8 @@ export function newPasswordField(fault: FormFault | undefined, given: Partial<Fi
 }
 
 /**
- * Returns a hidden text field: password managers store a new password for this name, and ignore inputs of type
- * `hidden`.
+ * Renders a hidden text field with the email address. Password managers store the password for it, but ignore
+ * inputs of type `hidden`.
  */
 export function usernameOf(email: string): Html {
   return html`<input type="email" name="email" value="${email}" autocomplete="username" readonly hidden>`;
@@ -126,7 +126,7 @@ export function hidden(name: string, value: string): Html {
   return html`<input type="hidden" name="${name}" value="${value}">`;
 }
 
-/** Returns the CSRF field; undefined if nobody is signed in. */
+/** Renders the CSRF field. Undefined if nobody is signed in. */
 export function csrfField(signedIn: SignedIn | undefined): Html | undefined {
   return signedIn && hidden("csrf", signedIn.csrfToken);
 }

@@ -1,4 +1,4 @@
-// HTML as a tagged template: every value is escaped unless it is an Html object.
+// HTML templates. Every value is escaped, unless it is an Html object.
 
 export class Html {
   readonly text: string;
@@ -11,7 +11,7 @@ export class Html {
 /** A value of a template. `false`, null and undefined render nothing, for `condition && html…`. */
 export type HtmlValue = Html | string | number | false | null | undefined | readonly HtmlValue[];
 
-/** Renders a template. Values may stand only in text and in quoted attributes. */
+/** Renders a template. Use values only in text and in quoted attributes. */
 export function html(strings: TemplateStringsArray, ...values: readonly HtmlValue[]): Html {
   let text = strings[0] ?? "";
   for (const [i, value] of values.entries()) text += rendered(value) + (strings[i + 1] ?? "");

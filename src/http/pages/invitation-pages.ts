@@ -1,4 +1,5 @@
-// The pages of an invitation: for a new person, for a person with a sign-in here, and for the wrong person.
+// The pages of an invitation: for a new person, for a person with a sign-in here, and for another person than
+// the invited one.
 import type { OneTimeLinks } from "../../accounts/links.ts";
 import type { AccountStore } from "../../domain/account.ts";
 import { normalizedEmail, type OneTimeLink, type PersonStore } from "../../domain/people/person.ts";
@@ -21,7 +22,7 @@ export interface InvitationPageDeps extends OpenFormDeps {
 
 const path = "/invitations/:token";
 
-/** The relation of the link's visitor to the invitation. */
+/** Who visits the invitation link: a new person, a known one who must sign in, the invited person, or somebody else. */
 type Guest = { is: "new" } | { is: "known" } | { is: "invited" | "somebody else"; signedIn: SignedIn };
 
 interface InvitationView {

@@ -1,4 +1,4 @@
-// The frame of every page: head, the signed-in person's menu, and the content.
+// Renders the frame of an HTML page: head, menu and content.
 import type { SignedIn } from "../../domain/people/session.ts";
 import { type Html, html } from "./html.ts";
 
@@ -8,25 +8,23 @@ export interface Page {
   status?: number;
   /** The person whose menu is shown. */
   signedIn?: SignedIn | undefined;
-  /** True for pages of several sections instead of one sheet. */
+  /** True for a wide page with several sections. */
   wide?: boolean;
   /**
-   * A path on this server to continue to at once. Unlike a redirect, it is not part of the form's answer, to which
-   * `formTargets` applies.
+   * A path on this server that the page opens at once. Unlike a redirect, it is not restricted by the CSP
+   * `form-action` of an earlier page.
    */
   continueTo?: string;
-  /** The policy to use instead of `no-referrer`. */
+  /** The referrer policy. Default: `no-referrer`. */
   referrerPolicy?: "same-origin" | undefined;
-  /** Names of scripts in /assets that the page needs, e.g. `passkeys.js`. */
+  /** Names of the scripts in /assets that the page loads, e.g. `passkeys.js`. */
   scripts?: readonly string[];
   /**
-   * `kept` if an app may have opened the page in a window, to continue there after the return to the app. All other
-   * pages are cut off from their opener.
+   * `kept` if an app may have opened the page in a window and needs access to it. Otherwise the opener gets no
+   * access.
    */
   opener?: "kept";
-  /**
-   * The origins, or schemes with a colon, to which a form's answer may lead besides this server (CSP `form-action`).
-   */
+  /** Where forms of the page may lead besides this server, as sources of the CSP `form-action`. */
   formTargets?: readonly string[];
 }
 

@@ -1,4 +1,4 @@
-// The pages on which people sign in, join and manage themselves.
+// All HTML pages for signing in, joining, and managing oneself.
 import type { PageRoute } from "../exchange/route.ts";
 import { assetRoutes } from "./assets.ts";
 import { type InvitationPageDeps, invitationRoutes } from "./invitation-pages.ts";

@@ -1,4 +1,4 @@
-// Shared parts of all pages for people: headers, the signed-in person, and the reading of forms.
+// Helpers for all HTML pages: headers, the signed-in person, and the fields of submitted forms.
 
 import type { BrowserSessions } from "../../accounts/browser-sessions.ts";
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
@@ -15,25 +15,25 @@ export interface PageDeps {
   isOwnOrigin(origin: string, req: IncomingRequest): boolean;
 }
 
-/** The dependencies of pages whose forms are sent by people who are not signed in. */
+/** The dependencies of pages whose forms are submitted without a session. */
 export interface OpenFormDeps extends PageDeps {
-  /** Over plain http, browsers send a form's origin only under another policy than `no-referrer`. */
+  /** Returns the referrer policy of form pages. Over plain http, browsers omit a form's origin under `no-referrer`. */
   formReferrerPolicy(): "same-origin" | undefined;
 }
 
-/** Defines a page at a path. */
+/** Declares a GET route for a page. */
 export function pageAt(path: string, handle: PageRoute["handle"]): PageRoute {
   return { method: "GET", path, access: "page", throttle: "page", handle };
 }
 
-/** Defines the handler of a form that is sent to a path. */
+/** Declares a POST route for a form. */
 export function formAt(path: string, handle: PageRoute["handle"]): PageRoute {
   return { method: "POST", path, access: "page", throttle: "form", handle };
 }
 
 /**
- * Returns an answer that is not cached, and in which only our own files may run. Headers that all pages share are in
- * browser-headers.ts.
+ * Returns the answer for a page. It is not cached, and only our own files may run in it. browser-headers.ts has
+ * the common headers.
  */
 export function pageAnswer(page: Page): PlainAnswer {
   const targets = ["'self'", ...(page.formTargets ?? [])].join(" ");
@@ -50,7 +50,7 @@ export function pageAnswer(page: Page): PlainAnswer {
   };
 }
 
-/** Returns a page with a form for people who may not be signed in yet, with an error status if the form was refused. */
+/** Returns a page whose form can be submitted without a session. `fault` makes it an error answer. */
 export function openFormPage(
   page: Page,
   fault: { status: number } | undefined,
@@ -59,7 +59,7 @@ export function openFormPage(
   return pageAnswer({ ...page, status: fault?.status ?? 200, referrerPolicy: deps.formReferrerPolicy() });
 }
 
-/** Status 303 makes the browser use GET, without the posted data (RFC 9700, 4.12). */
+/** Redirects with status 303, so that the browser uses GET and drops the form's data (RFC 9700, 4.12). */
 export function redirectTo(location: string): PlainAnswer {
   return {
     status: 303,
@@ -69,9 +69,8 @@ export function redirectTo(location: string): PlainAnswer {
 }
 
 /**
- * Returns a page that continues after a sign-in. From `/oauth/authorize` the next step may be an app. A redirect there
- * would belong to the answer to the form, ours or an identity provider's, which browsers restrict by that page's
- * `form-action`.
+ * Returns a page that continues at `next` after a sign-in. A redirect would be restricted by the CSP
+ * `form-action` of the page whose form was submitted, but `next` may lead to an app.
  */
 export function goOn(next: string): PlainAnswer {
   if (!next.startsWith("/oauth/")) return redirectTo(next);
@@ -79,7 +78,7 @@ export function goOn(next: string): PlainAnswer {
   return pageAnswer({ title: "Signed in", body, continueTo: next, opener: "kept" });
 }
 
-/** Returns the signed-in person. A renewed cookie is sent with the answer. */
+/** Returns the signed-in person, or undefined. A renewed cookie is added to the answer. */
 export async function signedInAt(
   exchange: Exchange,
   { sessions }: { sessions: Pick<BrowserSessions, "find"> },
@@ -93,8 +92,8 @@ const maxFormLength = 65_536;
 const formType = /^application\/x-www-form-urlencoded\s*(?:;|$)/i;
 
 /**
- * Returns the fields of a form from one of our pages. Throws a GatewayError, which becomes an error page, for another
- * site's form, for a repeated field and, for a signed-in person, for a missing or wrong `csrf`.
+ * Reads a form that one of our pages sent. Throws a GatewayError if another site sent it, if a field is
+ * repeated, or if a signed-in person's CSRF token is wrong.
  */
 export async function readForm(
   exchange: Exchange,
@@ -107,17 +106,16 @@ export async function readForm(
   if (from === "elsewhere") throw stale("form_origin");
   const fields = await readFields(req);
   if (signedIn && !sessions.csrfMatches(signedIn, fields.get("csrf") ?? "")) throw stale("form_csrf");
-  // Reading the body may have taken long: a person who has signed out meanwhile decides nothing.
+  // The person may have signed out while the body was read. Such a form must have no effect.
   if (signedIn && (await signedInAt(exchange, deps))?.session.id !== signedIn.session.id) throw stale("form_session");
-  // Without a known origin, the form must have the session's CSRF token, which only our own page knows.
+  // If the origin is unknown, the form needs a CSRF token, which only our own page knows.
   if (from === "untold" && !signedIn) throw stale("form_origin_untold");
   return fields;
 }
 
 /**
- * Returns where a form comes from. From a page with the referrer policy `no-referrer`, browsers send forms with
- * `Origin: null` (Fetch, 3.2). They also send `Sec-Fetch-Site`, which no page can set, but only over https or to this
- * machine. Over plain http nothing is known.
+ * Returns where a form comes from. Under `no-referrer` browsers send `Origin: null` (Fetch, 3.2), but also
+ * `Sec-Fetch-Site`, which a page cannot set. Over plain http that header is missing, so the result is `untold`.
  */
 function whereFrom(req: IncomingRequest, isOwnOrigin: PageDeps["isOwnOrigin"]): "here" | "elsewhere" | "untold" {
   const origin = req.headers.get("origin");
@@ -127,14 +125,14 @@ function whereFrom(req: IncomingRequest, isOwnOrigin: PageDeps["isOwnOrigin"]): 
   return site === null ? "untold" : "here";
 }
 
-/** Returns the fields of a form from any site, each at most once. Throws like `readPairs` and `fieldsOf`. */
+/** Returns the fields of a form from any site. Throws a GatewayError if a field is repeated or the form is invalid. */
 export async function readFields(req: IncomingRequest): Promise<Map<string, string>> {
   return fieldsOf(await readPairs(req), () => true);
 }
 
 /**
- * Returns the fields. Throws `invalid_request` if a name that `once` accepts comes twice. Of any other name the last
- * value counts.
+ * Returns the fields of a form. Throws `invalid_request` if a name accepted by `once` is repeated. For other
+ * names the last value counts.
  */
 export function fieldsOf(pairs: URLSearchParams, once: (name: string) => boolean): Map<string, string> {
   const fields = new Map<string, string>();
@@ -145,7 +143,7 @@ export function fieldsOf(pairs: URLSearchParams, once: (name: string) => boolean
   return fields;
 }
 
-/** Reads a form. Throws `unsupported_media_type`, `request_too_large` or `invalid_request`. */
+/** Parses the body of a form. Throws `unsupported_media_type`, `request_too_large` or `invalid_request`. */
 export async function readPairs(req: IncomingRequest): Promise<URLSearchParams> {
   if (!formType.test(req.headers.get("content-type") ?? "")) {
     throw new GatewayError("unsupported_media_type", "Send the body as application/x-www-form-urlencoded.");

@@ -1,13 +1,12 @@
-// The passkey parts of pages: the sign-in button, and the list of the person's passkeys. The script in assets makes
-// them work.
+// Renders passkeys on pages: the sign-in button and the list. A script in assets adds the behaviour.
 import type { Passkey } from "../../domain/people/person.ts";
 import { hidden } from "./form.ts";
 import { type Html, html } from "./html.ts";
 import { onDay } from "./words.ts";
 
 /**
- * Returns the button, which the script shows if the browser has passkeys. Leads to `next`, a path on this server. The
- * page must load `passkeys.js`.
+ * Renders the passkey button, which continues at `next`. The page must load `passkeys.js`, which shows the
+ * button if the browser supports passkeys.
  */
 export function passkeySignIn(next: string): Html {
   return html`<div data-passkey-sign-in data-next="${next}" hidden>
@@ -16,7 +15,7 @@ export function passkeySignIn(next: string): Html {
 </div>`;
 }
 
-/** Returns the person's passkeys. The page must load `passkeys.js`. */
+/** Renders the list of the person's passkeys. The page must load `passkeys.js`. */
 export function passkeySection(passkeys: readonly Passkey[], csrfToken: string): Html {
   return html`<section aria-labelledby="passkeys-title" data-passkeys data-csrf="${csrfToken}">
 <h2 id="passkeys-title">Passkeys</h2>

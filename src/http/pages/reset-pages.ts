@@ -1,4 +1,4 @@
-// The pages for a forgotten password: request a link, and set a new password with it.
+// The pages for a forgotten password: request a link by email, and set a new password.
 import type { OneTimeLinks } from "../../accounts/links.ts";
 import type { PersonStore } from "../../domain/people/person.ts";
 import { browserOrigin } from "../exchange/browser.ts";
@@ -11,7 +11,7 @@ import { formAt, type OpenFormDeps, openFormPage, pageAnswer, pageAt, readForm, 
 export interface ResetPageDeps extends OpenFormDeps {
   links: Pick<OneTimeLinks, "find" | "requestReset" | "acceptance" | "isMailing">;
   people: Pick<PersonStore, "findPerson">;
-  /** Called after logins may have ended, so that caches forget them. */
+  /** Called after logins may have ended, to clear caches of them. */
   changed(ids?: readonly string[]): void;
 }
 
@@ -90,7 +90,7 @@ ${field({ name: "email", label: "E-mail address", type: "email", autocomplete: "
   return openFormPage({ title: "Set a new password", body }, fault, deps);
 }
 
-/** Returns the same page for an unknown address, so that nobody learns which addresses are known. */
+/** Returns the same page for unknown addresses, so that it does not reveal who is registered. */
 function askedPage({ links }: ResetPageDeps, email: string): PlainAnswer {
   const title = links.isMailing ? "Check your mail" : "Now ask for your link";
   const body = html`<h1>${title}</h1>

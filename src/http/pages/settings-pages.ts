@@ -1,4 +1,4 @@
-// The forms of the settings page, with which a person changes their own data.
+// Handles the forms of the settings page.
 import { idleSeconds } from "../../accounts/browser-sessions.ts";
 import type { OwnAccount } from "../../accounts/own-account.ts";
 import type { Passkeys } from "../../accounts/passkeys.ts";
@@ -23,7 +23,7 @@ export interface SettingsPageDeps extends PageDeps {
   sessionStore: Pick<SessionStore, "list" | "end" | "endAll" | "setAccount">;
   oauth: Pick<OAuthStore, "listAllowedApps" | "revokeAllowedApp">;
   clock: Clock;
-  /** Called after grants or logins may have ended, so that caches forget them. */
+  /** Called after grants or logins may have ended, to clear caches of them. */
   changed(ids?: readonly string[]): void;
 }
 
@@ -40,7 +40,7 @@ export function settingsRoutes(deps: SettingsPageDeps): PageRoute[] {
   const change = (what: string, make: (change: Change) => Promise<PlainAnswer>) =>
     formAt(`${path}/${what}`, async (exchange) => {
       const signedIn = await signedInAt(exchange, deps);
-      // If the session has ended, the form is lost and the person signs in again.
+      // The session has ended, so the form is dropped and the person signs in again.
       if (!signedIn) return redirectTo(signInPath(path));
       return make({ exchange, deps, signedIn, fields: await readForm(exchange, deps, signedIn) });
     });
@@ -134,7 +134,7 @@ async function endSession({ exchange, deps, signedIn, fields }: Change): Promise
     return redirectTo("/sign-in");
   }
   const detail = { reason: "ended_by_person" };
-  // If the session has ended already, that is the wanted result.
+  // If the session has already ended, nothing needs to be done.
   await deps.sessionStore.end(id, person.id, ended(exchange, deps, signedIn, { targetId: id, detail }));
   return done("session");
 }

@@ -1,4 +1,4 @@
-// The settings page: the person's name, accounts, password, passkeys, sessions and allowed apps.
+// Renders the settings page: the person's name, accounts, password, passkeys, sessions and authorized apps.
 import { commandLineAppId } from "../../domain/people/app.ts";
 import type { AllowedApp } from "../../domain/people/oauth.ts";
 import type { OwnMembership, Passkey } from "../../domain/people/person.ts";
@@ -28,9 +28,9 @@ export interface SettingsView {
   passkeys: readonly Passkey[];
   apps: readonly AllowedApp[];
   nowSeconds: number;
-  /** The action that was just done, from `?done=`. */
+  /** The action that was just completed, from `?done=`. */
   done?: string | undefined;
-  /** The refused form and its error. `name` is the text that was entered. */
+  /** The form that was refused, and its error. `name` is the entered text. */
   refused?: { form: "name" | "password"; fault: FormFault; name?: string } | undefined;
 }
 

@@ -1,4 +1,4 @@
-// The page of the set-up link, whose holder becomes the operator of the installation.
+// The page of the setup link. Its visitor becomes the operator of the installation.
 import type { OneTimeLinks } from "../../accounts/links.ts";
 import { browserOrigin } from "../exchange/browser.ts";
 import type { PageRoute, PlainAnswer } from "../exchange/route.ts";
@@ -10,7 +10,7 @@ import { formAt, type OpenFormDeps, openFormPage, pageAt, readForm, redirectTo }
 
 export interface SetupPageDeps extends OpenFormDeps {
   links: Pick<OneTimeLinks, "find" | "acceptance">;
-  /** Called after logins may have ended, so that caches forget them. */
+  /** Called after logins may have ended, to clear caches of them. */
   changed(ids?: readonly string[]): void;
 }
 

@@ -23,13 +23,13 @@ import { ssoButton } from "./sso-parts.ts";
 
 export interface SignInPageDeps extends OpenFormDeps {
   signIn: Pick<SignIn, "password">;
-  /** Returns the identity provider's name for the button; undefined if there is none. */
+  /** Returns the identity provider's name for its button. Undefined without single sign-on. */
   singleSignOnName(): string | undefined;
-  /** Reports whether nobody can sign in yet. */
+  /** Reports whether the installation has no people yet, so that nobody can sign in. */
   isNew(): Promise<boolean>;
 }
 
-/** The last page of a tab in which a person signed in for another tab. */
+/** The page in a tab whose sign-in continues in another tab. */
 const signedInPath = "/signed-in";
 
 export function signInRoutes(deps: SignInPageDeps): PageRoute[] {
@@ -49,8 +49,7 @@ export function signInRoutes(deps: SignInPageDeps): PageRoute[] {
 }
 
 async function signIn(exchange: Exchange, deps: SignInPageDeps): Promise<PlainAnswer> {
-  // A person who has meanwhile signed in in another window may still sign in here, so the form does not depend on a
-  // session.
+  // The form is accepted whatever the session, because the person may have signed in in another window meanwhile.
   const fields = await readForm(exchange, deps, undefined);
   const next = localPath(fields.get("next")) ?? home;
   const email = fields.get("email") ?? "";
@@ -100,7 +99,7 @@ function signedInPage(signedIn: SignedIn): PlainAnswer {
   return pageAnswer({ title: "Signed in", body, signedIn });
 }
 
-/** Returns the form for pages about another person than the signed-in one. Leads back to `next`. */
+/** Renders a sign-out form, for pages that concern another person than the signed-in one. Continues at `next`. */
 export function signOutForm(signedIn: SignedIn, next: string): Html {
   return html`<form method="post" action="/sign-out">${csrfField(signedIn)}${hidden("next", next)}
 <button class="second">Sign out</button></form>`;

@@ -1,4 +1,4 @@
-// The redirect to the identity provider, and the return.
+// Single sign-on: redirects to the identity provider and handles the return.
 import { Attempts } from "../../accounts/attempts.ts";
 import { cookieIn, hostCookieName, setCookie } from "../../accounts/cookies.ts";
 import { type SingleSignOn, ssoLifeSeconds } from "../../accounts/single-sign-on.ts";
@@ -18,13 +18,13 @@ import { goOn, type PageDeps, pageAnswer, pageAt, redirectTo } from "./page.ts";
 
 export interface SsoRouteDeps {
   sessions: Pick<PageDeps["sessions"], "start">;
-  /** Undefined if none is configured. */
+  /** Undefined if single sign-on is not configured. */
   singleSignOn: SingleSignOn | undefined;
   limits: Pick<LimitStore, "admit">;
   clock: Clock;
-  /** Returns the origin under which the browser sees our pages, or undefined if unknown. */
+  /** Returns the origin at which the browser sees our pages, or undefined if unknown. */
   pageOrigin(req: IncomingRequest): string | undefined;
-  /** Called after logins may have ended, so that caches forget them. */
+  /** Called after logins may have ended, to clear caches of them. */
   changed(ids?: readonly string[]): void;
 }
 
@@ -82,7 +82,7 @@ function requireOrigin(req: IncomingRequest, { pageOrigin }: SsoRouteDeps): stri
   throw forbidden("Without a public URL, sign-in works only on the server's own machine.");
 }
 
-/** Shows a failure together with a way to continue. */
+/** Runs `work`. If it fails, returns a page with the error and a way to continue. */
 async function orProblem(exchange: Exchange, work: () => Promise<PlainAnswer>): Promise<PlainAnswer> {
   try {
     return await work();

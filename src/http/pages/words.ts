@@ -1,4 +1,4 @@
-// Texts for times, browsers and roles.
+// Formats times, browsers and roles for pages.
 import type { Role } from "../../domain/people/role.ts";
 import { type Html, html } from "./html.ts";
 
@@ -8,12 +8,12 @@ const minute = 60;
 const hour = 3_600;
 const day = 86_400;
 
-/** Formats how long ago `at` was. Both times are Unix seconds. */
+/** Formats how long ago `at` was. Both times are in Unix seconds. */
 export function timeAgo(at: number, nowSeconds: number): Html {
   return timed(at, wordsFor(at, nowSeconds));
 }
 
-/** Formats the day in UTC of a time in Unix seconds. */
+/** Formats a time in Unix seconds as a UTC date. */
 export function onDay(at: number): Html {
   return timed(at, dayWords(at));
 }
@@ -40,7 +40,7 @@ function timed(at: number, words: string): Html {
   return html`<time datetime="${new Date(at * 1000).toISOString()}">${words}</time>`;
 }
 
-/** The first match wins, because most browsers also name the browsers that they imitate. */
+/** The first match wins. Most browsers also name other browsers, for compatibility. */
 const browsers: readonly [RegExp, string][] = [
   [/\bEdg(?:A|iOS)?\//, "Edge"],
   [/\b(?:OPR|OPiOS)\//, "Opera"],
@@ -60,7 +60,7 @@ const systems: readonly [RegExp, string][] = [
   [/\bLinux\b/, "Linux"],
 ];
 
-/** Returns a name such as `Firefox on Linux` from `User-Agent`, which is untrusted text. */
+/** Returns a name such as `Firefox on Linux`, derived from the untrusted `User-Agent` header. */
 export function browserWords(userAgent: string): string {
   const browser = browsers.find(([pattern]) => pattern.test(userAgent))?.[1];
   const system = systems.find(([pattern]) => pattern.test(userAgent))?.[1];

@@ -1,4 +1,4 @@
-// Generates the OpenAPI 3.1 document of exactly what is served, from the route table.
+// Generates the OpenAPI 3.1 document from the routes that are served.
 import { z } from "zod";
 import { type ErrorCode, engineErrorCodes, errorCodes } from "../../base/errors.ts";
 import { scopeMeanings } from "../../domain/scope.ts";
@@ -27,7 +27,7 @@ export interface OpenApiDocument {
   components: Components & { securitySchemes: Record<string, Json> };
 }
 
-/** Shared parts of the document, which others refer to by name. */
+/** Named parts of the document, which are referred to by `$ref`. */
 interface Components {
   schemas: Record<string, Json>;
   responses: Record<string, Json>;
@@ -57,7 +57,7 @@ const errorSchema = {
   },
 };
 
-/** Anthropic API reference, "Errors". */
+/** The format of errors in the Anthropic API reference, "Errors". */
 const anthropicErrorSchema = {
   type: "object",
   required: ["type", "error", "request_id"],
@@ -87,7 +87,7 @@ function ownStatus(code: ErrorCode): number {
 
 interface ErrorNames {
   schema: Json;
-  /** The prefix for names of responses. */
+  /** Prefix for the names of error responses. */
   prefix: string;
   statusOf(code: ErrorCode): number;
 }
@@ -110,7 +110,7 @@ export function openApiDocument(all: readonly Route[], version: string): OpenApi
     paths[path] ??= {};
     paths[path][route.method.toLowerCase()] = operation(route, components);
   }
-  // A form's file is described as bytes, although its schema checks something else.
+  // A file in a form is described as binary, because its schema cannot express that.
   components.schemas["FormFile"] = { type: "string", format: "binary", description: "A file, sent with a filename." };
   return {
     openapi: "3.1.0",
@@ -141,7 +141,7 @@ export function openApiDocument(all: readonly Route[], version: string): OpenApi
   };
 }
 
-/** Follows a reference within the document; returns any other value itself. */
+/** Resolves a `$ref` within the document. Returns any other value unchanged. */
 export function resolved(value: Json, document: OpenApiDocument): Json {
   const reference = value["$ref"];
   if (typeof reference !== "string") return value;
@@ -149,7 +149,7 @@ export function resolved(value: Json, document: OpenApiDocument): Json {
   return document.components[kind as keyof Components][name] ?? value;
 }
 
-/** Writes `/v1/models/*` as `/v1/models/{model}`. */
+/** Converts a path pattern: `/v1/models/*` becomes `/v1/models/{model}`. */
 function documentedPath(route: ApiRoute): string {
   return route.path.replace(/\*$/, `{${restName(route)}}`).replace(/:(\w+)/g, "{$1}");
 }
@@ -159,13 +159,13 @@ function operation(route: ApiRoute, components: Components): OpenApiOperation {
   const scoped = access !== "public";
   const description = [doc.description, accessText(access)].filter(Boolean).join("\n\n");
   const codes: ErrorCode[] = [
-    // Authentication may fail, the store may be unavailable, and a session's request may name an invalid environment.
+    // These errors come from authentication, from the store, and from an invalid environment header.
     ...(scoped ? (["invalid_request", "invalid_api_key", "service_unavailable"] as const) : []),
     ...(scoped && access !== "person" ? (["insufficient_scope"] as const) : []),
     ...(access === "person" ? (["permission_denied"] as const) : []),
     ...(doc.errors ?? []),
   ];
-  // Every route limits requests per address, and attempts with invalid credentials.
+  // Every route has rate limits by address.
   codes.push("rate_limit_exceeded", "internal_error");
   return {
     operationId: doc.operationId,
@@ -193,7 +193,7 @@ function operation(route: ApiRoute, components: Components): OpenApiOperation {
     responses: {
       [doc.response.status ?? 200]: answer(doc.response, components),
       ...errorResponses(codes, errorForms[route.errorForm ?? "openai"], components),
-      // A route that answers such errors in another form declares them itself.
+      // A route with another error format declares these errors itself.
       ...Object.fromEntries(
         Object.entries(doc.otherResponses ?? {}).map(([status, { name, ...response }]) => {
           const described = answer(response, components);
@@ -205,8 +205,8 @@ function operation(route: ApiRoute, components: Components): OpenApiOperation {
 }
 
 /**
- * Returns the security schemes. Routes for people take no key. A session's cookie is not a scheme, because only this
- * server's own pages can send it.
+ * Returns the security schemes of an access kind. The session cookie is not described, because only our own
+ * pages can use it.
  */
 function securityOf(access: ApiRoute["access"]): Record<string, string[]>[] {
   if (access === "public") return [];
@@ -251,7 +251,7 @@ function answer(response: RouteDoc["response"], components: Components): Json {
 }
 
 /**
- * Describes errors by status. Several codes may share a status; the response is named after all of them:
+ * Describes errors by status. If several codes share a status, their names are joined:
  * `InsufficientScopeOrPermissionDenied`.
  */
 function errorResponses(
@@ -276,13 +276,13 @@ function pascalCase(code: ErrorCode): string {
   return code.replace(/(?:^|_)(\w)/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** Stores a response under a name, and returns a reference. */
+/** Stores a response in the components, and returns a `$ref` to it. */
 function shared(name: string, response: Json, { responses }: Components): Json {
   responses[name] = response;
   return { $ref: `#/components/responses/${name}` };
 }
 
-/** Registers a schema and all that it refers to; returns a reference, or the schema itself if it has no name. */
+/** Stores a named schema and those within it, and returns a `$ref`. Returns an unnamed schema itself. */
 function schemaOf(schema: z.ZodType, { schemas }: Components): Json {
   const {
     $schema: _,

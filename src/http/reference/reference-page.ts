@@ -1,4 +1,4 @@
-// Renders the OpenAPI document as one searchable page with one inline script and no request to another host.
+// Renders the OpenAPI document as one searchable HTML page, which loads nothing from other hosts.
 import { createHash } from "node:crypto";
 import { type OpenApiDocument, type OpenApiOperation, resolved } from "./openapi.ts";
 
@@ -65,7 +65,7 @@ function example(path: string, operation: OpenApiOperation): string {
   const body = mediaOf(operation.requestBody)?.["example"];
   if (body === undefined) return "";
   const command = [
-    // The example uses the variables that the SDKs read, because the server does not know the address that clients use.
+    // The example uses the environment variables of the SDKs, because the client's base URL is not known here.
     `curl "$OPENAI_BASE_URL${path.replace(/^\/v1/, "")}" \\`,
     '  -H "Authorization: Bearer $OPENAI_API_KEY" \\',
     '  -H "Content-Type: application/json" \\',
@@ -82,7 +82,7 @@ function mediaOf(requestBody: Json | undefined): Json | undefined {
   return (requestBody?.["content"] as Record<string, Json> | undefined)?.["application/json"];
 }
 
-/** `of` names the owner of the fields, for screen readers. */
+/** Renders the members of a schema as a table. `of` names their owner for screen readers. */
 function schemaTable(schema: Json, document: OpenApiDocument, of: string): string {
   const target = resolved(schema, document);
   const properties = target["properties"] as Record<string, Json> | undefined;
@@ -131,14 +131,14 @@ function bounds(schema: Json): string {
   return parts.length > 0 ? ` ${parts.join(" ")}` : "";
 }
 
-/** Renders descriptions: plain text with code in backticks and blank lines between paragraphs. */
+/** Renders a description: code in backticks, and paragraphs separated by blank lines. */
 function prose(text: string): string {
   return escapeHtml(text)
     .replace(/`([^`]+)`/g, "<code>$1</code>")
     .replace(/\n\n/g, "<br>");
 }
 
-/** Wraps content that may be wider than the page, so that it scrolls by itself, also by keyboard. */
+/** Returns attributes for content that may be wider than the page, so that it scrolls on its own, also by keyboard. */
 function scrolling(label: string): string {
   return `class="wide" tabindex="0" role="region" aria-label="${escapeHtml(label)}"`;
 }
@@ -163,7 +163,7 @@ pre{background:var(--soft);padding:.8rem 1rem;border-radius:.4rem;overflow-x:aut
 @media(max-width:48rem){body{display:block}.side{position:static;height:auto;border-right:0;border-bottom:1px solid var(--line);padding:1rem}main{padding:1rem}}
 `;
 
-/** The page's script: opens the list on a wide page, and filters it to the endpoints that match each typed word. */
+/** The page's script. It opens the list on a wide page, and filters endpoints by the words typed. */
 const script = `
 const list=document.getElementById("list"),field=document.getElementById("find"),found=document.getElementById("found");
 if(matchMedia("(min-width:48.01rem)").matches)list.open=true;
@@ -180,7 +180,7 @@ found.textContent=words.length===0?"":count===0?"Nothing found":count+(count===1
 field.addEventListener("keydown",function(event){if(event.key!=="Enter"||!entries)return;const first=entries.find(function(entry){return !entry.item.hidden});if(first){location.hash=first.link.hash}});
 `;
 
-/** The hashes of the page's one style and one script, for the Content-Security-Policy. */
+/** Hashes of the inline style and script, for the Content-Security-Policy. */
 export const referenceStyleSource = sourceOf(style);
 export const referenceScriptSource = sourceOf(script);
 

@@ -1,4 +1,4 @@
-// One connection of the client: sends a request, reads its answer, and tells whether another request may follow.
+// One connection of the HTTP client: sends a request, reads the answer, and reports whether it can be reused.
 import { closeSync, openSync } from "node:fs";
 import { devNull } from "node:os";
 import type { Socket } from "bun";
@@ -15,48 +15,46 @@ import { writePieces, writeRequest } from "./request-bytes.ts";
 import { RequestUpload, type UploadConnection } from "./request-upload.ts";
 import { ResponseReader } from "./response-reader.ts";
 
-/** The events of a connection, for its pool. */
+/** Callbacks of a connection for its pool. */
 export interface ConnectionOwner {
-  /**
-   * Called when the connection is ready for another request. The server announced to keep it open for `announcedMs`.
-   */
+  /** Called when the connection can be reused. `announcedMs` is the keep-alive timeout that the server announced. */
   free(connection: ClientConnection, announcedMs: number | undefined): void;
-  /** Called once, when the connection is closed or useless. */
+  /** Called once, when the connection is closed or unusable. */
   gone(connection: ClientConnection): void;
-  /** Called if the server certainly did not process the request, so that it may be sent again on another connection. */
+  /** Called if the connection broke and the request may be sent again on another connection. */
   again(exchange: ClientExchange): void;
 }
 
-/** The methods in use whose requests may be sent twice (RFC 9110, 9.2.2). */
+/** The methods whose requests may be sent twice (RFC 9110, 9.2.2). */
 const repeatable: ReadonlySet<string> = new Set(["GET", "HEAD"]);
 
 export class ClientConnection implements Carrier, IndexedItem, BulkTaker, UploadConnection {
   setIndex = noIndex;
   exchange: ClientExchange | undefined;
-  /** Monotonic milliseconds at which `expire` is due. */
+  /** Monotonic milliseconds at which the pool calls `expire`. */
   deadline: number;
   readonly #owner: ConnectionOwner;
   readonly #reader = new ResponseReader();
   #socket: Socket<ClientConnection> | undefined;
   #open = false;
   #gone = false;
-  /** True if an earlier answer was received on this connection. */
+  /** True if this connection has already delivered an answer. */
   #reused = false;
-  /** The bytes of the request that the kernel has not taken yet. */
+  /** The rest of the request, which the kernel has not accepted yet. */
   #unsent: Uint8Array[] | undefined;
-  /** The part of the request that is sent while it arrives. */
+  /** Sends the part of the request that arrives after its headers. */
   #upload: RequestUpload | undefined;
   #sentAny = false;
   #receivedAny = false;
   #paused = false;
-  /** Set once a large amount arrived at one time. */
+  /** Set once a large amount of data arrived at once. Such data is read in slices. */
   #bulk: BulkInput | undefined;
   /** Set if the socket was closed while received bytes were still unread. */
   #closedBehind: { error: Error | undefined } | undefined;
-  /** True while bytes are being read; the next deadline is known afterwards. */
+  /** True while received bytes are being processed. The deadline is set afterwards. */
   #reading = false;
 
-  /** Creates the connection before it is open. `deadline` is the time limit for opening it. */
+  /** Creates a connection that is being opened. `deadline` limits the time for that. */
   constructor(owner: ConnectionOwner, exchange: ClientExchange, deadline: number) {
     this.#owner = owner;
     this.deadline = deadline;
@@ -67,23 +65,23 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
     return !(this.#open || this.#gone);
   }
 
-  /** Reports whether the connection may be written to, as far as is known. */
+  /** Reports whether the socket seems to be writable. */
   get usable(): boolean {
     return this.#open && !this.#gone && this.#socket?.readyState === 1;
   }
 
-  /** Called with the socket, before anything may be written. */
+  /** Called with the socket as soon as it exists. Nothing may be written yet. */
   attached(socket: Socket<ClientConnection>): void {
     this.#socket = socket;
     if (this.#gone) socket.terminate();
   }
 
-  /** Called when the server is connected and, with TLS, its certificate is verified. */
+  /** Called when the connection is open and, with TLS, the certificate is verified. */
   opened(): void {
     const socket = this.#socket;
     if (!socket || this.#open || this.#gone) return;
     this.#open = true;
-    // An unused connection must not keep the process alive; the pool does so during a request.
+    // An idle connection must not keep the process alive. During a request, the pool's timer does.
     socket.unref();
     socket.setNoDelay(true);
     probePeer(socket);
@@ -91,7 +89,7 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
     else this.#owner.free(this, undefined);
   }
 
-  /** Sends a request on a free connection. */
+  /** Sends a request on this idle connection. */
   take(exchange: ClientExchange): void {
     this.#carry(exchange);
     this.#send(exchange);
@@ -102,7 +100,7 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
   }
 
   received(bytes: Buffer): void {
-    // Bytes without a request would be taken for the answer to the next one, so the connection is closed.
+    // Closes the connection, because unexpected bytes would be taken for the next answer.
     if (!this.exchange) {
       this.#destroy();
       return;
@@ -135,7 +133,7 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
 
   #read(bytes: Buffer): void {
     const { exchange } = this;
-    // Bytes without a request would be taken for the answer to the next one, so the connection is closed.
+    // Closes the connection, because unexpected bytes would be taken for the next answer.
     if (!exchange) {
       this.#destroy();
       return;
@@ -146,11 +144,11 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
       const began = this.#reader.answer !== undefined;
       const complete = this.#reader.read(bytes, exchange);
       this.#reading = false;
-      // The receiver of the bytes may have cancelled the exchange.
+      // The code that received the bytes may have cancelled the request.
       if (this.exchange !== exchange) return;
       if (complete) this.#complete(exchange);
       else if (exchange.flowing) this.#heard(exchange);
-      // The answer has no receiver yet: received bytes are buffered, and reading pauses.
+      // Nobody reads the body yet, so what has arrived is buffered and reading pauses.
       else if (began) this.pause();
       else if (this.#reader.answer) this.deadline = Number.POSITIVE_INFINITY;
     } catch (error) {
@@ -191,16 +189,16 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
   }
 
   sentInPart(error: unknown): void {
-    // The body of a forwarded request broke off; the server sees that it is incomplete and may still answer.
+    // If a forwarded request breaks off, the server notices and may still answer, so nothing fails here.
     if (this.exchange?.request?.content) this.#fail(error);
   }
 
   sentAll(): void {
-    // After a protocol switch only the end of the connection follows.
+    // After a protocol switch, the end of the client's bytes closes the connection.
     if (this.#reader.answer?.head.status === 101 && !this.#unsent) this.#destroy();
   }
 
-  /** Called when the socket is closed, by either side. */
+  /** Called when either side has closed the socket. */
   closed(error: Error | undefined): void {
     if (this.#gone) return;
     if (this.#bulk?.waits) {
@@ -223,7 +221,7 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
     }
   }
 
-  /** Called when the deadline has passed. */
+  /** Called by the pool when `deadline` has passed. */
   expire(): void {
     const { exchange } = this;
     if (!exchange) {
@@ -246,7 +244,7 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
     if (!this.#bulk) return;
     const refusal = this.#bulk.stop(this.exchange?.memoryAccount ?? bufferedBytes.bounded);
     if (!refusal) return;
-    // The check runs after all current work on received bytes: if reading has resumed by then, nothing is buffered.
+    // Checks later whether reading is still paused. If it has resumed, nothing is buffered and nothing fails.
     queueMicrotask(() => {
       if (this.#paused) this.#fail(refusal);
     });
@@ -262,12 +260,12 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
   }
 
   abandon(): void {
-    // A connection that is being opened can serve the next request.
+    // A connection that is still being opened is kept for the next request.
     if (this.connecting) this.exchange = undefined;
     else this.#destroy();
   }
 
-  /** Closes the connection and fails its running exchange. */
+  /** Closes the connection. A running request fails. */
   shut(): void {
     this.#fail(this.#fault("closed", "the client was closed"));
   }
@@ -298,7 +296,7 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
     if (upload) this.upload(upload);
   }
 
-  /** Restarts the wait for an answer at each progress of `content`, so that it begins when everything was sent. */
+  /** Restarts the timeout for the answer whenever part of `content` was sent. */
   #tookSome(): void {
     const { exchange } = this;
     if (exchange?.request?.content && !this.#reader.answer) this.deadline = monotonicMs() + exchange.firstByteTimeoutMs;
@@ -327,7 +325,10 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
     else exchange.fail(new ClientError("told", faultText, { answerBegan: true }));
   }
 
-  /** Reports whether the request may be sent again: none of it reached the server, or sending it twice is harmless. */
+  /**
+   * Reports whether the request may be sent again: the server has not received any of it, or repeating it does
+   * no harm.
+   */
   #mayRepeat(exchange: ClientExchange): boolean {
     if (!this.#reused || this.#receivedAny || exchange.retried || this.#upload) return false;
     return !this.#sentAny || repeatable.has(exchange.method);
@@ -362,7 +363,7 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
 
 function connectProblem(error: unknown): string {
   const code = (error as { code?: unknown } | null)?.code;
-  // Bun also reports ECONNREFUSED if there is no descriptor for the socket.
+  // Bun reports ECONNREFUSED also if the process has no free file descriptors.
   if (code === "ECONNREFUSED" && !hasDescriptors()) {
     return "no file descriptor is left for a connection; raise the limit of open files (ulimit -n)";
   }

@@ -1,4 +1,4 @@
-// The interface of an HTTP client, our own or `fetch`.
+// The interface of HTTP clients, implemented by our own client and by one that uses `fetch`.
 import type { BodySource } from "../../base/bytes/body-source.ts";
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { Bytes } from "../../base/bytes/byte-span.ts";
@@ -8,71 +8,68 @@ import type { FieldLines } from "../head.ts";
 import type { HeaderFields, HeaderLines } from "../message.ts";
 
 export interface ClientRequest extends RequestContent {
-  /** The path and query, as sent. */
+  /** The path and query, percent-encoded. */
   path: string;
   /**
-   * Headers besides `host` and the framing fields, which the client sets. Each object is checked once and must not
+   * Headers without `host` and the framing headers, which the client adds. The object is cached and must not
    * change.
    */
   headers: HeaderFields;
-  /** Headers of this request only, in addition to `headers`. */
+  /** Headers of this request only, besides `headers`. */
   ownHeaders?: HeaderFields;
 }
 
-/** A request whose head was made elsewhere. */
+/** A request that is forwarded with headers in their original form. */
 export interface PassedRequest extends RequestContent {
   /**
-   * The request line and the fields, each with its line end, one character for each byte. Includes framing fields if it
-   * has an `upload`.
+   * The request line and header lines, each with its line end, one character per byte. Includes framing headers
+   * if there is an `upload`.
    */
   head: string;
   passed: PassedParts;
 }
 
 export interface PassedParts {
-  /** Returns the body's bytes with their framing, as they arrive, instead of `body`. Called once the head was sent. */
+  /** Returns the raw body, including its framing, as it arrives. Called once the headers were sent. */
   upload(): BodySource | undefined;
-  /** Called when the server asks for the body (RFC 9110, 15.2.1). */
+  /** Called when the server answers 100 Continue (RFC 9110, 15.2.1). */
   onContinue(): void;
 }
 
-/** The content of a request besides the fields of its head. */
+/** The body of a request, and headers that differ for each request. */
 export interface RequestContent {
   method: string;
-  /** The field `x-request-id`, which differs for every request. */
+  /** The header `x-request-id`, which differs for each request. */
   requestId?: string;
-  /** The body. Text is sent as UTF-8. Bytes must not change until the answer arrives. */
+  /** The body. Text is sent as UTF-8. Bytes must not be changed until the answer arrives. */
   body?: string | Bytes;
-  /** The body sent piece by piece, instead of `body`. */
+  /** A body that is read in pieces, instead of `body`. */
   content?: SentContent;
-  /**
-   * The memory account of answer bytes that arrive while reading is paused. Without an account these are counted but
-   * never refused.
-   */
+  /** The memory account for answer bytes that arrive while reading is paused. Without an account they are unlimited. */
   memoryAccount?: MemoryAccount;
   /**
-   * A trailer, in lower case, by which the server reports that it could not finish its answer; the error is then a
-   * ClientError `told`.
+   * Lower-case name of a trailer with which the server reports a failure. The body then fails with a ClientError
+   * `told`.
    */
   faultTrailer?: string;
   /** Set for `pass` only. */
   passed?: PassedParts;
 }
 
-/** A body of known length that is not in memory as a whole. */
+/** A request body of known length that is read in pieces. */
 export interface SentContent {
   readonly length: number;
-  /** Opens the body at its beginning, each time that it is sent. */
+  /** Opens the body from its beginning. Called again if the request is repeated. */
   open(): BodySource;
 }
 
 export interface AnswerTimeouts {
   /**
-   * The longest wait for the answer's head, counted from the call of `send`; with `content`, from the last time that
-   * the server took some of it.
+   * The longest wait for the answer's headers, from the call of `send`. With `content`, from the last progress
+   * of sending it.
    */
   readonly firstByteTimeoutMs: number;
-  /** The longest silence within the answer's body. */
+  /** The longest time without data in the answer's body. */
   readonly idleTimeoutMs: number;
 }
 
@@ -83,29 +80,29 @@ export interface ClientResponse {
 }
 
 export interface PassedResponse extends ClientResponse {
-  /** The trailers of the answer, if any. Known at its end. */
+  /** The trailers of the answer, if any. Known once the body has ended. */
   readonly trailers: FieldLines | undefined;
   /**
-   * Used after status 101, when `body` is everything that the server sends: sends the bytes of `source`, and then
-   * closes the connection.
+   * After status 101: sends the bytes of `source` to the server, and then closes the connection. `body` is what
+   * the server sends.
    */
   upload(source: BodySource): void;
 }
 
 export interface HttpClient {
   /**
-   * Sends a request. Rejects with a ClientError, or with the reason of the cancellation, which applies until the head
-   * arrives: afterwards the body is cancelled. Redirects are answers like any other.
+   * Sends a request. Rejects with a ClientError, or with the reason of the cancellation. After the headers have
+   * arrived, cancel the body instead. Redirects are not followed.
    */
   send(request: ClientRequest, timeouts: AnswerTimeouts, cancellation: Cancellation): MaybePromise<ClientResponse>;
-  /** Fails all running exchanges with a ClientError. Nothing can be sent afterwards. */
+  /** Closes the client. Running requests fail with a ClientError. */
   close(): void;
 }
 
 /**
- * The kind of a failure. `connect`: no connection was made, and nothing was sent. `first_byte_timeout`, `idle_timeout`:
- * see AnswerTimeouts. `broken`: the connection ended before the answer. `told`: the server reported a failure, and the
- * message is its text. `malformed`: the answer is not HTTP. `closed`: the client is closed.
+ * The kind of failure: `connect`: nothing was sent. `first_byte_timeout`, `idle_timeout`: see AnswerTimeouts.
+ * `broken`: the connection ended too early. `told`: the server reported a failure, with this message.
+ * `malformed`: the answer is not valid HTTP. `closed`: the client is closed.
  */
 export type ClientFault =
   | "connect"
@@ -116,11 +113,11 @@ export type ClientFault =
   | "malformed"
   | "closed";
 
-/** `message` is for the log. */
+/** An error of the HTTP client. Its message is for the log only. */
 export class ClientError extends Error {
   override readonly name = "ClientError";
   readonly fault: ClientFault;
-  /** Whether the head of the answer was delivered already. */
+  /** True if the answer's headers were already delivered. */
   readonly answerBegan: boolean;
 
   constructor(fault: ClientFault, message: string, { answerBegan = false, cause }: ClientErrorDetails = {}) {
@@ -135,5 +132,5 @@ export interface ClientErrorDetails {
   cause?: unknown;
 }
 
-/** Converts the error that ended an exchange, usually a ClientError, for the code that started it. */
+/** Converts an error of the client, usually a ClientError, into the error for its caller. */
 export type ClientErrorMap = (fault: unknown) => unknown;

@@ -1,4 +1,4 @@
-// One exchange of the client: delivers the answer's head, then its body.
+// One request of the HTTP client and its answer: delivers the answer's headers, then its body.
 
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import { bufferedBytes, type MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
@@ -9,48 +9,48 @@ import type { FieldLines, ResponseHead } from "../head.ts";
 import type { HeaderLines } from "../message.ts";
 import type { AnswerTimeouts, ClientErrorMap, PassedResponse, RequestContent } from "./client-contract.ts";
 
-/** A connection that carries an exchange, or a place in the queue for one. */
+/** What currently carries the request: a connection, or a place in the queue for one. */
 export interface Carrier {
-  /** Pauses and resumes reading. */
+  /** Pauses reading from the server. */
   pause(): void;
   resume(): void;
-  /** Sends what `source` delivers, in the switched protocol. */
+  /** Sends the bytes of `source` after a protocol switch. */
   upload(source: BodySource): void;
-  /** Gives up the exchange, because its answer is no longer needed. */
+  /** Gives up the request, whose answer is no longer needed. */
   abandon(): void;
 }
 
 const noFields: HeaderLines = { get: () => null, has: () => false, keys: () => [] };
 
-/** The exchange is also its response and the response's body, to save objects for each request. */
+/** The request object is also the response and its body, which saves allocations. */
 export class ClientExchange implements PassedResponse, BodySource {
   readonly response = new Deferred<PassedResponse>();
-  /** The status of the answer, once known. */
+  /** The status of the answer, once it has arrived. */
   status = 0;
   headers: HeaderLines = noFields;
   trailers: FieldLines | undefined;
-  /** The head of the request; see `writeRequest`. */
+  /** The request line and headers that are shared between requests; see `writeRequest`. */
   readonly head: string;
   readonly method: string;
   readonly idleTimeoutMs: number;
   readonly firstByteTimeoutMs: number;
-  /** The monotonic milliseconds at which the wait for the head ends. */
+  /** Monotonic milliseconds at which waiting for the answer's headers ends. */
   readonly answerBy: number;
-  /** The memory account of bytes that arrive before the receiver takes them. */
+  /** The memory account for bytes that arrive before they are read. */
   readonly memoryAccount: MemoryAccount;
   readonly faultTrailer: string | undefined;
-  /** Whether the request was sent a second time already. */
+  /** True if the request has already been sent a second time. */
   retried = false;
-  /** The current carrier: a connection, or a place in the queue for one. */
+  /** What currently carries the request: a connection, or a place in the queue for one. */
   carrier: Carrier | undefined;
-  /** Cleared once an answer has begun. */
+  /** The content of the request. Cleared once the answer begins, to free memory. */
   #request: RequestContent | undefined;
   readonly #cancellation: Cancellation;
   readonly #errors: ClientErrorMap;
   #sink: BodySink | undefined;
-  /** Bytes that arrived before the receiver was set. */
+  /** Bytes of the body that arrived before it was read. */
   #waiting: ByteSpan[] | undefined;
-  /** The outcome, if the exchange ended before its receiver was set. */
+  /** Set if the answer ended or failed before its body was read. */
   #outcome: { error?: unknown } | undefined;
   #over = false;
 
@@ -80,22 +80,25 @@ export class ClientExchange implements PassedResponse, BodySource {
     return this;
   }
 
-  /** The request content to send after the head. Undefined once an answer has begun. */
+  /** The content to send after the headers. Undefined once the answer has begun. */
   get request(): RequestContent | undefined {
     return this.#request;
   }
 
-  /** Reports whether the body has a receiver. */
+  /** Reports whether the body is being read. */
   get flowing(): boolean {
     return this.#sink !== undefined;
   }
 
-  /** Reports whether the exchange is over, so that further bytes are of no use to anybody. */
+  /** Reports whether the request has ended, so that later bytes are dropped. */
   get over(): boolean {
     return this.#over;
   }
 
-  /** A forwarded request may switch protocols, because the code that made its head knows whether it asks for that. */
+  /**
+   * Only a forwarded request may switch protocols. The code that forwards it knows whether the client asked for
+   * that.
+   */
   get maySwitch(): boolean {
     return this.#request?.passed !== undefined;
   }
@@ -159,7 +162,7 @@ export class ClientExchange implements PassedResponse, BodySource {
     this.#sink = sink;
     const waiting = this.#waiting;
     this.#waiting = undefined;
-    // Resumes before anything is delivered, because the receiver may pause again.
+    // Reading resumes before buffered bytes are delivered, because the receiver may pause again.
     this.carrier?.resume();
     if (waiting) for (const { buffer, start, end } of waiting) this.data(buffer, start, end);
     if (this.#outcome && !this.#over) {
@@ -188,7 +191,7 @@ export class ClientExchange implements PassedResponse, BodySource {
     this.#drop();
   }
 
-  /** Called when the exchange is cancelled while its answer is awaited. */
+  /** Called if the request is cancelled before the answer arrives. */
   cancelled(): void {
     if (!this.#request) return;
     this.#over = true;

@@ -1,4 +1,4 @@
-// Our own HTTP/1.1 client for one origin: pools connections, distributes requests, and enforces timeouts.
+// The HTTP/1.1 client for one origin: pools connections, queues requests, and enforces timeouts.
 
 import type { SocketHandler } from "bun";
 import type { Cancellation } from "../../base/cancellation.ts";
@@ -22,27 +22,27 @@ import {
 import { type Carrier, ClientExchange } from "./client-exchange.ts";
 
 export interface Origin {
-  /** A name or an address; an IPv6 address without brackets. */
+  /** Host name or IP address. An IPv6 address has no brackets. */
   hostname: string;
   port: number;
-  /** The address to connect to, instead of looking up `hostname`. */
+  /** The IP address to connect to, so that `hostname` is not resolved. */
   address?: string;
   /** Absent for no TLS. */
   tls?: OriginTls;
-  /** The path of a Unix domain socket to connect to instead. `hostname` is then only for the Host field. */
+  /** The path of a Unix domain socket to connect to. `hostname` is then used only for the Host header. */
   unix?: string;
 }
 
 export interface OriginTls {
-  /** The name that the certificate must be valid for. */
+  /** The host name in the server's certificate. */
   serverName: string;
-  /** Certificates (PEM) to trust instead of the well-known ones. */
+  /** Certificates (PEM) to trust instead of the system's. */
   ca?: string;
 }
 
-/** `unix` is the path of a socket to connect to instead. */
+/** Returns the origin of a URL. `unix` is the path of a Unix domain socket to connect to instead. */
 export function originOf(url: URL, unix?: string): Origin {
-  // Only a URL writes an IPv6 address in brackets.
+  // Removes the brackets of an IPv6 address, which only URLs need.
   const hostname = url.hostname.replace(/^\[|\]$/g, "");
   const secure = url.protocol === "https:";
   return {
@@ -56,13 +56,16 @@ export function originOf(url: URL, unix?: string): Origin {
 export interface Http1ClientOptions {
   /** The most connections. Default 10,000. */
   maxConnections?: number;
-  /** The most requests that wait for a connection; further ones are refused. Default 10,000. */
+  /** The most requests that wait for a connection. More are refused. Default 10,000. */
   maxWaiting?: number;
-  /** The longest wait for a connection, including TLS. Default 10,000. */
+  /** The timeout for opening a connection, including TLS, in milliseconds. Default 10,000. */
   connectTimeoutMs?: number;
-  /** The milliseconds for which a connection may stay unused if the server does not say. Default 4,000. */
+  /**
+   * The milliseconds after which an idle connection is closed, unless the server announces a timeout. Default
+   * 4,000.
+   */
   unusedTimeoutMs?: number;
-  /** Converts errors. By default they stay ClientErrors. */
+  /** Converts the client's errors. Default: they stay ClientErrors. */
   errors?: ClientErrorMap;
 }
 
@@ -72,12 +75,15 @@ interface CommonHead {
   text: string;
 }
 
-/** Shorter than the timeout of common servers (5 s), because a request must not meet a closing connection. */
+/**
+ * Shorter than the keep-alive timeout of common servers (5 s), because a server might close a connection that is
+ * just being reused.
+ */
 const defaultUnusedMs = 4_000;
 const maxUnusedMs = longLived.upstreamConnection.idleMs;
-/** Milliseconds by which the server's clock and ours may differ. */
+/** Safety margin in milliseconds before the server closes an idle connection. */
 const unusedMarginMs = 1_000;
-/** The interval of the one timer that checks all deadlines. */
+/** The interval of the timer that checks the deadlines of all connections. */
 const sweepIntervalMs = 50;
 const noTimeouts: AnswerTimeouts = {
   firstByteTimeoutMs: Number.POSITIVE_INFINITY,
@@ -93,13 +99,13 @@ export class Http1Client implements HttpClient, ConnectionOwner {
   readonly #unusedTimeoutMs: number;
   readonly #errors: ClientErrorMap;
   readonly #connections = new IndexedSet<ClientConnection>();
-  /** Free connections. The last used one is at the end and is used next, so that the others become idle. */
+  /** Idle connections. The last one is reused first, so that the others can expire. */
   readonly #free: ClientConnection[] = [];
-  /** Serialized heads, without the parts that differ for every request. */
+  /** Cached header text by header object. */
   readonly #heads = new WeakMap<HeaderFields, CommonHead>();
   readonly #waiting: ClientExchange[] = [];
   #sweeper: ReturnType<typeof setInterval> | undefined;
-  /** Whether the timer keeps the process alive. */
+  /** True if the timer keeps the process alive. */
   #holding = false;
   #closed = false;
 
@@ -114,15 +120,13 @@ export class Http1Client implements HttpClient, ConnectionOwner {
     this.#errors = options.errors ?? ((fault) => fault);
   }
 
-  /**
-   * Sends a request. Throws a TypeError if a field or the path has a control character, which is the caller's fault.
-   */
+  /** Sends a request. Throws a TypeError if a header or the path contains a forbidden character. */
   send(request: ClientRequest, timeouts: AnswerTimeouts, cancellation: Cancellation): MaybePromise<ClientResponse> {
     if (cancellation.cancelled) return Promise.reject(cancellation.reason);
     return this.#begin(this.#headOf(request), request, timeouts, cancellation).response;
   }
 
-  /** Sends like `send`, for a request that is forwarded. Both of its ends check their own deadlines. */
+  /** Forwards a request. No timeouts apply here, because the client and the server enforce their own. */
   pass(request: PassedRequest, cancellation: Cancellation): MaybePromise<PassedResponse> {
     if (cancellation.cancelled) return Promise.reject(cancellation.reason);
     return this.#begin(request.head, request, noTimeouts, cancellation).response;
@@ -135,7 +139,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
     this.#sweep();
   }
 
-  /** Returns counts for tests and diagnosis. */
+  /** Returns the numbers of connections and waiting requests, for tests. */
   get counts(): { connections: number; free: number; waiting: number } {
     return { connections: this.#connections.size, free: this.#free.length, waiting: this.#waiting.length };
   }
@@ -165,7 +169,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
   }
 
   again(exchange: ClientExchange): void {
-    // The free connections may be as stale as the one that failed.
+    // An idle connection may be as stale as the one that failed, so a new one is opened.
     if (this.#connections.size < this.#maxConnections) this.#connect(exchange);
     else this.#wait(exchange);
   }
@@ -190,10 +194,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
     else this.#wait(exchange);
   }
 
-  /**
-   * Checks the time itself, because the timer may be late: if the process was busy or stopped, the server may have
-   * closed the connection.
-   */
+  /** Reports whether an idle connection can be reused. Checks the deadline itself, because the timer may be late. */
   #serves(connection: ClientConnection, nowMs: number): boolean {
     if (connection.usable && connection.deadline > nowMs) return true;
     connection.shut();
@@ -226,7 +227,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
     const deadline = Math.min(exchange.answerBy, monotonicMs() + this.#connectTimeoutMs);
     const connection = new ClientConnection(this, exchange, deadline);
     this.#connections.add(connection);
-    // If a sweep is running, it does not reach this connection any more, so the timer is kept alive for it here.
+    // A sweep that is running does not see the new connection, so the timer is kept alive here.
     if (!this.#holding) this.#hold();
     const common = {
       data: connection,
@@ -250,7 +251,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
 
   #headOf(request: ClientRequest): string {
     const { requestId, ownHeaders } = request;
-    // The id is checked like the other headers.
+    // The request id must not contain a line break, like every header.
     if (requestId !== undefined && !/^[!-~]+$/.test(requestId)) throw new TypeError("the request id cannot be sent");
     const common = this.#commonHeadOf(request);
     return ownHeaders ? common + fieldLines(ownHeaders) : common;
@@ -277,7 +278,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
 
   #sweep(): void {
     const now = monotonicMs();
-    // A request that is sent during the sweep, because another one failed, sets the flag again.
+    // Set to true again if a request is sent during this sweep.
     this.#holding = false;
     let busy = false;
     for (const connection of this.#connections) {
@@ -286,7 +287,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
     }
     for (const exchange of this.#waiting.filter((each) => each.answerBy <= now)) {
       const index = this.#waiting.indexOf(exchange);
-      // The request has left the queue already, by something that its owner did at the end of another request.
+      // The request left the queue while another one was being failed in this loop.
       if (index < 0) continue;
       this.#waiting.splice(index, 1);
       exchange.fail(new ClientError("first_byte_timeout", "no connection became free in time"));
@@ -306,8 +307,8 @@ function isUnreachable(error: unknown): boolean {
 }
 
 /**
- * Looks the name up again and tries its first address. Bun caches an address for 30 s even if connections to it fail,
- * so a server that moved would be unreachable for that time.
+ * Resolves the host name again and connects to its first address. Bun caches an address for 30 s even if
+ * connections fail, which would make a server that moved unreachable.
  */
 async function openAnew(
   hostname: string,
@@ -329,7 +330,7 @@ function fieldLines(headers: HeaderFields): string {
   let lines = "";
   for (const name in headers) {
     const value = headers[name] as string;
-    // A line break would begin another field, or another request.
+    // A line break would begin another header, or even another request.
     if (/[^\t -~]/.test(value)) throw new TypeError(`the header ${name} has a character that cannot be sent`);
     lines += `${name}: ${value}\r\n`;
   }
@@ -356,7 +357,7 @@ const handlers: SocketHandler<ClientConnection> = {
 
 const tlsHandlers: SocketHandler<ClientConnection> = {
   ...handlers,
-  // Nothing may be written before the certificate is verified.
+  // With TLS, nothing is written before the certificate is verified.
   open: (socket) => socket.data.attached(socket),
   handshake(socket, success, error) {
     if (success && !error && socket.authorized) socket.data.opened();

@@ -1,19 +1,19 @@
-// Interprets the head of a response: the response, its body, and how long its connection may be reused.
+// Parses the headers of a response: how its body ends, and how long the connection can be reused.
 import { keepsAlive, type ResponseFraming, responseFraming } from "../framing.ts";
 import type { ResponseHead } from "../head.ts";
 import type { ReadHead } from "../server/known-head.ts";
 
-/** The values of `bodyLength` that stand for other framings. */
+/** Values of `bodyLength` for a chunked body, and for one that ends with the connection. */
 export const inChunks = -1;
 export const untilClosed = -2;
 
 export class ReadResponse implements ReadHead<ReadResponse> {
   readonly head: ResponseHead;
-  /** The length of the body, or one of the values above. 0 without a body. */
+  /** The length of the body, or one of the values above. 0 for no body. */
   readonly bodyLength: number;
-  /** Whether the server allows another request on the connection. */
+  /** True if the connection can be reused after the body. */
   readonly keepsConnection: boolean;
-  /** The milliseconds for which the server keeps an unused connection open, if announced. */
+  /** The server's announced keep-alive timeout in milliseconds, if any. */
   readonly announcedMs: number | undefined;
 
   constructor(head: ResponseHead, bodyLength: number, keepsConnection: boolean, announcedMs: number | undefined) {
@@ -34,7 +34,7 @@ export class ReadResponse implements ReadHead<ReadResponse> {
   }
 }
 
-/** Interprets the `head` of a final answer to a request with `method`. Throws a HeadError. */
+/** Parses the headers of a final response to a request with this method. Throws a HeadError for invalid ones. */
 export function readResponse(head: ResponseHead, method: string): ReadResponse {
   const framing = responseFraming(head, method);
   const isClosed = framing.kind === "close";
@@ -47,12 +47,12 @@ function bodyLengthOf(framing: ResponseFraming): number {
   return framing.kind === "close" ? untilClosed : 0;
 }
 
-/** Reports whether the body's length follows from its head alone, whatever the request was (RFC 9112, 6.3). */
+/** Reports whether the headers alone determine the length of the body (RFC 9112, 6.3). */
 export function hasKnownEnd({ head }: ReadResponse): boolean {
   return head.status !== 204 && head.status !== 304;
 }
 
-/** Returns the timeout of `timeout=5, max=100`, in milliseconds. */
+/** Returns the timeout of a header such as `Keep-Alive: timeout=5, max=100`, in milliseconds. */
 function announcedMs({ headers }: ResponseHead): number | undefined {
   const keepAlive = headers.get("keep-alive");
   const seconds = keepAlive && /(?:^|[\s,;])timeout\s*=\s*"?(\d{1,9})/i.exec(keepAlive)?.[1];

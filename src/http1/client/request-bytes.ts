@@ -1,4 +1,4 @@
-// Writes a request, head and body, in one call, through a reused buffer.
+// Writes a request's headers and body to the socket in one call, through a reused buffer.
 import type { Socket } from "bun";
 import { ByteSpan, type Bytes } from "../../base/bytes/byte-span.ts";
 import { putDigits } from "../../base/bytes/put-digits.ts";
@@ -6,20 +6,17 @@ import type { ClientRequest } from "./client-contract.ts";
 
 /** A reused buffer that is larger than nearly every request. */
 const scratch = Buffer.allocUnsafeSlow(64 * 1024);
-/**
- * The head that the scratch buffer still holds, up to the body's length: the next request usually differs only in its
- * id.
- */
+/** The request headers that are still in the buffer, so that a similar next request copies only its id. */
 const kept = { head: "", idLength: -1 };
 const [carriageReturn, lineFeed] = [0x0d, 0x0a];
-/** An upper bound for the length of the fields that are written here, except the request id. */
+/** An upper bound for the bytes of the headers that are added here, without the request id. */
 const ownFieldsRoom = 128;
 
 export type RequestParts = Pick<ClientRequest, "requestId" | "body" | "content">;
 
 /**
- * The result of a partial write: `sent` is what the kernel took (-1 if the socket is closed), and the caller must send
- * `unsent`.
+ * The result of an incomplete write. `sent` is the number of written bytes, or -1 if the socket is closed. The
+ * caller must send `unsent`.
  */
 export interface WrittenInPart {
   sent: number;
@@ -27,12 +24,12 @@ export interface WrittenInPart {
 }
 
 /**
- * Writes a request. `head` is the request line and the fields that many requests share; both it and the request's id
- * are ASCII. Returns undefined if the kernel took everything.
+ * Writes a request. `head` is the ASCII text of the request line and the shared headers. Returns undefined if
+ * everything was written.
  */
 export function writeRequest(socket: Socket<unknown>, head: string, parts: RequestParts): WrittenInPart | undefined {
   const { requestId, body, content } = parts;
-  // UTF-8 needs at most three bytes for each unit of a string.
+  // A UTF-16 unit takes at most three bytes in UTF-8.
   const bodyRoom = typeof body === "string" ? body.length * 3 : (body?.length ?? 0);
   if (body !== undefined && head.length + ownFieldsRoom + bodyRoom > scratch.byteLength) {
     return writeLarge(socket, head, parts, typeof body === "string" ? ByteSpan.of(body) : body);
@@ -55,7 +52,7 @@ export function writeRequest(socket: Socket<unknown>, head: string, parts: Reque
   };
 }
 
-/** Writes a body of megabytes without copying it. */
+/** Writes a body that is larger than the buffer, without copying all of it. */
 function writeLarge(
   socket: Socket<unknown>,
   head: string,
@@ -65,7 +62,7 @@ function writeLarge(
   const headRoom = head.length + (requestId?.length ?? 0) + ownFieldsRoom;
   const buffer = headRoom <= scratch.byteLength ? scratch : Buffer.allocUnsafe(headRoom);
   let length = putHead(buffer, head, requestId, body.length);
-  // Fills the buffer after the head with the beginning of the body.
+  // The buffer is filled up with the beginning of the body.
   const rest = body.pieces;
   for (let piece = rest[0]; piece && length < buffer.byteLength; piece = rest[0]) {
     const part = piece.subarray(0, buffer.byteLength - length);
@@ -77,12 +74,12 @@ function writeLarge(
   const first = socket.write(buffer, 0, length);
   if (first < length)
     return { sent: first, unsent: [Buffer.from(buffer.subarray(Math.max(0, first), length)), ...rest] };
-  // If the socket closed between the two writes, its event reports the end, and part of the request was sent.
+  // If the socket closes between the two writes, its close event reports that.
   const more = writePieces(socket, rest);
   return rest.length === 0 ? undefined : { sent: length + more, unsent: rest };
 }
 
-/** Removes the bytes that the kernel took from `pieces`, and returns their number. */
+/** Writes the pieces, and removes what was written from the array. Returns the number of written bytes. */
 export function writePieces(socket: Socket<unknown>, pieces: Uint8Array[]): number {
   let sent = 0;
   for (let piece = pieces[0]; piece; piece = pieces[0]) {
@@ -101,7 +98,7 @@ function lengthOf(body: string | Bytes | undefined): number | undefined {
   return typeof body === "string" ? Buffer.byteLength(body) : body?.length;
 }
 
-/** Writes the head into the buffer. Returns its length, including its final empty line. */
+/** Writes the headers into the buffer. Returns their length, including the empty line. */
 function putHead(buffer: Buffer, head: string, requestId: string | undefined, bodyLength: number | undefined): number {
   const idLength = requestId?.length ?? -1;
   let at = head.length;
@@ -124,7 +121,7 @@ function putHead(buffer: Buffer, head: string, requestId: string | undefined, bo
     buffer[at++] = carriageReturn;
     buffer[at++] = lineFeed;
   } else {
-    // The head is overwritten here, so it cannot be reused.
+    // The remembered headers are about to be overwritten.
     kept.head = "";
   }
   buffer[at++] = carriageReturn;

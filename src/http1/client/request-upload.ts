@@ -1,17 +1,17 @@
-// Sends the part of a request that arrives after its head: its body, or the client's bytes after a protocol switch.
+// Sends the part of a request that arrives after its headers: the body, or the client's bytes after a protocol switch.
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 
-/** The members of its connection that an upload needs. */
+/** The methods of the connection that an upload uses. */
 export interface UploadConnection {
   /**
-   * Sends bytes and returns whether the kernel took all of them. The rest is kept, and `drained` is called once it is
-   * sent.
+   * Sends bytes and returns whether all were written. Otherwise the rest is buffered, and `drained` is called
+   * once it was sent.
    */
   sendMore(bytes: Buffer): boolean;
-  /** Called when no more bytes follow. */
+  /** Called when all bytes were sent. */
   sentAll(): void;
-  /** Called if the rest will not arrive. */
+  /** Called if the source fails before its end. */
   sentInPart(error: unknown): void;
 }
 
@@ -46,7 +46,7 @@ export class RequestUpload implements BodySink {
     this.#connection.sentInPart(error);
   }
 
-  /** Called when the rest is no longer needed. */
+  /** Cancels the source, because its bytes are no longer needed. */
   cancel(): void {
     this.#source.cancel();
   }

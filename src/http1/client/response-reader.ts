@@ -1,64 +1,60 @@
-// Reads the answers on one connection: skips interim ones, and delivers bodies as they arrive.
+// Parses the responses on one connection: skips interim responses, and delivers bodies as they arrive.
 import { ChunkedDecoder, type ChunkTaker, wholeChunkStart } from "../chunked.ts";
 import { checkPartialResponse, type FieldLines, HeadError, parseResponseHead, type ResponseHead } from "../head.ts";
 import { HeadMemory, SharedHeads } from "../server/known-head.ts";
 import { hasKnownEnd, inChunks, ReadResponse, readResponse, untilClosed } from "./read-response.ts";
 
 export interface ResponseTaker {
-  /** The method of the answered request. */
+  /** The method of the request that is being answered. */
   readonly method: string;
   answered(head: ResponseHead): void;
-  /** Whether the request asked for another protocol, whose bytes are delivered as a body. */
+  /** True if the request asked to switch protocols. Later bytes are then delivered as the body. */
   readonly maySwitch?: boolean;
-  /** Called when the server asks for the body of the request. */
+  /** Called for 100 Continue. */
   continued?(): void;
-  /** Receives the body's bytes of one read: `bytes` from `start` to `end`. */
+  /** Called with a piece of the body: `bytes` from `start` to `end`. */
   data(bytes: Buffer, start: number, end: number): void;
 }
 
-/** The end of a head as bytes, because each search would convert a string. */
+/** The end of the headers, as bytes because a search for a string would convert it each time. */
 const emptyLine = Buffer.from("\r\n\r\n");
-/** The most bytes of an answer's heads, including interim ones. */
+/** The most bytes of a response's headers, including interim responses. */
 const maxHeadBytes = 64 * 1024;
 const sharedHeads = new SharedHeads<ReadResponse>();
 
 export class ResponseReader implements ChunkTaker {
-  /** The current answer, once its head is complete. */
+  /** The current response, once its headers are complete. */
   answer: ReadResponse | undefined;
-  /** Whether bytes arrived after the end of the answer. */
+  /** True if bytes arrived after the end of the response. */
   overrun = false;
-  /** The received part of an incomplete head. The buffer may have free space at its end. */
+  /** The headers so far, while they are incomplete. The buffer may have free space at its end. */
   #partial: Buffer | undefined;
   #partialLength = 0;
   #headBytes = 0;
   readonly #heads = new HeadMemory(sharedHeads, maxHeadBytes);
-  /** The missing bytes of a body of known length. */
+  /** How many bytes of a body of known length are still missing. */
   #remaining = 0;
-  /**
-   * Decodes everything except whole chunks in one read, for example the last chunk, which has no data. Created when
-   * needed.
-   */
+  /** Decodes chunks that are not whole in one read, and the last chunk. Created when first needed. */
   #chunks: ChunkedDecoder | undefined;
-  /** True if the body is chunked and the next byte is the first one of a chunk. */
+  /** True if the body is chunked and the next byte begins a chunk. */
   #betweenChunks = false;
-  /** The start and end, in the current bytes, of the joined data of a chunked body. */
+  /** Start and end of the decoded data within the current bytes. Data of several chunks is moved together. */
   #start = 0;
   #end = 0;
 
-  /** Reports whether the end of the connection is the end of the answer. */
+  /** Reports whether the body ends when the connection ends. */
   get endsWithConnection(): boolean {
     return this.answer?.bodyLength === untilClosed;
   }
 
-  /** Returns the trailers of a complete answer, if any. */
+  /** Returns the trailers of a complete response, if any. */
   get trailers(): FieldLines | undefined {
     return this.#chunks?.trailers;
   }
 
   /**
-   * Reads bytes. Returns true if the answer is complete and the next bytes belong to another. Throws a HeadError; bytes
-   * before the fault were delivered. The reader owns the bytes afterwards, and joins the pieces of a chunked body in
-   * place.
+   * Parses received bytes. Returns true if the response is complete. Throws a HeadError for invalid bytes, after
+   * delivering earlier ones. The bytes are changed in place, so do not reuse them.
    */
   read(bytes: Buffer, taker: ResponseTaker): boolean {
     if (this.answer) return this.#readBody(bytes, 0, taker);
@@ -72,7 +68,7 @@ export class ResponseReader implements ChunkTaker {
     this.#headBytes = 0;
   }
 
-  /** Reports whether part of a head has arrived. */
+  /** Reports whether a part of the headers has arrived. */
   get #isBegun(): boolean {
     return this.#partial !== undefined || this.#headBytes > 0;
   }
@@ -80,7 +76,7 @@ export class ResponseReader implements ChunkTaker {
   #readHead(chunk: Buffer, taker: ResponseTaker): boolean {
     const bytes = this.#joined(chunk);
     let start = 0;
-    // The bytes searched before may end with the beginning of the empty line.
+    // The last three bytes searched before may begin the empty line.
     let from = Math.max(0, bytes.byteLength - chunk.byteLength - 3);
     for (;;) {
       const end = bytes.indexOf(emptyLine, from);
@@ -110,13 +106,13 @@ export class ResponseReader implements ChunkTaker {
     }
   }
 
-  /** Returns the chunk joined with the earlier bytes of the head. */
+  /** Returns the earlier bytes of the headers together with the chunk. */
   #joined(chunk: Buffer): Buffer {
     const partial = this.#partial;
     if (!partial) return chunk;
     const length = this.#partialLength + chunk.byteLength;
     let whole = partial;
-    // The buffer doubles, so that a head that arrives byte by byte costs only in proportion to its length.
+    // The buffer is doubled, so that headers that arrive byte by byte take linear time.
     if (length > partial.byteLength) {
       whole = Buffer.allocUnsafeSlow(2 * length);
       partial.copy(whole, 0, 0, this.#partialLength);
@@ -146,7 +142,7 @@ export class ResponseReader implements ChunkTaker {
     let end = bytes.byteLength;
     let complete = false;
     if (this.#betweenChunks) {
-      // The head arrived without its body.
+      // The body has not begun to arrive.
       if (offset === end) return false;
       const start = wholeChunkStart(bytes, offset);
       if (start >= 0) {
@@ -168,7 +164,7 @@ export class ResponseReader implements ChunkTaker {
     } else if (this.endsWithConnection) {
       if (end > offset) taker.data(bytes, offset, end);
     } else {
-      // No body counts as a body of no bytes.
+      // Without a body, no bytes are expected.
       end = Math.min(end, offset + this.#remaining);
       this.#remaining -= end - offset;
       complete = this.#remaining === 0;
@@ -178,7 +174,7 @@ export class ResponseReader implements ChunkTaker {
     return complete;
   }
 
-  /** Called by the chunk decoder with decoded bytes. */
+  /** Called by the chunk decoder with a piece of the body. */
   chunkData(bytes: Buffer, start: number, end: number): void {
     if (this.#end === this.#start) {
       this.#start = start;

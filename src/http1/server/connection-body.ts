@@ -1,4 +1,4 @@
-// A request body in several pieces: buffers a small window of it until it is requested, then all of it.
+// A request body that arrives in pieces. Only a small window is buffered until the body is requested.
 import type { BodySink } from "../../base/bytes/body-source.ts";
 import { ByteSpan, noBytes } from "../../base/bytes/byte-span.ts";
 import { freeBytes } from "../../base/bytes/free-bytes.ts";
@@ -7,39 +7,39 @@ import { ChunkedDecoder, type ChunkTaker } from "../chunked.ts";
 import { HeadError } from "../head.ts";
 import { type BodyFault, RequestBodyError } from "../message.ts";
 
-/** The smallest growth of a body's buffer, so that many small pieces are not copied for each. */
+/** The least growth of the buffer, so that small pieces do not cause a copy each. */
 const minGrowthBytes = 16 * 1024;
 /**
- * Once this many bytes of a body have arrived, its whole declared length is allocated. The system provides that memory
- * as it is written.
+ * Once this many bytes have arrived, the whole declared length is allocated. The system provides such memory
+ * only when it is written.
  */
 const trustedFromBytes = 128 * 1024;
 
-/** The memory account of a body's bytes. */
+/** The memory account that a body is charged to. */
 export interface BodyMemoryAccount {
-  /** Takes this many more bytes, or returns the refusal. A negative number returns bytes. */
+  /** Charges bytes, or returns an error if the account is full. A negative number returns bytes to the account. */
   hold(bytes: number): GatewayError | undefined;
 }
 
 export class ConnectionBody implements ChunkTaker {
   readonly #windowBytes: number;
-  /** The chunk decoder; undefined if the length was declared. */
+  /** The chunk decoder. Undefined for a body with a declared length. */
   readonly #decoder: ChunkedDecoder | undefined;
-  /** The missing bytes of a declared length. */
+  /** How many bytes of the declared length are still missing. */
   #remaining: number;
   #buffered: ByteSpan = noBytes;
-  /** A chunked body as it arrived, until it is requested, for a taker that passes it on with its framing. */
+  /** The raw chunked body so far, while it may still be forwarded with its framing. */
   #raw: ByteSpan[] | undefined;
-  /** Receives the raw bytes as they arrive, which are then not buffered. */
+  /** Receives the raw bytes as they arrive. They are not buffered then. */
   #sink: BodySink | undefined;
-  /** Receives the content as it arrives, without framing. */
+  /** Receives the decoded bytes as they arrive. */
   #reader: BodySink | undefined;
   #flowedBytes = 0;
   #isStopped = false;
-  /** The capacity of the buffer, if this object owns it. */
+  /** The size of the buffer, or 0 if the bytes belong to the caller. */
   #room = 0;
   #memoryAccount: BodyMemoryAccount | undefined;
-  /** The bytes that are counted in the memory account. */
+  /** How many bytes are charged to the memory account. */
   #countedBytes = 0;
   #receivedBytes = 0;
   #complete = false;
@@ -48,7 +48,7 @@ export class ConnectionBody implements ChunkTaker {
   #resolve: ((bytes: ByteSpan) => void) | undefined;
   #reject: ((error: RequestBodyError | GatewayError) => void) | undefined;
 
-  /** `length` is the declared length; undefined for chunks. */
+  /** `length` is the declared length, or undefined for a chunked body. */
   constructor(length: number | undefined, windowBytes: number) {
     this.#remaining = length ?? 0;
     this.#decoder = length === undefined ? new ChunkedDecoder() : undefined;
@@ -60,43 +60,43 @@ export class ConnectionBody implements ChunkTaker {
     return this.#complete;
   }
 
-  /** Reports whether the pushed bytes may be reused: this object or the receiver has copied them. */
+  /** Reports whether the caller may reuse the bytes that it pushed, because they were copied. */
   get isCopied(): boolean {
     return this.#reader !== undefined || (this.#room > 0 && this.#raw === undefined && this.#sink === undefined);
   }
 
-  /** Reports whether a reader waits for the rest. */
+  /** Reports whether the rest of the body is being waited for. */
   get awaited(): boolean {
     return this.#resolve !== undefined || this.isFlowing;
   }
 
-  /** Reports whether the body is forwarded as it arrives instead of being buffered. */
+  /** Reports whether the decoded body is delivered as it arrives, without buffering. */
   get isFlowing(): boolean {
     return this.#reader !== undefined && !this.#complete;
   }
 
-  /** Reports whether the receiver asked for a pause. */
+  /** Reports whether the receiver has paused the body. */
   get isStopped(): boolean {
     return this.#isStopped;
   }
 
-  /** Reports whether reading from the connection should stop for now. */
+  /** Reports whether reading from the connection should pause. */
   get full(): boolean {
     if (this.#fault !== undefined || this.#isStopped) return true;
     return !this.awaited && this.#bufferedBytes > this.#windowBytes;
   }
 
-  /** Returns the buffered bytes that no account counts, because the body was not requested yet. */
+  /** Returns the number of buffered bytes that are not charged to a memory account yet. */
   get unaskedBytes(): number {
     return this.#memoryAccount ? 0 : this.#bufferedBytes;
   }
 
-  /** Returns the number of received bytes, with framing. */
+  /** Returns the number of received bytes, including framing. */
   get receivedBytes(): number {
     return this.#receivedBytes;
   }
 
-  /** Takes the bytes of the body from `offset` on, and returns the offset after them. */
+  /** Adds received bytes from `offset`. Returns the offset after the body's bytes. */
   push(bytes: Buffer, offset: number): number {
     if (this.#fault) return bytes.length;
     let end: number;
@@ -125,12 +125,12 @@ export class ConnectionBody implements ChunkTaker {
     return end;
   }
 
-  /** Called by the chunk decoder with decoded bytes. */
+  /** Called by the chunk decoder with a piece of the body. */
   chunkData(bytes: Buffer, start: number, end: number): void {
     this.#append(new ByteSpan(bytes, start, end));
   }
 
-  /** Forwards the whole body to `sink` as it arrives, with framing, instead of reading it. Call it once. */
+  /** Forwards the raw body to `sink` as it arrives, including its framing. Call it once, instead of `read`. */
   passTo(sink: BodySink): void {
     const came = this.#raw ?? [this.#buffered];
     this.#letGo();
@@ -142,8 +142,8 @@ export class ConnectionBody implements ChunkTaker {
   }
 
   /**
-   * Forwards the content to `reader` as it arrives, instead of reading it. Bytes are valid until `data` returns. Fails
-   * with a RequestBodyError, also beyond `maxBytes`. Call it once.
+   * Delivers the decoded body to `reader` as it arrives. Its bytes are valid until `data` returns. Fails with a
+   * RequestBodyError, also beyond `maxBytes`. Call it once, instead of `read`.
    */
   flowTo(reader: BodySink, maxBytes: number): void {
     this.#raw = undefined;
@@ -161,16 +161,13 @@ export class ConnectionBody implements ChunkTaker {
     if (this.#complete && !this.#fault) this.#endSoon();
   }
 
-  /**
-   * Ends the body after the current work on the received bytes, because an immediate answer would end the request
-   * within that work.
-   */
+  /** Reports the end in a microtask, because it may end the request, whose bytes are still being processed. */
   #endSoon(): void {
     const reader = this.#reader;
     if (reader) queueMicrotask(() => reader.end());
   }
 
-  /** Pauses a forwarded body: the connection reads no more of it until `go`. */
+  /** Pauses a forwarded body until `go` is called. */
   stop(): void {
     this.#isStopped = true;
   }
@@ -179,15 +176,15 @@ export class ConnectionBody implements ChunkTaker {
     this.#isStopped = false;
   }
 
-  /** Sets the memory account that counts the buffered bytes from now on. */
+  /** Sets the memory account. Buffered bytes are charged to it from now on. */
   setMemoryAccount(memoryAccount: BodyMemoryAccount): void {
     this.#memoryAccount = memoryAccount;
     this.#count(this.#room > 0 ? this.#room : this.#buffered.length);
   }
 
   /**
-   * Reads the whole body. Throws, or rejects with, a RequestBodyError or the refusal of its memory account. Call it
-   * once.
+   * Reads the whole body; call it once. Fails with a RequestBodyError, or with a GatewayError if the memory
+   * account is full.
    */
   read(maxBytes: number): ByteSpan | Promise<ByteSpan> {
     this.#raw = undefined;
@@ -203,15 +200,15 @@ export class ConnectionBody implements ChunkTaker {
     });
   }
 
-  /** Ends the body: no more of it arrives or is taken. */
+  /** Fails the body, unless it is already complete. Later bytes are dropped. */
   fail(fault: BodyFault, message: string): void {
     if (!this.#complete) this.#fail(new RequestBodyError(fault, message));
   }
 
-  /** Refuses a declared length for which the memory account has no room, before more is read. */
+  /** Fails at once if the memory account has no room for the declared length. */
   #refuseEarly(): void {
     const memoryAccount = this.#memoryAccount;
-    // The allocated buffer may already have room for the rest.
+    // Part of the rest may already be charged, because the buffer is larger than what has arrived.
     const more = this.#buffered.length + this.#remaining - this.#countedBytes;
     if (!memoryAccount || this.#remaining === 0 || more <= 0) return;
     const refusal = memoryAccount.hold(more);
@@ -242,10 +239,7 @@ export class ConnectionBody implements ChunkTaker {
     this.#reader?.fail(error);
   }
 
-  /**
-   * Returns the buffered bytes, including a raw copy of a chunked body that was not requested yet, which is seldom much
-   * longer than its content.
-   */
+  /** Returns the number of buffered bytes. For a raw chunked body they include the framing. */
   get #bufferedBytes(): number {
     return this.#raw ? this.#receivedBytes : this.#buffered.length;
   }
@@ -283,7 +277,7 @@ export class ConnectionBody implements ChunkTaker {
       return;
     }
     if (this.#buffered.length === 0) {
-      // A single piece needs no copy, and nothing is written after it.
+      // The first piece is not copied, and never written to.
       this.#buffered = piece;
       this.#count(length);
       return;
@@ -295,9 +289,8 @@ export class ConnectionBody implements ChunkTaker {
   }
 
   /**
-   * Returns a larger buffer that begins with the buffered bytes. A declared length is trusted once part of it has
-   * arrived, because memory grows only with arrived bytes, and repeated copies also use memory until they are
-   * collected. Undefined if the memory account is full.
+   * Returns a larger buffer with the bytes so far. Once a part of the declared length has arrived, all of it is
+   * allocated, because repeated copies take memory too. Undefined if the memory account is full.
    */
   #grown(length: number): Buffer | undefined {
     const doubled = Math.min(Math.max(length, 2 * this.#buffered.length, minGrowthBytes), this.#maxBytes);
@@ -308,18 +301,18 @@ export class ConnectionBody implements ChunkTaker {
     if (this.#fault) return undefined;
     const buffer = Buffer.allocUnsafeSlow(room);
     this.#buffered.copyTo(buffer, 0);
-    // The first piece of a declared length can be freed: nobody uses any later bytes of its read of the socket.
+    // The first piece of a body with a declared length can be freed, because nothing else uses its memory.
     if (this.#room > 0 || !this.#decoder) freeBytes(this.#buffered.buffer);
     this.#room = room;
     return buffer;
   }
 
-  /** Frees the buffer if this object owns it. */
+  /** Frees the buffer, if this object allocated it. */
   #freeOwn(): void {
     if (this.#room > 0) freeBytes(this.#buffered.buffer);
   }
 
-  /** Returns the received bytes and gives up the ownership of their buffer. */
+  /** Returns the bytes so far, whose buffer this object will no longer free. */
   #letGo(): ByteSpan {
     this.#room = 0;
     return this.#take();

@@ -1,4 +1,4 @@
-// The received bytes of a connection that belong to no request yet: parses requests, and refuses invalid ones early.
+// Parses the requests on a connection from the received bytes, and refuses invalid ones early.
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { HeadError, isTokenByte } from "../head.ts";
 import { maxPeerLineLength, noPeerLine, readPeerLine } from "../peer-line.ts";
@@ -10,20 +10,20 @@ import type { Http1Limits } from "./server-limits.ts";
 const sharedHeads = new SharedHeads<ReadRequest>();
 
 export class ConnectionInput {
-  /** The body of the last request: undefined if none, bytes if complete. */
+  /** The body of the last request: undefined if there is none, bytes if it is complete. */
   body: ByteSpan | ConnectionBody | undefined;
-  /** The peer from the line before the next request, if there is such a line and it has arrived. */
+  /** The client's address in the line before the next request, once the line has arrived. */
   peer: string | undefined;
   readonly #limits: Http1Limits;
   readonly #reportsPeers: boolean;
   #bytes: Buffer | undefined;
-  /** An owned buffer, in which several pieces were joined. */
+  /** A buffer of its own, in which several pieces were joined. */
   #own: Buffer | undefined;
-  /** The number of bytes that were searched for the end of a head. */
+  /** How many bytes were already searched for the end of the headers. */
   #searchedBytes = 0;
   readonly #heads: HeadMemory<ReadRequest>;
 
-  /** If `reportsPeers`, a line before each request names its peer. */
+  /** If `reportsPeers`, a line before each request names the client's address. */
   constructor(limits: Http1Limits, reportsPeers = false) {
     this.#limits = limits;
     this.#reportsPeers = reportsPeers;
@@ -34,7 +34,7 @@ export class ConnectionInput {
     return this.#bytes === undefined ? 0 : this.#bytes.length;
   }
 
-  /** Reports whether part of a head has arrived and the rest is awaited. */
+  /** Reports whether a part of the headers has arrived. */
   get partial(): boolean {
     return this.#searchedBytes > 0;
   }
@@ -45,8 +45,8 @@ export class ConnectionInput {
   }
 
   /**
-   * Appends to the buffer, or to a new one of twice the size, so that single bytes do not cause a copy each. Bytes
-   * returned earlier stand before these and do not change.
+   * Appends bytes to the buffer, which is doubled if it is full, so that single bytes do not cause a copy each.
+   * Bytes that were returned earlier do not change.
    */
   #joined(buffered: Buffer, more: Buffer): Buffer {
     const own = this.#own;
@@ -64,7 +64,7 @@ export class ConnectionInput {
     return this.#own.subarray(0, length);
   }
 
-  /** Returns the remaining bytes and keeps none. */
+  /** Returns the remaining bytes and forgets them. */
   rest(): Buffer | undefined {
     const bytes = this.#bytes;
     this.clear();
@@ -77,7 +77,10 @@ export class ConnectionInput {
     this.#searchedBytes = 0;
   }
 
-  /** Returns the head of the next request and sets `body`. Undefined while it is incomplete. Throws a HeadError. */
+  /**
+   * Returns the next request and sets `body`. Undefined while the headers are incomplete. Throws a HeadError for
+   * invalid ones.
+   */
   take(): ReadRequest | undefined {
     if (this.#reportsPeers) this.peer ??= this.#takePeer();
     const bytes = this.#bytes;
@@ -87,12 +90,12 @@ export class ConnectionInput {
       this.#takeBody(bytes, this.#heads.bodyStart, known.bodyLength);
       return known;
     }
-    // RFC 9112, 2.2, requires servers to ignore an empty line before a request.
+    // An empty line before a request is ignored, as RFC 9112, 2.2 requires.
     const start = bytes[0] === carriageReturn && bytes[1] === lineFeed ? 2 : 0;
     const end = findHeadEnd(bytes, start, this.#searchedBytes, this.#limits);
     if (end < 0) {
       this.#searchedBytes = bytes.length;
-      // The underlying buffer may be many times as long as this slice, so the slice is copied.
+      // A short slice is copied, because it would keep a large buffer in memory.
       if (bytes.buffer.byteLength > Math.max(2 * bytes.length, this.#limits.windowBytes)) {
         this.#bytes = Buffer.allocUnsafeSlow(bytes.length);
         bytes.copy(this.#bytes);
@@ -144,8 +147,8 @@ const carriageReturn = 0x0d;
 const lineFeed = 0x0a;
 
 /**
- * Returns the offset of the empty line that ends the head at `start`, or -1 while it has not arrived. `searched` is the
- * number of bytes searched before. Throws a HeadError if the head is too long or invalid.
+ * Returns the offset of the empty line after the headers, or -1 if it has not arrived. Bytes before `searched`
+ * were searched already. Throws a HeadError for invalid or too long headers.
  */
 function findHeadEnd(bytes: Buffer, start: number, searched: number, limits: Http1Limits): number {
   const end = bytes.indexOf(emptyLine, Math.max(start, searched - (emptyLine.length - 1)));
@@ -155,13 +158,13 @@ function findHeadEnd(bytes: Buffer, start: number, searched: number, limits: Htt
   return end;
 }
 
-/** Checks the length of the head, as far as it has arrived. */
+/** Throws a HeadError if the headers so far are too long. */
 function checkLength(
   bytes: Buffer,
   { start, length, searched }: { start: number; length: number; searched: number },
   limits: Http1Limits,
 ): void {
-  // If more bytes than the line may have were searched before, the line was found to end within its limit.
+  // If more bytes than that were searched before, the request line ended within its limit.
   if (searched - start <= limits.requestLineBytes) {
     const line = bytes.indexOf(lineEnd, start);
     if (line < 0 || line - start > limits.requestLineBytes) {
@@ -174,8 +177,8 @@ function checkLength(
 }
 
 /**
- * Refuses bytes that cannot become a head: a TLS hello, or lines that end in LF only, would otherwise be awaited until
- * the deadline.
+ * Throws a HeadError for bytes that cannot become a request, such as a TLS handshake or LF line ends. Otherwise
+ * the client would wait for the timeout.
  */
 function checkPartial(bytes: Buffer, start: number, searched: number): void {
   const first = bytes[start];

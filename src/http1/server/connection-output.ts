@@ -1,9 +1,12 @@
-// Buffers bytes for a socket whose kernel buffer is full.
+// Buffers output that the kernel does not accept yet.
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import { isReused } from "./outgoing.ts";
 
-/** The part of Bun's socket that takes bytes: returns how many it took, or less than 0 once it is closed. */
+/**
+ * The part of Bun's socket that is used here. `write` returns the number of accepted bytes, or a negative number
+ * once closed.
+ */
 export interface ByteTaker {
   write(bytes: Buffer, byteOffset: number, byteLength: number): number;
 }
@@ -14,7 +17,7 @@ export class ConnectionOutput {
   #unsent: Buffer[] | undefined;
   #unsentBytes = 0;
 
-  /** `memoryAccount` counts the kept bytes. */
+  /** Buffered bytes are charged to `memoryAccount`. */
   constructor(socket: ByteTaker, memoryAccount: MemoryAccount) {
     this.#socket = socket;
     this.#memoryAccount = memoryAccount;
@@ -28,19 +31,16 @@ export class ConnectionOutput {
     return this.#unsentBytes;
   }
 
-  /** Writes bytes and returns whether the kernel took all. A copy of the rest is kept until `flush`. */
+  /** Writes bytes, and returns whether all were accepted. A copy of the rest is buffered until `flush`. */
   writeCopied(bytes: Buffer): boolean {
     const taken = this.#unsent ? 0 : this.#socket.write(bytes, 0, bytes.length);
-    // A closed socket never takes any bytes, so nothing is kept.
+    // Nothing is buffered for a closed socket.
     if (taken < 0 || taken === bytes.length) return true;
     this.#append(Buffer.from(bytes.subarray(taken)));
     return false;
   }
 
-  /**
-   * Keeps bytes that the kernel did not take for `flush`, after those kept before. Returns a refusal if the memory
-   * account is full.
-   */
+  /** Buffers bytes that the kernel did not accept, until `flush`. Returns an error if the memory account is full. */
   keep(bytes: Buffer, start: number, end: number): GatewayError | undefined {
     const rest = bytes.subarray(start, end);
     return this.#append(isReused(bytes) ? Buffer.from(rest) : rest);
@@ -55,7 +55,7 @@ export class ConnectionOutput {
     return undefined;
   }
 
-  /** Writes kept bytes and returns how many the kernel took. */
+  /** Writes buffered bytes, and returns how many the kernel accepted. */
   flush(): number {
     let total = 0;
     while (this.#unsent) {

@@ -1,4 +1,4 @@
-// One request of a connection, as the rest of the program sees it. Once answered, the request no longer affects the
+// One request on a server connection, for the code that handles it. After the answer it no longer affects the
 // connection.
 import { type BodySink, type BodySource, bodyOf } from "../../base/bytes/body-source.ts";
 import { bufferedBytes, lastingRefusal, type MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
@@ -9,13 +9,13 @@ import type { FieldLines, HttpVersion, RequestHead } from "../head.ts";
 import type { OverListener, PassableRequest } from "../message.ts";
 import { type BodyMemoryAccount, ConnectionBody, tooLarge } from "./connection-body.ts";
 
-/** The members of its connection that a request needs. */
+/** The methods of the connection that a request uses. */
 export interface RequestConnection {
   readonly peer: string;
-  /** Called when the rest of the body is awaited from now on. */
+  /** Called when the rest of the body is needed. */
   awaitBody(): void;
   sendContinue(): void;
-  /** Called when reading of the body may have to stop or continue. */
+  /** Called when reading may have to pause or resume. */
   regulate(): void;
 }
 
@@ -29,15 +29,15 @@ export class ConnectionRequest implements PassableRequest, BodyMemoryAccount {
   readonly #connection: RequestConnection;
   readonly expectsContinue: boolean;
   #body: ByteSpan | ConnectionBody | undefined;
-  /** The body that is forwarded as it arrives. */
+  /** A body that is delivered as it arrives. */
   #passed: ConnectionBody | undefined;
   #asked = false;
   #bodyRead: boolean;
-  /** The bytes counted until the request is over, because the body may be needed again. */
+  /** How many bytes of the body are charged until the request ends. */
   #bufferedBytes = 0;
   /**
-   * The account that counts the bytes. `memoryAccount` may have changed since, and bytes returned to the wrong account
-   * would be lost forever.
+   * The memory account that the bytes were charged to. `memoryAccount` may have changed since, so it must not be
+   * used to release them.
    */
   #bodyAccount: MemoryAccount | undefined;
   #clientGone: Cancellation | undefined;
@@ -46,7 +46,7 @@ export class ConnectionRequest implements PassableRequest, BodyMemoryAccount {
   #isOver = false;
   #over: OverListener | undefined;
 
-  /** `body` is undefined if there is none, and bytes if complete. */
+  /** `body` is undefined if there is none, and bytes if it is complete. */
   constructor(
     connection: RequestConnection,
     head: RequestHead,
@@ -132,7 +132,7 @@ export class ConnectionRequest implements PassableRequest, BodyMemoryAccount {
     else this.#over = listener;
   }
 
-  /** Called when the request was answered, the client left, or the connection was handed over. */
+  /** Called when the request was answered, the client left, or the connection was upgraded. */
   over(): void {
     if (this.#bufferedBytes > 0) this.hold(-this.#bufferedBytes);
     this.#isOver = true;
@@ -140,7 +140,7 @@ export class ConnectionRequest implements PassableRequest, BodyMemoryAccount {
   }
 
   hold(bytes: number): GatewayError | undefined {
-    // All bytes were returned already, so further bytes are refused.
+    // The request has ended and released everything, so nothing more can be charged.
     if (this.#isOver) return bytes > 0 ? new GatewayError("service_unavailable", "The request is over.") : undefined;
     const memoryAccount = this.#bodyAccount ?? this.memoryAccount;
     if (bytes < 0) {
@@ -154,10 +154,7 @@ export class ConnectionRequest implements PassableRequest, BodyMemoryAccount {
     return undefined;
   }
 
-  /**
-   * Cancels `clientGone`, with `reason` if it was not the client that left. Does nothing if `clientGone` was never
-   * read.
-   */
+  /** Cancels `clientGone`. `reason` is given if the server ends the request, and not the client. */
   clientLeft(reason?: GatewayError): void {
     this.#isClientGone = true;
     this.#goneReason = reason;
@@ -179,7 +176,7 @@ export class ConnectionRequest implements PassableRequest, BodyMemoryAccount {
       this.#bodyRead = true;
       return bytes;
     }
-    // A client that has begun to send the body needs no 100 Continue (RFC 9110, 10.1.1).
+    // A client that already sends the body does not wait for 100 Continue (RFC 9110, 10.1.1).
     if (this.expectsContinue && body.receivedBytes === 0) this.#connection.sendContinue();
     this.#connection.awaitBody();
     return bytes.then((all) => {
@@ -213,13 +210,16 @@ class PassedBody implements BodySource {
     this.connection.regulate();
   }
 
-  /** Stops the body. The answer was sent before the whole body arrived, so the answer ends the connection. */
+  /**
+   * Stops reading the body. The answer was sent before the whole body arrived, so the connection is closed
+   * afterwards.
+   */
   cancel(): void {
     this.pause();
   }
 }
 
-/** Delivers the content of the body without framing. The connection enforces its minimum speed. */
+/** Delivers the decoded body as it arrives. The connection enforces a minimum speed. */
 class FlowedBody extends PassedBody {
   readonly #maxBytes: number;
   readonly #expectsContinue: boolean;
@@ -231,7 +231,7 @@ class FlowedBody extends PassedBody {
   }
 
   override flow(sink: BodySink): void {
-    // A client that has begun to send the body needs no 100 Continue (RFC 9110, 10.1.1).
+    // A client that already sends the body does not wait for 100 Continue (RFC 9110, 10.1.1).
     const mayWait = this.#expectsContinue && this.body.receivedBytes === 0;
     this.body.flowTo(sink, this.#maxBytes);
     if (!this.body.isFlowing) return;

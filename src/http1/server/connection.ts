@@ -1,4 +1,4 @@
-// One client's connection: reads its requests one at a time, and enforces deadlines.
+// One client connection of the HTTP server: reads requests one after another, and enforces deadlines.
 
 import { bufferedBytes, type MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { freeBytes } from "../../base/bytes/free-bytes.ts";
@@ -24,84 +24,87 @@ import {
 import { type Sender, turnOutput } from "./turn-output.ts";
 import { UpgradedConnection, type UpgradedSocket } from "./upgraded-connection.ts";
 
-/** The members of its server that a connection needs. */
+/** The parts of the server that a connection uses. */
 export interface ConnectionServer {
   readonly limits: Http1Limits;
   readonly clock: ExactClock;
-  /** Whether each answer that begins now ends its connection. */
+  /** True if the connection must be closed after the next answer. */
   readonly leaving: boolean;
-  /** Whether no further request is accepted. */
+  /** True if no new request is accepted. */
   readonly stopping: boolean;
-  /** Whether a line before each request names its peer. */
+  /** True if a line before each request names the client's address (see peer-line.ts). */
   readonly reportsPeers: boolean;
   onRequest(request: PassableRequest, reply: Reply): void;
   onMalformed(fault: { status: number; reason: string; peer: string }): { headers: HeaderFields; body: string };
   onFault(error: unknown): void;
   requestBegan(): void;
   requestEnded(): void;
-  /** Counts discarded bytes. Returns false if no more may be discarded until the next check of deadlines. */
+  /**
+   * Counts discarded bytes of all connections. Returns false if reading must pause until the next check of
+   * deadlines.
+   */
   discards(bytes: number): boolean;
-  /** Hands the socket over to another protocol for good. */
+  /** Replaces the connection by one of another protocol. */
   handOver(from: Connection, to: UpgradedConnection): void;
 }
 
-/** The part of Bun's socket that a connection needs. */
+/** The parts of Bun's socket that a connection uses. */
 export interface ConnectionSocket extends ByteTaker, UpgradedSocket {
   readonly remoteAddress: string | undefined;
-  /** The object that receives the socket's bytes and events. */
+  /** The object that gets the socket's events. It changes at an upgrade. */
   data?: ServerConnection;
-  /** Closes the socket once the written bytes have left. */
+  /** Closes the socket after all written bytes were sent. */
   end(): void;
 }
 
-/** The state that the server keeps for each socket. */
+/** What the server stores for each socket. */
 export type ServerConnection = Connection | UpgradedConnection;
 
 const never = Number.POSITIVE_INFINITY;
-/** Pieces of a body from this size on are freed once copied; for smaller ones that costs more than it saves. */
+/** Pieces of a body of at least this size are freed once they are copied. For smaller ones that is not worthwhile. */
 const freedFromBytes = 16 * 1024;
 
 export class Connection implements RequestConnection, ReplyConnection, Sender, IndexedItem {
   setIndex = noIndex;
   /**
-   * The client's address, or that of the current request's client if a line names it. Empty if the client left before
-   * the address was known.
+   * The client's IP address, or the one in the line before the current request. Empty if the client had already
+   * left.
    */
   peer: string;
   readonly #server: ConnectionServer;
   readonly #clock: ExactClock;
   readonly #socket: ConnectionSocket;
-  /** Received bytes that belong neither to the current request nor to its body. */
+  /** Received bytes after the current request. */
   readonly #input: ConnectionInput;
-  /** The counted bytes of input and of a body that was not requested; the memory account of the input. */
+  /** The bytes of input that are charged. `#inputHolder` is the account that they are charged to. */
   #countedInput = 0;
   #inputAccount: MemoryAccount = bufferedBytes.visitors;
   #countedUnasked = 0;
-  /** Set while the client receives more slowly than the answer is written. */
+  /** Output that the kernel does not accept yet. Undefined if everything was accepted. */
   #unsent: ConnectionOutput | undefined;
   #request: ConnectionRequest | undefined;
   #reply: OutgoingReply | undefined;
-  /** The body of the current request, while it is incomplete. */
+  /** The body of the current request, until it has arrived completely. */
   #body: ConnectionBody | undefined;
   #bodySinceMs = 0;
   #keepsAlive = true;
-  /** The time since when the client has been behind with its answer, and the bytes that it took since. */
+  /** The time since which output is waiting for the client. `#takenBytes` counts the bytes sent since then. */
   #behindSinceMs = 0;
   #takenBytes = 0;
-  /** Whether the last bytes are still gathered until the end of the event loop tick. */
+  /** True while the last bytes wait in TurnOutput for the end of the event loop tick. */
   #gathered = false;
-  /** The counted bytes that wait to be written while the client is behind. */
+  /** Charged bytes of the answer that are not written yet, because the client is slow. */
   #countedWaiting = 0;
-  /** Whether the answer was written completely, although the kernel has not taken all of it. */
+  /** True if the answer was written completely, even if not all of it has been sent. */
   #answered = false;
-  /** Whether the connection ends once everything is sent. */
+  /** True if the connection closes once everything is sent. */
   #ending = false;
   #lingering = false;
   #discardedBytes = 0;
   #paused = false;
   #advancing = false;
   #closed = false;
-  /** The monotonic milliseconds since when the body's receiver has paused. Undefined if it has not. */
+  /** Monotonic milliseconds since which the receiver of the body has paused. Undefined if it is not paused. */
   #stoppedSinceMs: number | undefined;
   #deadlineMs: number;
 
@@ -109,7 +112,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     this.#server = server;
     this.#clock = server.clock;
     this.#socket = socket;
-    // The address is read now, because a reset connection has none, while earlier bytes are still to be read.
+    // The address is read now, because a connection that was reset has none.
     this.peer = socket.remoteAddress ?? "";
     this.#input = new ConnectionInput(server.limits, server.reportsPeers);
     this.#deadlineMs = this.#clock.exactMs() + server.limits.idleMs;
@@ -123,7 +126,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     return this.#unsent !== undefined;
   }
 
-  /** Called with received bytes. */
+  /** Called by the server with received bytes. */
   data(bytes: Buffer): void {
     if (this.#lingering || this.#ending) {
       this.#discard(bytes);
@@ -142,7 +145,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     this.#countUnread();
   }
 
-  /** Called when the kernel may take bytes again. */
+  /** Called by the server when the kernel accepts bytes again. */
   drain(): void {
     const unsent = this.#unsent;
     if (!unsent) return;
@@ -159,7 +162,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     }
   }
 
-  /** Called when the socket is closed, by either side. */
+  /** Called by the server when either side has closed the socket. */
   didClose(reason?: GatewayError): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -177,31 +180,31 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     const answered = this.#answered;
     this.#forgetRequest();
     reply?.detach();
-    // The code that awaits the body runs later and finds that the client has left.
+    // Fails the body, so that the code that reads it learns that the client has left.
     body?.fail("incomplete", "The client left before all of the body was here.");
     this.#countUnread();
     if (!answered) request.clientLeft(reason);
   }
 
-  /** Closes the connection and notifies only the code that works for it. Without `reason`, the client left. */
+  /** Closes the connection and fails the running request. `reason` is undefined if the client left. */
   destroy(reason?: GatewayError): void {
     if (!this.#closed) this.#socket.terminate();
     this.didClose(reason);
   }
 
-  /** Closes the connection if no request is running or arriving. */
+  /** Closes the connection unless a request is being received or answered. */
   closeIfIdle(): void {
     if (!this.#request && this.#input.length === 0 && !this.#ending && !this.#lingering) this.#socket.end();
   }
 
-  /** Closes the connection immediately. Breaks off what is in progress, but does not reset a lingering connection. */
+  /** Closes the connection immediately, even during a request. A lingering connection is closed without a reset. */
   close(): void {
-    // A reset would make the kernels on both sides drop bytes of an answer that counts as delivered.
+    // A reset could make the client lose the end of an answer.
     if (this.#lingering && !this.#closed) this.#socket.end();
     else this.destroy();
   }
 
-  /** Acts on the deadlines that are due at `nowMs`. */
+  /** Handles a deadline that has passed at `nowMs`. */
   checkDeadline(nowMs: number): void {
     if (nowMs < this.#deadlineMs) {
       if (this.#lingering || this.#ending) this.regulate();
@@ -211,7 +214,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     if (this.#lingering || this.behind) {
       this.close();
     } else if (this.#body?.isStopped) {
-      // The receiver is slow, not the sender. `regulate` sets another deadline once the receiver continues.
+      // The receiver of the body is slow, not the client. `regulate` sets a new deadline when it resumes.
     } else if (this.#body) {
       this.#body.fail("incomplete", "The body did not arrive in time.");
     } else if (this.#input.length > 0) {
@@ -222,7 +225,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     }
   }
 
-  /** Answers invalid input and accepts no request after it. */
+  /** Answers invalid input with an error, and closes the connection after that. */
   refuse(status: number, reason: string, more?: HeaderFields): void {
     const { headers, body } = this.#server.onMalformed({ status, reason, peer: this.peer });
     const bytes = Buffer.from(body);
@@ -269,7 +272,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
       return;
     }
     const taken = this.#socket.write(bytes, start, end - start);
-    // A closed socket never takes any bytes, so nothing is kept.
+    // The socket is closed, so nothing is buffered.
     if (taken < 0 || taken === end - start) return;
     this.#unsent = new ConnectionOutput(this.#socket, this.#request?.memoryAccount ?? bufferedBytes.visitors);
     this.#keep(this.#unsent, bytes, start + taken, end);
@@ -311,7 +314,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
       (error) => this.#server.onFault(error),
     );
     this.#countUnread();
-    // Later calls for this request must not touch the socket.
+    // Later calls for the old request must not touch the socket.
     this.#closed = true;
     this.#deadlineMs = never;
     this.#forgetRequest();
@@ -329,7 +332,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
 
   brokeOff(looksComplete: boolean): void {
     turnOutput.send();
-    // A lingering close lets earlier bytes arrive, which a reset may overtake.
+    // A reset shows the client that the answer is incomplete. Otherwise a normal close delivers the earlier bytes.
     if (looksComplete || this.behind) {
       this.destroy();
       return;
@@ -338,22 +341,22 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     this.#finish();
   }
 
-  /** Keeps bytes that the client did not take. If its memory account is full, the connection is broken off. */
+  /** Buffers output that the kernel did not accept. Closes the connection if the memory account is full. */
   #keep(unsent: ConnectionOutput, bytes: Buffer, start: number, end: number): void {
     const refusal = unsent.keep(bytes, start, end);
     if (refusal) this.#destroySoon(refusal);
   }
 
-  /** Breaks off after all current work on the answer. */
+  /** Closes the connection in a microtask, after the code that is writing the answer. */
   #destroySoon(reason: GatewayError): void {
     queueMicrotask(() => this.destroy(reason));
   }
 
-  /** Counts received bytes that no request has asked for. */
+  /** Charges received bytes that belong to no request yet. */
   #countUnread(): void {
     this.#countUnasked();
     const bytes = this.#input.length;
-    // Bytes after a request are counted without refusal: the read-ahead limits them for each connection.
+    // Bytes after a running request are never refused, because `windowBytes` limits them for each connection.
     const memoryAccount = this.#request ? bufferedBytes.bounded : bufferedBytes.visitors;
     if (bytes === this.#countedInput && (bytes === 0 || memoryAccount === this.#inputAccount)) return;
     this.#inputAccount.release("heads", this.#countedInput);
@@ -377,14 +380,14 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     this.#countedUnasked = unasked;
   }
 
-  /** Reports whether the kernel has not taken everything that was written. */
+  /** Reports whether some of the written bytes have not been sent. */
   get #sending(): boolean {
     return this.#gathered || this.behind;
   }
 
   /**
-   * Enforces a minimum speed: a client that takes a few bytes now and then must not keep the waiting bytes in memory
-   * forever.
+   * Extends the deadline after bytes were sent. A minimum speed ensures that a slow client cannot keep the rest
+   * in memory forever.
    */
   #tookSome(bytes: number): void {
     const { unsentMs } = this.#server.limits;
@@ -397,7 +400,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     const end = body.push(bytes, 0);
     if (body.complete) {
       this.#body = undefined;
-      // If the client is behind, the deadline for sent bytes still applies.
+      // If output is waiting for the client, that deadline stays.
       if (!this.behind) this.#deadlineMs = never;
     } else if (body.awaited) {
       this.#setBodyDeadline();
@@ -415,7 +418,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     this.#deadlineMs = Math.min(this.#clock.exactMs() + bodyIdleMs, this.#bodySinceMs + maxMs);
   }
 
-  /** Begins the next request once possible, and continues while each is answered immediately. */
+  /** Begins the next request, and repeats that if it was answered immediately. */
   #advance(): void {
     if (this.#advancing) return;
     this.#advancing = true;
@@ -433,7 +436,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     }
   }
 
-  /** Begins the next request, and returns whether there was one. Throws a HeadError. */
+  /** Begins the next request. Returns false if its headers are incomplete. Throws a HeadError for invalid ones. */
   #begin(): boolean {
     const wasPartial = this.#input.partial;
     const read = this.#input.take();
@@ -457,8 +460,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
   }
 
   #dispatch(request: ConnectionRequest, head: RequestHead): void {
-    // A worker answers in HTTP/1.1 whatever its client speaks, because the primary process must see where an answer
-    // breaks off.
+    // A worker process always answers in HTTP/1.1, because the primary process must see whether an answer is complete.
     const reply = new OutgoingReply(this, head.method, this.#server.reportsPeers ? "1.1" : head.version);
     this.#request = request;
     this.#reply = reply;
@@ -474,13 +476,13 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     if (this.#request) this.regulate();
   }
 
-  /** Called when the kernel has everything that had to be sent before the next request or the end. */
+  /** Called when everything was sent that precedes the next request or the end of the connection. */
   #sentAll(): void {
     if (this.#ending) this.#linger();
     else this.#finish();
   }
 
-  /** Called when the kernel has the whole answer. */
+  /** Called when the whole answer was sent. */
   #finish(): void {
     const bodyPending = this.#body !== undefined;
     this.#forgetRequest();
@@ -490,8 +492,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     }
     this.#deadlineMs = this.#clock.monotonicMs() + this.#server.limits.idleMs;
     if (this.#input.length > 0 && !this.#advancing) {
-      // The next request waits until the call that sent the previous answer returns, because its caller still has work
-      // to do.
+      // The next request begins in a microtask, because the caller may still have work for the previous one.
       queueMicrotask(() => {
         this.#advance();
         if (!this.#request) this.regulate();
@@ -514,7 +515,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     this.#countUnasked();
   }
 
-  /** Accepts no more requests, and closes once the written bytes have been delivered as far as possible. */
+  /** Stops reading requests, and closes the connection once all written bytes were sent. */
   #end(): void {
     this.#input.clear();
     this.#countUnread();
@@ -523,8 +524,8 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
   }
 
   /**
-   * Closes the sending side first and discards input for a while (RFC 9112, 9.6): closing while the client still sends
-   * would reset the connection and could lose the answer.
+   * Closes the sending side first, and discards input for a while (RFC 9112, 9.6). If the client is still
+   * sending, an immediate close would reset the connection and could lose the answer.
    */
   #linger(): void {
     this.#lingering = true;
@@ -545,7 +546,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     }
   }
 
-  /** Pauses reading while more has arrived than the current request has asked for. */
+  /** Pauses reading if more has arrived than the request needs now, and resumes it later. */
   regulate(): void {
     const full = this.#request !== undefined && this.#isFull();
     if (full === this.#paused || this.#closed) return;
@@ -555,7 +556,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     this.#countStopped();
   }
 
-  /** Extends the deadline by the time for which the body's receiver was paused, which is not the sender's fault. */
+  /** Extends the body's deadline by the time for which its receiver paused, because that is not the client's fault. */
   #countStopped(): void {
     const body = this.#body;
     if (body?.isStopped) {

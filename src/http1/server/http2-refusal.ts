@@ -1,10 +1,10 @@
-// The answer to a client that begins with HTTP/2, in HTTP/2 frames (RFC 9113, 4.1).
+// The answer to a client that uses HTTP/2 without negotiation, as HTTP/2 frames (RFC 9113, 4.1).
 
 const settings = 0x04;
 const goAway = 0x07;
 const http11Required = 0x0d;
 
-/** Returns empty SETTINGS, with which each side must begin, and GOAWAY: nothing was done, HTTP/1.1 is required. */
+/** Returns an empty SETTINGS frame, which must come first, and GOAWAY with the error HTTP_1_1_REQUIRED. */
 export function http2Refusal(reason: string): Buffer {
   const payload = Buffer.alloc(8 + Buffer.byteLength(reason));
   payload.writeUInt32BE(http11Required, 4);
@@ -12,7 +12,7 @@ export function http2Refusal(reason: string): Buffer {
   return Buffer.concat([frame(settings, Buffer.alloc(0)), frame(goAway, payload)]);
 }
 
-/** Returns a frame of stream 0, which is the connection as a whole. */
+/** Returns an HTTP/2 frame of stream 0, the connection itself. */
 function frame(type: number, payload: Buffer): Buffer {
   const head = Buffer.alloc(9);
   head.writeUIntBE(payload.length, 0, 3);

@@ -1,28 +1,27 @@
-// Recognizes repeated heads by their bytes: the next head of a connection usually differs only in the length of its
-// body.
+// Avoids parsing the same headers again. Consecutive messages on a connection usually differ only in Content-Length.
 
-/** The result of reading a head with at most one Content-Length. */
+/** The parsed headers of a message, with at most one Content-Length. */
 export interface ReadHead<Self> {
-  /** The length of the body, or negative if it is not declared by Content-Length. */
+  /** The value of Content-Length, or a negative number if there is none. */
   readonly bodyLength: number;
-  /** Called when the head is stored, because it is expected again. */
+  /** Called when the headers are stored for reuse. */
   kept(): void;
-  /** Returns the same head with another length. `digits` is `bodyLength` as text. */
+  /** Returns the same headers with another Content-Length. `digits` is the number as text. */
   withLength(bodyLength: number, digits: string): Self;
 }
 
-/** The longest head that is stored, because stored heads take memory for each connection. */
+/** Longer headers are not stored, because each connection stores some. */
 const maxKnownLength = 2 * 1024;
-/** The most digits by which the length may make a head longer. */
+/** The most digits of a Content-Length that is recognized. */
 const maxDigits = 16;
-/** Matches the line whose value may differ. */
+/** Matches the header line whose value may differ. */
 const lengthLine = /\r\ncontent-length:[ \t]*(\d+)[ \t]*\r\n/di;
-/** After at most this many different heads, a connection tries again to store the next one. */
+/** After at most this many different headers, a connection tries again to store some. */
 const maxApart = 64;
 
 /**
- * Heads shared between connections, because those of the same program have the same. Stored by hash, one replacing
- * another. Only connections keep them alive: a key in a head must not stay in memory longer than it is used.
+ * Headers that connections share, because clients with the same program send the same. They are referenced
+ * weakly: an API key in a header must not stay in memory once no connection uses it.
  */
 export class SharedHeads<Read extends ReadHead<Read>> {
   readonly #known: (WeakRef<KnownHead<Read>> | undefined)[] = new Array(256).fill(undefined);
@@ -42,37 +41,40 @@ export class SharedHeads<Read extends ReadHead<Read>> {
   }
 }
 
-/** Stores the head that a connection sent last, unless each one differs. */
+/** Stores the last headers of a connection for reuse, unless each message has different ones. */
 export class HeadMemory<Read extends ReadHead<Read>> {
   readonly #shared: SharedHeads<Read>;
   readonly #headBytes: number;
   #known: KnownHead<Read> | undefined;
   /**
-   * How many more heads to read before one is stored, and how many the next time. Not 0 at first, because the first
-   * head may be the only one.
+   * How many messages to skip before headers are stored. The first ones are skipped, because a connection may
+   * have only one message.
    */
   #untilKept = 1;
   #apart = 1;
 
-  /** `headBytes` is the longest possible head. */
+  /** `headBytes` limits the length of headers. */
   constructor(shared: SharedHeads<Read>, headBytes: number) {
     this.#shared = shared;
     this.#headBytes = headBytes;
   }
 
-  /** The start of the body after the head that was found last. */
+  /** The offset of the body after the headers that `find` found last. */
   get bodyStart(): number {
     return this.#known?.bodyStart ?? 0;
   }
 
-  /** Finds a stored head at the beginning of `bytes`. Undefined if unknown or incomplete. */
+  /** Returns the stored headers if `bytes` begins with them. Undefined otherwise. */
   find(bytes: Buffer): Read | undefined {
     const found = this.#known?.find(bytes);
     if (found) this.#apart = 1;
     return found;
   }
 
-  /** Called with a head that was not found. Forgets the stored one, and stores this one unless it is too early. */
+  /**
+   * Call this with headers that `find` did not find. Replaces the stored headers, or skips some messages if they
+   * change often.
+   */
   keep(text: string, read: Read): void {
     if (this.#known) {
       this.#known = undefined;
@@ -91,13 +93,13 @@ export class HeadMemory<Read extends ReadHead<Read>> {
 }
 
 class KnownHead<Read extends ReadHead<Read>> {
-  /** The start of the body after the head that was found last. */
+  /** The offset of the body after the headers that `find` found last. */
   bodyStart = 0;
   readonly #read: Read;
-  /** The whole head, or the parts before and after the digits of Content-Length. */
+  /** The bytes before the digits of Content-Length; `#rest` follows the digits. Without a Content-Length, all bytes. */
   readonly #start: Buffer;
   readonly #rest: Buffer | undefined;
-  /** The number of digits in the stored head. */
+  /** The number of digits in the stored Content-Length. */
   readonly #digits: number;
 
   constructor(read: Read, start: string, digits: number, rest: string | undefined) {
@@ -108,12 +110,12 @@ class KnownHead<Read extends ReadHead<Read>> {
     this.#rest = rest === undefined ? undefined : Buffer.from(rest, "latin1");
   }
 
-  /** Reports whether the head has these parts: `start` before and `rest` after the digits. */
+  /** Reports whether these are the bytes before and after the digits of Content-Length. */
   is(start: string, rest: string | undefined): boolean {
     return this.#start.equals(Buffer.from(start, "latin1")) && this.#rest?.toString("latin1") === rest;
   }
 
-  /** Finds a head like `HeadMemory.find`. */
+  /** Returns the headers if `bytes` begins with them. Undefined otherwise. */
   find(bytes: Buffer): Read | undefined {
     const start = this.#start;
     const rest = this.#rest;

@@ -1,4 +1,4 @@
-// The answer to one request: as a whole, or piece by piece in chunks.
+// Writes the answer to one request, complete or streamed.
 import { ByteSpan, type Bytes } from "../../base/bytes/byte-span.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import type { PausableChannel } from "../byte-channel.ts";
@@ -6,36 +6,30 @@ import type { AnswerFields, Reply } from "../message.ts";
 import { type AnswerConnection, type AnswerFraming, putHead, scratch } from "./outgoing.ts";
 import { gatheredBytes, maxPlaced, turnOutput } from "./turn-output.ts";
 
-/** The members of its connection that an answer needs. */
+/** The parts of the connection that an answer uses. */
 export interface ReplyConnection {
-  /** Whether the connection ends after this answer, as far as is known now. */
+  /** True if the connection will be closed after this answer. */
   readonly closesAfterAnswer: boolean;
-  /** Whether the client has not received everything that was written. */
+  /** True if some of the written bytes have not been sent. */
   readonly behind: boolean;
-  /**
-   * Sends `bytes` from `start` to `end`, or keeps them until the client takes more. Bytes in a reused buffer are copied
-   * for that.
-   */
+  /** Sends `bytes` from `start` to `end`, or buffers them. Bytes of a reused buffer are copied then. */
   write(bytes: Buffer, start: number, end: number): void;
-  /** Writes like `write`, but at the end of the event loop tick together with other bytes, which costs less. */
+  /** Like `write`, but sends at the end of the event loop tick, together with other bytes, which is cheaper. */
   writeSoon(bytes: Buffer, start: number, end: number): void;
-  /** Counts bytes that are not written yet because the client is behind. */
+  /** Charges bytes that are not written yet, because the client is slow. */
   waits(bytes: number): void;
-  /** Sends `bytes` up to `end`. Afterwards the connection uses another protocol. */
+  /** Sends `bytes` up to `end`, and then switches the connection to another protocol. */
   upgrade(bytes: Buffer, end: number): PausableChannel;
   /** Called when the answer was written completely. */
   answered(closes: boolean): void;
-  /**
-   * Called when the answer broke off. `looksComplete` tells whether the client would take it for complete if nothing
-   * more came.
-   */
+  /** Called when the answer broke off. If `looksComplete`, the client could not tell that the answer is incomplete. */
   brokeOff(looksComplete: boolean): void;
 }
 
-/** Pieces of an answer of at least this size are sent within `write`. */
+/** A piece of at least this size is sent within `write`, without waiting for more. */
 const eagerBytes = 16 * 1024;
 const lastChunk = "0\r\n\r\n";
-/** The most bytes of framing around one chunk: eight digits, two line ends, and the last chunk. */
+/** The most bytes that chunked encoding adds to a piece: eight digits, two line ends, and the last chunk. */
 const maxFraming = 8 + 2 + 2 + lastChunk.length;
 const hexDigits = "0123456789abcdef";
 
@@ -101,7 +95,7 @@ export class OutgoingReply implements Reply {
 
   upgrade(headers: AnswerFields): PausableChannel {
     this.#refuseSecond();
-    // HTTP/1.0 has no upgrade (RFC 9110, 7.8).
+    // HTTP/1.0 cannot switch protocols (RFC 9110, 7.8).
     if (this.#isOld) throw new Error("A connection of HTTP/1.0 cannot be upgraded.");
     if (!this.#connection) throw new Error("The client left before its connection was upgraded.");
     const end = putHead(101, headers, "none", "upgrade");
@@ -111,12 +105,12 @@ export class OutgoingReply implements Reply {
     return channel;
   }
 
-  /** Called when the client takes more bytes. */
+  /** Called when everything was sent that was waiting for the client. */
   drained(): void {
     this.#stream?.drained();
   }
 
-  /** Called when the connection is gone; further writes are dropped. */
+  /** Called when the connection is closed. Later writes do nothing. */
   detach(): void {
     this.#connection = undefined;
     this.#stream?.detach();
@@ -142,14 +136,14 @@ class OutgoingStream implements ClientStream {
   readonly #closes: boolean;
   #connection: ReplyConnection | undefined;
   #head: string;
-  /** Text that was written, but not passed to the connection yet. */
+  /** Text of the answer that the connection has not got yet. */
   #waiting = "";
-  /** The trailers after the last chunk. */
+  /** The text of the trailers. */
   #trailer = "";
   #ended = false;
-  /** Whether a flush is scheduled for the end of this task. */
+  /** True if the headers are scheduled to be sent at the end of this task. */
   #scheduled = false;
-  /** Whether `write` returned false since the last `onDrain`. */
+  /** True if `write` has returned false, until `onDrain` is called. */
   #isBehind = false;
 
   constructor(
@@ -170,7 +164,7 @@ class OutgoingStream implements ClientStream {
     if (!connection || this.#ended) return true;
     if (this.#mode !== "bodyless") this.#waiting += bytes;
     if (connection.behind) connection.waits(this.#waiting.length);
-    // Only pieces that are written along with the head wait for more.
+    // Pieces written in the same task as the headers are sent together with them.
     if (!this.#scheduled || this.#waiting.length >= eagerBytes) this.#flush();
     return this.#keepsUp(connection);
   }
@@ -179,7 +173,7 @@ class OutgoingStream implements ClientStream {
     const connection = this.#connection;
     if (!connection || this.#ended) return true;
     const length = before.length + end - start + after.length;
-    // An empty chunk would end the answer, so nothing is written.
+    // An empty chunk would end the body.
     if (length === 0) return this.#keepsUp(connection);
     if (this.#scheduled || connection.behind || this.#mode === "bodyless" || length + maxFraming > maxPlaced) {
       return this.write(before + bytes.toString("latin1", start, end) + after);
@@ -235,7 +229,7 @@ class OutgoingStream implements ClientStream {
     return false;
   }
 
-  /** Schedules the head for the end of its task, to send it in one packet with the pieces written until then. */
+  /** Schedules the headers for the end of this task, so that the first pieces go into the same packet. */
   #schedule(): void {
     if (!this.#connection) return;
     this.#scheduled = true;
@@ -247,7 +241,7 @@ class OutgoingStream implements ClientStream {
 
   #flush(): void {
     const connection = this.#connection;
-    // Waiting bytes are sent once the client has caught up.
+    // The text is sent once the client has received the earlier bytes.
     if (!connection || connection.behind) return;
     const head = this.#head;
     const waiting = this.#waiting;
@@ -266,7 +260,7 @@ class OutgoingStream implements ClientStream {
     connection.answered(this.#closes);
   }
 
-  /** Puts together the bytes to send piece by piece, because joining them as text would copy them once more. */
+  /** Writes the parts directly into the buffer, because concatenating them as text would be another copy. */
   #put(bytes: Buffer, start: number, head: string, waiting: string): number {
     const isChunked = this.#mode === "chunked";
     let at = head === "" ? start : start + bytes.write(head, start, "latin1");

@@ -1,4 +1,4 @@
-// Writes the heads of answers byte by byte into one reused buffer, and refuses values that would split them.
+// Writes the headers of answers into a reused buffer. Refuses values that could inject another header.
 
 import { putDigits } from "../../base/bytes/put-digits.ts";
 import { wallMs } from "../../base/clock.ts";
@@ -6,22 +6,19 @@ import type { AnswerFields } from "../message.ts";
 import { gatheredBytes } from "./turn-output.ts";
 
 /**
- * A buffer for a head and perhaps a small body. The head stays for the next answer to reuse, so nothing else may be
- * written over it.
+ * The buffer for headers and perhaps a small body. Write nothing else into it, because the next answer reuses
+ * its headers.
  */
 export const scratch = Buffer.allocUnsafeSlow(64 * 1024);
 
-/**
- * Reports whether the bytes will soon be overwritten. If so, bytes that the kernel does not take must be copied before
- * any other code runs.
- */
+/** Reports whether the buffer of `bytes` will be overwritten soon. Then copy what the kernel did not accept. */
 export function isReused(bytes: Buffer): boolean {
   return bytes === scratch || bytes === gatheredBytes;
 }
 
 /**
- * The framing of an answer. A number is the length; `none`: no body follows and no length is sent; `close`: the end of
- * the connection is the end of the body.
+ * How the body of an answer ends. A number is its length, `none` means no body and no length, and `close` means
+ * at the end of the connection.
  */
 export type AnswerFraming = number | "chunked" | "close" | "none";
 export type AnswerConnection = "keep" | "keep_1.0" | "close" | "upgrade";
@@ -79,17 +76,17 @@ const lastLines: Readonly<Record<AnswerConnection, string>> = {
   upgrade: "connection: upgrade\r\n\r\n",
 };
 
-/** The most bytes of a numeric field value. */
+/** The most bytes of a header value that is a number. */
 const maxOfNumber = 32;
 const upgradeLine = "HTTP/1.1 101 Switching Protocols\r\n";
 
-/** The status lines used so far. */
+/** A cache of status lines. */
 const statusLines = new Map<number, string>();
-/** Prefixes of field lines by name: `name: `, or empty if the server sets the field itself. */
+/** Cached beginnings of header lines by name: `name: `. Empty if the server sets the header itself. */
 const namePrefixes = new Map<string, string>();
 /**
- * The most cached prefixes. Field names are constants of the program, but the cache must not grow if one ever comes
- * from outside.
+ * The most cached names. Names are constants of the program, but the cache must not grow if one comes from a
+ * client.
  */
 const maxNamePrefixes = 256;
 const ownFields = new Set(["connection", "content-length", "date", "keep-alive", "transfer-encoding"]);
@@ -100,20 +97,20 @@ let lastLength = -1;
 let lengthLine = "";
 
 /**
- * The lines at the beginning of `scratch`: consecutive heads share most lines, which are then not written again. A line
- * of the server's own has an empty name.
+ * The header lines that are in `scratch`. Lines that equal those of the previous answer are not written again.
+ * The server's own lines have an empty name.
  */
 const keptNames: string[] = [];
 const keptValues: (string | number)[] = [];
-/** The offset after each line. */
+/** The offset of the end of each line. */
 const keptEnds: number[] = [];
-/** The number of lines that are still in place. */
+/** How many of these lines are still unchanged in the buffer. */
 let kept = 0;
 
 /**
- * Writes a head at the start of `scratch` and returns its end. Throws a RangeError for a status that is not final or
- * fields that are too long together, and a TypeError for an invalid name or value. Ignores framing fields, `date` and
- * `connection` in `fields`. With `upgrade` the status is 101.
+ * Writes headers at the start of `scratch` and returns their end. Throws a RangeError for an interim status or
+ * too many bytes, and a TypeError for an invalid name or value. Ignores framing headers, `date` and `connection`
+ * in `fields`.
  */
 export function putHead(
   status: number,
@@ -142,7 +139,7 @@ export function putHead(
   if (framing === "chunked") at = putOwnLine(line++, "transfer-encoding: chunked\r\n", at);
   else if (typeof framing === "number") at = putOwnLine(line++, currentLengthLine(framing), at);
   at = putOwnLine(line++, lastLines[connection], at);
-  // A body may overwrite the lines after this one.
+  // The lines after this one may be overwritten by a body.
   if (line < kept) kept = line;
   return at;
 }
@@ -159,7 +156,7 @@ function putOwnLine(line: number, text: string, at: number): number {
 function putField(line: number, name: string, prefix: string, value: string | number, at: number): number {
   const before = kept;
   kept = line;
-  // The name is already in place if the previous line ends at the same offset as before.
+  // The name is already in the buffer if the previous line ends where it ended before.
   const hasName = line < before && keptNames[line] === name;
   const start = hasName ? at + prefix.length : putText(prefix, at);
   const end = typeof value === "number" ? putNumber(value, start) : putValue(name, value, start);
@@ -167,16 +164,16 @@ function putField(line: number, name: string, prefix: string, value: string | nu
   return end;
 }
 
-/** `before` is the number of lines that were in place before. */
+/** Remembers a line. `before` is the number of unchanged lines before this answer. */
 function keep(line: number, name: string, value: string | number, end: number, before: number): void {
-  // The following lines are still in place if this one ends at the same offset as before.
+  // Later lines are still in place if this one ends where it ended before.
   kept = line < before && keptEnds[line] === end ? before : line + 1;
   keptNames[line] = name;
   keptValues[line] = value;
   keptEnds[line] = end;
 }
 
-/** Writes text in a loop, which is several times cheaper here than joining the pieces first. */
+/** Writes latin1 text in a loop, which is several times faster here than concatenating first. */
 function putText(text: string, at: number): number {
   const { length } = text;
   if (at + length > scratch.length) throw tooLong();
@@ -184,10 +181,7 @@ function putText(text: string, at: number): number {
   return at + length;
 }
 
-/**
- * Refuses characters beyond one byte and control characters: a line break, or a character that becomes one when cut to
- * a byte, would start a field.
- */
+/** Throws for control characters and characters above one byte, because a line break would begin another header. */
 function putValue(name: string, value: string, at: number): number {
   const { length } = value;
   if (at + length + 2 > scratch.length) throw tooLong();

@@ -1,14 +1,14 @@
-// Interprets the head of a request: the request, its body, and whether another may follow.
+// Parses the headers of a request: the request line, how the body ends, and whether the connection can be reused.
 import { keepsAlive, requestFraming } from "../framing.ts";
 import { HeadError, parseRequestHead, type RequestHead } from "../head.ts";
 import type { ReadHead } from "./known-head.ts";
 
 export class ReadRequest implements ReadHead<ReadRequest> {
   readonly head: RequestHead;
-  /** The length of the body; -1 for chunks, 0 without a body. */
+  /** The length of the body; -1 if it is chunked, 0 if there is none. */
   readonly bodyLength: number;
   readonly keepsAlive: boolean;
-  /** Whether the client waits for permission to send the body. */
+  /** True if the client waits for 100 Continue before it sends the body. */
   readonly expectsContinue: boolean;
 
   constructor(head: RequestHead, bodyLength: number, keepsAlive: boolean, expectsContinue: boolean) {
@@ -29,7 +29,7 @@ export class ReadRequest implements ReadHead<ReadRequest> {
   }
 }
 
-/** Reads a head; `text` is as for `parseRequestHead`. Throws a HeadError. */
+/** Parses the headers of a request. `text` has one character per byte (latin1). Throws a HeadError. */
 export function readRequest(text: string): ReadRequest {
   const head = parseRequestHead(text);
   const framing = requestFraming(head);
@@ -37,10 +37,10 @@ export function readRequest(text: string): ReadRequest {
   return new ReadRequest(head, bodyLength, keepsAlive(head), readExpectation(head));
 }
 
-/** Reports whether the client waits for 100 Continue. Throws a HeadError (417). */
+/** Reports whether the client waits for 100 Continue. Throws a HeadError (417) for any other expectation. */
 function readExpectation(head: RequestHead): boolean {
   const expectation = head.headers.get("expect");
-  // HTTP/1.0 has no expectations, so its clients never wait (RFC 9110, 10.1.1).
+  // An expectation of an HTTP/1.0 client is ignored (RFC 9110, 10.1.1).
   if (expectation === null || head.version === "1.0") return false;
   if (expectation.toLowerCase() === "100-continue") return true;
   throw new HeadError(417, "The only expectation that is met here is 100-continue.");

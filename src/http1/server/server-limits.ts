@@ -1,50 +1,49 @@
-// Limits on the resources of one client: bytes and times until its request is complete and its answer received.
+// Limits on the bytes and the time that one client can take.
 
 import { readFileSync } from "node:fs";
 import { longLived } from "../../base/long-lived.ts";
 
 export interface Http1Limits {
-  /** The most bytes of a request's head, including its empty line; beyond, the answer is 431. */
+  /** The most bytes of a request's headers. A longer request gets a 431. */
   headBytes: number;
-  /** The most bytes of a request's first line; beyond, the answer is 414. */
+  /** The most bytes of a request line. A longer one gets a 414. */
   requestLineBytes: number;
-  /**
-   * The most received bytes of a body or of later requests that were not asked for yet. Beyond this, reading pauses.
-   */
+  /** The most received bytes that no code has requested yet. Beyond that, reading pauses. */
   windowBytes: number;
-  /** The time for a complete head, from its first byte on. */
+  /** The longest time from the first byte of a request until its headers are complete. */
   headMs: number;
-  /** The longest silence between requests, and before the first. */
+  /** The longest time without a request on a connection. */
   idleMs: number;
-  /** The longest silence of an awaited body. The whole body may take this long and a second more for every 8 KiB. */
+  /**
+   * The longest time without data while a body is read. Also the base of a minimum speed: one more second for
+   * every 8 KiB.
+   */
   bodyIdleMs: number;
-  /** The time for the whole of an awaited body, whatever its rate. */
+  /** The longest time for a whole body, whatever its speed. */
   bodyMs: number;
   /**
-   * The longest time without the client taking a byte of the answer. The client may be behind for this long and a
-   * second more for every 500 bytes that it takes.
+   * The longest time without progress in sending an answer. Also the base of a minimum speed: one more second
+   * for every 500 bytes.
    */
   unsentMs: number;
-  /** The time from the end of the last answer until the connection is cut, if the client still sends. */
+  /** After the last answer, the time until the connection is cut if the client is still sending. */
   lingerMs: number;
-  /** The most bytes read and discarded in that time. */
+  /** The most bytes that are discarded during that time. */
   lingerBytes: number;
   /**
-   * The most bytes discarded for all connections in a quarter of a second, because discarded bytes take memory until
-   * they are collected.
+   * The most bytes that all connections discard in a quarter of a second, because discarded bytes use memory
+   * until garbage collection.
    */
   allLingerBytes: number;
-  /** The most open connections; further ones are answered 503. */
+  /** The most open connections. Further ones get a 503. */
   connections: number;
 }
 
-/** The slowest rate at which a client may receive an answer; slower clients would waste a connection. */
+/** The minimum speed at which a client must receive an answer. */
 export const slowestBytesPerSecond = 500;
-/**
- * The slowest rate of an awaited body: its bytes are in memory until it is complete, so a slower body wastes memory.
- */
+/** The minimum speed of a body that is buffered, because it uses memory until it is complete. */
 export const slowestBodyBytesPerSecond = 8 * 1024;
-/** The slowest rate of a body that is not buffered in memory; at this rate it may exceed `bodyMs`. */
+/** The minimum speed of a body that is not buffered. A long body at this speed may take longer than `bodyMs`. */
 export const slowestFlowBytesPerSecond = 128 * 1024;
 
 export function defaultLimits(): Http1Limits {
@@ -53,13 +52,13 @@ export function defaultLimits(): Http1Limits {
     requestLineBytes: 16 * 1024,
     windowBytes: 64 * 1024,
     headMs: 12_000,
-    // Longer than the idle timeout of load balancers, usually 60 s: the side that closes first must not get the next
-    // request.
+    // Longer than the idle timeout of load balancers (usually 60 s), which should close first: a connection must
+    // not close while a request is on its way.
     idleMs: longLived.httpConnection.idleMs,
     bodyIdleMs: 30_000,
     bodyMs: 10 * 60_000,
     unsentMs: longLived.request.idleMs,
-    // Long enough for clients that send the whole body before they read, up to these bytes.
+    // Long enough for clients that send the whole body before they read the answer.
     lingerMs: 2_000,
     lingerBytes: 16 * 1024 * 1024,
     allLingerBytes: 16 * 1024 * 1024,
@@ -68,8 +67,8 @@ export function defaultLimits(): Http1Limits {
 }
 
 /**
- * Returns at most half of the file descriptors, because every request may need another one to its model server. A
- * process without free descriptors neither accepts nor refuses in Bun, and uses all of its CPU until one is free.
+ * Returns at most half of the file descriptors, because each request may need another one for its model server.
+ * Without free descriptors, Bun neither accepts nor refuses connections and uses a whole CPU.
  */
 function connectionsFor(descriptors: number): number {
   return Math.max(16, Math.floor(descriptors / 2) - 64);
@@ -84,5 +83,5 @@ function descriptorLimit(): number {
   }
 }
 
-/** Used if the limit is unknown: Bun raises the limit to at least this on its systems. */
+/** Used if the limit is unknown. Bun raises the limit to at least this number. */
 const defaultDescriptors = 8_192;

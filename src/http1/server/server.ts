@@ -1,4 +1,4 @@
-// The HTTP/1.1 server: accepts connections, enforces their deadlines with one timer and stops cleanly.
+// The HTTP/1.1 server: accepts connections, checks their deadlines with one timer, and stops gracefully.
 
 import { duringEvent, type ExactClock, systemClock } from "../../base/clock.ts";
 import { IndexedSet } from "../../base/indexed-set.ts";
@@ -13,71 +13,71 @@ export type Http1ServerOptions = Http1ServerHandlers & (TcpAddress | UnixAddress
 
 export interface TcpAddress {
   hostname: string;
-  /** The port; 0 for any free one. */
+  /** The port to listen on; 0 for any free port. */
   port: number;
   /**
-   * Whether other processes listen on the port too, all with this option: the system distributes the connections. Only
-   * on Linux. A port in use is then not reported.
+   * True to share the port with other processes that set this too (SO_REUSEPORT, Linux only). A port that is in
+   * use by them is no error.
    */
   shared?: boolean;
 }
 
 /**
- * The path of a Unix domain socket, which is created only for its owner and must not exist. Its clients are trusted:
- * the line before each request names its peer (peer-line.ts).
+ * The path of a Unix domain socket. It must not exist, and only its owner may connect. Clients are trusted to
+ * name their client's address (see peer-line.ts).
  */
 export interface UnixAddress {
   unix: string;
 }
 
 export interface Http1ServerHandlers {
-  /** Answers through `reply`, immediately or later. */
+  /** Handles a request, and answers it through `reply` now or later. */
   onRequest(request: PassableRequest, reply: Reply): void;
-  /** Returns the answer to invalid input, or to a connection beyond the limit (503). The connection ends after it. */
+  /**
+   * Returns the answer to invalid HTTP (or 503, to a connection beyond the limit). The connection is closed
+   * after that.
+   */
   onMalformed(fault: MalformedFault): { headers: HeaderFields; body: string };
-  /** Receives errors thrown by `onRequest` or by a listener of a request. The connection was broken off. */
+  /** Called with an error that `onRequest` or a listener threw. The connection was closed. */
   onFault(error: unknown): void;
-  /** Limits; the defaults apply if absent. */
+  /** Limits that differ from the defaults. */
   limits?: Partial<Http1Limits>;
 }
 
 export interface MalformedFault {
   status: number;
-  /** A sentence for the client. */
+  /** The error message for the client. */
   reason: string;
   peer: string;
 }
 
 export interface Http1Server {
-  /** The port; 0 on a Unix socket, where the host is empty. */
+  /** The port that the server listens on; 0 for a Unix domain socket. */
   readonly port: number;
   readonly hostname: string;
-  /** The number of requests without a complete answer. */
+  /** The number of requests that are not answered completely. */
   readonly pendingRequests: number;
-  /** The number of open connections, including upgraded ones, and their limit. */
+  /** The number of open connections, including upgraded ones, and its limit. */
   readonly connections: { open: number; limit: number };
   /**
-   * Continues to serve, but each answer that begins from now on announces the end of its connection. Clients move to
-   * other connections, and none of their requests meets a closing one.
+   * Announces the end of each connection with its next answer, so that clients move to other servers. Requests
+   * are still served.
    */
   leave(): void;
   /**
-   * Accepts no more connections or requests and ends idle connections. Resolves once every open request was answered.
-   * The code that took over upgraded connections ends them.
+   * Stops gracefully: accepts no connections or requests, and closes idle connections. Resolves once all
+   * requests are answered. Upgraded connections must be closed by their own code.
    */
   stop(): Promise<void>;
-  /** Stops like `stop`, and breaks off open requests. */
+  /** Stops immediately, and breaks off running requests. */
   close(): void;
 }
 
 const maxSweepMs = 250;
-/** The most refused connections that may wait until their answer arrives. Further ones are cut without an answer. */
+/** The most refused connections that get an error answer. Further ones are cut without an answer. */
 const maxRefused = 64;
 
-/**
- * Starts the server. Throws the system's error if it cannot listen, with `code` (`EADDRINUSE`, `EACCES`…) if there is
- * one.
- */
+/** Starts the server. Throws the system's error if it cannot listen, usually with a `code` such as `EADDRINUSE`. */
 export function startHttp1Server(options: Http1ServerOptions): Http1Server {
   return new ListeningServer(options);
 }
@@ -93,7 +93,7 @@ class ListeningServer implements Http1Server, ConnectionServer {
   readonly #connections = new IndexedSet<ServerConnection>();
   readonly #sweepMs: number;
   #sweepTimer: ReturnType<typeof setInterval> | undefined;
-  /** The bytes that lingering connections discarded since the last sweep. */
+  /** The bytes that all lingering connections discarded since the last sweep. */
   #discardedBytes = 0;
   #pending = 0;
   #leaving = false;
@@ -120,7 +120,7 @@ class ListeningServer implements Http1Server, ConnectionServer {
         this.onFault(error);
       },
     };
-    // A client that has closed its side waits for no answer, as nginx assumes too, so Bun closes ours.
+    // If a client closes its sending side, the connection is closed, as nginx does too.
     const common = { socket, allowHalfOpen: false };
     if ("unix" in options) {
       this.#listener = listenPrivately(() => Bun.listen({ ...common, unix: options.unix }));
@@ -201,7 +201,7 @@ class ListeningServer implements Http1Server, ConnectionServer {
 
   close(): void {
     void this.stop();
-    // Complete answers are still delivered.
+    // Sends complete answers first.
     turnOutput.flush();
     for (const connection of [...this.#connections]) connection.close();
   }
@@ -234,7 +234,7 @@ class ListeningServer implements Http1Server, ConnectionServer {
   }
 }
 
-/** Creates the socket with an umask, because it must never have other permissions, even for a moment. */
+/** Creates the socket under a umask, so that it never has other permissions, not even for a moment. */
 function listenPrivately<Listener>(listen: () => Listener): Listener {
   const mask = process.umask(0o177);
   try {

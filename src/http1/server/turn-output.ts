@@ -1,41 +1,34 @@
-// Gathers the bytes that connections send in one tick of the event loop, and writes them to the kernel one after
-// another at its end.
+// Collects what connections send during one tick of the event loop, and writes it at the end of the tick.
 import { sendAtTurnEnd } from "../../base/turn-end.ts";
 
-/** A connection, or anything else that sends. */
+/** A connection whose bytes are collected. */
 export interface Sender {
-  /**
-   * Writes the sender's gathered bytes to the kernel, in as many calls as there were pieces. The buffer is reused
-   * afterwards.
-   */
+  /** Writes the collected bytes to the kernel. The buffer is reused after this call. */
   sendGathered(bytes: Buffer, start: number, end: number): void;
-  /** Called when the bytes of all senders were written. */
+  /** Called when this sender's bytes were written. */
   gatheredSent(): void;
 }
 
-/** The reused buffer of the gathered bytes. Pieces of streamed answers are composed here, at `reserve`. */
+/** The reused buffer for collected bytes. Pieces of streamed answers are written directly into it, after `reserve`. */
 export const gatheredBytes = Buffer.allocUnsafeSlow(256 * 1024);
-/** The most bytes that are gathered by copying; copying more is not worthwhile. */
+/** More bytes than this are not copied, but written immediately. */
 const maxGathered = 16 * 1024;
-/** The most bytes composed at `reserve`. */
+/** The most bytes that can be reserved. */
 export const maxPlaced = 64 * 1024;
 
 /**
- * Gathers writes: each write wakes its receiver, which is more than half of the write's cost, and by the next write,
- * after the work on another chunk, the receiver sleeps again. Writes in direct succession find it awake. A single
- * request has nothing to gather and does not wait.
+ * Writes the bytes of several connections in succession. A single write wakes the receiving process, which costs
+ * more than half of the write; if writes follow each other, the receiver is still awake. With only one open
+ * request, nothing is delayed.
  */
 export class TurnOutput {
   readonly #bytes: Buffer;
-  /** The senders in order, each with the end of its bytes, which begin where the previous sender's end. */
+  /** The senders in order. `#ends` has the end of each one's bytes in the buffer. */
   readonly #senders: (Sender | undefined)[] = [];
   readonly #ends: number[] = [];
   #count = 0;
   #used = 0;
-  /**
-   * The number of senders whose bytes the kernel has, the end of these bytes, and the number of senders notified of
-   * that.
-   */
+  /** The number of senders whose bytes are written, the end of these bytes, and the number of senders notified. */
   #sent = 0;
   #sentTo = 0;
   #notified = 0;
@@ -55,8 +48,8 @@ export class TurnOutput {
   }
 
   /**
-   * Reserves space in the gathered bytes for up to `length`, which is at most `maxPlaced`. The space is safe only until
-   * anything is gathered or sent, so use it immediately.
+   * Returns an offset in the buffer with room for `length` bytes (at most `maxPlaced`). Use it before anything
+   * else is collected or sent.
    */
   reserve(length: number): number {
     if (this.#used + length > this.#bytes.length) this.send();
@@ -64,8 +57,8 @@ export class TurnOutput {
   }
 
   /**
-   * Gathers `bytes` from `start` to `end`, by a copy, or in place if they are at `reserve`. If it returns false, the
-   * sender must write them itself; the kernel then has the sender's bytes that were gathered earlier.
+   * Collects `bytes` from `start` to `end`; bytes at the reserved offset are not copied. Returns false if the
+   * sender must write them itself, after its earlier bytes were written.
    */
   gather(sender: Sender, bytes: Buffer, start: number, end: number): boolean {
     const length = end - start;
@@ -86,7 +79,7 @@ export class TurnOutput {
     return true;
   }
 
-  /** Writes the gathered bytes. Their senders are notified at the end of the tick, as usual. */
+  /** Writes the collected bytes now. Senders are notified only at the end of the tick. */
   send(): void {
     while (this.#sent < this.#count) {
       const nth = this.#sent++;
@@ -98,11 +91,11 @@ export class TurnOutput {
     this.#sentTo = 0;
   }
 
-  /** Writes everything and notifies the senders. Bytes that they send in response are written too. */
+  /** Writes the collected bytes and notifies the senders, including bytes that they send in response. */
   readonly flush = (): void => {
     try {
       while (this.#notified < this.#count) {
-        // The loop repeats, because a notified sender may send more, and must not be notified of unsent bytes.
+        // A notified sender may send more, so everything is written before the next notification.
         this.send();
         this.#notifyNext();
       }
@@ -110,7 +103,7 @@ export class TurnOutput {
       this.#sent = 0;
       this.#notified = 0;
     } catch (error) {
-      // If one sender fails, the others must not wait forever.
+      // If a sender throws, the remaining ones are still notified.
       sendAtTurnEnd(this.flush);
       throw error;
     }
@@ -124,5 +117,5 @@ export class TurnOutput {
   }
 }
 
-/** One instance for all servers, because they share the event loop. */
+/** Shared by all servers of this process, because they share the event loop. */
 export const turnOutput = new TurnOutput(gatheredBytes);

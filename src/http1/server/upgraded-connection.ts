@@ -1,5 +1,4 @@
-// A client's connection after its upgrade: bytes in both directions, for the code that took the connection over and
-// must close it.
+// A client connection after a protocol upgrade. The code that uses it must close it.
 
 import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import { BulkInput, type BulkTaker, sliceBytes } from "../../base/bytes/bulk-input.ts";
@@ -9,7 +8,7 @@ import type { ByteChannelListener, PausableChannel } from "../byte-channel.ts";
 import type { ConnectionOutput } from "./connection-output.ts";
 import type { Http1Limits } from "./server-limits.ts";
 
-/** The part of Bun's socket that this class needs. */
+/** The parts of Bun's socket that are used here. */
 export interface UpgradedSocket {
   pause(): void;
   resume(): void;
@@ -28,9 +27,9 @@ export class UpgradedConnection implements PausableChannel, IndexedItem, BulkTak
   readonly #onFault: (error: unknown) => void;
   readonly #bulk = new BulkInput(this);
   #listener: ByteChannelListener | undefined;
-  /** Bytes that arrived before `listen`. */
+  /** Bytes that were received before `listen` was called. */
   #early: Buffer | undefined;
-  /** Whether the connection closes once everything is sent. */
+  /** True if the connection closes once everything is sent. */
   #ending = false;
   #paused = false;
   #lingering = false;
@@ -38,7 +37,7 @@ export class UpgradedConnection implements PausableChannel, IndexedItem, BulkTak
   #closed = false;
   #deadlineMs = never;
 
-  /** `early` holds the bytes read after the head of the request. `onFault` receives errors of the listener. */
+  /** `early` contains bytes that were received after the request. `onFault` gets errors of the listener. */
   constructor(
     socket: UpgradedSocket,
     peer: string,
@@ -113,7 +112,7 @@ export class UpgradedConnection implements PausableChannel, IndexedItem, BulkTak
     this.didClose();
   }
 
-  /** Called with received bytes. */
+  /** Called by the server with received bytes. */
   data(bytes: Buffer): void {
     if (this.#ending) this.#discard(bytes);
     else if (this.#listener && (this.#bulk.waits || bytes.length > sliceBytes)) this.#bulk.add(bytes);
@@ -121,7 +120,7 @@ export class UpgradedConnection implements PausableChannel, IndexedItem, BulkTak
     else this.#early = this.#early ? Buffer.concat([this.#early, bytes]) : bytes;
   }
 
-  /** Runs in a separate tick, so an error must end this connection, like an error at its socket, and nothing else. */
+  /** This runs in its own tick, so an error of the listener must be caught here and close only this connection. */
   takeSlice(bytes: Buffer): void {
     try {
       this.#listener?.data(bytes);
@@ -139,7 +138,7 @@ export class UpgradedConnection implements PausableChannel, IndexedItem, BulkTak
     if (!this.#closed && !this.#paused) this.#socket.resume();
   }
 
-  /** Called when the kernel may take bytes again. */
+  /** Called by the server when the kernel accepts bytes again. */
   drain(): void {
     if (!this.#output.behind) return;
     if (this.#output.flush() > 0) this.#deadlineMs = exactMs() + this.#limits.unsentMs;
@@ -149,17 +148,17 @@ export class UpgradedConnection implements PausableChannel, IndexedItem, BulkTak
     else this.#listener?.drained();
   }
 
-  /** Called when the socket is closed, by either side. */
+  /** Called by the server when either side has closed the socket. */
   didClose(): void {
     if (this.#closed) return;
-    // Bytes received before the end are still delivered.
+    // Bytes that arrived before the end are still delivered.
     if (!this.#ending) this.#bulk.finish();
-    // The listener may have closed the connection.
+    // The listener may have closed the connection meanwhile.
     if (this.#closed) return;
     this.#closed = true;
     this.#deadlineMs = never;
     this.#early = undefined;
-    // Nothing was read while input was paused.
+    // Input was paused, so the rest is dropped.
     this.#bulk.clear();
     this.#output.clear();
     this.#listener?.closed();
@@ -169,19 +168,19 @@ export class UpgradedConnection implements PausableChannel, IndexedItem, BulkTak
     this.terminate();
   }
 
-  /** The code that took the connection over closes it: the server cannot tell whether it is idle. */
+  /** Does nothing: only the code that uses the connection knows whether it is idle. */
   closeIfIdle(): void {}
 
   close(): void {
     this.terminate();
   }
 
-  /** Acts on the deadlines that are due at `nowMs`. */
+  /** Handles a deadline that has passed at `nowMs`. */
   checkDeadline(nowMs: number): void {
     if (nowMs >= this.#deadlineMs) this.terminate();
   }
 
-  /** Lingers like any other connection here, because a reset might overtake the sent bytes. */
+  /** Closes the sending side first, because a reset could make the client lose the last bytes. */
   #linger(): void {
     this.#lingering = true;
     this.#deadlineMs = exactMs() + this.#limits.lingerMs;

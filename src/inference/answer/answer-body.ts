@@ -1,4 +1,4 @@
-// Receives the body of a whole answer from its engine, within limits of size.
+// Receives the complete body of an answer from an engine, up to a maximum size.
 
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import { bufferedBytes, type MemoryAccount, NoRoomError } from "../../base/bytes/buffered-bytes.ts";
@@ -12,19 +12,19 @@ import { defaultAnswerBytes, maxAnswerBytes } from "../../requests/dialects/answ
 import type { Dispatched } from "../routing/attempt.ts";
 import { brokeOff } from "./engine-refusal.ts";
 
-/** Answers above this size may be forwarded to the client while they arrive. */
+/** An answer of more bytes than this may be forwarded while it arrives. */
 const longAnswerBytes = 4 * 1024 * 1024;
 
-/** Can take over a long answer. */
+/** Code that can forward a long answer while it arrives. */
 export interface LongAnswerTaker {
   readonly takesLongAnswers: boolean;
-  /** Returns a sink for the part of the answer after `first`; undefined if the whole answer must be read first. */
+  /** Returns a sink for the bytes after `first`, or undefined if the answer must be complete before it is sent. */
   longAnswer(first: ByteSpan, rest: BodySource): BodySink | undefined;
 }
 
 /**
- * A whole body. In most cases it arrives in one piece, often together with its head. Its bytes stay counted until
- * `release` or a failure.
+ * A promise for a complete body, which often arrives in one piece. Its bytes are charged to the memory account
+ * until `release`.
  */
 export class WholeBody extends Deferred<ByteSpan> implements BodySink, CancelListener {
   readonly #dispatched: Dispatched;
@@ -32,18 +32,18 @@ export class WholeBody extends Deferred<ByteSpan> implements BodySink, CancelLis
   readonly #request: DecodedRequest;
   readonly #memoryAccount: MemoryAccount;
   #first = noBytes;
-  /** Collects the body if it arrives in more than one piece. */
+  /** Collects the pieces of a body that arrives in several. */
   #collected: ByteCollector | undefined;
   #maxBytes = defaultAnswerBytes;
   #over = false;
   readonly #taker: LongAnswerTaker | undefined;
   #isLong = false;
-  /** The sink that has taken over the answer. */
+  /** The sink that forwards the long answer. */
   #long: BodySink | undefined;
 
   /**
-   * Settles with the whole body, a GatewayError, or the reason of the cancellation, which also stops the engine.
-   * Never settles if `taker` takes over.
+   * Resolves with the body. Rejects with a GatewayError, or with the reason of the cancellation, which also
+   * stops the engine. Stays pending if `taker` forwards the answer.
    */
   constructor(
     dispatched: Dispatched,
@@ -79,7 +79,7 @@ export class WholeBody extends Deferred<ByteSpan> implements BodySink, CancelLis
     this.#failed(refusal);
   }
 
-  /** The bytes so far stay counted until the taker passes them on. Meanwhile the engine is paused. */
+  /** Pauses the engine and offers the answer to the taker. The bytes so far stay charged until the taker resumes. */
   #handOver(): void {
     this.#isLong = true;
     if (!this.#taker?.takesLongAnswers) return;
@@ -124,7 +124,7 @@ export class WholeBody extends Deferred<ByteSpan> implements BodySink, CancelLis
     this.resolve(this.#collected?.joined() ?? this.#first);
   }
 
-  /** Frees the body after its last use. */
+  /** Frees the memory of the body. Call this after its last use. */
   release(): void {
     if (this.#collected) this.#collected.release();
     else if (this.#first.length > 0) this.#memoryAccount.release("answers", this.#first.length);
@@ -135,7 +135,7 @@ export class WholeBody extends Deferred<ByteSpan> implements BodySink, CancelLis
   #take(bytes: ByteSpan, length: number): GatewayError | undefined {
     const refusal = this.#hold(bytes);
     const { maxBytesOfKey } = bufferedBytes;
-    // The last block may be larger than the bytes that arrived.
+    // The last memory block may be larger than the bytes in it.
     const needed = this.#request.bodyBytes + length + maxBlockBytes;
     return refusal && needed > maxBytesOfKey ? neverFits(maxBytesOfKey) : refusal;
   }
@@ -184,7 +184,10 @@ function tooLong(maxBytes: number): GatewayError {
   );
 }
 
-/** Another attempt would give an answer of the same length, and the model server would repeat all of its work. */
+/**
+ * The error for an answer above the memory limit of a key. It is not retried, because another answer would be as
+ * long.
+ */
 function neverFits(maxBytes: number): GatewayError {
   return new NoRoomError(
     "upstream_error",

@@ -1,34 +1,32 @@
-// Records an answer as the client gets it, until the request ends and the answer is stored or dropped.
+// Collects an answer as it is sent to the client, to store it at the end of the request.
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { MaybePromise } from "../../base/deferred.ts";
 import type { TokenUsage, UsageOutcome } from "../../domain/usage/usage.ts";
 import type { AnswerCollector, KeptAnswers } from "../../requests/dialects/answer.ts";
 
-/** Maximum characters of a stored answer. */
+/** Maximum characters of an answer that is stored. */
 const maxAnswerSize = 10_000_000;
-/** Collected bytes are counted in steps of this size; most answers are shorter than one step. */
+/** The memory account is charged in steps of this many bytes. Most answers are shorter. */
 const countedBytes = 64 * 1024;
 
 export const secondsPerDay = 86_400;
 
-/** Reason why an answer is not stored. */
+/** Why an answer cannot be stored. */
 export type Loss = "too_large" | "unreadable" | "no_room";
 
 export interface AnswerEnd {
   /** Start of the request in Unix seconds. */
   createdAt: number;
-  /** Usage, for a stream whose client did not ask for it. */
+  /** Token usage, for a stream whose client did not request it. */
   usage: TokenUsage;
   outcome: UsageOutcome;
 }
 
-/**
- * Records an answer. If the client left, nothing is stored and `keep` is not called. `release` is always called, once.
- */
+/** Collects and stores one answer. If the client left, `keep` is not called. Always call `release` once. */
 export abstract class AnswerRecorder {
-  /** True if all events of a stream must be added; otherwise only those at its end. */
+  /** True if all events of a stream must be added, and not only the last ones. */
   readonly wantsAllEvents: boolean;
-  /** True if the answer claims to be stored but is not; `truthful` then corrects it. */
+  /** True if the answer says that it is stored but is not. `truthful` corrects that. */
   takesBack = false;
   readonly #kept: KeptAnswers;
   #chunks: AnswerCollector | undefined;
@@ -43,7 +41,7 @@ export abstract class AnswerRecorder {
     this.wantsAllEvents = kept.ofAllEvents;
   }
 
-  /** Adds the text of one or more events of the stream, as sent to the client. */
+  /** Adds events of a stream, exactly as sent to the client. */
   add(events: string): void {
     if (this.#lost) return;
     this.#chunks ??= this.#kept.collector();
@@ -56,49 +54,49 @@ export abstract class AnswerRecorder {
     }
   }
 
-  /** Adds the text of an answer that is not streamed. */
+  /** Adds an answer that is not streamed. */
   addWhole(text: string): void {
     if (text.length > maxAnswerSize) this.#loseTo("too_large");
     else this.#whole = text;
   }
 
   /**
-   * Stores the answer. The client gets the end of its answer when the returned promise has settled, or immediately if
-   * undefined is returned. Never rejects.
+   * Stores the answer. The end of the answer is sent to the client once the returned promise settles, or
+   * immediately if undefined is returned. Never rejects.
    */
   abstract keep(end: AnswerEnd): MaybePromise<void> | undefined;
 
   /**
-   * Returns `text`, a whole answer or the last events of a stream, for the client after `keep` has settled. Removes
-   * the claim that the answer is stored if it is not.
+   * Returns the answer, or a stream's last events, for the client. If the answer was not stored, removes the
+   * claim that it was. Call this after `keep`.
    */
   truthful(text: string): string {
     return this.takesBack ? this.#kept.unkept(text) : text;
   }
 
-  /** Releases the collected bytes; nothing more is collected. */
+  /** Releases the memory of the collected answer. */
   release(): void {
     if (this.#countedBytes > 0) this.#memoryAccount.release("chats", this.#countedBytes);
     this.#countedBytes = 0;
   }
 
-  /** Reason why an answer that began is not stored. */
+  /** Why the answer will not be stored, if it was lost. */
   protected get lost(): Loss | undefined {
     return this.#lost;
   }
 
-  /** The approximate number of characters of the answer. */
+  /** The approximate length of the answer in characters. */
   protected get size(): number {
     return this.#whole?.length ?? this.#chunks?.size ?? 0;
   }
 
-  /** Returns the answer; undefined if there is none. */
+  /** Returns the collected answer, or undefined if it was lost or nothing was collected. */
   protected answer(usage: TokenUsage): Record<string, unknown> | undefined {
     if (this.#lost) return undefined;
     try {
       return this.#whole === undefined ? this.#chunks?.answer(usage) : JSON.parse(this.#whole);
     } catch {
-      // An invalid answer must not prevent the request from being logged.
+      // An unreadable answer must not prevent the request from being logged.
       this.#loseTo("unreadable");
       return undefined;
     }

@@ -1,4 +1,4 @@
-// Records a chat completion for storage, as the client gets it.
+// Collects and stores a chat completion.
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { ChatWriter, NewChat } from "../../domain/models/stored-chat.ts";
 import { keyOf, type Principal } from "../../domain/principal.ts";
@@ -12,26 +12,26 @@ const notParameters = new Set(["model", "messages", "stream", "stream_options", 
 export interface ChatRecorderOptions {
   principal: Principal;
   request: DecodedRequest;
-  /** Id of the model. The client may have used an alias. */
+  /** Public id of the model, even if the client used an alias. */
   model: string;
   writer: ChatWriter;
   memoryAccount: MemoryAccount;
   kept: KeptAnswers;
 }
 
-/** Stores the chat later, outside of the request, so that the client does not wait. */
+/** Queues the chat to be stored later, so that the client does not wait. */
 export class ChatRecorder extends AnswerRecorder {
   readonly #options: ChatRecorderOptions;
   readonly #metadata: Readonly<Record<string, string>>;
 
-  /** Throws `invalid_request` for metadata beyond the limits. */
+  /** Throws `invalid_request` if the request's metadata is too long. */
   constructor(options: ChatRecorderOptions) {
     super(options.kept, options.memoryAccount);
     this.#options = options;
     this.#metadata = requireMetadata(options.request.body["metadata"]);
   }
 
-  /** Stores only completed answers. */
+  /** Stores the chat if the request was completed. */
   override keep({ createdAt, usage, outcome }: AnswerEnd): undefined {
     if (outcome !== "completed") return;
     const { principal, request, model, writer } = this.#options;

@@ -1,4 +1,4 @@
-// Converts an engine's response that is no answer to an error of the gateway.
+// Converts an engine's error response into an error of the gateway.
 import type { BodySource } from "../../base/bytes/body-source.ts";
 import { BlamelessError, GatewayError, invalidRequest } from "../../base/errors.ts";
 import type { Engine, EngineResponse } from "../../domain/models/engine.ts";
@@ -18,28 +18,25 @@ import { retryAfterOf } from "../routing/retry-after.ts";
 
 const maxErrorBody = 64 * 1024;
 const maxCauseLength = 200;
-/** Milliseconds to wait for the body of an error. After that, the status alone decides. */
+/** Milliseconds to wait for the body of an error response. After that, only the status counts. */
 const errorBodyMs = 3_000;
-/** Values of Content-Encoding that mean no compression. Some servers send the character set. */
+/** Values of Content-Encoding that mean no compression. Some servers wrongly send the character set. */
 const noCoding = /^(?:identity|none|binary|utf-?8)?$/i;
-/** Matches places such as `messages[0].content` and `messages.0.content`. */
+/** Matches paths in a request, such as `messages[0].content` and `messages.0.content`. */
 const placePattern = /\b\w+(?:\[\d+\]|\.\d+\b)/;
 
-/** Reports whether the error means that an engine did not answer, and not that the request is at fault. */
+/** Reports whether the error means that the engine failed, so that the request is not at fault. */
 export function isEngineFault(error: GatewayError): boolean {
   return error.code === "upstream_error" || error.code === "upstream_timeout" || error.code === "service_unavailable";
 }
 
-/** Reports whether the engine is at fault, and not the client, the request or the gateway. */
+/** Reports whether the engine caused the error, and not the client, the request or the gateway. */
 export function isOfEngine(error: unknown): boolean {
   if (error instanceof BlamelessError) return false;
   return !(error instanceof GatewayError) || isEngineFault(error);
 }
 
-/**
- * Returns the error for a body that ended before its answer did. `engine` sent the body; its name is for the operator's
- * log.
- */
+/** Returns the error for an answer that broke off. The name of `engine` is for the operator's log only. */
 export function brokeOff(cause: unknown, engine: Pick<Engine, "name" | "redact"> | undefined): GatewayError {
   const message = "The model server broke off in the middle of the answer. Retry your request.";
   if (!engine) return new GatewayError("upstream_error", message, { cause });
@@ -47,29 +44,27 @@ export function brokeOff(cause: unknown, engine: Pick<Engine, "name" | "redact">
   return new GatewayError("upstream_error", message, { cause, detail: `${engine.name} broke off${said}` });
 }
 
-/**
- * Returns the error for a successful status without an answer. `what` describes, for operators, what came in its place.
- */
+/** Returns the error for a successful status without a usable answer. `what` says in the log what was received. */
 export function noAnswer(what: string): GatewayError {
   return new GatewayError("upstream_error", "The model server sent no answer. Retry your request.", { detail: what });
 }
 
-/** Matches ids of files that were uploaded to this gateway. Azure's ids have the same form. */
+/** Matches ids of files in this gateway. Azure's ids look the same. */
 const fileId = /\bfile-[\da-f]{32}\b/;
 const hintOnFiles =
   "Model servers do not see files that were uploaded to this gateway: send the data of the file in the request.";
 
 interface Verdict {
   error: GatewayError;
-  /** True if other deployments would give the same response, so that no other one is tried. */
+  /** True if no other deployment is tried, because it would give the same response. */
   final: boolean;
-  /** True if the server reports that it lacks the endpoint. Its models may work in other formats. */
+  /** True if the server has no such endpoint, although it may serve the model by another API. */
   lacksEndpoint?: boolean;
 }
 
 /**
- * Converts a refusal. `asked` is the dialect in which the engine was asked, which may differ from the client's.
- * `said` is the server's message, safe for operators; undefined if there is none. `text` is the body as it came.
+ * Converts an error response. `asked` is the operation sent to the engine. `said` is the server's message for
+ * the operator, if any.
  */
 export async function refusalOf(
   response: EngineResponse,
@@ -99,7 +94,7 @@ export async function refusalOf(
   return { ...verdictOn(response, publicised, request, detail), said: fault.message, text };
 }
 
-/** Converts a 404: a missing object is the client's fault, a missing model or endpoint the server's. */
+/** Converts a 404. A missing object is the client's mistake; a missing model or endpoint is the server's fault. */
 function missing(
   what: ReturnType<typeof missingIn>,
   { message: said, ...fault }: PublicFault,
@@ -118,7 +113,7 @@ function missing(
   };
 }
 
-/** Adds a hint if the message names a file that may exist at this gateway. */
+/** Adds a hint if the message contains the id of a file that may be in this gateway. */
 function withFileHint({ message, ...fault }: PublicFault): PublicFault {
   const hint = message !== undefined && fileId.test(message) ? ` ${hintOnFiles}` : "";
   return { ...fault, message: message === undefined ? undefined : `${message}${hint}` };
@@ -128,7 +123,7 @@ function ofServer(reason: string, detail: string): Verdict {
   return { error: new GatewayError("upstream_error", reason, { detail }), final: false };
 }
 
-/** The place in the error refers to a translated body that the client never saw. */
+/** Removes `param`, and says which format the error refers to, because the client's request had another format. */
 function ofAnotherFormat({ message, engineCode, param }: PublicFault, asked: Operation): PublicFault {
   const isPlaced =
     message !== undefined && engineCode === undefined && (param !== undefined || placePattern.test(message));
@@ -145,7 +140,7 @@ function verdictOn(
   detail: string,
 ): Verdict {
   const { status } = response;
-  // OpenAI returns 424 if an MCP server in the request fails. TGI returns 424, without a place, if TGI itself fails.
+  // OpenAI answers 424 if an MCP server in the request fails. TGI's own failure is a 424 without a path.
   if (status === 400 || status === 422 || (status === 424 && fault.param !== undefined)) {
     return {
       error: invalidRequest(said ?? "The model server refused the request.", { detail, ...fault }),
@@ -161,7 +156,7 @@ function verdictOn(
       final: true,
     };
   }
-  // Anthropic returns 529 if its servers are overloaded.
+  // Anthropic answers 529 if its servers are overloaded.
   if (status === 429 || status === 503 || status === 529) {
     return { error: busy(request.model, status === 429, retryAfterOf(response.headers), detail), final: false };
   }
@@ -179,8 +174,8 @@ function verdictOn(
 }
 
 /**
- * Returns the error for a busy model. `engineLimited` is true if the engine's own rate limit refused the request, and
- * false if it has no free slot.
+ * Returns the error for a busy model. `engineLimited` is true for the engine's own rate limit, and false if the
+ * engine has no free slot.
  */
 function busy(model: string, engineLimited: boolean, retryAfterSeconds: number, detail: string): GatewayError {
   const why = engineLimited
@@ -193,9 +188,8 @@ function busy(model: string, engineLimited: boolean, retryAfterSeconds: number, 
 }
 
 /**
- * Throws `upstream_error` for an answer with a compression that the request did not allow; its bytes would look like
- * a broken answer. Nothing is decompressed: a few bytes may become gigabytes, and events would be delayed in the
- * decoder.
+ * Throws `upstream_error` if the answer is compressed, although the request did not allow that. It is not
+ * decompressed, because a few bytes can become gigabytes.
  */
 export function requireUncompressed(
   { headers, body }: EngineResponse,
@@ -209,7 +203,7 @@ export function requireUncompressed(
   });
 }
 
-/** Reads the body up to limits of size and time. If the limits are exceeded, the status alone decides. */
+/** Reads the beginning of an error body, within limits of size and time. Returns "" if it exceeds them. */
 function readStart(body: BodySource): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";

@@ -1,4 +1,4 @@
-// Forwards an answer to the client while it arrives, without buffering it: bytes that are no JSON, or a long list.
+// Forwards an answer to the client while it arrives: audio or other bytes, or a long JSON list.
 
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
@@ -18,42 +18,45 @@ import { type Stoppable, stoppingError } from "../stopping.ts";
 import { brokeOff, noAnswer } from "./engine-refusal.ts";
 import type { RelayedRequest } from "./relayed-answer.ts";
 
-/** Milliseconds after which a client that does not read is cut off, because it occupies a slot of the model. */
+/** Milliseconds after which a client that reads nothing is cut off, because it occupies a slot of the model. */
 const stalledReaderMs = 60_000;
 /**
- * Matches types that are forwarded as they are. Other types are replaced, so that browsers never show a model
- * server's answer as a page. The whole header is matched, because browsers use the last of several types.
+ * Matches content types that are forwarded. Others are replaced, so that a browser never shows a model server's
+ * answer as a page. The whole header must match, because browsers use the last of several types.
  */
 const passedTypes =
   /^(?:audio\/[\w.+-]+|text\/plain|text\/vtt|application\/(?:x-subrip|octet-stream))(?:[ \t]*;[ \t]*[\w-]+=(?:[\w.+-]+|"[\w.+, -]*"))*$/i;
 const unknownType = "application/octet-stream";
 
-/**
- * Matches types that are wrong for sound: some frameworks set them by default, or the answer is a page or an error.
- * The bytes show which.
- */
+/** Matches content types that cannot be audio. Some frameworks set them by default, so the first bytes decide. */
 const doubtfulSound = /^(?:text\/|application\/(?:[\w.-]+\+)?(?:xml|json|x-ndjson|jsonl)\b)/i;
-/**
- * Number of first bytes to check. Sound has a control character or invalid UTF-8 among them: the header of each format,
- * or the samples.
- */
+/** Number of bytes to check. Audio has a control character or invalid UTF-8 among them, in its header or samples. */
 const soundHeadBytes = 512;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they tell sound from text.
 const control = /[\0-\x08\x0e-\x1f]/;
-/** Matches the types of pages. Servers such as whisper.cpp use them for plain text, which does not begin with a tag. */
+/**
+ * Matches the content types of HTML pages. Servers such as whisper.cpp use them for plain text too, which does
+ * not begin with `<`.
+ */
 const page = /^(?:text\/html|application\/xhtml\+xml)\b/i;
 const openTag = 0x3c;
-/** Matches types of event streams, which are not the requested text. */
+/** Matches content types of event streams, which are wrong for a text answer. */
 const events = /^(?:text\/event-stream|application\/(?:x-ndjson|jsonl))\b/i;
-/** Matches the beginning of an error as JSON, or of an event with one: neither sound nor text, whatever the type. */
+/**
+ * Matches the beginning of a JSON error, or of an event with one. Such an answer is an error, whatever its
+ * content type.
+ */
 const faultText = /^\s*(?:(?:event:[^\n]*\n)?data:\s*)?\{\s*"(?:error|detail)"\s*:/;
 const faultBytes = 256;
-/** Matches JSON, or an event that may contain JSON. */
+/** Matches the beginning of JSON, or of an event with JSON. */
 const jsonText = /^\s*(?:(?:event:[^\n]*\n)?data:\s*)?[{[]/;
-/** Matches types of text. An empty body of such a type is the transcript of a recording without speech. */
+/** Matches content types of text. An empty text is the transcript of a recording without speech. */
 const emptyText = /^(?:text\/|application\/x-subrip\b)/i;
 
-/** Forwards the bytes of an answer to the client. The client's answer begins only with the first byte. */
+/**
+ * Forwards an answer to the client. The client's answer begins with the first byte, so that another deployment
+ * can be tried before that.
+ */
 export function passTo(dispatched: Dispatched, open: RelayedRequest, long?: LongAnswer): void {
   new Passing(dispatched, open, long).start();
 }
@@ -74,10 +77,10 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
   #isOver = false;
   #isRecorded = false;
   #error: unknown;
-  /** Timer that runs while the client is behind. */
+  /** Set while the client is slow. Cuts the client off when it fires. */
   #stalled: ReturnType<typeof setTimeout> | undefined;
 
-  /** `long` edits the answer if it is JSON. */
+  /** `long` transforms the answer if it is a JSON list. */
   constructor(dispatched: Dispatched, open: RelayedRequest, long?: LongAnswer) {
     const said = dispatched.response.headers.get("content-type") ?? unknownType;
     const isTrusted = passedTypes.test(said) && (open.request.answersText || !doubtfulSound.test(said));
@@ -90,7 +93,7 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
   }
 
   start(): void {
-    // Until the client's answer begins, its request is notified of the client's cancellation and reports it here.
+    // Until the answer begins, only the request knows that the client has left, and cancels this too.
     this.#open.cancellation.onCancel(this);
     if (!this.#isOver) this.#source.flow(this);
   }
@@ -113,13 +116,13 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
     if (!this.#hasBegun) this.#begins(bytes.subarray(start, end));
     if (this.#isOver) return;
     this.#bytes += end - start;
-    // The answer has begun. If the process dies from here on, the ledger shows a request that was being answered.
+    // Records the progress. If the process dies now, the ledger shows a request that was being answered.
     this.#open.meter.delivered(this.#open.promptTokens, this.#usageSoFar);
     if (this.#client) this.#write(bytes, start, end);
     else this.#early.push(Buffer.from(bytes.subarray(start, end)));
   }
 
-  /** Begins the client's answer. `first` is the first piece, which is empty for an empty text. */
+  /** Begins the client's answer, unless `first` shows that it is an error. `first` is empty for an empty text. */
   #begins(first: Buffer): void {
     const { call, deps, trace, cancellation, request } = this.#open;
     const { headers } = this.#dispatched.response;
@@ -140,7 +143,7 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
     this.#open.begins(this);
   }
 
-  /** Text that is no JSON may be the server's stack trace, so only operators see it. */
+  /** Returns the error. Text that is not JSON is shown only to operators, because it may be a stack trace. */
   #faultIn(first: Buffer, type: string): GatewayError {
     const { engine } = this.#dispatched.deployment;
     const text = first.toString();
@@ -162,7 +165,7 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
     if (!this.#client?.writeAround("", bytes, start, end, "") && !this.#isOver) this.#fellBehind();
   }
 
-  /** Hands the request back, so that another deployment may answer: the client has received nothing of this answer. */
+  /** Returns the request to the router, which may try another deployment, because the client has received nothing. */
   #noAnswer(error: unknown, isCut: boolean): void {
     this.#isOver = true;
     this.#open.cancellation.off(this);
@@ -184,7 +187,7 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
     else this.#noAnswer(shown, true);
   }
 
-  /** Called when the client left or was cut off. */
+  /** Called when the client left or is cut off. */
   cancelled(): void {
     if (!this.#hasBegun) {
       this.#noAnswer(this.#open.cancellation.reason, true);
@@ -220,10 +223,7 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
     this.#source.resume();
   }
 
-  /**
-   * The client gets the end after the end is recorded. If the answer broke off, the client's connection is broken off
-   * as well.
-   */
+  /** Records the end, and then ends the client's answer. If the answer broke off, the client's connection is closed. */
   #finish(error: unknown): void {
     const { call, deps, cancellation } = this.#open;
     this.#isOver = true;
@@ -236,7 +236,7 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
     whenSettled(this.#recorded(error), onRecorded, onRecorded, this);
   }
 
-  /** If recording fails, the client must get its end all the same. */
+  /** Even if recording fails, the client's answer must be ended. */
   #recorded(error: unknown): MaybePromise<void> {
     try {
       return this.#open.ended(this.#usageSoFar(), error);
@@ -256,12 +256,12 @@ function isFault(first: Buffer): boolean {
   return faultText.test(first.toString("utf8", 0, faultBytes));
 }
 
-/** Reports whether the answer's type is a page or a stream although the request asks for text. */
+/** Reports whether the answer is a page or an event stream, although the request asks for text. */
 function isNoText(type: string, first: Buffer): boolean {
   return events.test(type) || (page.test(type) && first[0] === openTag);
 }
 
-/** Reports whether the answer's type is text although the request asks for sound. */
+/** Reports whether the answer is text, although the request asks for audio. */
 function isNoSound(type: string, first: Buffer): boolean {
   if (!doubtfulSound.test(type)) return false;
   try {
@@ -276,7 +276,7 @@ function onRecorded(_: unknown, passing: Passing): void {
   passing.recorded();
 }
 
-/** Returns the usage of an answer of bytes. Such an answer contains no usage, so it is computed from the request. */
+/** Returns the usage of an answer without usage data, computed from the request. */
 function usageAsAsked(request: DecodedRequest, bytes: number): TokenUsage {
   return usageOfTask(undefined, request.units, request, { bytes: request.answersText ? bytes : 0, tokens: 0 });
 }

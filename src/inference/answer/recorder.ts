@@ -1,4 +1,4 @@
-// Decides whether an answer is recorded for storage, and by which recorder.
+// Decides whether an answer is stored, and creates the recorder that stores it.
 import type { Account } from "../../domain/account.ts";
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
 import type { InferenceCall, InferenceDeps } from "../call.ts";
@@ -7,8 +7,8 @@ import { ChatRecorder } from "./chat-recorder.ts";
 import { ResponseRecorder } from "./response-recorder.ts";
 
 /**
- * Reports whether the answer is stored: never if the retention is zero days, and otherwise as the request says. If the
- * request does not say, responses are stored, and chats if the account wants so.
+ * Reports whether the answer is stored. Never with a retention of zero days. Otherwise as the request says; by
+ * default responses are stored, and chats if the account's setting says so.
  */
 export function wantsStoring(
   account: Pick<Account, "storeChats">,
@@ -20,8 +20,8 @@ export function wantsStoring(
 }
 
 /**
- * Returns a recorder; undefined if nothing is stored. `model` is the id of the requested model. Throws
- * `invalid_request` for metadata beyond the limits.
+ * Returns a recorder, or undefined if the answer is not stored. Throws `invalid_request` if the metadata is too
+ * long. `model` is the public id of the model.
  */
 export function recorderFor(
   { principal, request, memoryAccount }: Pick<InferenceCall<unknown>, "principal" | "request" | "memoryAccount">,

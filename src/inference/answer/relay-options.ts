@@ -1,4 +1,4 @@
-// The options of a relay, and its callbacks.
+// The options and callbacks of a relay, which forwards a stream.
 
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
@@ -14,83 +14,71 @@ import type { Dispatched } from "../routing/attempt.ts";
 import type { QueuePosition } from "../routing/capacity.ts";
 import type { Stopping } from "../stopping.ts";
 
-/** When `onPiece` is called next: as soon as one of the two limits is reached. */
+/** When to call `onPiece` next: as soon as one of the two limits is reached. */
 export interface PieceDue {
-  /** Time in monotonic milliseconds. */
+  /** Monotonic milliseconds. */
   dueMs: number;
-  /** The call is due when more pieces than this were delivered. */
+  /** Number of delivered pieces. */
   duePieces: number;
 }
 
 /** Ends a stream when a quota is used up. */
 export interface StreamStop {
-  /** Reports whether this many further bytes cannot bring the answer to the point of the next check. */
+  /** Reports whether no check is needed yet, even after this many more bytes. */
   isFar(observed: StreamObservation, bytes: number): boolean;
-  /** Checks the quota. Returns a promise if the result is not known yet; call again when it resolves. */
+  /** Checks the quota. If a promise is returned, wait for it and call this again. */
   check(observed: StreamObservation): "goes_on" | "spent" | Promise<void>;
-  /** Returns the mark for the client. Called once, when the quota is used up. */
+  /** Returns the mark in the client's last event that a quota ended the stream. Called once. */
   mark(): StopMark;
 }
 
 export interface RelayOptions {
-  /** Undefined if no quota ends the stream. */
+  /** Ends the stream when a quota is used up. Undefined if no quota can. */
   readonly stop: StreamStop | undefined;
-  /** Continues the stream if a model server breaks off; absent or undefined if streams are not continued. */
+  /** Continues the stream at another deployment if a model server breaks off. Undefined if that is not possible. */
   readonly continuation?: Continuation | undefined;
-  /** Undefined if no guardrail checks the answer. */
+  /** Checks the text of the answer. Undefined without guardrails. */
   readonly guard?: TextGuard | undefined;
   readonly request: DecodedRequest;
-  /** The engine's response, or a promise of it; rejects if there is none. */
+  /** The engine's response, or a promise for it. */
   readonly source: MaybePromise<Dispatched> | Dispatched;
   readonly completion: AnswerNames;
   readonly clock: Pick<Clock, "monotonicMs">;
-  /** Milliseconds without output after which the client gets a comment. */
+  /** Milliseconds without output after which the client gets a keep-alive comment. */
   readonly heartbeatMs: number;
-  /**
-   * Position in the queue, reported in comments while no engine has the request. Absent or undefined if the request
-   * does not wait.
-   */
+  /** The request's position in the queue, for comments while it waits. Undefined if it does not wait. */
   readonly queuePosition?: QueuePosition | undefined;
-  /** Monotonic time since which the client has received nothing. Default: now. */
+  /** Monotonic milliseconds since which the client has received nothing. Default: now. */
   readonly sinceMs?: number;
-  /** Called before the first event of an answer is sent, when the engine's output is known to be an answer. */
+  /** Called once the engine's output is known to be an answer, before the first event is sent. */
   answers(dispatched: Dispatched): void;
-  /**
-   * Called once when there is something to send and the relay has no client yet. `begin` may be called immediately. The
-   * client's answer does not begin before this call.
-   */
+  /** Called when there is something to send, but no client stream yet. Call `begin` with the stream, now or later. */
   begins(begin: (client: ClientStream) => void): void;
-  /**
-   * Called instead of `begins`, after `onEnd` has settled, if the stream ended with an error before there was anything
-   * to send.
-   */
+  /** Called instead of `begins` if the stream failed before there was anything to send. `onEnd` has settled before. */
   unbegun(error: unknown): void;
-  /** Asks another deployment after one that gave no answer; see `Dispatched.another`. */
+  /** Tries another deployment, because this one gave no answer. See `Dispatched.another`. */
   another(dispatched: Dispatched, error: unknown, isCut: boolean): MaybePromise<Dispatched>;
   renderError(error: GatewayError): string;
-  /**
-   * Called with the observations so far, before the client gets a piece that is due and not the last. Sets in `due`
-   * when the next call is due.
-   */
+  /** Called before the client gets a piece, at the times that it sets in `due`. Not called for the last piece. */
   onPiece(observed: StreamObservation, due: PieceDue): void;
-  /** True if the answer is recorded; `record` is then called with the client's events. */
+  /** True if `record` must be called with the client's events. */
   readonly recorded: boolean;
   record(events: string): void;
-  /** True if only the last events are recorded; `recordEnd` is then called with these, including those of an error. */
+  /** True if `recordEnd` must be called with the last events only, even those of an error. */
   readonly recordsEnd: boolean;
   recordEnd(events: string): void;
-  /** Called once, after the promise of `onEnd` has settled. Returns the last events as the client gets them. */
+  /** Called once after `onEnd` has settled. Returns the last events, corrected if the answer was not stored. */
   truthful(events: string): string;
   /**
-   * Called once, before the client gets the end. `error` is undefined if the stream was delivered completely. The
-   * remaining output waits for the returned promise.
+   * Called once before the last events are sent, which wait for the returned promise. `error` is undefined if
+   * the stream is complete.
    */
   onEnd(observed: StreamObservation, error: unknown): MaybePromise<void>;
-  /** Cancelled when the client left. */
+  /** Cancelled when the client leaves. */
   readonly clientGone: Cancellation;
-  /** The account for buffered bytes. */
+  /** The memory account for buffered output. */
   readonly memoryAccount: MemoryAccount;
   readonly stopping: Stopping;
-  /** Stops the engine while its response has not arrived. */
+  /** Stops the engine, if its response has not arrived yet. */
   abort(): void;
 }

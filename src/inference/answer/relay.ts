@@ -1,5 +1,4 @@
-// Forwards a stream of events from an engine to the client. Observes usage and the end, and keeps a silent stream
-// alive.
+// Forwards a stream of events from an engine to the client. Observes the usage and the end, and sends keep-alives.
 
 import type { BodySink } from "../../base/bytes/body-source.ts";
 import { ByteSpan, withoutMark } from "../../base/bytes/byte-span.ts";
@@ -25,34 +24,38 @@ import { WholeBody } from "./answer-body.ts";
 import { brokeOff, isOfEngine, noAnswer } from "./engine-refusal.ts";
 import type { PieceDue, RelayOptions, StreamStop } from "./relay-options.ts";
 
-/** Matches the first byte that distinguishes a whole answer from events, after a byte-order mark and blanks. */
+/**
+ * Matches the first significant byte: a `{` begins a complete answer instead of events. Skips white space and a
+ * byte-order mark.
+ */
 const telling = /[^\xef\xbb\xbf\s]/;
 const jsonType = /^application\/(?:[\w.-]+\+)?json\b/i;
-/**
- * After the end of a stream, the rest of the connection is read within these limits, so that the connection can be
- * reused.
- */
+/** After the end of a stream, the rest is read within these limits, so that the connection can be reused. */
 const drainMs = 1_000;
 const maxDrainedBytes = 64 * 1024;
-/** Milliseconds to wait after the finish reason: a server sends usage and the end mark immediately, or never. */
+/**
+ * Milliseconds to wait for the usage and the end mark after the finish reason. A server sends them immediately
+ * or never.
+ */
 const endGraceMs = 1_000;
 /**
- * Limits on bytes that contain nothing for the client, such as comments: a burst, and a rate per second. A server that
- * keeps a stream alive sends a few hundred bytes a second; one that sends only such bytes at full speed would occupy
- * the process.
+ * Limits on bytes without an event for the client, such as comments: a burst, and a rate per second. Keep-alives
+ * need a few hundred bytes a second; far more would only waste CPU.
  */
 const idleBytesAtOnce = 256 * 1024;
 const idleBytesPerSecond = 16 * 1024;
-/** Bytes of an incomplete event that are not counted, because most reads end in the middle of an event. */
+/**
+ * Up to this size, an incomplete event is not charged to the memory account, because most reads end within an
+ * event.
+ */
 const countedEventBytes = 64 * 1024;
-/** Milliseconds after which a client that does not read is cut off, because it occupies a slot of the model. */
+/** Milliseconds after which a client that reads nothing is cut off, because it occupies a slot of the model. */
 const stalledReaderMs = 60_000;
 
 /**
- * Sends the engine's stream to the client. Without a client, it requests one when there is something to send, so the
- * client's answer begins only with the first event or after long silence. As long as no event was sent, another
- * engine may answer. While the client is behind, the engine is not read. An error becomes one error event without any
- * other end. A comment is sent whenever there was nothing to send for a while. May call `onEnd` before it returns.
+ * Forwards the engine's stream. If `client` is undefined, the stream is requested when there is something to
+ * send. Until then another engine may answer. Reading pauses while the client is slow. An error is sent as the
+ * last event. May call `onEnd` before it returns.
  */
 export function relay(options: RelayOptions, client?: ClientStream): void {
   new Relay(options, client).start();
@@ -66,59 +69,56 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #recorded: boolean;
   readonly #stop: StreamStop | undefined;
-  /** Undefined until the client's answer begins. */
+  /** The client's stream. Undefined until the answer begins. */
   #client: ClientStream | undefined;
-  /** Text that was written before the client was available, and whether the client was requested. */
+  /** Output before the client's stream was available. `#isAskedFor` is true once the stream was requested. */
   #early = "";
   #isAskedFor: boolean;
   #reader: SseReader;
   #chunks: AnswerStream;
-  /** The stream with guardrails, if the answer has any. */
+  /** The part of the stream that applies guardrails, if there are any. */
   #guarded: GuardedStream | undefined;
   #dispatched: Dispatched | undefined;
-  /** Reason why the last model server broke off, if another one was looked for. */
+  /** The error of the last model server that broke off, if another one was tried. */
   #broken: unknown;
-  /** Cancels the wait for a whole answer. */
+  /** Cancels reading a complete answer that came instead of a stream. */
   #whole: Cancellation | undefined;
   /**
-   * Input that arrived while waiting for a quota or guardrails, and whether the end arrived as well; undefined if the
-   * relay does not wait.
+   * Input that arrived while a check of a quota or guardrails is pending. Undefined if none is. `#endsHeld` is
+   * true if the end arrived too.
    */
   #buffered: string | undefined;
   #endsBuffered = false;
-  /** Monotonic time at which the stream counts as complete even if the model server reports no end. */
+  /** Monotonic milliseconds at which the stream counts as complete without an end mark. */
   #endDueMs: number | undefined;
-  /** True if the whole answer has arrived and guardrails check the rest. */
+  /** True if the input has ended and guardrails are checking the rest. */
   #isEnding = false;
   #firstByteSeen = false;
-  /** True if it is known whether events arrive, or a whole answer in place of events. */
+  /** True if it is known whether the server sends events or one complete answer. */
   #isFormKnown = false;
-  /** The whole answer that arrived so far in place of events, as byte text; undefined if events arrive. */
+  /** The complete answer that arrives instead of events, as far as received. Undefined for events. */
   #object: string | undefined;
-  /** Whether the client was sent any event. */
+  /** True once an event was sent to the client. */
   #hasBegun = false;
-  /** True if the current engine's output counts as an answer. */
+  /** True if the current engine's output is known to be an answer. */
   #isProven = false;
-  /**
-   * True if the next event can be taken directly from its buffer: no part of it was read yet, and it is not needed as
-   * text.
-   */
+  /** True if the next event can be forwarded from the received buffer, without conversion to text. */
   #atRest = false;
   #over = false;
-  /** Monotonic time of the last write, and of the moment since which the client has been behind. */
+  /** Monotonic milliseconds of the last write. `#behindSinceMs` is the time since which the client has been slow. */
   #writtenAtMs: number;
   #behindSinceMs: number | undefined;
-  /** One timer for everything that may be due later. It is checked when it fires and not moved by each chunk. */
+  /** One timer for all deadlines. It is not reset for each chunk; the deadlines are checked when it fires. */
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** Bytes received since the last event for the client, and the monotonic time of the first of these bytes. */
+  /** Bytes received since the last event for the client. `#idleSinceMs` is the time of the first of them. */
   #idleBytes = 0;
   #idleSinceMs = 0;
-  /** Bytes of an incomplete event that are counted on the request's account. */
+  /** Bytes of an incomplete event that are charged to the memory account. */
   #countedBytes = 0;
-  /** The last events, sent after the end is recorded. */
+  /** The last events, which are sent after the end was recorded. */
   #last: string | undefined;
   #isRecorded = false;
-  /** Reason why the stream ended before the client's answer began. */
+  /** The error of a stream that ended before the client's answer began. */
   #fault: unknown;
 
   constructor(options: RelayOptions, client: ClientStream | undefined) {
@@ -133,7 +133,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#chunks = this.#reporting(options.request.dialect.stream(options.request, options.completion));
   }
 
-  /** Wraps the stream with everything that changes what the client gets. */
+  /** Wraps the stream so that guardrails check and change its text. */
   #reporting(stream: AnswerStream): AnswerStream {
     const { guard } = this.#options;
     if (guard === undefined) return stream;
@@ -143,14 +143,14 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
 
   start(): void {
     const { source, clientGone, stopping, heartbeatMs } = this.#options;
-    // If the client's answer begins in silence, its head is the first sign of life.
+    // The headers of an answer that begins in silence are its first sign of life.
     if (isWaitedFor(source)) this.#writtenAtMs = this.#clock.monotonicMs();
     const dueMs = this.#writtenAtMs + heartbeatMs - this.#clock.monotonicMs();
     this.#timer = setTimeout(onTimer, Math.min(Math.max(dueMs, 0), stalledReaderMs), this);
     clientGone.onCancel(this);
     if (!this.#over) stopping.add(this);
     if (isWaitedFor(source)) {
-      // The client has waited for long, so it is told immediately what it waits for.
+      // The client has already waited long, so it gets its position in the queue immediately.
       const { queuePosition } = this.#options;
       if (!this.#over) this.#askForClient();
       if (queuePosition && !this.#over) this.#write(queuedComment(queuePosition));
@@ -170,7 +170,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
       this.#drainMore(end - start);
       return;
     }
-    // An event that `onPiece` or a quota check must see takes the slower path, which may fail.
+    // An event that `onPiece` or a quota check needs is read the slower way.
     const stop = this.#stop;
     const mayStay =
       this.#atRest &&
@@ -186,7 +186,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     }
   }
 
-  /** Reports whether `onPiece` is due after this many delivered pieces. */
+  /** Reports whether `onPiece` must be called after this many delivered pieces. */
   #isDue(deliveredPieces: number): boolean {
     return deliveredPieces > this.duePieces || this.#clock.monotonicMs() >= this.dueMs;
   }
@@ -209,7 +209,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     else this.#readObject(this.#object + bytes);
   }
 
-  /** Reads more of a whole answer whose server labels it as a stream. */
+  /** Collects a complete answer that the server labelled as a stream. */
   #readObject(bytes: string): void {
     this.#object = bytes;
     try {
@@ -227,7 +227,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     }
   }
 
-  /** Reads `bytes`, or continues with earlier input if `bytes` is undefined. */
+  /** Reads received bytes. With undefined, continues with earlier input after a check. */
   #read(bytes: string | undefined): void {
     const stop = this.#stop;
     const received = bytes?.length ?? 0;
@@ -286,14 +286,14 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     else if (isAnswered) this.#expectEnd(events !== "");
   }
 
-  /** Reports whether no event of an answer has arrived. */
+  /** Reports whether no event of the answer has arrived yet. */
   get #isEmpty(): boolean {
     return !this.#hasBegun && !this.#chunks.finishSeen;
   }
 
   /**
-   * Sets when the end is expected. With `hasMore`, each piece moves that time, because some servers send a finish
-   * reason with each piece.
+   * Sets when the stream counts as complete. `hasMore` postpones that, because some servers send a finish reason
+   * with each piece.
    */
   #expectEnd(hasMore: boolean): void {
     if (this.#endDueMs !== undefined) {
@@ -305,7 +305,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#timer = setTimeout(onTimer, endGraceMs, this);
   }
 
-  /** Waits for the decision of a quota or of guardrails. Input that arrives meanwhile waits too. */
+  /** Pauses the stream until a check of a quota or guardrails is done. */
   #hold(until: Promise<void>): void {
     this.#buffered = "";
     this.#endDueMs = undefined;
@@ -343,7 +343,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
       const isEnd = data !== undefined && this.#chunks.isEnd(data);
       if (isEnd && isEmpty && this.#chunks.deliveredBytes === 0) throw emptyStream();
       if (data !== undefined && !isEnd) events = this.#translate(data, -1);
-      // Some servers send no end mark; a finish reason proves the end as well.
+      // A finish reason ends the stream too, because some servers send no end mark.
       if (!isEnd && (!this.#chunks.finishSeen || this.#chunks.isUnfinished)) throw closedEarly();
     } catch (error) {
       this.#break(error, events, true);
@@ -370,7 +370,10 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     if (this.isFrom(dispatched)) this.fail(error);
   }
 
-  /** Does what is due: sends a heartbeat, ends a stalled stream, or stops reading the rest of the connection. */
+  /**
+   * Handles whatever is due: a keep-alive, a stream without an end, a client that reads nothing, or the rest of
+   * a connection.
+   */
   onTimer(): void {
     const nowMs = this.#clock.monotonicMs();
     let dueMs: number;
@@ -380,14 +383,14 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     }
     if (this.#behindSinceMs === undefined) {
       const endDueMs = this.#endDueMs ?? Number.POSITIVE_INFINITY;
-      // A timer may fire slightly early.
+      // The timer may fire slightly early.
       if (nowMs > endDueMs - 1) {
         this.#complete("");
         return;
       }
       dueMs = this.#writtenAtMs + this.#options.heartbeatMs - nowMs;
       if (dueMs < 1) {
-        // Before an answer has begun, no event of its format can be sent.
+        // Before the answer has begun, only a comment can be sent.
         this.#write(this.#hasBegun ? this.#options.request.dialect.keepAlive : this.#comment());
         dueMs = this.#options.heartbeatMs;
       }
@@ -399,7 +402,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
         return;
       }
     }
-    // A write may have ended the stream.
+    // The write may have ended the stream.
     if (!this.#over) this.#timer = setTimeout(onTimer, Math.min(dueMs, stalledReaderMs), this);
   }
 
@@ -429,7 +432,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
       if (this.#broken !== undefined) this.#chunks = this.#reporting(request.dialect.stream(request, completion));
       this.#chunks.servedBy(serving);
     }
-    // Some servers ignore `stream: true`, and some report errors with status 200.
+    // Some servers ignore `stream: true`, and some send errors with status 200.
     if (jsonType.test(response.headers.get("content-type") ?? "")) {
       this.#wholeAnswer(dispatched).catch((error) => {
         if (this.isFrom(dispatched)) this.#failed(error);
@@ -442,18 +445,21 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     if (isBehind && !this.#over) response.body.pause();
   }
 
-  /** Without this, a trace would contain text that guardrails remove from the answer. */
+  /**
+   * Returns what the stream is served by. With guardrails it has no trace, which would contain text that they
+   * remove.
+   */
   #servingOf(dispatched: Dispatched): Serving {
     const { model, deployment } = dispatched;
     return this.#guarded ? { model, deployment } : dispatched;
   }
 
-  /** True if the client or the guardrails have received a part of the answer. */
+  /** True if the client or the guardrails have received part of the answer. */
   get #isBegun(): boolean {
     return this.#hasBegun || (this.#guarded !== undefined && this.#guarded.deliveredBytes > 0);
   }
 
-  /** Another server continues an answer that has begun. */
+  /** Prepares the stream for a server that continues the answer. */
   #goOnBy(serving: Serving, translation: Dispatched["translation"]): void {
     const chunks = this.#guarded?.inner ?? this.#chunks;
     if (translation && chunks instanceof TranslatedStream) chunks.goOn(serving, translation);
@@ -476,14 +482,14 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     }
   }
 
-  /** Reads events that their server labels as JSON. */
+  /** Reads a stream of events that the server labelled as JSON. */
   #streamAtOnce(all: ByteSpan, dispatched: Dispatched): void {
     this.#byteText(byteTextOf(all));
-    // Only the current server's answer has ended; another server may have been asked.
+    // Another server may have taken over, so only the current server's end counts.
     if (!this.#over && this.isFrom(dispatched)) this.end();
   }
 
-  /** Throws if the engine sends more bytes without an event for the client than the limits allow. */
+  /** Throws if the engine sends too many bytes without an event for the client. */
   #checkIdle(receivedBytes: number, isOfUse: boolean): void {
     if (isOfUse) {
       this.#idleBytes = 0;
@@ -497,7 +503,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     if (idleBytes > idleBytesAtOnce + seconds * idleBytesPerSecond) throw nothingOfUse(idleBytes);
   }
 
-  /** Counts an incomplete event. Throws if no more bytes of it may be buffered. */
+  /** Charges the incomplete event to the memory account. Throws if the account is full. */
   #countEvent(eventBytes: number): void {
     const bytes = eventBytes < countedEventBytes ? 0 : eventBytes;
     const more = bytes - this.#countedBytes;
@@ -512,7 +518,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#countedBytes = bytes;
   }
 
-  /** `start` is the offset of the event in the reader's text if the whole event is there; otherwise -1. */
+  /** Translates an event. `start` is its offset in the reader's text, or -1 if the event is not completely there. */
   #translate(data: string, start: number): string {
     const { text, position, name } = this.#reader;
     if (name === "error") throw this.#faultIn(data);
@@ -522,7 +528,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     return this.#chunks.translate(data, raw);
   }
 
-  /** Returns the error of an event named `error`, whatever the form of its data. */
+  /** Returns the error in an event named `error`, whatever the format of its data. */
   #faultIn(data: string): GatewayError {
     const engine = this.#dispatched?.deployment.engine;
     return reportedFault(decodeByteText(data), engine, "The model server failed in the middle of the answer.");
@@ -545,7 +551,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   #writeEarly(bytes: string): void {
     this.#early += bytes;
     this.#askForClient();
-    // The client's stream opens in a moment.
+    // Treats the client as slow until its stream is open, which pauses the engine.
     if (!this.#client) this.#wrote(false);
   }
 
@@ -573,7 +579,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     if (this.#isRecorded) this.recorded();
   }
 
-  /** Notes that the engine's output is an answer. */
+  /** Called when the engine's output is known to be an answer. */
   #proves(): void {
     this.#isProven = true;
     const dispatched = this.#dispatched as Dispatched;
@@ -605,20 +611,20 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#expectEnd(false);
   }
 
-  /** Completes the stream with its last events. */
+  /** Ends the stream with these last events and those that the format requires. */
   #complete(events: string): void {
     this.#endWhole(events + this.#chunks.ending(), false);
   }
 
-  /** Ends a complete stream. With `isStopped`, the engine is stopped as well. */
+  /** Ends a complete stream. `isStopped` also stops the engine. */
   #endWhole(last: string, isStopped: boolean): void {
     if (this.#options.guard?.asks) this.#endOnceAsked(last, isStopped);
     else this.#endWith(last, isStopped);
   }
 
   /**
-   * Ends the stream after guardrails have checked the rest. Meanwhile the client gets keep-alives, and further output
-   * of the engine is ignored.
+   * Ends the stream after guardrails have checked the rest. The client gets keep-alives meanwhile, and further
+   * input is ignored.
    */
   #endOnceAsked(events: string, isStopped: boolean): void {
     const guarded = this.#guarded as GuardedStream;
@@ -642,7 +648,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   }
 
   /**
-   * Ends the stream because a quota is used up: the client gets the same end as for a token limit, and the engine
+   * Ends the stream because a quota is used up. The client gets the same end as at a token limit, and the engine
    * stops.
    */
   #stopHere(events: string): void {
@@ -650,8 +656,8 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   }
 
   /**
-   * Handles an error that came after `events`: asks another engine if possible, else ends the stream with the error.
-   * With `isCut`, the connection ended.
+   * Handles an error after `events`. Tries another engine if possible; otherwise ends the stream with the error.
+   * `isCut` is true if the connection broke.
    */
   #break(error: unknown, events: string, isCut = false): void {
     const { continuation } = this.#options;
@@ -662,7 +668,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     else this.#endBroken(error, events);
   }
 
-  /** Looks for another model server after one broke off. */
+  /** Continues the answer at another model server, because this one broke off. */
   #cut(continuation: Continuation, dispatched: Dispatched, error: unknown, events: string): void {
     if (this.#isAnswered) {
       this.#completeCut(events);
@@ -681,7 +687,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     else this.#restart(continuation, dispatched, error);
   }
 
-  /** Reports whether only the usage and the end mark are missing. */
+  /** Reports whether the answer is complete, except for the usage and the end mark. */
   get #isAnswered(): boolean {
     return this.#chunks.finishSeen && !this.#chunks.isOpen;
   }
@@ -691,7 +697,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     else this.#endsBuffered = true;
   }
 
-  /** Asks another deployment. The client has received no event, so it never notices the engine that gave no answer. */
+  /** Tries another deployment. The client does not notice, because it has received no event. */
   #tryAnother(dispatched: Dispatched, error: unknown, isCut: boolean): void {
     this.#reset(dispatched, error);
     whenSettled(this.#options.another(dispatched, error, isCut), onSource, onNoSource, this);
@@ -712,7 +718,8 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#reader = new SseReader(this.#options.request.dialect.itemBytes);
     this.#countEvent(0);
     this.#endDueMs = undefined;
-    // A pending check of a quota or of guardrails continues. The next server sends anew what arrived after it began.
+    // A check of a quota or guardrails goes on. Input since its start is dropped, because the next server sends
+    // it again.
     if (this.#buffered !== undefined) this.#buffered = "";
     this.#endsBuffered = false;
     this.#firstByteSeen = false;
@@ -722,7 +729,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#idleBytes = 0;
   }
 
-  /** Called if no server continues: the client gets the reason why the last server broke off. */
+  /** Called if no server can continue. Ends the stream with the error of the last one. */
   nobody(): void {
     if (!this.#over) this.#endBroken(this.#broken, "");
   }
@@ -739,7 +746,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#finish(shown, last);
   }
 
-  /** Called when the client left, or was cut off because there is no memory for output that it does not read. */
+  /** Called when the client left, or when it is cut off because its unread output exceeds the memory account. */
   cancelled(): void {
     const { reason } = this.#options.clientGone;
     const why = reason instanceof GatewayError ? reason : new DOMException("The client left", "AbortError");
@@ -748,13 +755,13 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     else this.#awaitUsage();
   }
 
-  /** Reports whether the client has the whole answer while the engine has not reported its usage. */
+  /** Reports whether the client has the complete answer and only the engine's usage is missing. */
   get #lacksUsageAlone(): boolean {
     const isGoingOn = this.#buffered === undefined && !this.#isEnding && this.#client !== undefined;
     return isGoingOn && this.#isAnswered && this.#chunks.reported === undefined;
   }
 
-  /** Reads on at full speed for the usage alone, because no client reads the answer. */
+  /** Reads the rest without waiting for the client, only to get the usage. */
   #awaitUsage(): void {
     if (this.#behindSinceMs !== undefined) this.#dispatched?.response.body.resume();
     this.#behindSinceMs = undefined;
@@ -766,7 +773,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     if (!this.#over) this.#endBroken(stoppingError(), "");
   }
 
-  /** Called when the end is recorded. */
+  /** Called when the end was recorded. */
   recorded(): void {
     const last = this.#last;
     this.#isRecorded = true;
@@ -779,16 +786,13 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#client?.abort();
   }
 
-  /**
-   * Finishes the stream. `last` is sent to the client after the end is recorded; undefined if there is no client to
-   * read it.
-   */
+  /** Ends the stream. `last` is sent after the end was recorded; undefined if no client reads it. */
   #finish(error: unknown, last: string | undefined, isStopped = false): void {
     const options = this.#options;
     const dispatched = this.#dispatched;
     if (last !== undefined) {
       if (dispatched && !this.#isProven) this.#proves();
-      // The client is requested before the end is reported, because the report depends on whether the answer began.
+      // Requests the client's stream first, because `onEnd` depends on whether the answer has begun.
       this.#askForClient();
       if (this.#over) return;
     }
@@ -798,7 +802,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#timer = undefined;
     options.clientGone.off(this);
     options.stopping.remove(this);
-    // The engine is stopped first: the duration of an abandoned request must not count as that engine's speed.
+    // The engine is stopped before the end is recorded, so that an abandoned request does not count in its speed.
     if (error !== undefined || isStopped) options.abort();
     this.#whole?.cancel();
     const { reported, deliveredPieces } = this.#chunks;
@@ -814,10 +818,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     whenSettled(recorded, onRecorded, onRecorded, this);
   }
 
-  /**
-   * Reports the end. Does not throw: the client must get its end even if the report fails, and the engine's connection,
-   * which calls this, must go on.
-   */
+  /** Calls `onEnd`. Returns a rejected promise instead of throwing, so that the client's answer is always ended. */
   #reportEnd(error: unknown): MaybePromise<void> {
     try {
       return this.#options.onEnd(this.#chunks, error);
@@ -844,7 +845,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   }
 }
 
-/** Receives the output of one of several model servers. After another one has taken over, later output is ignored. */
+/** Reads from one of several model servers. Ignores its output after another one has taken over. */
 class Part implements BodySink {
   readonly #relay: Relay;
   readonly #dispatched: Dispatched;
@@ -871,7 +872,7 @@ function isWaitedFor(source: RelayOptions["source"]): source is MaybePromise<Dis
   return source instanceof Deferred || source instanceof Promise;
 }
 
-/** A function that all streams share, like those below, because a closure for each stream would cost memory. */
+/** Shared functions with the relay as argument save memory, compared with closures for each stream. */
 function onTimer(relay: Relay): void {
   relay.onTimer();
 }

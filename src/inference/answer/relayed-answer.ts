@@ -1,4 +1,4 @@
-// The answer to an open request as a stream: the callbacks that the relay needs.
+// Implements the relay's callbacks for a request, such as metering and recording.
 
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
@@ -25,45 +25,43 @@ import { relay } from "./relay.ts";
 import type { PieceDue, RelayOptions, StreamStop } from "./relay-options.ts";
 import { spentCode, stopMark } from "./stop-mark.ts";
 
-/** Bytes of answer text for each estimated token. Each delivered piece counts as at least one token. */
+/** Bytes of text per token, to estimate tokens. Each delivered piece counts as at least one token. */
 const estimatedTokenBytes = 4;
 
-/** The request that is answered. */
+/** The request that is being answered. */
 export interface RelayedRequest extends AnswerNames, CancelListener, Stoppable {
   readonly call: Pick<InferenceCall<unknown>, "clientGone" | "memoryAccount" | "renderError" | "guarding">;
   readonly deps: Pick<InferenceDeps, "clock" | "heartbeatMs" | "stopping">;
   readonly request: DecodedRequest;
   readonly promptTokens: number;
-  /** Position in the queue while the request waits for a slot. */
+  /** The request's position in the queue, while it waits for a slot. */
   readonly queuePosition?: QueuePosition | undefined;
   readonly recorder: AnswerRecorder | undefined;
   readonly cached: CachedRequest | undefined;
   readonly trace: RequestTrace | undefined;
   readonly meter: Meter;
-  /** True if a quota may end the answer. */
+  /** True if a quota may end the answer early. */
   readonly isStoppable?: boolean;
-  /** Undefined if streams of the model are not continued. */
+  /** Undefined if the model's streams are not continued at another deployment. */
   readonly continuation?: Continuation | undefined;
-  /** Stops all work for the request. */
+  /** Cancels all work for the request. */
   readonly cancellation: Cancellation;
-  /** Called when the engine's output is known to be an answer. */
+  /** Called once the engine's output is known to be an answer. */
   answers(dispatched: Dispatched): void;
-  /** Called when the client's answer begins; see `RelayOptions` for this and the next two callbacks. */
+  /** Called when the client's answer begins. See `RelayOptions`. */
   begins(answer: InferenceAnswer): void;
   unbegun(error: unknown): void;
   another(dispatched: Dispatched, error: unknown, isCut: boolean): MaybePromise<Dispatched>;
-  /** Called at the end of the answer. `code` is the reason for the end if it is no error. */
+  /** Called when the answer has ended. `code` is the reason of an early end that is not an error. */
   ended(usage: TokenUsage, error: unknown, code?: string): MaybePromise<void>;
   endedWithoutAnswer(error: unknown, reportedPrompt?: StreamObservation["reportedPrompt"]): MaybePromise<void>;
-  /** Called if there is no answer and the client's answer has not begun: the request continues from there. */
+  /** Called if the engine gave no answer and the client has received nothing. */
   noAnswer(error: unknown, isCut: boolean): void;
 }
 
-/**
- * Relays a stream. `source` is the engine's answer. If it has not arrived yet, the client's answer begins immediately.
- */
+/** Relays a stream to the client. If `source` is still pending, the client's answer may begin before it arrives. */
 export function relayTo(source: RelayOptions["source"], open: RelayedRequest): void {
-  // The relay itself listens to the client from here on and stops the work for the request.
+  // From here on the relay handles the client's leaving.
   open.call.clientGone.off(open);
   relay(new RelayedAnswer(source, open));
 }
@@ -75,7 +73,7 @@ class RelayedAnswer implements RelayOptions, StreamStop {
   readonly #open: RelayedRequest;
   #isStopped = false;
   #usageSoFar: (() => TokenUsage) | undefined;
-  /** The stream that `#usageSoFar` reads. If an engine sent nothing, its successor's answer is a new stream. */
+  /** The stream to which `#usageSoFar` belongs. If another engine starts the answer again, the stream is a new one. */
   #observed: StreamObservation | undefined;
 
   constructor(source: RelayOptions["source"], open: RelayedRequest) {
@@ -222,7 +220,7 @@ class RelayedAnswer implements RelayOptions, StreamStop {
   }
 }
 
-/** A separate function: a function that contains closures allocates their variables at each call. */
+/** Not inline, because closures in a function allocate all its variables at each call. */
 function usageSoFar(request: DecodedRequest, observed: StreamObservation): () => TokenUsage {
   return () => observed.usageSoFar?.() ?? streamUsage(request, observed, false);
 }

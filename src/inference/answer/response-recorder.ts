@@ -1,4 +1,4 @@
-// Records a response for storage, with the items of its request: a request that continues from it needs both.
+// Collects and stores a response with the items of its request, because later requests continue from both.
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { ResponseKeeper } from "../../domain/models/response-keeper.ts";
 import type { ResponseStatus, StoredResponse } from "../../domain/models/stored-response.ts";
@@ -11,7 +11,7 @@ import { type AnswerEnd, AnswerRecorder, secondsPerDay } from "./answer-recorder
 export interface ResponseRecorderOptions {
   principal: Principal;
   request: DecodedRequest;
-  /** Id of the model. The client may have used an alias. */
+  /** Public id of the model, even if the client used an alias. */
   model: string;
   keeper: ResponseKeeper;
   memoryAccount: MemoryAccount;
@@ -20,12 +20,15 @@ export interface ResponseRecorderOptions {
 
 const ends: ReadonlySet<unknown> = new Set<ResponseStatus>(["completed", "incomplete", "failed"]);
 
-/** Servers that speak Responses may leave the status out of an answer that ended. */
+/** Returns the status. Some servers omit it in a complete answer. */
 function statusOf({ status }: Readonly<Record<string, unknown>>): ResponseStatus {
   return ends.has(status) ? (status as ResponseStatus) : "completed";
 }
 
-/** Stores the response before the client gets its end: the next request may follow immediately, at another replica. */
+/**
+ * Stores the response before the client gets its end, because the next request may follow immediately at another
+ * replica.
+ */
 export class ResponseRecorder extends AnswerRecorder {
   readonly #options: ResponseRecorderOptions;
 
@@ -34,7 +37,7 @@ export class ResponseRecorder extends AnswerRecorder {
     this.#options = options;
   }
 
-  /** A failed response is stored if the client got it as a response. */
+  /** A failed response is stored too, if the client received it as a response. */
   override keep({ createdAt, usage, outcome }: AnswerEnd): Promise<void> | undefined {
     const { principal, keeper } = this.#options;
     const response = this.answer(usage);

@@ -1,12 +1,12 @@
-// The mark of an answer that a quota ended.
+// Marks an answer that a quota ended early.
 import { usdOf } from "../../base/money.ts";
 import type { StoppedBy } from "../../domain/limits/limits.ts";
 import type { StopMark } from "../../requests/dialects/answer.ts";
 
-/** The code in the ledger for such an answer, which was served nevertheless. */
+/** The ledger's code for an answer that a quota ended early. The request still counts as served. */
 export const spentCode = "quota_spent";
 
-/** Returns the mark for the client. */
+/** Returns the mark that the client gets in the answer. */
 export function stopMark(by: StoppedBy | undefined): StopMark {
   if (!by) return { stopped_by: "quota", quota: {} };
   const { quota, unit, period } = by;

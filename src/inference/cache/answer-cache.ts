@@ -1,4 +1,4 @@
-// Decides whether a request may get a cached answer, by its model, its key and its headers.
+// Decides whether a request may use the response cache, by its model's policy, its key and its headers.
 import { fieldError } from "../../base/errors.ts";
 import type { Model } from "../../domain/models/model.ts";
 import { type CachePolicy, defaultCachePolicy } from "../../domain/models/policies/cache.ts";
@@ -8,15 +8,15 @@ import { type AnswerCacheParts, CachedRequest } from "./cached-request.ts";
 import { hasRemoteMedia, isDeterministic } from "./request-digest.ts";
 
 export const cacheHeader = "x-headrace-cache";
-/** Values of the cache header. */
+/** Allowed values of the header `x-headrace-cache`. */
 const wishes = ["use", "refresh", "off"] as const;
 type Wish = (typeof wishes)[number];
 
-/** The request and its sender. */
+/** The facts of a request that decide about the cache. */
 interface Asked {
   readonly request: DecodedRequest;
   readonly principal: Principal;
-  /** Value of the client's cache header; null or absent if the client sent none. */
+  /** Value of the header `x-headrace-cache`. Null or undefined without it. */
   readonly cacheHeader?: string | null;
 }
 
@@ -28,9 +28,8 @@ export class AnswerCache {
   }
 
   /**
-   * Returns a request for the response cache; undefined if the model must be asked and the answer is not cached.
-   * `recording` means that the answer is stored for its client under its own id. Throws `invalid_request` for an
-   * invalid header.
+   * Returns the request's access to the cache, or undefined if it must not use the cache. `recording` is true if
+   * the answer is stored under its own id. Throws `invalid_request` for an invalid header.
    */
   open(call: Asked, model: Model, recording: boolean): CachedRequest | undefined {
     const said = call.principal.responseCache;
@@ -56,7 +55,7 @@ export class AnswerCache {
   }
 }
 
-/** Requests that continue stored ones, run in the background, or come as forms or tasks always get a new answer. */
+/** Reports whether the request may be cached. Continued, background, form and task requests may not. */
 function isRepeatable({ dialect, background, namesKept, goesOn, form }: Asked["request"]): boolean {
   return dialect.task === undefined && !background && !namesKept && goesOn === undefined && form === undefined;
 }

@@ -1,4 +1,4 @@
-// A request that may be answered from the response cache, or whose answer may be stored there.
+// Looks up a request in the response cache, or stores its answer there.
 
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { Bytes } from "../../base/bytes/byte-span.ts";
@@ -14,40 +14,43 @@ import { questionOf } from "./question.ts";
 import { type DigestedRequest, requestDigest } from "./request-digest.ts";
 import type { Asker, Meaning, SimilarRequests } from "./similar-requests.ts";
 
-/** Collected bytes are counted in steps of this size. */
+/** The memory account is charged in steps of this many bytes. */
 const countedBytes = 64 * 1024;
-/** Seconds by which clocks of replicas may differ: an answer from further in the future has a wrong time. */
+/** Seconds by which the clocks of replicas may differ. An answer from further in the future is not used. */
 const maxSkewSeconds = 60;
-/** Matches members of a refused answer, in any format: another attempt may succeed. */
+/**
+ * Matches a finish reason that means a refusal, in any format. Such answers are not cached, because a retry may
+ * succeed.
+ */
 const refused = /"(?:finish_reason|stop_reason|reason)"\s*:\s*"(?:content_filter|refusal)"/;
-/** Matches members of an answer that a token limit ended; it may consist of thinking alone. */
+/** Matches a finish reason that means a token limit. Such an answer may contain only reasoning. */
 const cut = /"(?:finish_reason|stop_reason|reason)"\s*:\s*"(?:length|max_tokens|max_output_tokens)"/;
-/** Types of items and blocks whose text is reasoning and not part of the answer. */
+/** Types of items and blocks that contain reasoning instead of the answer. */
 const thoughts: ReadonlySet<unknown> = new Set(["reasoning", "thinking"]);
-/** Matches members of a whole answer that show its end. */
+/** Matches a finish reason or a final status in a complete answer. */
 const ended = /"(?:finish_reason|stop_reason)"\s*:\s*"|"status"\s*:\s*"(?:completed|incomplete)"/;
 const unended = /"(?:finish_reason|stop_reason)"\s*:\s*null|"status"\s*:\s*"failed"/;
 
 export interface AnswerCacheParts {
   readonly store: AnswerStore;
-  /** Secret key of the digests, so that only the gateway can compute them. */
+  /** Secret key for request digests, so that clients cannot compute them. */
   readonly key: Uint8Array;
-  /** Compares requests by their meaning. */
+  /** Finds cached requests with a similar meaning. */
   readonly similar: Pick<SimilarRequests, "vectorOf" | "nearest" | "add" | "remove" | "mark">;
   readonly clock: Pick<Clock, "nowSeconds">;
-  /** Maximum bytes of a cached answer. */
+  /** Maximum bytes of an answer in the cache. */
   readonly maxAnswerBytes: number;
 }
 
-/** The facts of a request that its look-up in the response cache depends on. */
+/** Facts that a look-up in the cache needs. */
 export interface CacheLookup {
   readonly memoryAccount: MemoryAccount;
   readonly cancellation: Cancellation;
   readonly priority: Priority;
   readonly width: number;
-  /** Names of the guardrails that have checked the request. */
+  /** Names of the guardrails that have already checked the request. */
   readonly checkedBy?: readonly string[] | undefined;
-  /** Returns the maximum tokens of each generation by quotas that can end answers; undefined if they set none. */
+  /** Returns the maximum tokens of each generation by quotas that can end answers early. Undefined without any. */
   maxTokensOf(model: Model): number | undefined;
 }
 
@@ -55,7 +58,7 @@ export interface CachedRequestOptions {
   readonly parts: AnswerCacheParts;
   readonly asked: DigestedRequest;
   readonly policy: CachePolicy;
-  /** True if the client wants a new answer. */
+  /** True if the client wants a new answer, which replaces the cached one. */
   readonly refreshes: boolean;
   readonly neverLeaves: boolean;
 }
@@ -71,7 +74,7 @@ export class CachedRequest {
   #answerKey: AnswerKey | undefined;
   #mark: unknown;
   #meaning: Meaning | undefined;
-  /** True while the answer is to be cached: it is new and not too long. */
+  /** True while the answer is being collected for the cache. */
   #keeps = false;
   #events = "";
   #whole: Buffer | undefined;
@@ -82,12 +85,12 @@ export class CachedRequest {
     this.policy = options.policy;
   }
 
-  /** True if the events of a stream must be added. */
+  /** True if a stream's events must be passed to `add`. */
   get collects(): boolean {
     return this.#keeps;
   }
 
-  /** Finds a cached answer; undefined if the model must be asked. Never rejects. */
+  /** Returns a cached answer, or undefined if the model must be asked. Never rejects. */
   find(open: CacheLookup): KeptAnswer | undefined | Promise<KeptAnswer | undefined> {
     const { asked, parts, refreshes } = this.#options;
     const digest = requestDigest(asked, parts.key);
@@ -133,9 +136,8 @@ export class CachedRequest {
   }
 
   /**
-   * Reports whether a cached answer may be used. An answer that a quota would cut is not used, because only an engine's
-   * answer can be ended in time. An answer older than the current policy allows, or from the future after a clock
-   * change, is not used either.
+   * Reports whether a cached answer may be used: not if it is longer than a quota allows, older than the current
+   * policy allows, or from the future.
    */
   #fits({ usage, at }: KeptAnswer, open: CacheLookup): boolean {
     const age = this.#options.parts.clock.nowSeconds() - at;
@@ -144,7 +146,7 @@ export class CachedRequest {
     return most === undefined || usage.completionTokens <= most * open.width;
   }
 
-  /** Adds the text of one or more events of the stream, as sent to the client. */
+  /** Adds events of a stream, exactly as sent to the client. */
   add(events: string, memoryAccount: MemoryAccount): void {
     this.#events += events;
     const length = this.#events.length;
@@ -157,14 +159,14 @@ export class CachedRequest {
     else this.#bufferedBytes = length;
   }
 
-  /** Adds a whole answer, as sent to the client. */
+  /** Adds a complete answer, exactly as sent to the client. */
   addWhole(body: string | Bytes): void {
     if (!this.#keeps || body.length > this.#options.parts.maxAnswerBytes) return;
-    // The bytes are copied, because they share a buffer with other data.
+    // Copies the bytes, because their buffer contains other data too.
     this.#whole = typeof body === "string" ? Buffer.from(body) : Buffer.from(body.solid.view);
   }
 
-  /** Caches the answer, which is complete and without fault. */
+  /** Stores the answer in the cache. Call this only for a complete answer without an error. */
   keep(usage: TokenUsage, ignored: readonly string[]): void {
     const { parts, policy } = this.#options;
     const bytes = this.#whole ?? (this.#events === "" ? undefined : Buffer.from(this.#events));
@@ -177,8 +179,8 @@ export class CachedRequest {
   }
 
   /**
-   * Reports whether the answer is useful. An empty, refused or unfinished answer may be an accident and must not be
-   * repeated for an hour.
+   * Reports whether the answer is worth caching. Empty, refused and incomplete ones are not, because a retry may
+   * give a better one.
    */
   #isAnswered(bytes: Buffer, usage: TokenUsage): boolean {
     if (!this.#options.asked.request.dialect.generates) return true;
@@ -187,7 +189,7 @@ export class CachedRequest {
     return !this.#whole || (ended.test(text) && !unended.test(text));
   }
 
-  /** Reports whether the answer has text or a call. */
+  /** Reports whether the answer contains text or a tool call. */
   #saysAny(bytes: Buffer): boolean {
     const { dialect } = this.#options.asked.request;
     const answer = bytes.toString();
@@ -195,7 +197,7 @@ export class CachedRequest {
       const said = dialect.answered(JSON.parse(answer, (_, value) => (thoughts.has(value?.type) ? null : value)));
       return said.some(({ parts, calls }) => calls.length > 0 || parts.some(({ text }) => text));
     }
-    // No `.` or `$`, because for these the U+2028 of a text ends the line.
+    // Splits at `\n` instead of a regular expression with `.` or `$`, which would also stop at U+2028.
     return answer.split("\n").some((line) => {
       const data = line.startsWith("data:") ? line.slice("data:".length).trim() : "";
       const pieces = data.startsWith("{") ? dialect.streamed(JSON.parse(data)) : [];
@@ -203,7 +205,7 @@ export class CachedRequest {
     });
   }
 
-  /** Drops everything that was not handed over to the cache. */
+  /** Discards what was collected and not stored. */
   release(memoryAccount: MemoryAccount): void {
     if (this.#bufferedBytes > 0) memoryAccount.release("answers", this.#bufferedBytes);
     this.#bufferedBytes = 0;

@@ -1,4 +1,4 @@
-// The response cache as operators see it: they clear it for an account, for a model, or as a whole.
+// Clears the response cache: for an account, for a model, or completely.
 import type { AuditLog } from "../../domain/audit.ts";
 import type { ChangeFeed } from "../../domain/change-feed.ts";
 import type { AnswerStore, ForgottenAnswers } from "../../domain/models/policies/answer-store.ts";
@@ -9,7 +9,7 @@ import type { SimilarRequests } from "./similar-requests.ts";
 export interface KeptAnswersOptions {
   store: Pick<AnswerStore, "forget">;
   similar: Pick<SimilarRequests, "forget">;
-  /** Announces changes to the other processes. */
+  /** Notifies other processes, so that they clear their caches. */
   feed: Pick<ChangeFeed, "announce">;
   audit: Pick<AuditLog, "append">;
 }
@@ -21,24 +21,24 @@ export class KeptAnswers {
     this.#options = options;
   }
 
-  /** Removes cached answers. Rejects if not all of them can be removed now. */
+  /** Removes cached answers. Rejects if some cannot be removed now. */
   async forget(principal: Principal, which: ForgottenAnswers, origin: Origin): Promise<void> {
     const { store, similar, feed, audit } = this.#options;
     const { accountId, model } = which;
     const detail = { model: model ?? null };
-    // The audit event comes first: a removal without an event could not be traced.
+    // The audit event is written first, so that every removal is recorded.
     await audit.append([
       auditEvent("cache.cleared", principal, origin, { accountId: accountId ?? null, targetId: model ?? null, detail }),
     ]);
-    // Entries of similar questions do not record their model, so clearing one model clears all entries.
+    // The entries for similar requests do not record their model, so all of them are removed.
     similar.forget(model === undefined ? accountId : undefined);
     await store.forget(which);
     feed.announce("answers", model === undefined && accountId !== undefined ? [accountId] : undefined);
   }
 
   /**
-   * Removes the answers of accounts that are deleted, or that a person leaves for good, without waiting for their
-   * expiry. Never rejects: a store that is away removes them later.
+   * Removes the cached answers of accounts that were deleted or that a person has left. Never rejects:
+   * unreachable stores are cleared later.
    */
   async forgetAccounts(ids: readonly string[]): Promise<void> {
     if (ids.length === 0) return;

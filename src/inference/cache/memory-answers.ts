@@ -1,4 +1,4 @@
-// The response cache in the memory of this process, with one limit for all accounts.
+// A response cache in the memory of this process. All accounts share one size limit.
 import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import type { Clock } from "../../base/clock.ts";
 import type {
@@ -14,27 +14,27 @@ interface Entry {
   readonly model: string;
 }
 
-/** The answers of an account, least recently used first. */
+/** The cached answers of one account, least recently used first. */
 class AccountAnswers {
   readonly entries = new Map<string, Entry>();
   bytes = 0;
 }
 
-/** Bytes of an entry beside its answer: digest, usage, and map entries. */
+/** Estimated bytes of an entry besides its answer. */
 const entryBytes = 512;
-/** Number of entries that are checked for expiry with each write. */
+/** The number of entries that each write checks for expiry. */
 const stepsPerWrite = 16;
 
 /**
- * If the memory is full, the account with the most bytes loses its least recently used answer, so that no account is
- * displaced by accounts that store more.
+ * If the cache is full, the account that uses the most memory loses its least recently used answer. So an
+ * account cannot displace others that store less.
  */
 export class MemoryAnswers implements AnswerStore {
   readonly #clock: Pick<Clock, "nowSeconds">;
   readonly #maxBytes: number;
   readonly #accounts = new Map<string, AccountAnswers>();
   #bytes = 0;
-  /** Incremented by each `forget`: an answer that was requested before is not cached afterwards. */
+  /** Incremented by each `forget`. An answer to a request from before is not stored afterwards. */
   #mark = 0;
   #inspected: Iterator<[string, AccountAnswers]> | undefined;
   #inspectedAccount: { of: AccountAnswers; accountId: string; entries: Iterator<[string, Entry]> } | undefined;

@@ -1,21 +1,21 @@
-// Separates the last message of a conversation, which may be compared by its meaning, from everything before it.
+// Splits a conversation into its last message, which is compared by meaning, and the rest, which must be equal.
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
 
 export interface Question {
   readonly text: string;
-  /** The member that contains the message, as JSON without the message. */
+  /** The name and JSON of the member that contained the message, without that message. */
   readonly around: { readonly name: string; readonly text: string };
 }
 
-/** Maximum length of a question. Embedding models read no more, and longer texts seldom have the same meaning. */
-const maxQuestionLength = 8_000;
 /**
- * Maximum bytes of a body that is parsed for this, because a parsed tree takes many times the memory and blocks other
- * requests.
+ * Maximum characters of the last message. Embedding models read no more, and longer texts rarely have equal
+ * meanings.
  */
+const maxQuestionLength = 8_000;
+/** Maximum length of a body to parse, because parsing uses much memory and blocks other requests. */
 const maxBodyLength = 256 * 1024;
 
-/** Returns the question; undefined if the last message is not a user's message of text alone. */
+/** Splits the request. Returns undefined unless the last message is a user's and contains only text. */
 export function questionOf(request: DecodedRequest): Question | undefined {
   const { dialect, bodyBytes } = request;
   if (!dialect.format || bodyBytes > maxBodyLength) return undefined;

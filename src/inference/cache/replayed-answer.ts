@@ -1,4 +1,4 @@
-// Presents a cached answer like an engine's answer, so that the relay treats both alike.
+// Presents a cached answer as an engine's response, so that the relay can send it like any other.
 import { type BodySource, bodyOf } from "../../base/bytes/body-source.ts";
 import type { Engine, EngineResponse } from "../../domain/models/engine.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
@@ -9,7 +9,7 @@ import type { Dispatched } from "../routing/attempt.ts";
 const events = { get: (name: string) => (name === "content-type" ? "text/event-stream" : null) };
 const json = { get: (name: string) => (name === "content-type" ? "application/json" : null) };
 
-/** An engine that is never asked: cached answers name it as their source. */
+/** The engine that cached answers are attributed to. It never gets requests. */
 const cache: Engine = {
   name: "cache",
   send: () => Promise.reject(new Error("What is kept is not asked for anything.")),

@@ -1,20 +1,17 @@
-// Computes a digest of everything in a request that its answer depends on: requests with the same digest get the same
-// answer.
+// Computes a digest of everything that affects the answer. Requests with the same digest get the same cached answer.
 import { endOfString } from "../../base/text/json-text.ts";
 import type { Model } from "../../domain/models/model.ts";
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
 
-/** Increase this if the content of the digest changes, so that answers under earlier rules are not found. */
+/** Increase this when the digest's content changes, so that earlier cached answers are not found. */
 const version = "1";
 
-/** Members about the sender, accounting, storage or transport, which do not affect the answer. */
+/** Request members that never affect the answer, such as those for accounting or storage. */
 const withoutEffect: ReadonlySet<string> = new Set([
   ...["model", "stream", "store"],
   ...["user", "metadata", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"],
 ]);
-/**
- * Members that do not affect the answer. A response repeats them, so they count in the digest of Responses requests.
- */
+/** For Responses requests only these members are ignored, because a response repeats all others. */
 const withoutEffectUnrepeated: ReadonlySet<string> = new Set(["model", "stream", "store"]);
 
 export interface DigestedRequest {
@@ -25,9 +22,8 @@ export interface DigestedRequest {
 }
 
 /**
- * Returns the hex HMAC-SHA-256 under `key`. The order of top-level members and white space between values do not
- * matter. In inner values the order matters, because models see tools and schemas as sent; in very long values white
- * space matters too. `replaced` holds replacements of members.
+ * Returns a hex HMAC-SHA-256 of the request. The order of top-level members does not matter, and white space
+ * matters only in very long values. `replaced` is a member to replace for this digest.
  */
 export function requestDigest(
   { request, model, accountId, environment }: DigestedRequest,
@@ -51,17 +47,14 @@ export function requestDigest(
 }
 
 const blanks = /[\t\n\r ]+/g;
-/**
- * Number of characters from which on a value counts with its white space, because searching it would block other
- * requests.
- */
+/** In values of at least this many characters white space matters, because removing it would block other requests. */
 const longValue = 256 * 1024;
 
 function valueIn(text: string, start: number, end: number): string {
   return end - start > longValue ? text.slice(start, end) : withoutBlanks(text, start, end);
 }
 
-/** Returns the JSON value at this position without white space between its parts. */
+/** Returns the JSON value in this range, without white space between its parts. */
 function withoutBlanks(text: string, start: number, end: number): string {
   let compact = "";
   for (let at = start; at < end; ) {
@@ -75,14 +68,14 @@ function withoutBlanks(text: string, start: number, end: number): string {
   return compact;
 }
 
-/** Reports whether the request asks for the most likely answer, or for one that is the same each time. */
+/** Reports whether the answer is the same each time: at temperature 0, or if no text is generated. */
 export function isDeterministic({ dialect, text, members }: DecodedRequest): boolean {
   if (!dialect.generates) return true;
   const temperature = members.get("temperature");
   return temperature !== undefined && Number(text.slice(temperature.valueStart, temperature.valueEnd)) === 0;
 }
 
-/** Reports whether the model reads something by URL or file id, which may change or disappear. */
+/** Reports whether the prompt refers to a URL or file id, whose content may change. */
 export function hasRemoteMedia({ dialect, hasMedia, body }: DecodedRequest): boolean {
   return hasMedia && isRemote(body[dialect.promptMember], false);
 }
@@ -97,7 +90,7 @@ function isRemote(value: unknown, isMedia: boolean): boolean {
   });
 }
 
-/** Members that hold media or their URL, in the parts of all formats. */
+/** Members that contain media or their URL, in any format. */
 const mediaMembers: ReadonlySet<string> = new Set([
   ...["image_url", "video_url", "audio_url", "file_url", "file", "source", "image", "video", "audio"],
 ]);

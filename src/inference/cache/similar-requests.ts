@@ -1,4 +1,4 @@
-// Finds requests that differ only in their last message and mean the same, by vectors of an embedding model.
+// Finds requests that differ only in the last message and have a similar meaning, by vectors of an embedding model.
 import { bufferedBytes, type MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -6,17 +6,15 @@ import type { AnswerKey } from "../../domain/models/policies/answer-store.ts";
 import type { Priority } from "../../domain/models/policies/priority.ts";
 import type { OwnCalls } from "../own-calls.ts";
 
-/** Milliseconds to wait for a vector: no longer than most models take to read a message. */
+/** Milliseconds to wait for a vector. Most models need about that time only to read the message. */
 const deadlineMs = 1_000;
-/**
- * Milliseconds for which a model that did not answer in time is not asked, so that requests do not all wait in vain.
- */
+/** Milliseconds for which an embedding model is not used after a timeout, so that not every request waits. */
 const restMs = 10_000;
-/** Maximum entries of a partition. They are compared one by one, which takes some hundredths of a millisecond. */
+/** Maximum entries of a partition. All are compared one by one, which takes some hundredths of a millisecond. */
 const maxOfPartition = 256;
-/** Maximum dimensions of a vector. A longer answer is no embedding. */
+/** Maximum dimensions of a vector. A longer list of numbers is not an embedding. */
 const maxVectorLength = 8_192;
-/** Bytes of an entry beside its vector. */
+/** Estimated bytes of an entry besides its vector. */
 const entryBytes = 256;
 
 export interface Asker {
@@ -24,16 +22,16 @@ export interface Asker {
   readonly cancellation: Cancellation;
   readonly neverLeaves: boolean;
   readonly priority: Priority;
-  /** Names of the guardrails that have checked the request. */
+  /** Names of the guardrails that have already checked the request. */
   readonly checkedBy?: readonly string[] | undefined;
 }
 
-/** A question and its partition: requests that are equal except for the question. */
+/** The meaning of a request's last message. Requests in one partition are equal except for that message. */
 export interface Meaning {
   readonly partition: string;
-  /** A vector of length 1: the dot product of two is their cosine. */
+  /** The vector, scaled to length 1, so that a dot product is a cosine. */
   readonly vector: Float32Array;
-  /** Value of `SimilarRequests.mark` when the request arrived. */
+  /** The value of `SimilarRequests.mark` when the request arrived. */
   readonly mark: number;
 }
 
@@ -53,11 +51,11 @@ export interface SimilarRequestsOptions {
   readonly maxBytes: number;
 }
 
-/** Kept only in the memory of this process, without the texts. The least recently used partition is dropped first. */
+/** An index of vectors in this process's memory, without texts. Drops the least recently used partition when full. */
 export class SimilarRequests {
   readonly #options: SimilarRequestsOptions;
   readonly #partitions = new Map<string, Partition>();
-  /** Models that did not answer in time, and the monotonic time until which they are not asked. */
+  /** The monotonic milliseconds until which each model is not used after a timeout. */
   readonly #resting = new Map<string, number>();
   #bytes = 0;
   #mark = 0;
@@ -70,12 +68,12 @@ export class SimilarRequests {
     return this.#bytes;
   }
 
-  /** Incremented by each `forget`: a request that arrived before is not stored afterwards. */
+  /** Incremented by each `forget`. A request from before is not stored afterwards. */
   get mark(): number {
     return this.#mark;
   }
 
-  /** Returns the vector of a text; undefined if there is none in time. Never rejects. */
+  /** Returns the vector of a text, or undefined if the model fails or takes too long. Never rejects. */
   async vectorOf(text: string, model: string, asker: Asker): Promise<Float32Array | undefined> {
     if (this.#isResting(model)) return undefined;
     const cancellation = new Cancellation();
@@ -101,7 +99,7 @@ export class SimilarRequests {
       this.#resting.delete(model);
       return readVector(answer);
     } catch {
-      // The embedding request itself records the reason; this request is answered as if nothing were cached.
+      // The embedding request has recorded its own error. The cache is not used then.
       return undefined;
     } finally {
       clearTimeout(timer);
@@ -109,7 +107,7 @@ export class SimilarRequests {
     }
   }
 
-  /** Returns the digest of the request with the most similar question, if the similarity reaches `threshold`. */
+  /** Returns the digest of the most similar request, if the cosine is at least `threshold`. */
   nearest(partition: string, vector: Float32Array, threshold: number): string | undefined {
     const found = this.#partitions.get(partition);
     if (!found) return undefined;
@@ -142,7 +140,7 @@ export class SimilarRequests {
     }
   }
 
-  /** Removes an entry whose answer is no longer cached, so that the next most similar one is found. */
+  /** Removes an entry whose answer is no longer cached. */
   remove(partition: string, digest: string): void {
     const entries = this.#partitions.get(partition)?.entries ?? [];
     const index = entries.findIndex((entry) => entry.digest === digest);
@@ -150,7 +148,7 @@ export class SimilarRequests {
     if (entries.length === 0) this.#partitions.delete(partition);
   }
 
-  /** Removes the entries of an account, or all entries. */
+  /** Removes the entries of an account, or all entries if undefined. */
   forget(accountId?: string): void {
     this.#mark++;
     for (const [partition, within] of this.#partitions) {
@@ -162,10 +160,7 @@ export class SimilarRequests {
     this.forget();
   }
 
-  /**
-   * Reports whether the model is not to be asked. After the pause, one request tries the model while the others go
-   * without.
-   */
+  /** Reports whether the model is not used now. After the pause, one request tries it first. */
   #isResting(model: string): boolean {
     const untilMs = this.#resting.get(model);
     if (untilMs === undefined) return false;
@@ -204,12 +199,12 @@ function product(a: Float32Array, b: Float32Array): number {
   return sum;
 }
 
-/** Returns the vector; undefined if the answer has none with a length. */
+/** Returns the vector in an embedding answer, scaled to length 1. Undefined if it is invalid or zero. */
 function readVector(answer: string): Float32Array | undefined {
   const { data } = JSON.parse(answer) as { data?: readonly { embedding?: unknown }[] };
   const numbers = data?.[0]?.embedding;
   if (!Array.isArray(numbers) || numbers.length === 0 || numbers.length > maxVectorLength) return undefined;
-  // JSON has null for a value that is no number. It would count as 0 and give the vector a wrong direction.
+  // JSON has null for numbers such as NaN. They would count as 0 and distort the vector.
   if (!numbers.every((one) => typeof one === "number")) return undefined;
   const vector = Float32Array.from(numbers);
   const length = Math.sqrt(product(vector, vector));

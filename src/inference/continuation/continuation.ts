@@ -1,5 +1,4 @@
-// Continues a streamed answer at another deployment after its model server broke off, exactly where the delivered text
-// ends.
+// Continues a streamed answer at another deployment after a model server broke off, where the delivered text ends.
 
 import { type MaybePromise, whenSettled } from "../../base/deferred.ts";
 import { BlamelessError, GatewayError } from "../../base/errors.ts";
@@ -18,52 +17,55 @@ import { type DispatchDeps, dispatch } from "../routing/dispatch.ts";
 import { continuedBody, goesOnFrom, isContinuable, isWithinStop } from "./continued-body.ts";
 import { SaidText } from "./said-text.ts";
 
-/** Maximum continuations: an answer that breaks off more often is not worth reading the prompt again. */
+/** Maximum continuations of one answer. More are not worth reading the prompt again. */
 const maxContinuations = 3;
-/** Milliseconds after which a token count is no longer awaited. */
+/** Milliseconds to wait for a token count. */
 const maxCountMs = 1_000;
 
-/** The request whose answer is continued. */
+/** The request whose answer may be continued. */
 export interface ContinuedRequest extends Sender {
   readonly request: DecodedRequest;
   readonly deps: DispatchDeps;
-  /** Called before the gateway looks for another deployment: the current one broke off after this usage. */
+  /** Called before another deployment is looked for. `usage` is that of the part before the break. */
   cutOff(dispatched: Dispatched, error: unknown, usage: TokenUsage): void;
-  /** Called when another deployment continues. */
+  /** Called when another deployment continues the answer. */
   wentOn(dispatched: Dispatched): void;
-  /** Called when another deployment would continue, but the client does not want the answer any more. */
+  /** Called if another deployment would continue, but the client has left meanwhile. */
   cameLate(dispatched: Dispatched): void;
 }
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** The decision after a break. `spent` means that a quota has too little left to read the prompt again. */
+/**
+ * The decision after a break. `at_limit`: the answer has all tokens that the client allowed. `spent`: the quota
+ * does not suffice for reading the prompt again.
+ */
 export type Verdict = "goes_on" | "cannot" | "at_limit" | "spent";
 
 export class Continuation implements Continuing {
   readonly said: SaidText;
   readonly outcomes: ContinuationOutcome[] = [];
-  /** UTF-8 bytes of the answer so far. */
+  /** Bytes (UTF-8) of the answer so far. */
   writtenBytes = 0;
-  /** Tokens of the answer so far, and of prompts that were or are being read, in addition to the request's own. */
+  /** Tokens of the answer so far. `rereadTokens` counts prompts that are read again. */
   writtenTokens = 0;
   rereadTokens = 0;
-  /** True if a server broke off after the last token that the client allowed. */
+  /** True if a server broke off just after the last token that the client allowed. */
   isAtLimit = false;
-  /** Usage of the server that ends the answer, if other servers contributed; undefined if one server did everything. */
+  /** Usage of the last server's part. Undefined if one server generated the whole answer. */
   lastUsage: TokenUsage | undefined;
   readonly #open: ContinuedRequest;
   #times = 0;
-  /** The number of the requested part, among the parts that the client gets. */
+  /** The index of the answer's part that is requested next. */
   #part = 0;
-  /** True if all servers so far continued a last assistant message as the beginning of their answer. */
+  /** True if all servers so far continued the last assistant message, and did not begin a new one. */
   #prefills = true;
   #isUnderWay = false;
-  /** The delivered text; empty if no text was delivered, so that the answer begins anew. */
+  /** The text delivered so far. Empty if the answer begins again. */
   #text = "";
-  /** The request as a chat or completion; undefined if no part of an answer was delivered. */
+  /** The request as a chat or completion. Undefined if the answer begins again. */
   #body: Body | undefined;
-  /** The deployment that broke off, if it worked until then; it is asked again if there is no other. */
+  /** The deployment that broke off. It is tried again if there is no other. */
   #again: Deployment | undefined;
   #cut: Dispatched | undefined;
 
@@ -72,7 +74,7 @@ export class Continuation implements Continuing {
     this.said = new SaidText(open.memoryAccount);
   }
 
-  /** True while the gateway looks for a deployment that continues. */
+  /** True while a deployment that continues is being looked for. */
   get isUnderWay(): boolean {
     return this.#isUnderWay;
   }
@@ -81,15 +83,15 @@ export class Continuation implements Continuing {
     return this.#times;
   }
 
-  /** Reports whether the model server is at fault, and not the client, the request or the gateway. */
+  /** Reports whether the model server caused the error, and not the client, the request or the gateway. */
   isCut(error: unknown): boolean {
     if (this.#open.cancellation.cancelled || error instanceof BlamelessError) return false;
     return !(error instanceof GatewayError) || isEngineFault(error);
   }
 
   /**
-   * Decides whether to continue. `isBegun` is true if the client or the guardrails have a part of the answer. If the
-   * result is "goes_on", call `dispatch`.
+   * Decides whether to continue. If it returns "goes_on", call `dispatch`. `isBegun` is true if the client or
+   * the guardrails have received part of the answer.
    */
   begins(cut: Dispatched, error: unknown, observed: AnswerStream, isBegun: boolean): Verdict {
     const verdict = isBegun ? this.#judged(cut, observed) : "goes_on";
@@ -123,14 +125,14 @@ export class Continuation implements Continuing {
       this.#body = undefined;
       this.said.restart();
     }
-    // The deployment worked until now, even if other requests have suspended it.
+    // The deployment worked until now, so it may be tried again, even if it is suspended.
     this.#again = cut.deployment;
     this.#cut = cut;
     this.#times++;
     return "goes_on";
   }
 
-  /** Counts the tokens that were generated so far and those read for them. */
+  /** Counts the tokens generated so far, and those that will be read again. */
   #count(observed: AnswerStream, isBegun: boolean): void {
     const { request } = this.#open;
     const soFar = isBegun && observed.deliveredBytes > 0 ? streamUsage(request, observed, false) : undefined;
@@ -140,7 +142,7 @@ export class Continuation implements Continuing {
     this.rereadTokens = soFar ? soFar.promptTokens + soFar.completionTokens : 0;
   }
 
-  /** Called when the answer is over, however it ended. */
+  /** Called when the answer has ended. */
   ends(observed: StreamObservation, ended: boolean): void {
     if (observed.cut) this.lastUsage = lastPartUsage(this.#open.request, observed, ended);
   }
@@ -148,8 +150,7 @@ export class Continuation implements Continuing {
   #judged({ translation }: Dispatched, observed: AnswerStream): Verdict {
     const { request, recording, seal } = this.#open;
     const text = this.said.whole;
-    // Only chats and completions can be continued, so the client's request must be one or must have been translated to
-    // one.
+    // Only a chat or completion can be continued, whether the client sent it or it was translated into one.
     const isAskedAlike =
       (translation === undefined) === (formatFor(request, inChat, request.model) === request.dialect);
     if (text === undefined || !isAskedAlike) return "cannot";
@@ -163,10 +164,7 @@ export class Continuation implements Continuing {
     return "goes_on";
   }
 
-  /**
-   * Settles with the deployment that continues. It is one that the model has now, because operators may have changed
-   * the deployments.
-   */
+  /** Looks for a deployment that continues, among those that the model has now. Rejects if there is none. */
   dispatch(): MaybePromise<Dispatched> {
     const { request, deps } = this.#open;
     const { model: before } = this.#cut as Dispatched;
@@ -177,7 +175,7 @@ export class Continuation implements Continuing {
     return next;
   }
 
-  /** The deployment works for the client from here on, unless the client left or got its end at the same moment. */
+  /** Called with the deployment that continues, unless the client has left meanwhile. */
   found(dispatched: Dispatched): void {
     this.#isUnderWay = false;
     if (this.#open.cancellation.cancelled) {
@@ -194,9 +192,7 @@ export class Continuation implements Continuing {
     this.outcomes.push("failed");
   }
 
-  /**
-   * Returns the deployments that can continue. Suspended ones are not asked, because it is unknown whether they work.
-   */
+  /** Returns the deployments that can continue. Suspended ones are left out, because they may not work. */
   candidates(ranked: readonly Deployment[]): readonly Deployment[] {
     const { router } = this.#open.deps;
     const body = this.#body;
@@ -230,15 +226,14 @@ export class Continuation implements Continuing {
     };
     const sent = rest();
     const counted = this.#counted(engine, sent, whole);
-    // If several tokens came in one event, the estimated remaining limit would be too high.
+    // Waits for the count, because an estimate may leave too high a limit if one event had several tokens.
     if (!counted || request.tokenLimit === undefined) return engine.send(sent, cancellation);
     return counted.then(() => engine.send(rest(), cancellation));
   }
 
   /**
-   * Determines the tokens of each part of the answer from the prompts that follow it. The server that continues counts
-   * them, in parallel to the request. Undefined if it cannot count; resolves when the counts are there, or when
-   * counting takes too long.
+   * Counts the tokens of each part of the answer at the server that continues, as the difference of two prompts.
+   * Resolves when they are counted or after `maxCountMs`. Undefined if the server cannot count.
    */
   #counted(engine: Engine, sent: EngineRequest, whole: EngineRequest): Promise<void> | undefined {
     const { operation } = sent;
@@ -248,7 +243,7 @@ export class Continuation implements Continuing {
       try {
         countedPrompts[index] = await engine.countTokens?.({ ...sent, operation, body }, this.#open.cancellation);
       } catch {
-        // Without a count, the delivered tokens are estimated.
+        // If counting fails, the tokens are estimated.
       }
     };
     const [part, first] = [this.#part, countedPrompts[0]];
@@ -266,7 +261,7 @@ export class Continuation implements Continuing {
   }
 }
 
-/** An engine that continues is asked with chat completions, whatever else it speaks. */
+/** Continued answers always use chat completions, because only that format can be continued. */
 const inChat = { formats: chatAlone };
 
 function parsed(body: Asking["body"]): Body {

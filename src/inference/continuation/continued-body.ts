@@ -1,9 +1,9 @@
-// Builds the request to a server that continues an answer: the original request with the delivered text.
+// Builds the request that continues an answer: the original one, with the delivered text added.
 import type { ChatContinuation } from "../../domain/models/engine.ts";
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** Members of a chat or completion request that mean the same for the rest of an answer as for the whole. */
+/** Request members that mean the same for the rest of an answer as for the whole answer. */
 const lasting: ReadonlySet<string> = new Set([
   ...["model", "messages", "prompt", "stream", "stream_options", "max_tokens", "max_completion_tokens"],
   ...["temperature", "top_p", "top_k", "min_p", "seed", "stop", "stop_token_ids", "logit_bias", "ignore_eos"],
@@ -12,7 +12,7 @@ const lasting: ReadonlySet<string> = new Set([
   ...["cache_salt", "cache_prompt", "prompt_cache_key", "prompt_cache_retention"],
 ]);
 
-/** Reports whether a member's value is equal to the absence of the member. */
+/** Reports whether the value means the same as no such member. */
 function isUndeclared(name: string, value: unknown): boolean {
   if (value === undefined || value === null || value === false || value === 0 || value === "") return true;
   if (Array.isArray(value)) return value.length === 0;
@@ -22,24 +22,24 @@ function isUndeclared(name: string, value: unknown): boolean {
 }
 
 /**
- * Reports whether an answer can be continued exactly by its text. An unknown member, such as a grammar or a penalty,
- * may start over with the rest.
+ * Reports whether the request's answer can be continued exactly. Unknown members, such as grammars, may not work
+ * for a rest.
  */
 export function isContinuable(body: Body): boolean {
   for (const [name, value] of Object.entries(body)) if (!lasting.has(name) && !isUndeclared(name, value)) return false;
   const { messages, prompt } = body;
-  // A completion without a limit gets the limit of its server, and it is unknown how much of that is left.
+  // Without a limit in the request, it is unknown how many tokens of the server's default are left.
   return Array.isArray(messages) || (typeof prompt === "string" && limitOf(body) !== undefined);
 }
 
-/** Returns the token limit of the answer; undefined without a limit. */
+/** Returns the token limit of the request, or undefined. */
 function limitOf({ max_completion_tokens: newer, max_tokens: older }: Body): number | undefined {
   return typeof newer === "number" ? newer : typeof older === "number" ? older : undefined;
 }
 
 /**
- * Reports whether the text ends with the beginning of a stop sequence. If the rest of the sequence followed, it would
- * not be recognised.
+ * Reports whether the text ends with the beginning of a stop sequence, which would not be recognized across the
+ * break.
  */
 export function isWithinStop({ stop }: Body, text: string): boolean {
   const sequences: readonly unknown[] = Array.isArray(stop) ? stop : [stop];
@@ -53,23 +53,23 @@ function endsAsBegins(text: string, sequence: string): boolean {
   return false;
 }
 
-/** Matches marks by which templates recognise reasoning. In messages, they rewrite or remove it. */
+/** Matches marks of reasoning. Chat templates rewrite or remove them in messages. */
 const thoughtMark = /<\/?think|\[\/?THINK\]|<\|channel\|>/;
 
 /**
- * Reports whether the server continues exactly after this text, if the client's messages end in this way. `prefilled`
- * is true if the servers that wrote the text also continued a last assistant message.
+ * Reports whether a server continues exactly after this text. `how` is the server's way to continue. `prefilled`
+ * is true if the earlier servers also continued the last assistant message.
  */
 export function goesOnFrom(body: Body, text: string, how: ChatContinuation, prefilled: boolean): boolean {
   const { messages } = body;
   if (!Array.isArray(messages)) return true;
   const began = beganByClient(body);
   if (how === "last_message") return began === "no" || (began === "text" && prefilled);
-  // Templates may trim white space around a message, and the model would generate it again.
+  // Templates may trim white space around the message, and the model would generate it again.
   return began === "no" && text.trim() === text && !thoughtMark.test(text);
 }
 
-/** Builds the body. `written` is the number of tokens so far, which are subtracted from the limit. */
+/** Returns the request for the rest. `written` tokens are subtracted from the limit. */
 export function continuedBody(body: Body, text: string, how: ChatContinuation, written: number): string {
   const limits: Record<string, number> = {};
   for (const name of ["max_completion_tokens", "max_tokens"]) {
@@ -89,7 +89,7 @@ export function continuedBody(body: Body, text: string, how: ChatContinuation, w
   });
 }
 
-/** Returns whether the client's last message is the beginning of the answer itself. */
+/** Returns whether the client's last message is an assistant message: "text" if it has only text. */
 function beganByClient({ messages }: Body): "no" | "text" | "other" {
   const last = (Array.isArray(messages) ? messages.at(-1) : undefined) as Body | undefined;
   if (last?.["role"] !== "assistant") return "no";

@@ -1,13 +1,13 @@
-// The delivered text of an answer, kept so that another server can continue it.
+// Collects the delivered text of an answer, so that another server can continue it.
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { SaidListener } from "../../requests/dialects/answer.ts";
 
-/** Maximum bytes. Text of a longer answer is not kept. */
+/** Maximum bytes of the text. Longer answers cannot be continued. */
 const maxBytes = 1024 * 1024;
 /**
- * Pieces are joined into blocks of this many characters: a string of very many pieces takes far more memory than its
- * text.
+ * Pieces are joined into blocks of this size, because a string of many small pieces uses far more memory than
+ * its text.
  */
 const blockCharacters = 2048;
 
@@ -16,10 +16,10 @@ export class SaidText implements SaidListener {
   readonly #memoryAccount: MemoryAccount;
   #blocks: Buffer[] = [];
   #recent = "";
-  /** Bytes of the blocks, which are counted on the request's account. */
+  /** Bytes of the blocks, which are charged to the memory account. */
   #bytes = 0;
   #isText = true;
-  /** True if the current server was given the text so far. */
+  /** True if the current server got the text so far in its prompt. */
   isGiven = false;
 
   constructor(memoryAccount: MemoryAccount) {
@@ -43,15 +43,15 @@ export class SaidText implements SaidListener {
     this.release();
   }
 
-  /** The whole text; undefined if it is unknown, or if the answer was not text alone. */
+  /** The whole text. Undefined if it is too long, or if the answer contained anything but text. */
   get whole(): string | undefined {
     if (!this.#isText) return undefined;
     const text = Buffer.concat(this.#blocks).toString() + this.#recent;
-    // Half of a surrogate pair cannot be sent.
+    // A text that ends within a surrogate pair cannot be sent.
     return text.isWellFormed() ? text : undefined;
   }
 
-  /** Restarts with an empty text: nothing was delivered. */
+  /** Starts again with an empty text. */
   restart(): void {
     this.release();
     this.countedPrompts.length = 0;
@@ -67,7 +67,7 @@ export class SaidText implements SaidListener {
   }
 
   #gather(): void {
-    // The other half of the surrogate pair comes with the next piece.
+    // Waits for the other half of a surrogate pair, in the next piece.
     if (!this.#recent.isWellFormed()) {
       if (this.#recent.length >= 2 * blockCharacters) this.other();
       return;

@@ -1,9 +1,9 @@
-// Estimates a model's memory from its file before anything is loaded.
+// Estimates from a GGUF file how much memory its model will need.
 import type { MemoryNeed } from "../../../domain/models/memory-need.ts";
 import type { GgufFacts } from "./model-file.ts";
 
 export interface AskedShape {
-  /** The context of one slot in tokens, and the number of slots. If undefined, the engine chooses. */
+  /** The context of one slot in tokens, and the number of slots. Undefined for the default. */
   context: number | undefined;
   parallel: number | undefined;
 }
@@ -11,18 +11,18 @@ export interface AskedShape {
 /** The context and the number of slots that the engine uses by default, if memory allows. */
 const largestDefaultContext = 8192;
 const defaultParallel = 4;
-/** Small models answer so fast that more parallel requests cost little. */
+/** Models smaller than this get more slots by default, because parallel requests cost them little. */
 const smallModelBytes = 100_000_000;
 const defaultParallelOfSmallModel = 8;
-/** The shortest context, in tokens, to which a context is reduced. */
+/** The shortest context, in tokens, that a model without a configured context is reduced to. */
 export const smallestContext = 512;
 
 /** The bytes of a key or value in the cache: both are 16-bit floats. */
 const cachedBytes = 2;
-/** The tokens computed at once (`n_ubatch` of llama.cpp). Their logits and vectors are 32-bit floats. */
+/** The tokens computed at once (`n_ubatch` of llama.cpp). Each value is a 32-bit float. */
 const batchTokens = 512;
 const computedBytes = 4;
-/** The vectors of a token that are held while a layer is computed. */
+/** The number of vectors per token that are in memory while a layer is computed. */
 const heldVectors = 16;
 /** The memory of the process with the library, before it has a model: 98 MB measured. */
 const processBytes = 100_000_000;
@@ -36,8 +36,8 @@ export function defaultShape(fileBytes: number, trained: number): { context: num
 }
 
 /**
- * Estimates the memory of a model. The estimate is too high for a model with sliding windows, in which only some layers
- * keep the whole context.
+ * Estimates the memory of a model. Too high for sliding-window models, in which only some layers keep the whole
+ * context.
  */
 export function estimateMemory(facts: GgufFacts, asked: AskedShape): MemoryNeed {
   const usual = defaultShape(facts.fileBytes, facts.context ?? largestDefaultContext);
@@ -49,8 +49,8 @@ export function estimateMemory(facts: GgufFacts, asked: AskedShape): MemoryNeed 
 }
 
 /**
- * Estimates the memory of a model that is to fit into `roomBytes`: with fewer slots, and then with a shorter context,
- * if possible. Requested values stay.
+ * Estimates the memory of a model that must fit into `roomBytes`, by reducing first the slots and then the
+ * context. Values in `asked` are not reduced.
  */
 export function fittedMemory(facts: GgufFacts, asked: AskedShape, roomBytes: number): MemoryNeed {
   let need = estimateMemory(facts, asked);
@@ -65,7 +65,7 @@ export function fittedMemory(facts: GgufFacts, asked: AskedShape, roomBytes: num
   return need;
 }
 
-/** Returns the least memory that any model of this size takes, if only the size is known. */
+/** Returns the least memory that a model file of this size needs. */
 export function minMemory(fileBytes: number): number {
   return fileBytes + processBytes;
 }

@@ -1,12 +1,12 @@
-// Reads the header of a GGUF file from its first bytes, within limits, since the file may be hostile. The format:
-// https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+// Reads the header of a GGUF file from its first bytes. Everything has limits, because the file may be hostile.
+// Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 
-/** The error for a header that continues after the given bytes. More of the file may help. */
+/** The error for a header that is longer than the given bytes. Read more of the file and try again. */
 export class GgufIncomplete extends Error {
   override readonly name = "GgufIncomplete";
 }
 
-/** The error for a file that is no readable GGUF file. The message is half a sentence that says why. */
+/** The error for an invalid GGUF file. The message is a clause that says why, such as "it is not a GGUF file". */
 export class GgufRefused extends Error {
   override readonly name = "GgufRefused";
 }
@@ -15,32 +15,30 @@ export type GgufValue = number | boolean | string | readonly number[];
 
 export interface GgufHeader {
   /**
-   * The metadata that is kept: texts up to `maxTextLength`, lists of up to `maxListLength` numbers, and single values.
+   * The metadata: texts up to `maxTextLength`, lists of up to `maxListLength` numbers, and single values. Longer
+   * ones are left out.
    */
   metadata: ReadonlyMap<string, GgufValue>;
-  /** The number of entries of each list, whether kept or not. */
+  /** The number of entries of each list, also of those that `metadata` leaves out. */
   lengths: ReadonlyMap<string, number>;
-  /** The number of parameters: the sum over all tensors of this file. */
+  /** The total number of parameters in the tensors of this file. */
   parameters: number;
-  /** The offset of the end of the header. */
+  /** The length of the header in bytes. */
   bytes: number;
 }
 
-/**
- * The most entries of the metadata and of the tensors, which is more than any model has. Each entry is only skipped
- * over, so the file's own length bounds the work.
- */
+/** The most metadata entries and the most tensors, far above any real model. */
 const maxEntries = 65_536;
-/** The longest text that is kept. Names are short; longer texts such as chat templates are not needed here. */
+/** The longest text that `metadata` keeps. Longer texts, such as chat templates, are skipped. */
 const maxTextLength = 256;
 const maxKeyLength = 65_535;
-/** The longest list that is kept. Values that differ between layers are lists. */
+/** The longest list that `metadata` keeps. Values that differ by layer are lists. */
 const maxListLength = 1024;
-/** The most numbers that are kept of all lists together, of which two or three lists are needed. */
+/** The most numbers that all lists in `metadata` have together. */
 const maxNumbers = 65_536;
 /**
- * The most list entries of text. The words and merges of the largest vocabularies are less than a million, and each
- * must be skipped separately.
+ * The most texts in lists. Even the largest vocabularies have fewer than a million tokens, and each text must be
+ * skipped separately.
  */
 const maxTexts = 2_000_000;
 const maxDimensions = 4;
@@ -48,8 +46,8 @@ const maxDimensions = 4;
 const text = 8;
 const list = 9;
 /**
- * The bytes of a single value by type: u8, i8, u16, i16, u32, i32, f32, bool, text, list, u64, i64, f64. Text and list
- * have no fixed size.
+ * The bytes of a value by GGUF type: u8, i8, u16, i16, u32, i32, f32, bool, text, list, u64, i64, f64. Text and
+ * list vary.
  */
 const widths = [1, 1, 2, 2, 4, 4, 4, 1, undefined, undefined, 8, 8, 8] as const;
 
@@ -104,7 +102,7 @@ function readList(cursor: Cursor, counted: (length: number) => void): readonly n
   return Array.from({ length }, () => cursor.single(type));
 }
 
-/** Reads the entry of a tensor, and returns the number of its parameters. */
+/** Reads the header entry of a tensor, and returns the tensor's number of parameters. */
 function readTensor(cursor: Cursor): number {
   cursor.skip(cursor.count("bytes of a tensor's name", maxKeyLength));
   const dimensions = cursor.single(4);
@@ -112,7 +110,7 @@ function readTensor(cursor: Cursor): number {
   let parameters = 1;
   for (let dimension = 0; dimension < dimensions; dimension++) parameters *= cursor.count("places of a dimension");
   if (!Number.isSafeInteger(parameters)) throw new GgufRefused("a tensor is larger than any file");
-  // The type of the tensor and its place in the file are skipped.
+  // Skips the tensor's type and its offset in the file.
   cursor.skip(4 + 8);
   return parameters;
 }
@@ -123,11 +121,11 @@ function widthOf(type: number): number {
   return width;
 }
 
-/** Reads forward through the bytes. Reading past their end throws a GgufIncomplete. */
+/** A read position in the bytes. Throws a GgufIncomplete when a read passes their end. */
 class Cursor {
   readonly #bytes: Buffer;
   position = 0;
-  /** The texts of lists that were skipped so far; `numbers` counts the numbers that were kept from lists. */
+  /** The number of texts in lists so far. `numbers` counts the numbers that were kept from lists. */
   texts = 0;
   numbers = 0;
 
@@ -147,7 +145,7 @@ class Cursor {
     return this.#bytes.toString("utf8", start, start + length);
   }
 
-  /** Reads a number of the given type. Booleans are bytes. */
+  /** Reads a number of the given GGUF type. A boolean is read as a byte. */
   single(type: number): number {
     const start = this.skip(widthOf(type));
     const bytes = this.#bytes;
@@ -163,7 +161,7 @@ class Cursor {
     return bytes.readUInt8(start);
   }
 
-  /** Reads a length of 64 bits. Throws a GgufRefused if it exceeds `most`. */
+  /** Reads a 64-bit length. Throws a GgufRefused if it exceeds `most`; `of` names it in the message. */
   count(of: string, most = Number.MAX_SAFE_INTEGER): number {
     const start = this.skip(8);
     const value = this.#bytes.readUInt32LE(start) + this.#bytes.readUInt32LE(start + 4) * 2 ** 32;

@@ -1,11 +1,11 @@
-// Reads the facts in a model's GGUF files: its size, and what its memory depends on.
+// Reads the facts of a model from its GGUF files, such as its size and what determines its memory.
 import { open, stat } from "node:fs/promises";
 import { type GgufHeader, GgufIncomplete, GgufRefused, readGgufHeader } from "./header.ts";
 import { quantizationName } from "./quantizations.ts";
 
 export interface GgufFacts {
   architecture: string;
-  /** The name of its file type, for example `Q4_K_M`. */
+  /** The quantization that the file type names, for example `Q4_K_M`. */
   quantization: string | undefined;
   parameters: number;
   /** The context length of the training, in tokens. */
@@ -18,19 +18,19 @@ export interface GgufFacts {
    */
   vocabulary: number;
   embedding: number;
-  /** The count of numbers that attention stores for each token, over all layers: keys and values. */
+  /** How many numbers the key-value cache has for each token, over all layers. */
   cachedPerToken: number;
 }
 
 const firstRead = 1024 * 1024;
-/** The longest header that is read. Vocabularies of a quarter of a million words take some ten megabytes. */
+/** The longest header that is read. A vocabulary of a quarter of a million tokens takes about ten megabytes. */
 const maxHeaderLength = 64 * 1024 * 1024;
 
-/** Limits that are above what any model has: of layers, heads and the like, and of stored numbers per token. */
+/** The largest plausible count, such as of layers or heads. `maxCachedPerToken` limits the numbers cached per token. */
 const largestNumber = 2 ** 31;
 const maxCachedPerToken = 1e9;
 
-/** Facts by the path, size and modification time of each file: headers are long, and lists are requested often. */
+/** A cache of facts by the path, size and modification time of each file, because headers take long to read. */
 const known = new Map<string, GgufFacts | GgufRefused>();
 const maxKnown = 500;
 
@@ -67,8 +67,8 @@ async function readHeaders(paths: readonly string[], fileBytes: number): Promise
 }
 
 /**
- * Returns what is known of files whose header cannot be read here, because an engine may still read them. Rejects with
- * the disk's error.
+ * Returns the facts of files whose header cannot be read: only their size. An engine may still be able to read
+ * them. Rejects with the disk's error.
  */
 export async function unreadModelFile(paths: readonly string[]): Promise<GgufFacts> {
   const files = await Promise.all(paths.map((path) => stat(path)));
@@ -122,8 +122,8 @@ export function factsOf(header: GgufHeader, sums: Pick<GgufFacts, "parameters" |
 }
 
 /**
- * Returns how many numbers are cached per token: layers, times heads of keys and values, times the length of both.
- * Heads may differ between layers.
+ * Returns how many numbers are cached per token: over all layers, heads times the length of keys and values. The
+ * number of heads may differ by layer.
  */
 function cachedPerToken(
   metadata: GgufHeader["metadata"],

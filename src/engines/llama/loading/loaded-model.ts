@@ -1,5 +1,4 @@
-// A model of the built-in engine and its memory, which is reserved before its process starts and freed after the
-// process ends.
+// A model of the built-in engine. Its memory is reserved before its process starts and released after the process ends.
 import { exactMs } from "../../../base/clock.ts";
 import { GatewayError } from "../../../base/errors.ts";
 import type { Log } from "../../../base/log.ts";
@@ -13,17 +12,17 @@ import type { WorkerProcess, WorkerReady } from "../worker-process.ts";
 
 export interface LoadedModelOptions {
   id: string;
-  /** True if the model is loaded with the server, and kept. */
+  /** True if the model is loaded at the server's start and never unloaded. */
   pinned: boolean;
   budget: MemoryBudget;
   log: Log;
-  /** The number of slots until the process tells how many it has. */
+  /** The number of slots to assume until the process reports its own. */
   slots: number;
   /** Returns the memory to reserve for the model. */
   amounts(): Amounts;
   /** Creates the model's process, without starting it. */
   worker(onReady: (ready: WorkerReady) => void, onFailed: () => void): WorkerProcess;
-  /** Called once the process is ready. Resolves once the facts of the model are known. */
+  /** Called once the process is ready. Resolves once the model's facts have been read. */
   onReady(ready: WorkerReady): Promise<void>;
   /** Called once waiting requests may continue: the model accepts requests, or has failed. */
   onOpen(): void;
@@ -41,7 +40,7 @@ interface Demand {
 
 export class LoadedModel implements Tenant {
   readonly slots: Slots;
-  /** Embeddings use a separate context in the worker, so they take no slots of chats. */
+  /** Embeddings use a separate context in the worker, so they have slots of their own. */
   readonly embeddingSlots = new Slots(embeddingSlots);
   facts: EngineModel | undefined;
   readonly #options: LoadedModelOptions;
@@ -55,7 +54,7 @@ export class LoadedModel implements Tenant {
   #state: "off" | "waiting" | "loading" | "loaded" | "leaving" | "failed" = "off";
   #refusal: GatewayError | undefined;
   #holders = 0;
-  /** The callbacks of waiting requests that hold the model without a slot, such as a count of tokens. */
+  /** Resolvers of requests that wait in `ready` for the model to load or fail. */
   readonly #arrivals = new Set<() => void>();
   #idleMs = exactMs();
   #yielding = false;
@@ -90,8 +89,8 @@ export class LoadedModel implements Tenant {
   }
 
   /**
-   * The time since which the model is idle. While the model is open, a waiting request counts as running, because it is
-   * about to get a slot.
+   * The monotonic milliseconds since which the model is idle, or undefined. If requests may be sent, a waiting
+   * request counts as running, because it gets a slot soon.
    */
   get idleSinceMs(): number | undefined {
     return this.inFlight > 0 || (this.#waiting > 0 && this.open) ? undefined : this.#idleMs;
@@ -102,7 +101,7 @@ export class LoadedModel implements Tenant {
     return undefined;
   }
 
-  /** True if requests may be sent. A failed model is open too, so that waiting requests get the error. */
+  /** True if requests may be sent. Also true for a failed model, so that waiting requests get its error. */
   get open(): boolean {
     return (this.#state === "loaded" && !this.#yielding) || this.#state === "failed";
   }
@@ -116,7 +115,7 @@ export class LoadedModel implements Tenant {
     return this.inFlight + this.#waiting;
   }
 
-  /** Returns the view of the model for the code that gives out slots for one kind of work. */
+  /** Returns the scheduler's view of the model: for generation, or for embeddings. */
   demandOf(generates: boolean): OnDemand {
     const demand = this.#demands[generates ? 0 : 1];
     const isOpen = () => this.open;
@@ -127,7 +126,7 @@ export class LoadedModel implements Tenant {
       demand: (inFlight, waiting) => {
         if (inFlight < demand.inFlight) this.#idleMs = exactMs();
         Object.assign(demand, { inFlight, waiting });
-        // The state is checked in a microtask, because the caller is in the middle of giving out slots.
+        // The state is checked in a microtask, because the caller is still assigning slots to requests.
         queueMicrotask(() => this.#check());
       },
     };
@@ -144,8 +143,8 @@ export class LoadedModel implements Tenant {
   }
 
   /**
-   * Resolves once the model's process accepts requests, after loading the model if necessary. The caller must hold the
-   * model.
+   * Loads the model if necessary, and resolves once its process accepts requests. Call `hold` first, so that the
+   * model is not unloaded.
    */
   async ready(signal: AbortSignal): Promise<{ worker: WorkerProcess; ready: WorkerReady }> {
     while (this.#state !== "loaded" && this.#state !== "failed") await this.#arrival(signal);
@@ -175,7 +174,7 @@ export class LoadedModel implements Tenant {
     await this.#stop();
   }
 
-  /** The time since the last running request, in milliseconds, by the monotonic clock. */
+  /** The milliseconds since the last request ended, or 0 while one is running. */
   get idleForMs(): number {
     return this.inFlight > 0 ? 0 : exactMs() - this.#idleMs;
   }
@@ -245,13 +244,12 @@ export class LoadedModel implements Tenant {
     await this.#options.onReady(ready);
     if (this.#worker !== worker || this.#state !== "loading") return;
     this.#idleMs = exactMs();
-    // The waiting requests get their slots before the memory budget is told, so that the model is at work and is not
-    // asked to leave.
+    // Waiting requests get their slots first, so that the memory budget does not see an idle model and unload it.
     this.#set("loaded");
     this.#lease?.loaded();
   }
 
-  /** Handles a process that has given up loading the model. */
+  /** Handles a process that could not load the model. */
   async #workerFailed(worker: WorkerProcess): Promise<void> {
     if (this.#worker !== worker) return;
     const error = worker.loadError();

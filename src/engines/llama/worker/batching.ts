@@ -1,54 +1,52 @@
-// Brings parallel generations into common batches: each batch has the next token of all of them. The library starts a
-// batch with whatever is queued at that moment. Generations come back one after another when a batch ends, so most
-// batches would lack some, which then take a separate batch: 40 % more batches were measured, with four chats and with
-// eight. And since batches follow each other without end, a new chat would wait for the context until a gap happened.
+// Makes parallel generations share batches, each with the next token of every generation. The library starts a
+// batch with whatever is queued, so generations that come back a moment later would miss it and need another
+// batch (40 % more batches, measured with four and eight chats). A new chat would also wait long for the
+// context, because batches leave no gap.
 import type { BatchingOptions, CustomBatchingPrioritizationStrategy } from "node-llama-cpp";
 
 /**
- * The most delays of a batch for a generation that will queue its next token soon. Each delay lets the pending
- * continuations advance; three are enough in practice. After the last, the batch is evaluated without that generation,
- * so nothing can hang here.
+ * How often a batch is delayed for a generation that will queue its next token soon. Three are usually enough.
+ * After the last delay the batch starts without that generation, so nothing can hang.
  */
 const maxDelays = 24;
 
 export class Batching {
-  /** The options for the context that runs these generations. */
+  /** The batching options for the library's context. */
   readonly options: BatchingOptions = {
-    // Batches are dispatched immediately: the library would wait for the next turn of the event loop, which only loses
-    // time here.
+    // Batches start immediately. By default the library waits for the next tick of the event loop.
     dispatchSchedule: (dispatch) => dispatch(),
     itemPrioritizationStrategy: (batch) => this.#arrange(batch),
   };
-  /** The number of evaluations that are queued, or will be before the next turn of the event loop. */
+  /** The number of evaluations that a batch waits for. */
   #expected = 0;
   #delays = 0;
   #closers = 0;
   #gate: PromiseWithResolvers<void> | undefined;
   #afterwards: (() => void)[] = [];
   #runsAfterwards = false;
-  /** True while a batch has just started, so that work done now runs beside it. */
+  /** True just after a batch has started, when other work runs beside the computation. */
   #hasTime = false;
   #underWay: Promise<void> | undefined;
 
-  /** Call this method before an evaluation is queued. From then on batches wait for the evaluation. */
+  /** Call this before you queue an evaluation. From then on batches wait for the evaluation. */
   enter(): void {
     this.#expected += 1;
   }
 
-  /** Call this method if the next evaluation will not be queued at once, or never. */
+  /** Call this if the generation will not queue another evaluation at once. */
   leave(): void {
     this.#expected -= 1;
     if (this.#expected === 0) this.#scheduleAfterwards();
   }
 
-  /** A promise to await, if defined, after `leave` and before another `enter`, ahead of the next evaluation. */
+  /** If defined, await this promise before the next evaluation: after `leave`, and before `enter`. */
   get pause(): Promise<void> | undefined {
     return this.#gate?.promise;
   }
 
   /**
-   * Does work that needs the context between two batches. The library never releases the context while batches follow
-   * each other, so the generations are paused for a moment.
+   * Runs `work`, which needs the context while no batch is computed. Pauses the generations, because otherwise
+   * batches follow each other without a gap.
    */
   async between(work: () => Promise<void>): Promise<void> {
     this.#closers += 1;
@@ -64,7 +62,7 @@ export class Batching {
     }
   }
 
-  /** Resolves once the next batch has started, when there is time for other work. */
+  /** Resolves once the next batch is being computed, when there is time for other work. */
   get underWay(): Promise<void> {
     this.#underWay ??= new Promise((resolve) => {
       this.afterwards(() => {
@@ -75,7 +73,7 @@ export class Batching {
     return this.#underWay;
   }
 
-  /** Runs `action` soon. While generations run, it runs once the next batch has started, when there is time. */
+  /** Runs `action` soon. While generations run, it runs during the computation of the next batch. */
   afterwards(action: () => void): void {
     this.#afterwards.push(action);
     if (this.#expected === 0 || this.#hasTime) this.#scheduleAfterwards();
@@ -88,7 +86,7 @@ export class Batching {
       this.#runsAfterwards = false;
       const actions = this.#afterwards;
       this.#afterwards = [];
-      // The continuations of a batch, such as writing or reading a text, must not wait for another batch.
+      // Actions that are added by these actions run soon too, instead of after another batch.
       this.#hasTime = true;
       setImmediate(() => {
         this.#hasTime = false;
@@ -111,7 +109,7 @@ export class Batching {
 type BatchRequest = Parameters<CustomBatchingPrioritizationStrategy>[0];
 type BatchItems = ReturnType<CustomBatchingPrioritizationStrategy>;
 
-/** Generations take one token each. Prompts share the rest, the short ones completely. */
+/** Divides the batch size: each generation takes one token, and prompts share the rest, shortest first. */
 function fairShares(items: BatchRequest["items"], size: number): BatchItems {
   const ascending = items.toSorted((a, b) => a.tokens.length - b.tokens.length);
   let remaining = size;

@@ -1,4 +1,4 @@
-// Runs the generations of one request in parallel, as far as sequences are free.
+// Runs the generations of one request in parallel, as far as the context has free sequences.
 import { type Generation, generate, type Outcome, type Report } from "./generate.ts";
 import type { Runtime } from "./runtime.ts";
 
@@ -9,8 +9,8 @@ export interface ChoiceListener {
 }
 
 /**
- * Runs the generations. Resolves once all have ended. If one fails, the others end too, and the promise rejects with
- * its error.
+ * Runs the generations. Resolves once all have ended. If one fails, the others are aborted and the promise
+ * rejects with its error.
  */
 export async function runChoices(
   runtime: Runtime,

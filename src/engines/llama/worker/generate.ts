@@ -1,6 +1,6 @@
-// The generation loop: one prompt on one sequence, token by token, with exact counts and no hidden shift of the
-// context. The library's LlamaChat is not used: it shifts the context (engine trap 3), rejects or withholds text at an
-// abort (trap 6) and at the token limit, does not report its number of tokens, and cannot wait for a slow client.
+// Generates a reply token by token on one sequence. LlamaChat of node-llama-cpp is not used: it silently drops
+// old context, loses text at an abort and at the token limit, does not report its token count, and cannot wait
+// for a slow client.
 import type { LlamaContextSequence, LlamaGrammarEvaluationState, Token } from "node-llama-cpp";
 import type { Batching } from "./batching.ts";
 import type { ReplyEvent, ReplyReader } from "./reply/reply-reader.ts";
@@ -10,45 +10,38 @@ import type { Runtime } from "./runtime.ts";
 import { evaluateOptions, type Sampling } from "./sampling.ts";
 
 export interface Generation {
-  /**
-   * The prompt. The caller has checked that it fits into the context with room for at least one more token (engine trap
-   * 3).
-   */
+  /** The prompt. The caller has checked that at least one more token fits into the context. */
   prompt: Token[];
   maxTokens: number;
   sampling: Sampling;
   /** The index among the choices of the request. */
   choice: number;
-  /**
-   * Creates the reader. Called when the generation begins: starting a grammar takes milliseconds, and a request may
-   * have many.
-   */
+  /** Creates the reader. Called only when the generation begins, because compiling its grammar takes milliseconds. */
   startReader: () => ReplyReader<LlamaGrammarEvaluationState>;
 }
 
 export interface Outcome {
   finishReason: "stop" | "length" | "tool_calls";
-  /**
-   * The number of all tokens after the prompt, including those that ended the reply or formed a stop text (engine trap
-   * 4).
-   */
+  /** The number of tokens after the prompt, including tokens that ended the reply and were not delivered. */
   completionTokens: number;
 }
 
-/** Prompts are evaluated in portions of about this time, so that an abort and other sequences need not wait long. */
+/**
+ * Prompts are evaluated in portions of about this duration, so that an abort and other sequences need not wait
+ * long.
+ */
 const portionMs = 250;
 const smallestPortion = 32;
 
 /**
- * Receives the events of a reply immediately. If it returns a promise, for example because a client does not read, at
- * most one more token is generated before the promise resolves; then the signal is checked. The promise must not
- * reject.
+ * Receives the events of a reply. If it returns a promise, at most one more token is generated until the promise
+ * resolves. The promise must not reject.
  */
 export type Report = (events: readonly ReplyEvent[]) => Promise<void> | undefined;
 
 /**
- * Generates a reply, reports it piece by piece, and resolves with how the reply ended. Rejects with the signal's reason
- * at most one token after an abort; the sequence is free then.
+ * Generates a reply and reports its events. Resolves with how the reply ended. After an abort, rejects with the
+ * signal's reason, at most one token later.
  */
 export async function generate(
   runtime: Runtime,
@@ -62,7 +55,7 @@ export async function generate(
   try {
     return await generateOn(lease.sequence, runtime, generation, signal, report);
   } catch (error) {
-    // After an abort the state of the sequence is correct, so it can be used again.
+    // An abort leaves the sequence in a valid state, so it can be reused.
     broken = !signal.aborted;
     throw error;
   } finally {
@@ -89,7 +82,7 @@ async function generateOn(
     finishReason: reader.calledTools ? "tool_calls" : "stop",
     completionTokens: generated.length,
   });
-  // The model is idle between a token and the next evaluation, so nothing is awaited in between.
+  // While nothing is queued, the model is idle. So nothing is awaited between a token and the next evaluation.
   batching.enter();
   try {
     let upcoming = steps.next();
@@ -98,7 +91,7 @@ async function generateOn(
         try {
           await Promise.race([batching.underWay, upcoming]);
         } finally {
-          // The last token is read even if no next token follows, because it belongs to the client.
+          // If there is no next token, the last token must still be delivered to the client.
           reading.read();
         }
       }
@@ -116,7 +109,8 @@ async function generateOn(
       }
       reading.take(token);
       const full = generated.length >= limit;
-      // A client waits for the first text. Later text can be read while the model works on the next token.
+      // The first text is delivered at once, because the client waits for it. Later text is read while the model
+      // computes the next token.
       if (
         reading.begun &&
         !reader.steers &&
@@ -144,7 +138,7 @@ async function generateOn(
   }
 }
 
-/** Turns tokens into text and reports what the reader finds in it. */
+/** Converts tokens to text, and reports the events that the reply reader finds in it. */
 class Reading {
   readonly #reader: ReplyReader<LlamaGrammarEvaluationState>;
   readonly #text: TokenText;
@@ -152,7 +146,7 @@ class Reading {
   #unread: Token | undefined;
   /** True if any event was reported. */
   begun = false;
-  /** A promise, set if the client must read before more is generated. The code that has waited for it clears it. */
+  /** Set if the client must read before more is generated. `standBy` waits for the promise and clears it. */
   backpressure: Promise<void> | undefined;
 
   constructor(reader: ReplyReader<LlamaGrammarEvaluationState>, text: TokenText, report: Report) {
@@ -165,7 +159,7 @@ class Reading {
     return this.#unread !== undefined;
   }
 
-  /** Stores the next token, which `read` reads. */
+  /** Stores a token for the next call of `read`. */
   take(token: Token): void {
     this.#unread = token;
   }
@@ -176,17 +170,17 @@ class Reading {
     this.#unread = undefined;
     if (events.length === 0) return;
     this.begun = true;
-    // A client that has room again has read the earlier text too.
+    // Once the client reads again, it has read all earlier text too, so only the last promise matters.
     this.backpressure = this.#report(events) ?? this.backpressure;
   }
 
-  /** Call this method at the end of the reply. Reports the text that was held back. */
+  /** Call this at the end of the reply. Reports the text that was held back. */
   finish(): void {
     this.#report([...this.#reader.read(this.#text.flush()), ...this.#reader.finish()]);
   }
 }
 
-/** Waits for the client to read, and for paused batches to continue, without delaying the other generations. */
+/** Waits until the client reads and until paused batches continue. Other generations go on meanwhile. */
 async function standBy(batching: Batching, reading: Reading, signal: AbortSignal): Promise<void> {
   batching.leave();
   try {
@@ -199,7 +193,7 @@ async function standBy(batching: Batching, reading: Reading, signal: AbortSignal
   signal.throwIfAborted();
 }
 
-/** Returns the error for a forbidden token, which is chosen only if the grammar allows no other. */
+/** Returns the error for a token that the client banned. It is generated only if the grammar allows no other token. */
 function nothingAllowed(): Error {
   return invalid(
     "logit_bias forbids every token with which the answer could go on as response_format or the tools demand. " +
@@ -208,8 +202,8 @@ function nothingAllowed(): Error {
 }
 
 /**
- * Evaluates the prompt except for a last portion, which it returns. Tokens of the prompt that the sequence already
- * holds are kept. The counts of a request never depend on what was kept.
+ * Evaluates the prompt except for its last portion, and returns that portion. Reuses the prompt tokens that the
+ * sequence already holds.
  */
 async function evaluatePrompt(
   sequence: LlamaContextSequence,
@@ -218,7 +212,7 @@ async function evaluatePrompt(
   signal: AbortSignal,
 ): Promise<Token[]> {
   const { batching } = runtime;
-  // The last token must be evaluated again in any case, since its result is the first token of the reply.
+  // The last token is always evaluated again, because its result is the first token of the reply.
   await batching.between(() => sequence.adaptStateToTokens(prompt.slice(0, -1), false));
   let portion = Math.min(runtime.context.batchSize, Math.max(smallestPortion, runtime.promptPortion));
   let from = sequence.nextTokenIndex;

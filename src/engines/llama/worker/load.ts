@@ -1,4 +1,4 @@
-// Loads the library and one model, and creates the context that its sequences share.
+// Loads node-llama-cpp and one model, and creates the context that all sequences share.
 import type { LlamaModel } from "node-llama-cpp";
 import { availableMemoryBytes } from "../machine-memory.ts";
 import { Batching } from "./batching.ts";
@@ -14,27 +14,27 @@ import { chooseThreads, mostThreads } from "./threads.ts";
 
 const firstPromptPortion = 64;
 /**
- * A warning of llama.cpp that is not logged. The embedding context has room for one token more than the model was
- * trained for, and that token is never used.
+ * A harmless warning of llama.cpp: the embedding context has one token more than the model was trained for, but
+ * never uses it.
  */
 const harmlessLine = /n_ctx_seq \(\d+\) > n_ctx_train/;
 
 export interface LoadHooks {
   log: (line: string) => void;
-  /** Called if the context is broken, so that only a new process helps. */
+  /** Called if the context is broken and only a new process helps. */
   giveUp: (error: unknown) => void;
 }
 
 /**
- * Loads a model. Returns a Runtime if the model writes text, or else only a ModelRuntime. Rejects with a ModelFileError
- * for the operator.
+ * Loads a model. Returns a Runtime if the model generates text, or else a ModelRuntime. Rejects with a
+ * ModelFileError that tells the operator why.
  */
 export async function load(settings: WorkerSettings, { log, giveUp }: LoadHooks): Promise<ModelRuntime | Runtime> {
   const { modelPath } = settings;
   const { sizeBytes, modified } = await checkModelFile(modelPath);
   if (settings.gpu === false) checkMemory(sizeBytes);
   const library = await loadLibrary(settings.libraryPath);
-  // llama.cpp reports the reason of a failure only in its log.
+  // llama.cpp writes the reason of a failure only to its log.
   let reason = "";
   const llama = await library.getLlama({
     gpu: settings.gpu,
@@ -90,7 +90,7 @@ export async function load(settings: WorkerSettings, { log, giveUp }: LoadHooks)
       generatedTokens: 0,
     };
   } catch (error) {
-    // Reading the header again throws a clear error if the header is incomplete.
+    // Reading the header again throws a clearer error if the header is incomplete.
     await readModelFacts(library, modelPath);
     reason ||= error instanceof Error ? error.message : String(error);
     throw new ModelFileError(`The model ${modelPath} could not be loaded: ${reason}`, { cause: error });
@@ -98,8 +98,8 @@ export async function load(settings: WorkerSettings, { log, giveUp }: LoadHooks)
 }
 
 /**
- * Returns the text of an error with its place in the code, because the library's messages are short ("Object is
- * disposed").
+ * Returns the message of an error and the function that threw it, because messages of node-llama-cpp are short
+ * ("Object is disposed").
  */
 function errorText(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
@@ -112,10 +112,7 @@ function readChat(library: Library, model: LlamaModel, template: string): Chat {
   return { wrapper, syntax: readReplySyntax(library, wrapper, template) };
 }
 
-/**
- * Throws if the model does not fit into memory: reading its weights from disk for every token would be too slow for any
- * client.
- */
+/** Throws if the model does not fit into memory. Reading its weights from disk for every token would be too slow. */
 function checkMemory(sizeBytes: number): void {
   const available = availableMemoryBytes();
   if (sizeBytes <= available) return;

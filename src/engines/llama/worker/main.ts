@@ -1,5 +1,4 @@
-// The worker process: serves one GGUF model on a Unix domain socket, so that a crash in native code ends only this
-// process (engine trap 10).
+// The worker process: serves one GGUF model on a Unix domain socket. A crash in native code ends only this process.
 import { rmdirSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { loadLibrary } from "./library.ts";
@@ -8,7 +7,7 @@ import { type ModelFacts, readModelFacts } from "./model-facts.ts";
 import { serve } from "./server.ts";
 import { workerSettings } from "./settings.ts";
 
-/** Writes the one line on standard output. Everything else goes to standard error. */
+/** Writes the one message to the gateway on standard output. Log lines go to standard error. */
 function writeLine(message: object): Promise<void> {
   return new Promise((resolve) => {
     process.stdout.write(`${JSON.stringify(message)}\n`, () => resolve());
@@ -28,7 +27,7 @@ function removeIfEmpty(directory: string): void {
   try {
     rmdirSync(directory);
   } catch {
-    // The directory has other content, or is gone already.
+    // The directory is not empty, or no longer exists.
   }
 }
 
@@ -56,11 +55,11 @@ async function run(json: string): Promise<void> {
     removeIfEmpty(dirname(settings.socket));
     process.exit(0);
   };
-  // The parent keeps the other end open as long as it lives, so a killed gateway leaves no engine behind.
+  // The gateway holds the other end of standard input. If the gateway is killed, the input ends and this process exits.
   process.stdin.on("end", orphaned).on("close", orphaned).on("error", orphaned).resume();
   const giveUp = (error: unknown) => {
     log(`error: the engine cannot go on: ${reasonOf(error)}`);
-    // The gateway starts a new process.
+    // The process exits, and the gateway starts a new one.
     process.exit(1);
   };
   const runtime = await load(settings, { log, giveUp });
@@ -76,11 +75,11 @@ async function run(json: string): Promise<void> {
 }
 
 /**
- * Runs the worker: with the argument `<settings as JSON>` it serves until its end; with `--inspect <file>` it describes
- * a file and ends.
+ * Runs the worker. With settings as JSON it serves requests; with `--inspect <file>` it describes a GGUF file
+ * and exits.
  */
 export async function runModel([first = "", second = ""]: readonly string[]): Promise<void> {
-  // A stray rejection in the library affects one generation. The others continue.
+  // An unhandled rejection in node-llama-cpp affects one generation, so the process continues.
   process.on("unhandledRejection", (reason) =>
     log(`error: unexpected failure outside of any request: ${reasonOf(reason)}`),
   );

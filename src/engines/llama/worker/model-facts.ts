@@ -1,12 +1,9 @@
-// Facts in a GGUF file: name, sizes, and the operations the model supports.
+// Reads the facts in a GGUF file: name, sizes, and the operations that the model supports.
 import { stat } from "node:fs/promises";
 import type { GgufFileInfo } from "node-llama-cpp";
 import type { Library } from "./library.ts";
 
-/**
- * The operations that a model supports. `rerank` is undefined for an embedding model, which cannot rank but can score
- * by its embeddings: its worker refuses /rerank itself.
- */
+/** The operations that a model supports. `rerank` is undefined for an embedding model, which supports only /score. */
 export interface ModelCapabilities {
   chat: boolean;
   completion: boolean;
@@ -23,7 +20,7 @@ export interface ModelFacts {
   context: number | undefined;
   embeddingLength: number | undefined;
   parameters: number | undefined;
-  /** The file type by its usual name, e.g. `Q4_K_M`. */
+  /** The quantization that the file type names, e.g. `Q4_K_M`. */
   quantization: string | undefined;
   capabilities: ModelCapabilities;
   /** True if the chat template supports tools. */
@@ -31,15 +28,15 @@ export interface ModelFacts {
   chatTemplate: string | undefined;
 }
 
-/** A failure that the operator can fix. Its message is one clear sentence. */
+/** A failure that the operator can fix. The message is one sentence that says how. */
 export class ModelFileError extends Error {
   override readonly name = "ModelFileError";
 }
 
-/** Architectures that only read text: they neither predict a next token nor chat. */
+/** Architectures that cannot generate text, only read it. */
 const encoderOnly = /bert|gemma-embedding|t5encoder/;
 
-/** The tensors by which the library recognizes a model made for ranking. */
+/** The tensors by which node-llama-cpp recognizes a model trained for ranking. */
 const rankingTensors: ReadonlySet<string> = new Set(["cls.weight", "cls.output.weight"]);
 
 /** Reads the facts in a model's header. Rejects with a ModelFileError. */
@@ -52,22 +49,19 @@ export async function readModelFacts(library: Library, path: string): Promise<Mo
     const reason = error instanceof Error ? error.message : String(error);
     throw new ModelFileError(`The header of ${path} is damaged or incomplete; get the file again (${reason}).`);
   }
-  // The library reads zeros beyond the end of a file, as if the file contained them.
+  // node-llama-cpp reads zeros beyond the end of a file, so a truncated file would not fail.
   if (expectedBytes(info) > sizeBytes) throw new ModelFileError(`${path} is incomplete; get the file again.`);
   return factsOf(library, info);
 }
 
-/** Returns a lower bound of the file's size: the end of the header, or the start of the last tensor. */
+/** Returns the least size that the complete file can have: the end of the header, or the start of the last tensor. */
 function expectedBytes(info: GgufFileInfo): number {
   const header = info.infoEndOffset ?? 0;
   const lastStart = (info.tensorInfo ?? []).reduce((last, { offset }) => Math.max(last, Number(offset)), 0);
   return header + lastStart + 1;
 }
 
-/**
- * Checks that a path has a GGUF file. Resolves with the file's size in bytes and its modification time. Rejects with a
- * ModelFileError.
- */
+/** Checks that the path is a GGUF file. Resolves to its size and modification time. Rejects with a ModelFileError. */
 export async function checkModelFile(path: string): Promise<{ sizeBytes: number; modified: Date }> {
   const file = await stat(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") throw new ModelFileError(`There is no file at ${path}. Check the path of the model.`);
@@ -90,7 +84,8 @@ export function factsOf(library: Library, info: GgufFileInfo): ModelFacts {
     embedding_length: embeddingLength,
     pooling_type: pooling,
   } = info.architectureMetadata;
-  // 0 is "no pooling" and 4 ranks pairs of texts (llama.cpp, enum llama_pooling_type). Neither makes one vector.
+  // Pooling 0 means none, and 4 ranks pairs of texts (llama.cpp, enum llama_pooling_type). Only 1 to 3 make one
+  // vector of a text.
   const pools = pooling !== undefined && pooling > 0 && pooling < 4;
   const ranks = !pools && (info.fullTensorInfo ?? []).some(({ name }) => rankingTensors.has(name));
   const generates = !encoderOnly.test(architecture) && !ranks;

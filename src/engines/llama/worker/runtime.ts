@@ -1,4 +1,4 @@
-// The parts of a loaded model, for the code that answers requests with it.
+// A loaded model and its context, shared by all request handlers of the worker.
 import type { ChatWrapper, Llama, LlamaContext, LlamaModel } from "node-llama-cpp";
 import type { Batching } from "./batching.ts";
 import type { Library } from "./library.ts";
@@ -17,15 +17,15 @@ export interface ModelRuntime {
   created: number;
   /** The tokens of one sequence, prompt and reply together. */
   contextSize: number;
-  /** The number of parallel generations. */
+  /** The maximum number of parallel generations. */
   parallel: number;
   threads: number;
   vocabularySize: number;
-  /** The most bytes of text that a token stands for. */
+  /** The length in bytes of the longest token's text. */
   maxTokenBytes: number;
   /**
-   * Writes what the operator should know of an unexpected failure to the log: never what a client sent. `doing` says
-   * what was being done, e.g. "streaming the answer".
+   * Logs an unexpected failure for the operator, without any client data. `doing` says what was being done, e.g.
+   * "streaming the answer".
    */
   report: (doing: string, error: unknown) => void;
 }
@@ -35,18 +35,18 @@ export interface Chat {
   syntax: ReplySyntax;
 }
 
-/** A model that writes text. Other models make embeddings or rank texts. */
+/** A loaded model that generates text. Other models make embeddings or rank texts. */
 export interface Runtime extends ModelRuntime {
   context: LlamaContext;
   batching: Batching;
-  /** The frames of all streamed answers. */
+  /** Schedules the writes of all streamed answers. */
   frames: Frames;
   pool: SequencePool;
   /** The chat format of the model. Undefined if the file has no chat template. */
   chat: Chat | undefined;
-  /** The number of tokens of a prompt that are evaluated at once. It adapts to the speed of the machine. */
+  /** How many tokens of a prompt are evaluated at once. Adapts to the speed of the machine. */
   promptPortion: number;
-  /** The tokens generated since the start, which show that the engine makes progress. */
+  /** The number of tokens generated since the start, which shows that the engine makes progress. */
   generatedTokens: number;
 }
 

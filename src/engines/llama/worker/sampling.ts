@@ -1,4 +1,4 @@
-// Chooses the next token: the request's sampling parameters, translated for the library.
+// Converts a request's sampling parameters, such as `temperature`, into options for node-llama-cpp.
 import type {
   LlamaGrammarEvaluationState,
   LlamaModel,
@@ -17,7 +17,7 @@ export interface Sampling {
   minP: number;
   frequencyPenalty: number;
   presencePenalty: number;
-  /** The seed, which may be any whole number. */
+  /** The client's seed, which may be any whole number. */
   seed: number | undefined;
   bias: TokenBias | undefined;
   /** The tokens that the client forbids. */
@@ -25,18 +25,18 @@ export interface Sampling {
 }
 
 /**
- * The most candidates for a token. The library's default of 40 would change the meaning of temperature 1. Beyond a
- * thousand candidates no sensible one is left, and sorting a vocabulary of 150,000 for every token takes milliseconds.
+ * The maximum of top-k. The library's default of 40 would distort temperature 1. Beyond a thousand candidates
+ * the rest is unlikely, and sorting a vocabulary of 150,000 for each token takes milliseconds.
  */
 const maxCandidates = 1000;
 
 /**
- * A logit that makes a token impossible beside any other. It is not minus infinity: if a grammar allows only forbidden
- * tokens, the sampler would choose among all tokens at minus infinity and so violate the grammar.
+ * The logit bias of a banned token. It is finite: if a grammar allows only banned tokens, minus infinity would
+ * let the sampler choose a token outside the grammar.
  */
 const bannedLogit = -1e6;
 
-/** Reads `temperature`, `top_p`, `top_k`, `min_p`, the penalties, `seed` and `logit_bias`. Defaults as in the API. */
+/** Reads `temperature`, `top_p`, `top_k`, `min_p`, the penalties, `seed` and `logit_bias`, with OpenAI's defaults. */
 export function readSampling(fields: Fields, library: Library, model: LlamaModel, vocabularySize: number): Sampling {
   const topK = fields.integer("top_k", 0, Number.MAX_SAFE_INTEGER) ?? 0;
   const seed = fields.value("seed");
@@ -54,10 +54,9 @@ export function readSampling(fields: Fields, library: Library, model: LlamaModel
 }
 
 /**
- * Returns the options for `sequence.evaluate`. Every default of the library is overridden (engine trap 2): it would
- * decode greedily, cut to 40 candidates, and seed by the second, so that all choices of a request were the same.
- * `choice` is the index of the choice, so that equal seeds do not make equal choices. `generated` grows as the
- * generation goes on; the penalties look at all of it.
+ * Returns the options for `sequence.evaluate`. All of the library's defaults are overridden: greedy decoding, 40
+ * candidates, and one seed per second for all choices. `choice` varies the seed. The penalties read `generated`,
+ * to which the caller adds tokens.
  */
 export function evaluateOptions(
   sampling: Sampling,
@@ -91,8 +90,8 @@ export function evaluateOptions(
 }
 
 /**
- * Returns the 32 bits that llama.cpp takes as a seed. The first choice of a small seed has the seed itself. Everything
- * else is spread, so that the second choice does not equal the first one of the next seed.
+ * Returns the 32-bit seed for llama.cpp. The first choice uses a small seed unchanged. Other choices are hashed,
+ * so that the second choice does not equal the first of the next seed.
  */
 export function choiceSeed(seed: number, choice: number): number {
   if (choice === 0 && seed >= 0 && seed <= 0xffff_ffff) return seed;
@@ -123,7 +122,7 @@ function readBias(
     if (typeof bias !== "number" || !(bias >= -100 && bias <= 100)) {
       throw invalid(`logit_bias.${key} must be a number from -100 to 100.`);
     }
-    // The library ignores a bias for tokens that end a reply, so accepting one silently would look like success.
+    // The library ignores a bias for tokens that end a reply, so the request is refused.
     if (model.isEogToken(token as Token))
       throw invalid(`logit_bias.${key}: this token ends the reply and takes no bias.`);
     if (bias === -100) banned.add(token as Token);

@@ -1,10 +1,10 @@
-// Lends the sequences of the context, one per generation, in order of arrival.
+// Lends the sequences of a llama.cpp context to generations, in order of arrival.
 import type { LlamaContext, LlamaContextSequence, Token } from "node-llama-cpp";
 import type { Batching } from "./batching.ts";
 
 interface Slot {
   readonly sequence: LlamaContextSequence;
-  /** A number that grows with every loan. The sequence with the lowest number was unused for the longest time. */
+  /** The number of the last loan. The sequence with the lowest number is the least recently used. */
   lastUse: number;
 }
 
@@ -15,7 +15,7 @@ interface Waiter {
 
 export interface Lease {
   readonly sequence: LlamaContextSequence;
-  /** Returns the sequence to the pool with its tokens. If `broken`, its state is unreliable and is cleared first. */
+  /** Returns the sequence to the pool with its tokens, for reuse. If `broken`, the sequence is cleared first. */
   release(broken: boolean): Promise<void>;
 }
 
@@ -26,7 +26,10 @@ export interface PoolState {
   waiting: number;
 }
 
-/** The share of the prompt below which keeping another conversation's tokens is worth more than reusing these. */
+/**
+ * A sequence is reused for a prompt if at least this share of the prompt is in it. Otherwise its conversation is
+ * kept for later.
+ */
 const worthwhileShare = 0.5;
 
 export class SequencePool {
@@ -37,12 +40,12 @@ export class SequencePool {
   readonly #total: number;
   #loans = 0;
 
-  /** `onUnusable` is called when a sequence cannot even be cleared: then the context itself is broken. */
+  /** `onUnusable` is called if a sequence cannot be cleared, because then the context is broken. */
   constructor(context: LlamaContext, batching: Batching, onUnusable: (error: unknown) => void) {
     this.#batching = batching;
     this.#onUnusable = onUnusable;
     this.#total = context.totalSequences;
-    // The library throws if it has no sequence left, so all are taken at once and never returned to it.
+    // The library throws if no sequence is left, so all are taken now and never given back.
     this.#free = Array.from({ length: this.#total }, () => ({ sequence: context.getSequence(), lastUse: 0 }));
   }
 
@@ -52,9 +55,8 @@ export class SequencePool {
   }
 
   /**
-   * Lends a sequence. Resolves once one is free, first come, first served. Of several, takes the sequence with the
-   * longest common beginning with `prompt`, or the least recently used one if none shares enough of it. Rejects with
-   * the signal's reason if aborted earlier.
+   * Lends a sequence, first come, first served. Prefers the sequence that shares the longest beginning with the
+   * prompt, or else the least recently used. Rejects with the signal's reason if aborted earlier.
    */
   async acquire(prompt: readonly Token[], signal: AbortSignal): Promise<Lease> {
     signal.throwIfAborted();

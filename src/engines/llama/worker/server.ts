@@ -1,4 +1,4 @@
-// The worker's HTTP server on a Unix domain socket: OpenAI-shaped routes and errors.
+// The worker's HTTP server on a Unix domain socket, with the routes and errors of OpenAI's API.
 import { answerChat, countChat } from "./request/chat.ts";
 import { answerCompletion } from "./request/completion.ts";
 import { Fields, isObject } from "./request/fields.ts";
@@ -8,18 +8,18 @@ import { Embedder } from "./texts/embedding.ts";
 import { Ranker } from "./texts/ranking.ts";
 import { detokenize, tokenize } from "./texts/tokens.ts";
 
-/** The largest request body. The gateway has a lower limit for clients. */
+/** The largest request body. The gateway limits clients to less. */
 const largestBodyBytes = 64 * 1024 * 1024;
 
 /**
- * Turns off Bun's idle timeout. A generation may be silent for any time, because only the gateway is at the other end.
- * Bun's types say that a Unix socket has no such limit, but Bun 1.4.5 closes it after 10 s.
+ * Disables Bun's idle timeout, because a generation may be silent for long. Bun's types say that a Unix socket
+ * has none, but Bun 1.4.5 closes it after 10 s.
  */
 const noIdleTimeout: object = { idleTimeout: 0 };
 
 type Handler = (fields: Fields, signal: AbortSignal) => Promise<Response>;
 
-/** Listens on the socket until the process ends. */
+/** Serves requests on the socket until the process ends. */
 export function serve(socket: string, runtime: ModelRuntime | Runtime): void {
   const embedder = new Embedder(runtime);
   const ranker = new Ranker(runtime, embedder);

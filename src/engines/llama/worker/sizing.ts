@@ -1,4 +1,4 @@
-// Chooses the number and length of a context's sequences so that they fit into memory.
+// Chooses how many sequences a context has, and how long they are, so that it fits into memory.
 import type { Llama, LlamaModel } from "node-llama-cpp";
 import { defaultShape, smallestContext } from "../gguf/estimate.ts";
 import { availableMemoryBytes } from "../machine-memory.ts";
@@ -9,12 +9,12 @@ export interface ContextShape {
   sequences: number;
 }
 
-/** The share of free memory for contexts. The rest is for the model's weights, the gateway, and other programs. */
+/** The share of free memory for the context. The rest is for the model's weights, the gateway and other programs. */
 const shareOfFreeMemory = 0.5;
 
 /**
- * Chooses the size of a context. Requested sizes are used as they are. Others are reduced, the number of sequences
- * first, until the library's estimate fits.
+ * Chooses the size of a context. Configured sizes stay. Default sizes are reduced until the context fits, the
+ * number of sequences first.
  */
 export async function chooseShape(
   llama: Llama,

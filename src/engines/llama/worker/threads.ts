@@ -1,22 +1,22 @@
-// Finds by trial how many threads serve a model best on this machine (engine trap 1).
+// Measures how many threads run a model fastest on this machine.
 import { availableParallelism } from "node:os";
 import type { LlamaModel } from "node-llama-cpp";
 
-/** The most threads of a model. One core is left for the gateway. */
+/** The maximum number of threads for a model. One core is left for the gateway. */
 export const mostThreads = Math.max(1, availableParallelism() - 1);
 
-/** The time of the whole search and of one candidate, enough for some tokens of any usable model. */
+/** The time limit of the whole search. A trial of one thread count takes `trialMs`. */
 const searchMs = 2000;
 const trialMs = 150;
 const maxTokensOfTrial = 24;
 
-/** The size up to which one thread writes a token in well under a second. */
+/** Up to this file size, one thread generates a token in well under a second. */
 const quickModelBytes = 500_000_000;
 
 /**
- * Chooses the number of threads. More threads can be many times slower: with two on two virtual cores a tiny model ran
- * at a twentieth of its speed. Small models begin with one thread, large ones with the most, which are the likely best.
- * From there the number changes by factors of two until the model gets slower, as the speed has one peak.
+ * Chooses the number of threads by measuring. Starts with one thread for a small model and with the most for a
+ * large one, and then doubles or halves the number until the model gets slower. More threads can be many times
+ * slower.
  */
 export async function chooseThreads(model: LlamaModel, most: number): Promise<number> {
   const candidates: number[] = [];
@@ -36,7 +36,7 @@ export async function chooseThreads(model: LlamaModel, most: number): Promise<nu
   return best;
 }
 
-/** Returns the milliseconds per token. */
+/** Returns the milliseconds per generated token. */
 async function measure(model: LlamaModel, threads: number): Promise<number> {
   const context = await model.createContext({ contextSize: 64, batchSize: 16, threads });
   try {
@@ -46,7 +46,7 @@ async function measure(model: LlamaModel, threads: number): Promise<number> {
     let count = 0;
     let started = 0;
     for await (const _ of sequence.evaluate([start], { yieldEogToken: true })) {
-      // The first token also pays for creating the threads.
+      // The first token is not timed, because it includes the creation of the threads.
       if (count === 0) started = performance.now();
       else if (performance.now() - started > trialMs || count >= maxTokensOfTrial) break;
       count += 1;

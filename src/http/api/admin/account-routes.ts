@@ -27,7 +27,7 @@ export interface AdminAccountDeps extends EndpointDeps {
   accounts: Pick<AccountStore, "findAccount" | "listAccounts" | "insertAccount" | "updateAccount">;
   tiers: Pick<Tiers, "get" | "find" | "list">;
   limits: Pick<LimitStore, "used" | "usedInWindow">;
-  /** Called after each committed change, so that caches of accounts are cleared. */
+  /** Called after each committed change, to clear caches of these accounts. */
   changed(ids?: readonly string[]): void;
   keptAnswers: Pick<KeptAnswers, "forgetAccounts">;
 }
@@ -43,7 +43,7 @@ export function adminAccountRoutes(deps: AdminAccountDeps): ScopedRoute[] {
   return [list(deps), create(deps), retrieve(deps), update(deps)];
 }
 
-/** Returns the account that the path names. Throws `not_found` if there is none. */
+/** Returns the account with the id in the path. Throws `not_found` if it does not exist. */
 export async function findAccount({
   id,
   deps: { accounts },
@@ -93,7 +93,7 @@ const retrieve = endpoint("GET", "/v1/admin/accounts/:id", {
     const quotaOf = async (environment: Environment) => {
       const { quotas, windows = [] } = limitsOf({ keys: [], account, environment, tier });
       const [quota] = quotas;
-      // Usage is counted with and without a limit.
+      // Every account has a quota, with or without a limit.
       if (!quota) throw new Error(`No quota counts for the account ${account.id}.`);
       const used = await deps.limits.used(quota);
       const spendLimit = quota.nanoUsd === null ? null : usdOf(quota.nanoUsd);

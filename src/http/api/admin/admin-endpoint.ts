@@ -1,4 +1,4 @@
-// Shared parts of the operators' endpoints: their scope, and who may call them.
+// Declares endpoints for operators, with their scope and access check.
 import { requireOperator } from "../../../policy/manage/operator.ts";
 import { type EndpointDeps, scopedEndpoints } from "../endpoint.ts";
 

@@ -1,4 +1,4 @@
-// The operators' view of the audit log.
+// The operators' endpoint for the audit log.
 import { z } from "zod";
 import type { AuditLog } from "../../../domain/audit.ts";
 import type { ScopedRoute } from "../../exchange/route.ts";

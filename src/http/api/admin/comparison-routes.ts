@@ -1,4 +1,4 @@
-// The operators' endpoint that compares a model with the models that get a share of its requests.
+// The operators' endpoint that compares a model with the models that share its traffic.
 import { z } from "zod";
 import type { Clock } from "../../../base/clock.ts";
 import { fieldError, GatewayError } from "../../../base/errors.ts";
@@ -51,7 +51,7 @@ const compare = endpoint("GET", "/v1/admin/comparisons", {
     }
     const { start, end } = spanOf(span, clock.nowSeconds());
     const data: ComparisonWire[] = [];
-    // Read one after the other, because each comparison reads all records of the period.
+    // The comparisons run one after the other, because each reads all records of the period.
     for (const { kind, other, percent } of sharesOf(model.policies)) {
       const found = await comparisons.compare({ model: model.id, other, kind, start, end });
       data.push({

@@ -20,7 +20,7 @@ export interface AdminKeyDeps extends EndpointDeps {
   accounts: Pick<AccountStore, "findAccount">;
   keys: Pick<KeyStore, "findChainById" | "insertKey" | "listKeys" | "updateKey">;
   pepper: Uint8Array;
-  /** Called after each committed change, so that caches of keys are cleared. */
+  /** Called after each committed change, to clear caches of these keys. */
   changed(ids?: readonly string[]): void;
 }
 
@@ -82,7 +82,7 @@ const list = endpoint("GET", "/v1/admin/accounts/:id/keys", {
     const page = { after, limit: limit + 1 };
     const wanted = environment === undefined ? environments : [environment];
     const found = await Promise.all(wanted.map((one) => deps.keys.listKeys({ accountId, environment: one }, page)));
-    // Each list has everything that could be on this page, in the order of the ids, which begin with the time.
+    // Sorts by id, which begins with the creation time. Each list already has enough keys for the page.
     const newest = found
       .flat()
       .sort((a, b) => (a.id < b.id ? 1 : -1))
@@ -102,7 +102,7 @@ const revoke = endpoint("DELETE", "/v1/admin/keys/:id", {
   response: { description: "The key's record.", json: keyShape },
   async answer({ deps, principal, id, origin }) {
     const chain = await deps.keys.findChainById(id);
-    // The credential of a member or an app is no key: it ends with the membership or the grant, at other endpoints.
+    // Only API keys are revoked here. Credentials of members and apps end at other endpoints.
     if (chain?.keys[0].kind !== "key") throw unknownKey(id);
     const [key, ...makers] = chain.keys;
     requireOtherKey(principal, key);

@@ -1,4 +1,4 @@
-// The operators' endpoints for model processes that are started for requests.
+// The operators' endpoints for model processes that the gateway starts on demand.
 import { z } from "zod";
 import type { ModelProcesses } from "../../../inference/models/manage-model-processes.ts";
 import {

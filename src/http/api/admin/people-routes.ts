@@ -41,7 +41,7 @@ export interface AdminPeopleDeps extends EndpointDeps, InvitationRouteDeps {
     Pick<PersonStore, "listMembers">;
   links: Pick<OneTimeLinks, "invite" | "createReset">;
   accounts: Pick<AccountStore, "findAccount">;
-  /** Called after a person was deleted, so that caches of the memberships' credentials are cleared. */
+  /** Called after a person was deleted, to clear caches of the person's credentials. */
   changed(ids?: readonly string[]): void;
   keptAnswers: Pick<KeptAnswers, "forgetAccounts">;
   connectFlow: Pick<ConnectFlow, "farewell">;
@@ -140,7 +140,7 @@ const remove = endpoint("DELETE", "/v1/admin/people/:id", {
     }
     deps.changed([person.id]);
     revoke();
-    // It is unknown which cached answers were made for this person, because keys of an account share them.
+    // Keys of an account share cached answers, so all of the account's cached answers are deleted.
     await deps.keptAnswers.forgetAccounts(memberships.map(({ accountId }) => accountId));
     return { object: "person", id: person.id, deleted: true };
   },

@@ -1,4 +1,4 @@
-// The operators' endpoints for the keys that sign access tokens. Private parts are never shown.
+// The operators' endpoints for the keys that sign access tokens. Private keys are never shown.
 import { z } from "zod";
 import type { SigningKeyInfo, SigningKeys } from "../../../policy/credentials/signing-keys.ts";
 import { unixSeconds } from "../../../wire/parts.ts";
@@ -9,7 +9,7 @@ import { adminEndpoints } from "./admin-endpoint.ts";
 
 export interface AdminSigningKeyDeps extends EndpointDeps {
   signingKeys: Pick<SigningKeys, "list" | "rotate" | "replace">;
-  /** Called after a change of signing keys, so that it takes effect in this process immediately and in others soon. */
+  /** Called after a change of signing keys. It takes effect immediately in this process, and soon in others. */
   changed(ids?: readonly string[]): void;
 }
 

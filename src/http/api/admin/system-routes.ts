@@ -1,4 +1,4 @@
-// The state of the server, for its operators.
+// The operators' endpoint for the state of the server.
 import { z } from "zod";
 import { unixSeconds } from "../../../wire/parts.ts";
 import type { ScopedRoute } from "../../exchange/route.ts";

@@ -12,7 +12,7 @@ import { adminEndpoints } from "./admin-endpoint.ts";
 export interface AdminTierDeps extends EndpointDeps {
   accounts: Pick<AccountStore, "listTiers" | "putTier" | "deleteTier" | "countAccountsOfTier">;
   tiers: Pick<Tiers, "get" | "list" | "isGivenElsewhere">;
-  /** Called after each committed change of a tier. The change is effective when the promise resolves. */
+  /** Called after each committed change of a tier. Resolves once the change is in effect. */
   tiersChanged(): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-// The operators' endpoints for MCP servers: the servers, the definitions of their tools, and the approvals.
+// The operators' endpoints for MCP servers, the definitions of their tools, and approvals.
 import { z } from "zod";
 import { invalidRequest } from "../../../base/errors.ts";
 import { definitionKinds, type ToolDefinition } from "../../../domain/tools/tool-definition.ts";
@@ -161,10 +161,7 @@ function idOf({ kind, name }: Pick<ToolDefinition, "kind" | "name">): string {
   return `${kind}/${name}`;
 }
 
-/**
- * Parses a cursor, the id `kind/name` of a definition; undefined without one. Throws `invalid_request` for any other
- * text.
- */
+/** Parses the paging cursor, which is the `kind/name` of a definition. Throws `invalid_request` for any other text. */
 function cursorOf(after: string | undefined): Pick<ToolDefinition, "kind" | "name"> | undefined {
   if (after === undefined) return undefined;
   const slash = after.indexOf("/");

@@ -1,4 +1,4 @@
-// Batches: created from a file of requests, listed, read and cancelled, as in OpenAI's API.
+// OpenAI's batch endpoints: create a batch from a file of requests, list, read and cancel batches.
 
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
@@ -31,7 +31,7 @@ export interface BatchRouteDeps {
   batchRunner: Pick<BatchRunner, "poll">;
   files: FileStore;
   throttle: Pick<Throttle, "require">;
-  /** Returns the maximum number of batches of an account that have not ended; a reload may change it. */
+  /** Returns the maximum number of unfinished batches of an account. A reload may change it. */
   openBatches(): number;
   clock: Clock;
   requestLimits(): BodyLimits;
@@ -185,7 +185,7 @@ export async function findBatch(
   return found;
 }
 
-/** Returns the same error for a batch that never existed, was deleted, or belongs to another owner. */
+/** Returns the error for an unknown batch. A deleted batch, and that of another owner, get the same. */
 export function batchNotFound(id: string): GatewayError {
   return new GatewayError("not_found", `There is no batch \`${shown(id)}\`. GET /v1/batches lists them.`, {
     param: "batch_id",

@@ -1,4 +1,4 @@
-// Batches of Messages: created from requests in one body, and read as result lines, as in Anthropic's API.
+// Anthropic's batch endpoints for Messages: create a batch from one body of requests, and read its results as lines.
 import { z } from "zod";
 import { fieldError, GatewayError } from "../../../base/errors.ts";
 import { isKeepable } from "../../../batches/input-lines.ts";
@@ -30,9 +30,9 @@ const route = keptRoutes({
 
 export interface MessageBatchRouteDeps extends BatchRouteDeps {
   storedFiles: StoredFiles;
-  /** Returns the maximum number of requests in a batch; a reload may change it. */
+  /** Returns the maximum number of requests in a batch. A reload may change it. */
   mostRequests(): number;
-  /** The URL that clients use, without `/v1`. */
+  /** The public base URL of the server, without `/v1`. */
   installationUrl(): string;
 }
 
@@ -82,7 +82,7 @@ function createRoute(deps: MessageBatchRouteDeps): ScopedRoute {
         const begun = await begin({ ...batch, total: requests.length }, principal, deps);
         return Response.json(toWire(begun, deps));
       } catch (error) {
-        // The file is known to nobody else and counts towards the account's storage, so it is deleted.
+        // No batch uses the file, but it counts towards the account's storage, so it is deleted.
         await deps.files.hide(responseOwnerOf(principal), inputFileId, deps.clock.nowSeconds());
         throw error;
       }
@@ -158,7 +158,7 @@ function oneRoutes(deps: MessageBatchRouteDeps): ScopedRoute[] {
         const { id, endedAt, outputFileId, inputFileId } = await find(exchange, principal, deps);
         const owner = responseOwnerOf(principal);
         if (endedAt === null) throw notEnded();
-        // The batch is deleted last: while its record names the files, a failed deletion can be repeated.
+        // The batch is deleted last, so that a failed deletion of its files can be repeated.
         for (const file of [outputFileId, inputFileId]) {
           if (file !== null) await deps.files.hide(owner, file, clock.nowSeconds());
         }
@@ -194,7 +194,7 @@ function notEnded(): GatewayError {
   return new GatewayError("invalid_request", "The batch has not ended. Cancel it first, and wait for its end.");
 }
 
-/** Requires unique ids: results of two requests with one id could not be told apart. */
+/** Throws if two requests have the same id, because their results could not be told apart. */
 function requireOwnIds(requests: readonly { custom_id: string }[]): void {
   const seen = new Map<string, number>();
   for (const [index, { custom_id: id }] of requests.entries()) {
@@ -209,10 +209,7 @@ function requireOwnIds(requests: readonly { custom_id: string }[]): void {
   }
 }
 
-/**
- * Refuses a batch with too many requests at once, because a Messages batch cannot report an error of the whole batch
- * later.
- */
+/** Throws if the batch has too many requests. Later, a Messages batch has no way to report that error. */
 function requireFew(requests: z.infer<typeof messageBatchRequest>["requests"], mostRequests: number): void {
   if (requests.length > mostRequests) {
     throw fieldError("requests", `must be at most ${mostRequests} (batches.max_requests; got ${requests.length}).`);
@@ -223,7 +220,7 @@ function requireFew(requests: z.infer<typeof messageBatchRequest>["requests"], m
   }
 }
 
-/** Stores the lines in a hidden file, as for other batches, and returns its id. */
+/** Stores the requests as lines of a hidden file, and returns the file's id. */
 async function keepLines(
   requests: z.infer<typeof messageBatchRequest>["requests"],
   principal: Principal,

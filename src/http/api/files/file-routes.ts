@@ -1,4 +1,4 @@
-// Files: stored while they arrive, listed, read and deleted, as in OpenAI's API.
+// OpenAI's file endpoints: upload, list, read and delete files.
 import { z } from "zod";
 import type { Clock } from "../../../base/clock.ts";
 import { fieldError, GatewayError, invalidRequest } from "../../../base/errors.ts";
@@ -31,9 +31,9 @@ export interface FileRouteDeps {
 const maxFilenameLength = 512;
 const noAnthropicFiles =
   "Anthropic's Files API is not served here. Send the file in the message: a `source` of type `base64`, `text` or `url`.";
-/** Maximum files of one query: SQLite runs in the thread that serves requests. */
+/** Maximum files of one query, because SQLite runs on the main thread. */
 const filesAtOnce = 1_000;
-/** OpenAI's SDKs request up to 10,000 files at once. */
+/** OpenAI's SDKs request up to 10,000 files in one page. */
 const fileQuery = z.object({
   ...pageQuery,
   limit: z.coerce.number().int().min(1).max(10_000).default(1_000).meta({
@@ -147,7 +147,7 @@ async function receive({ req }: Exchange, principal: Principal, { storedFiles }:
       fileField: "file",
       maxBytes: storedFiles.bounds.maxBytes,
       async open({ filename = "" }) {
-        // The form is slightly longer than the file in it.
+        // The announced length includes the form around the file, so it is slightly too high.
         const announced = Number(req.headers.get("content-length") ?? 0);
         const bytes = Math.min(announced, storedFiles.bounds.maxBytes);
         file = await storedFiles.begin(madeBy(principal), { filename, purpose: "user_data", bytes });
@@ -159,7 +159,7 @@ async function receive({ req }: Exchange, principal: Principal, { storedFiles }:
     if (filename === "" || filename.length > maxFilenameLength || filename.includes("\0")) {
       throw fieldError("file", `must have a filename of 1 to ${maxFilenameLength} characters.`);
     }
-    // Anthropic's SDKs send only the file, and their clients cannot set a purpose.
+    // Anthropic's SDKs send no purpose, and their users cannot set one.
     if (!fields.has("purpose") && req.headers.has("anthropic-version")) throw invalidRequest(noAnthropicFiles);
     const form = formOf(fields, filename);
     return await file.finish({ filename, purpose: form.purpose, keepSeconds: form["expires_after[seconds]"] ?? null });
@@ -184,7 +184,7 @@ function formOf(fields: ReadonlyMap<string, string>, filename: string) {
   return form;
 }
 
-/** Returns the creator of a file or batch. */
+/** Returns the owner and creator of a new file or batch. */
 export function madeBy(principal: Principal): MadeBy {
   const { account, environment, appId } = principal;
   const { id, personId } = keyOf(principal);
@@ -202,7 +202,7 @@ export async function findFile(
   return found;
 }
 
-/** Returns the same error for a file that never existed, was deleted, or belongs to another owner. */
+/** Returns the error for an unknown file. A deleted file, and that of another owner, get the same. */
 export function fileNotFound(id: string, param = "file_id"): GatewayError {
   return new GatewayError(
     "not_found",

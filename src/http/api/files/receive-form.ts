@@ -1,5 +1,5 @@
-// Reads a form with a file while it arrives: fields are buffered, and the file is written to its store at the store's
-// pace.
+// Parses a multipart form while it arrives. Fields are buffered, and the file is written to its store at the
+// store's pace.
 import type { BodySource } from "../../../base/bytes/body-source.ts";
 import { GatewayError, invalidRequest } from "../../../base/errors.ts";
 import type { IncomingRequest } from "../../../http1/message.ts";
@@ -9,7 +9,7 @@ import type { PartHead } from "../../../multipart/part-head.ts";
 import { bodyFault } from "../../content/body.ts";
 import { codingOf } from "../../content/content-encoding.ts";
 
-/** Receives the bytes of a file in order: one call at a time. */
+/** Receives the bytes of an uploaded file in order. */
 export interface FileTaker {
   write(bytes: Uint8Array): Promise<void>;
 }
@@ -17,36 +17,36 @@ export interface FileTaker {
 export interface ReceivedForm {
   /** Fields by name. If a name is repeated, the last field counts. */
   fields: ReadonlyMap<string, string>;
-  /** Head of the file's part; undefined if there was no file. */
+  /** Headers of the part with the file; undefined if the form had no file. */
   file: PartHead | undefined;
 }
 
 export interface FormReceipt {
-  /** Name of the field with the file. */
+  /** Name of the form field that holds the file. */
   fileField: string;
   /** Maximum bytes of the file. */
   maxBytes: number;
-  /** Called when the file begins. Fields may precede and follow it. */
+  /** Called when the file begins. Other fields may come before and after the file. */
   open(head: PartHead): Promise<FileTaker>;
 }
 
 const maxFieldLength = 64 * 1024;
 const [maxFieldBytes, maxParts] = [256 * 1024, 256];
-/** Bytes of one write. Small pieces are collected to this size, so that they need fewer calls. */
+/** Bytes of one write. Small pieces are collected into blocks of this size, because fewer writes are faster. */
 const blockBytes = 256 * 1024;
-/** The client is paused above the first number of unwritten bytes, and resumed below the second. */
+/** Reading from the client pauses above the first number of unwritten bytes, and resumes below the second. */
 const [maxWaiting, fewWaiting] = [4 * blockBytes, 2 * blockBytes];
 
-/** Rejects with a GatewayError; a file that was opened must then be abandoned by the caller. */
+/** Parses the form of a request. Rejects with a GatewayError; the caller must then abandon an opened file. */
 export async function receiveForm(request: IncomingRequest, receipt: FormReceipt): Promise<ReceivedForm> {
   const boundary = boundaryOf(request.headers.get("content-type"));
   if (codingOf(request.headers.get("content-encoding"))) {
     throw new GatewayError("unsupported_media_type", "Send the form as it is, without the header Content-Encoding.");
   }
-  // Reserves memory for the bytes that wait to be written, and as much for bytes that were on their way at the pause.
+  // Reserves memory for unwritten bytes, and as much again for bytes that still arrive after a pause.
   const refusal = request.hold(2 * maxWaiting);
   if (refusal) throw refusal;
-  // Besides the file, the form has fields and separators.
+  // The form is longer than the file by its fields and boundaries.
   const formBytes = receipt.maxBytes + 2 * maxFieldBytes;
   try {
     return await new FormReceiver(request.flowBody(formBytes), receipt, boundary).read();
@@ -61,7 +61,7 @@ class FormReceiver implements PartTaker {
   readonly #source: BodySource;
   readonly #fields = new Map<string, string>();
   readonly #result = Promise.withResolvers<ReceivedForm>();
-  /** Head of the current part. */
+  /** Headers of the current part. */
   #head: PartHead | undefined;
   #file: PartHead | undefined;
   #taker: FileTaker | undefined;
@@ -69,7 +69,7 @@ class FormReceiver implements PartTaker {
   #fieldBytes = 0;
   #allFieldBytes = 0;
   #parts = 0;
-  /** Operations on the file, in order. */
+  /** Resolves once all operations on the file so far are done. */
   #work: Promise<void> = Promise.resolve();
   /** The block being filled, its used length, and written blocks for reuse. */
   #block: Buffer | undefined;
@@ -172,7 +172,7 @@ class FormReceiver implements PartTaker {
     }
   }
 
-  /** Waits for the current write: a file that is abandoned must not be written to any more. */
+  /** Waits for the current write, because the caller abandons the file after the rejection. */
   #fail(error: unknown): void {
     if (this.#isOver) return;
     this.#isOver = true;

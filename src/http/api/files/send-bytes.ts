@@ -1,12 +1,10 @@
-// Sends bytes from a store at the client's pace.
+// Sends bytes from a store to a client, at the client's pace.
 import type { ClientStream } from "../../../base/bytes/client-stream.ts";
 import { freeBytes } from "../../../base/bytes/free-bytes.ts";
 import type { Cancellation } from "../../../base/cancellation.ts";
 import type { Answer } from "../../exchange/route.ts";
 
-/**
- * Resolves when the first bytes have arrived, so that a store that cannot read them causes an error, not a cut answer.
- */
+/** Resolves once the first bytes are read, so that an unreadable object causes an error answer, not a truncated one. */
 export async function sendBytes(
   bytes: AsyncIterable<Uint8Array>,
   contentType: string,
@@ -21,9 +19,9 @@ export async function sendBytes(
   };
 }
 
-/** Bytes of one write, which are copied to the output buffer directly, without conversion to text. */
+/** Bytes of one write to the client. */
 const sentAtOnce = 16 * 1024;
-/** Maximum milliseconds that a client that reads nothing keeps the store waiting; its connection is cut sooner. */
+/** The longest time to wait for a client that reads nothing. Its connection is usually closed earlier. */
 const behindMs = 120_000;
 
 async function pump(

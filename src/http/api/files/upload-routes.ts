@@ -1,4 +1,4 @@
-// Uploads: files that arrive in parts, as in OpenAI's API.
+// OpenAI's endpoints for uploads: large files that arrive in parts.
 
 import { createHash, randomUUID } from "node:crypto";
 import { fieldError, GatewayError } from "../../../base/errors.ts";
@@ -31,7 +31,7 @@ const route = keptRoutes({ base: "/v1/uploads", tag: "Files", noun: "upload" });
 export interface UploadRouteDeps extends FileRouteDeps {
   uploads: UploadStore;
   objects: ObjectStore;
-  /** Called for every request, because a reload may change the limits. */
+  /** Returns the limits of a request body. Called for every request, because a reload may change them. */
   requestLimits(): BodyLimits;
 }
 
@@ -167,7 +167,7 @@ async function receivePart({ req }: Exchange, upload: Upload, deps: UploadRouteD
       },
     });
     if (!writer) throw fieldError("data", "is required: send the part as the file field `data` of the form.");
-    // The record is written first: an object without one could never be found.
+    // The row is written first, because an object without a row would never be found or deleted.
     const added = await uploads.addPart({ ...part, bytes }, clock.nowSeconds());
     if (!added) throw notPending(upload);
     await writer.finish();
@@ -209,7 +209,7 @@ async function complete(
     await file.abandon();
     throw error;
   }
-  // Another request completed or cancelled the upload meanwhile.
+  // Another request has completed or cancelled the upload.
   await file.abandon();
   throw notPending(upload);
 }

@@ -1,4 +1,4 @@
-// The endpoints of the Model Context Protocol: one address for all MCP servers, and one for each server.
+// The endpoints of the Model Context Protocol: one path for all MCP servers together, and one for each.
 import { z } from "zod";
 import { Cancellation } from "../../../base/cancellation.ts";
 import { forbidden, invalidRequest } from "../../../base/errors.ts";
@@ -11,20 +11,20 @@ import { answerOf, webRequest } from "./web-request.ts";
 
 export interface McpRouteDeps {
   mcp: {
-    /** Answers a client's request. The modules for it load with the first request. */
+    /** Answers an MCP request. The modules for MCP are loaded by the first request. */
     answer(request: Request, from: ClientRequest, body: unknown): Promise<Response>;
   };
-  /** Reports whether pages of an origin may call these endpoints. */
+  /** Reports whether web pages of this origin may call the endpoints. */
   isAllowedOrigin(origin: string, exchange: Exchange): boolean;
   installationUrl(): string;
 }
 
-/** Limits of a message: files belong in resources, not in arguments. */
+/** Limits of an MCP message. They are low, because files belong into resources and not into arguments. */
 const limits = { bodyBytes: 4 * 1024 * 1024, depth: 64 };
 
 const message = z.looseObject({ jsonrpc: z.literal("2.0") }).meta({ id: "JsonRpcMessage" });
 
-/** Errors of the protocol, and of the gateway before the protocol begins. Each has a message. */
+/** The JSON of an error, whether it comes from MCP or from the gateway. */
 const fault = z.looseObject({ error: z.looseObject({ message: z.string() }) }).meta({ id: "McpError" });
 const faults = Object.fromEntries(
   [
@@ -85,7 +85,7 @@ async function answer(exchange: Exchange, principal: Principal, deps: McpRouteDe
     throw forbidden("Pages of this origin may not use tools. An operator names origins in `cors.origins`.");
   }
   const read = req.method === "POST" ? await readJsonBody(req, limits) : undefined;
-  // The stream may also be ended by the gateway.
+  // Cancelled when the client leaves, or when the gateway ends the stream.
   const clientGone = new Cancellation();
   req.clientGone.onCancel(() => clientGone.cancel(req.clientGone.reason));
   const from: ClientRequest = {

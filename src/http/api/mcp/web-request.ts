@@ -1,12 +1,12 @@
-// Converts between a client's connection and the web's Request and Response objects, which protocol packages use.
+// Converts between the gateway's requests and the standard Request and Response, which MCP libraries use.
 import type { ClientStream } from "../../../base/bytes/client-stream.ts";
 import type { Cancellation } from "../../../base/cancellation.ts";
 import type { IncomingRequest } from "../../../http1/message.ts";
 import type { Answer } from "../../exchange/route.ts";
 
 /**
- * Returns the web's Request. `body` is the text, already read; undefined if the request has none. `signal` is aborted
- * when nobody wants the answer any more.
+ * Returns a standard Request. `body` is the text that was read, or undefined. `signal` is aborted when the
+ * client leaves.
  */
 export function webRequest(
   req: IncomingRequest,
@@ -21,7 +21,7 @@ export function webRequest(
   });
 }
 
-/** Returns the answer for a response. A response that is no event stream is sent whole. */
+/** Converts a standard Response into an answer. Only an event stream is streamed. */
 export function answerOf(response: Response, clientGone: Cancellation): Answer {
   const { body, headers, status } = response;
   if (!body || !headers.get("content-type")?.startsWith("text/event-stream")) return response;
@@ -29,10 +29,10 @@ export function answerOf(response: Response, clientGone: Cancellation): Answer {
   return { status, headers: fields, begin: (client) => void send(body, client, clientGone) };
 }
 
-/** Sends events. Their producer does not wait for the client: the connection buffers and counts the unread events. */
+/** Sends an event stream. Unread events are buffered, because their producer does not wait for the client. */
 async function send(body: ReadableStream<Uint8Array>, client: ClientStream, clientGone: Cancellation): Promise<void> {
   const reader = body.getReader();
-  // The client has left, so an error is ignored.
+  // An error is ignored, because the client has left.
   const leave = () => void reader.cancel().catch(() => {});
   clientGone.onCancel(leave);
   try {

@@ -1,6 +1,6 @@
-// Instructions for models in Codex. Codex's own prompt is written only for its vendor's models.
+// System instructions for other models in Codex. Codex's own prompt is written for OpenAI's models.
 
-/** Replaces Codex's prompt. Codex adds permissions and the rules of the project in separate messages. */
+/** Replaces Codex's system prompt. Codex sends permissions and project rules in separate messages. */
 export const codexInstructions = `You are a coding agent. You work in a user's repository on the user's machine, through a terminal program named Codex CLI. You read code, change it, run commands, and tell what you did. Be precise, careful and helpful.
 
 # How a task goes

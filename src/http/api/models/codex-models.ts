@@ -1,12 +1,11 @@
-// The list of models as Codex reads it. Codex accepts only a complete list: if one entry lacks a member, it uses its
-// built-in list.
+// The model list in the format of Codex. If one entry lacks a member, Codex ignores the whole list.
 import { z } from "zod";
 import type { Model } from "../../../domain/models/model.ts";
 import { codexInstructions } from "./codex-instructions.ts";
 
 /**
- * `ModelInfo` of codex-rs/protocol/src/openai_models.rs, as Codex 0.144 and later read it. Later versions know fewer
- * members and ignore the others.
+ * `ModelInfo` of codex-rs/protocol/src/openai_models.rs in Codex 0.144. Later versions ignore members that they
+ * do not know.
  */
 export const codexModelShape = z
   .object({
@@ -47,7 +46,7 @@ export const codexModelShape = z
   .meta({ id: "CodexModel" });
 type CodexModel = z.infer<typeof codexModelShape>;
 
-/** The reasoning levels: no model declares its own. Codex sends the first one if it must send one. */
+/** The reasoning levels of every model, because models declare none. Codex may choose the first one itself. */
 const reasoningLevels = [
   { effort: "none", description: "No reasoning, where the model can do without" },
   { effort: "low", description: "Short reasoning, fast answers" },
@@ -55,15 +54,15 @@ const reasoningLevels = [
   { effort: "high", description: "Long reasoning, for hard problems" },
 ];
 
-/** Codex's default for its vendor's models. */
+/** Codex's default for OpenAI's models. */
 const defaultOutputTokens = 10_000;
-/** The share of the context that one tool's output may take, so that space remains for the conversation. */
+/** The fraction of the context that the output of one tool call may take. */
 const outputShare = 0.1;
 
-/** Maximum entries: each contains all instructions, 7 KB. */
+/** Maximum entries, because each contains all instructions (7 KB). */
 const maxEntries = 500;
 
-/** `names` are the listed names, in the order of the list. */
+/** Returns an entry for each listed model name, in order. */
 export function codexModels(names: readonly { name: string; model: Model }[]): CodexModel[] {
   return names
     .filter(({ model }) => model.capabilities?.chat !== false)

@@ -1,4 +1,4 @@
-// A model as clients read it: one entry has the members for OpenAI's clients, for Anthropic's, and the gateway's own.
+// The JSON of a model in lists. One entry has the members for OpenAI's and Anthropic's clients, and our own.
 
 import { z } from "zod";
 import { byCapability } from "../../../domain/models/capabilities.ts";
@@ -34,7 +34,7 @@ export const modelShape = z
   })
   .meta({ id: "Model" });
 
-/** A listed name of a model: its id, or an alias. */
+/** A model under one of its listed names: the id or an alias. */
 export interface ListedModel {
   name: string;
   model: Model;
@@ -54,7 +54,7 @@ export function modelEntry({ name, model }: ListedModel): z.infer<typeof modelSh
   };
 }
 
-/** The last second of the year 9999: upstreams may report any number. */
+/** The last second of the year 9999. Upstreams may report any number as a time. */
 const lastSecond = 253_402_300_799;
 
 function rfc3339(seconds: number): string {

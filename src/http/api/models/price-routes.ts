@@ -1,4 +1,4 @@
-// The endpoint of the price list: vendors' prices of public models, with search and pages.
+// The endpoint for vendors' prices of public models, with search and paging.
 import { z } from "zod";
 import { invalidRequest } from "../../../base/errors.ts";
 import { type ListedPrice, matchingPrices, priceList } from "../../../prices/price-list.ts";
@@ -79,7 +79,7 @@ function toWire({ name, context, price }: ListedPrice): z.infer<typeof listedPri
   };
 }
 
-/** Returns the part before the first slash; a model's own name may contain others. */
+/** Returns the vendor: the part before the first slash. The rest may contain more slashes. */
 function vendorOf(name: string): string {
   return name.slice(0, name.indexOf("/"));
 }

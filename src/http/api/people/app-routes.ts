@@ -1,4 +1,4 @@
-// The endpoints by which an account registers and manages its apps.
+// The endpoints by which an account registers and manages its OAuth apps.
 import { z } from "zod";
 import {
   appToWire,
@@ -32,7 +32,7 @@ export interface AppRouteDeps extends EndpointDeps, Pick<UsageRouteDeps, "report
   apps: AppStore;
   pepper: Uint8Array;
   throttle: Pick<Throttle, "require">;
-  /** Called after each committed change of an existing app, because the grants of a deleted app end. */
+  /** Called after each committed change of an existing app, to clear caches. The grants of a deleted app end. */
   changed(ids?: readonly string[]): void;
 }
 
@@ -87,7 +87,7 @@ const list = endpoint("GET", "/v1/apps", {
   },
 });
 
-/** Throws for an unknown cursor, which would silently restart the list or continue in the middle. */
+/** Throws for an unknown cursor. Otherwise the list would silently start again or skip apps. */
 async function requireCursor(after: string, principal: Principal, apps: AppStore): Promise<void> {
   try {
     requireApp(principal, await apps.findApp(after), after);
@@ -135,7 +135,7 @@ const remove = endpoint("DELETE", "/v1/apps/:id", {
   response: { description: "The app is deleted.", json: deletedAppShape },
   async answer({ deps, principal, id, origin }) {
     const app = await find({ deps, principal, id });
-    // Deletion is never throttled, because it stops a harmful app.
+    // Deletion has no rate limit, because it stops a harmful app.
     const isDeleted = await deps.apps.deleteApp(id, deleteApp(principal, app, origin));
     if (!isDeleted) requireApp(principal, undefined, id);
     deps.changed([id]);
@@ -166,7 +166,7 @@ const rotate = endpoint("POST", "/v1/apps/:id/rotate-secret", {
   },
 });
 
-/** A separate route, because its answer may be a stream. */
+/** Declared as a route of its own, because its answer may be a stream. */
 function usage(deps: AppRouteDeps): ScopedRoute {
   return {
     method: "GET",

@@ -1,4 +1,4 @@
-// The audit log in wire form: events, and the filters and pages of its lists.
+// The JSON, filters and paging of audit events, for every endpoint that lists them.
 import { z } from "zod";
 import { invalidRequest } from "../../../base/errors.ts";
 import { type AuditEvent, type AuditFilter, type AuditLog, auditActions } from "../../../domain/audit.ts";
@@ -8,7 +8,7 @@ import { time, timeText } from "../usage/usage-query.ts";
 
 export const auditId = z.string().min(1).max(200).optional();
 
-/** Query parameters of every list of events, to spread into an endpoint's own. */
+/** Query parameters of lists of audit events, which an endpoint adds to its own. */
 export const auditQuery = {
   ...pageQuery,
   action: z
@@ -58,13 +58,13 @@ interface AuditPageQuery {
   end?: number | undefined;
 }
 
-/** Text about short pages for endpoint descriptions. */
+/** Explains in endpoint descriptions why a page may be short. */
 export const shortPages =
   "With several filters, or with `start` or `end`, a page may have fewer entries than `limit`, or none, if many events were read without a match. `has_more` says whether more remain, and `last_id` where to continue.";
 
 /**
- * Returns events of this account or, if undefined, of all. A filtered page may be short; `last_id` is then the last
- * examined event. Throws `invalid_request` for an empty period.
+ * Returns events of the account, or of all accounts if undefined. A filtered page may have few events; `last_id`
+ * is the last event that was checked. Throws `invalid_request` for an empty period.
  */
 export async function eventsPage(
   audit: Pick<AuditLog, "list" | "lastScannedId">,

@@ -1,4 +1,4 @@
-// The part of the audit log that an account's owners and admins see: everything about the account.
+// The audit log of an account, for its owners and admins.
 import { z } from "zod";
 import { requireSeesAudit } from "../../../accounts/members.ts";
 import type { AuditLog } from "../../../domain/audit.ts";

@@ -1,4 +1,4 @@
-// The endpoints where people see the apps that they allowed, and revoke them.
+// The endpoints where people list and revoke the OAuth apps that they authorized.
 
 import { z } from "zod";
 import { GatewayError, invalidRequest } from "../../../base/errors.ts";
@@ -24,7 +24,7 @@ import { listOf, pageOf, pageQuery } from "../list.ts";
 export interface AuthorizationRouteDeps extends EndpointDeps {
   oauth: Pick<OAuthStore, "listAllowedApps" | "limitAllowedApp" | "revokeAllowedApp">;
   limits: Pick<LimitStore, "usedInWindow">;
-  /** Called after each revocation, so that caches of the grant are cleared. */
+  /** Called after each revocation, to clear caches of the grant. */
   changed(ids?: readonly string[]): void;
 }
 
@@ -46,8 +46,7 @@ const list = endpoint("GET", "/v1/authorizations", {
   response: { description: "One page of authorizations.", json: authorizationList },
   async answer({ deps: { oauth, clock }, principal: { person }, query: { limit, after } }) {
     const all = (await oauth.listAllowedApps(person.id, clock.nowSeconds())).map(toWire);
-    // Finds the last entry with the id: logins of the command line tool may exist for one account in several
-    // environments.
+    // Finds the last entry with this id. Logins of the command line tool may have one id in several environments.
     const index = after === undefined ? -1 : all.findLastIndex(({ id }) => id === after);
     if (after !== undefined && index < 0) {
       throw invalidRequest("after: must be an id of this list, such as the last one shown.");
@@ -134,12 +133,12 @@ function toWire(allowed: AllowedApp): AuthorizationWire {
   };
 }
 
-/** Returns the parts of a grant that the person may change. */
+/** Returns the limits of an authorization that the person may change. */
 function boundsToWire({ quotas, tools }: Pick<AllowedApp, "quotas" | "tools">) {
   return { tools: tools && [...tools], quotas: rulesOnWire(quotas) };
 }
 
-/** The colon is unambiguous, because neither id contains one. */
+/** A colon separates the ids, because neither contains one. */
 function idOf({ appId, accountId }: AllowedApp): string {
   return `${appId}:${accountId}`;
 }

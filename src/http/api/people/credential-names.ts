@@ -1,4 +1,4 @@
-// Names of credentials and apps, for callers who may list them: a member sees only the names of the member's own keys.
+// Names of credentials and apps for display. A member sees only the names of their own keys.
 import { type AppStore, commandLineAppId, commandLineName } from "../../../domain/people/app.ts";
 import type { PersonStore } from "../../../domain/people/person.ts";
 import { type KeyStore, ownOnly, type Principal } from "../../../domain/principal.ts";
@@ -10,10 +10,10 @@ export interface NameSources {
   apps: Pick<AppStore, "findApp">;
 }
 
-/** Names that are read before other work gets time: SQLite runs in the thread that serves requests. */
+/** The number of names that are read before other work gets time, because SQLite runs on the main thread. */
 const atOnce = 20;
 
-/** Returns names by id, without ids that have no name or none for this principal. */
+/** Returns names by id. Leaves out ids without a name, and names that the caller may not see. */
 export async function namesOf(
   ids: Iterable<string>,
   principal: Principal,
@@ -36,7 +36,7 @@ async function nameOf(
 ): Promise<string | undefined> {
   if (id === commandLineAppId) return commandLineName;
   if (id.startsWith("app_")) return (await apps.findApp(id))?.name;
-  // The credential id of a membership consists of its id and the environment.
+  // The credential id of a membership is its id followed by the environment.
   const [, membershipId] = /^(mbr_.+)_(?:live|test|dev)$/.exec(id) ?? [];
   if (membershipId !== undefined) return memberName(membershipId, principal, people);
   const mayListKeys = principal.appId === null && principal.scopes.has("keys:manage");
@@ -53,7 +53,7 @@ async function memberName(
 ): Promise<string | undefined> {
   const membership = await people.findMembership(membershipId);
   if (membership?.accountId !== principal.account.id) return undefined;
-  // Only owners and admins may see who is a member; all people may see their own name.
+  // Only owners and admins may see names of members; everybody may see their own.
   const isOwn = membership.personId === principal.person?.id;
   if (!isOwn && (!principal.person || ownOnly(principal) !== null)) return undefined;
   const person = await people.findPerson(membership.personId);

@@ -1,4 +1,4 @@
-// The endpoints for invitations into an account.
+// The endpoints for invitations to an account.
 
 import { z } from "zod";
 import type { MadeInvitation, OneTimeLinks } from "../../../accounts/links.ts";
@@ -26,7 +26,7 @@ export interface InvitationRouteDeps extends EndpointDeps {
   people: Pick<PersonStore, "listInvitations" | "deleteInvitation">;
 }
 
-/** A request by a person for the current account, or by an operator for any. */
+/** A request about invitations: by a person for the current account, or by an operator for any account. */
 type Asking<Body = unknown> = Asked<InvitationRouteDeps, Principal, unknown, unknown, Body>;
 
 const idParameter = [{ name: "id", in: "path", description: "Id of the invitation, `lnk_…`." }] as const;
@@ -56,7 +56,7 @@ export async function invitationsPage(
   { people, clock }: InvitationRouteDeps,
 ): Promise<z.infer<typeof invitationList>> {
   const found = await people.listInvitations(accountId, clock.nowSeconds());
-  // The list is short: the rate of invitations is limited, and each ends within a week.
+  // The whole list is read, because it is short: invitations are rate-limited and expire within a week.
   const rest = after === undefined ? found : found.filter(({ id }) => id < after);
   return pageOf(rest.map(invitationToWire), limit);
 }
@@ -73,7 +73,7 @@ const create = endpoint("POST", "/v1/invitations", {
   answer: (asked) => invite(asked.principal.account, asked),
 });
 
-/** Invites an address into the account. */
+/** Invites an email address to the account. */
 export async function invite(
   account: Pick<Account, "id" | "name">,
   { deps, exchange, principal, body: { email, role = "member" } }: Asking<z.output<typeof createInvitationRequest>>,
@@ -90,7 +90,7 @@ function madeToWire(
   { url }: MadeInvitation,
   invitation: OneTimeLink | undefined,
 ): z.infer<typeof createdInvitationShape> {
-  // The invitation was just created. Only another invitation of the same address at the same moment removes it.
+  // Only another invitation of the same address at the same moment could have removed the new one.
   if (!invitation) throw unknown("made just now");
   return { ...invitationToWire(invitation), link: url ?? null, mailed: url === undefined };
 }
@@ -104,7 +104,7 @@ const remove = endpoint("DELETE", "/v1/invitations/:id", {
   answer: (asked) => withdraw(asked.principal.account.id, asked.id, asked),
 });
 
-/** Withdraws an invitation into the account. */
+/** Withdraws an invitation. */
 export async function withdraw(
   accountId: string,
   id: string,

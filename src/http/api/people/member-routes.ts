@@ -50,7 +50,7 @@ export interface MemberRouteDeps extends EndpointDeps {
   keys: Pick<KeyStore, "findChainById">;
   limits: Pick<LimitStore, "usedInWindow">;
   throttle: Pick<Throttle, "require">;
-  /** Called after each committed change, so that caches of the members' credentials are cleared. */
+  /** Called after each committed change, to clear caches of the members' credentials. */
   changed(ids?: readonly string[]): void;
 }
 
@@ -116,7 +116,7 @@ const update = endpoint("PATCH", "/v1/members/:id", {
     const ofQuotas = body.quotas === undefined ? undefined : changeMemberQuotas(principal, target, quotas, origin);
     const tools = body.tools === undefined ? (target.tools ?? null) : keyTools(body.tools);
     const ofTools = body.tools === undefined ? undefined : changeMemberTools(principal, target, tools, origin);
-    // A change of the role resets what a member sees to the member's own usage.
+    // A new role resets the member's view to their own usage, so the old setting is remembered.
     const sightBefore = ofRole === undefined && target.seesAllUsage;
     const { sees_all_usage: seesAllUsage = sightBefore } = body;
     const inRole = { ...target, seesAllUsage: sightBefore };
@@ -124,7 +124,7 @@ const update = endpoint("PATCH", "/v1/members/:id", {
       body.sees_all_usage === undefined ? undefined : changeSight(principal, inRole, seesAllUsage, origin);
     if (ofRole || ofQuotas || ofTools || ofSight) {
       await deps.throttle.require("change", principal);
-      // The role is changed first: only this change may be refused, and it resets what the member sees.
+      // The role is changed first, because only this change may be refused, and because it resets the view.
       if (ofRole) requireChanged(await people.setRole(target.id, role, ofRole.event));
       if (ofQuotas) requireChanged(await people.setQuotas(target.id, quotas, ofQuotas.event));
       if (ofTools) requireChanged(await people.setTools(target.id, tools, ofTools.event));
@@ -153,7 +153,10 @@ const remove = endpoint("DELETE", "/v1/members/:id", {
   },
 });
 
-/** A member of another account is not found. A caller who may not see members finds only themselves. */
+/**
+ * Returns the membership that the path names. Throws for a member of another account, and for anyone else if the
+ * caller may not see members.
+ */
 async function find({ deps, principal, id }: Named<MemberRouteDeps, PersonPrincipal>): Promise<Membership> {
   const found = await deps.people.findMembership(id);
   const isHere = found?.accountId === principal.account.id;

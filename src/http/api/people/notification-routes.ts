@@ -1,4 +1,4 @@
-// The endpoints for the setting whether a person gets notifications of accounts and of the installation by mail.
+// The endpoints for a person's choice of email notifications.
 import type { NotificationMutes } from "../../../domain/notifications/mutes.ts";
 import { noticeSettingsShape, updateNoticeSettingsRequest } from "../../../wire/webhooks.ts";
 import type { PersonRoute } from "../../exchange/route.ts";

@@ -1,4 +1,4 @@
-// The endpoints of passkeys: a person's own, and signing in with one.
+// The endpoints for a person's passkeys, and for signing in with a passkey.
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simplewebauthn/server";
 import type { z } from "zod";
 import { type AttemptLimit, Attempts } from "../../../accounts/attempts.ts";
@@ -37,11 +37,14 @@ export interface PasskeyRouteDeps extends EndpointDeps {
   isOwnOrigin(origin: string, req: IncomingRequest): boolean;
 }
 
-/** Maximum requests for options per minute: each sign-in page sends one, and a whole office may share one address. */
+/**
+ * Maximum requests for sign-in options per minute and address. Each sign-in page sends one, and an office may
+ * share an address.
+ */
 const optionsPerMinute = 120;
 /** Minutes after a sign-in during which a passkey can be added. */
 const freshMinutes = 15;
-/** Maximum failed sign-ins in ten minutes, as for passwords. */
+/** Maximum failed sign-ins in ten minutes, the same as for passwords. */
 const failures = { limit: 30, windowSeconds: 600 };
 const idParameter = [{ name: "id", in: "path", description: "Id of the passkey." }] as const;
 const passkeyList = listOf(passkeyShape, "PasskeyList");
@@ -74,7 +77,7 @@ interface BrowserPerson {
   sessionId: string;
 }
 
-/** Requires a browser session: a token on a command line could add a passkey that nobody holds. */
+/** Throws without a browser session. A command-line token could register a passkey that nobody holds. */
 function requireBrowser({ person: { id, sessionId } }: PersonPrincipal): BrowserPerson {
   if (sessionId !== null) return { id, sessionId };
   throw forbidden("Passkeys are managed at a browser: sign in there and open /settings.");
@@ -107,7 +110,7 @@ const additionOptions = endpoint("POST", "/v1/passkeys/options", {
     if (!person) throw gone();
     const nowSeconds = clock.nowSeconds();
     const session = (await sessionStore.list(id, nowSeconds)).find((one) => one.id === sessionId);
-    // A stranger at an unlocked browser must not be able to add permanent access.
+    // Only a recent sign-in may add a passkey. A stranger at an unlocked browser must not get permanent access.
     if (!session || session.createdAt + freshMinutes * 60 < nowSeconds) throw stale();
     return { ...(await passkeys.additionOptions(person, sessionId, originIn(req))) };
   },
@@ -202,8 +205,8 @@ async function signIn(exchange: Exchange, deps: PasskeyRouteDeps, attempts: Atte
 }
 
 /**
- * Requires a request from one of the gateway's own pages: another site must not sign its visitors in here as somebody
- * else. Returns the page's origin.
+ * Returns the origin of the page. Throws if it is not the gateway's own, because another site could sign its
+ * visitors in as somebody else.
  */
 function requireOwnPage({ req }: Exchange, { isOwnOrigin }: PasskeyRouteDeps): string {
   const origin = req.headers.get("origin");
@@ -213,7 +216,7 @@ function requireOwnPage({ req }: Exchange, { isOwnOrigin }: PasskeyRouteDeps): s
   });
 }
 
-/** Returns the origin of a session's request, which was accepted only with an origin of the gateway's own pages. */
+/** Returns the origin header of a session's request. Authentication has already checked that origin. */
 function originIn({ headers }: IncomingRequest): string {
   const origin = headers.get("origin");
   if (origin !== null) return origin;
@@ -241,7 +244,7 @@ function stale(): GatewayError {
   );
 }
 
-/** Returns the error for a person who was deleted after authentication. */
+/** Returns the error for a person who was deleted during the request. */
 function gone(): GatewayError {
   return new GatewayError("not_found", "This is not there any more. Load the page again.");
 }

@@ -1,13 +1,13 @@
-// Shared parts of the endpoints for people: who may call them.
+// Declares endpoints for signed-in people, with their access checks.
 import { requireScope } from "../../../policy/authorize.ts";
 import { type EndpointDeps, personEndpoints } from "../endpoint.ts";
 
-/** Returns endpoints for every signed-in person. */
+/** Declares endpoints for every signed-in person. */
 export function peopleEndpoints<Deps extends EndpointDeps>() {
   return personEndpoints<Deps>({ tag: "People", errors: [], admit: (principal) => principal });
 }
 
-/** Returns endpoints that a restricted login must not use: they need `keys:manage`, which all sessions have. */
+/** Declares endpoints that need `keys:manage`. Browser sessions have this scope; restricted logins do not. */
 export function managingEndpoints<Deps extends EndpointDeps>() {
   return personEndpoints<Deps>({
     tag: "People",

@@ -1,4 +1,4 @@
-// Endpoints about the signed-in person: the profile, the current account, and sessions.
+// The endpoints for the signed-in person's profile, current account and sessions.
 
 import { z } from "zod";
 import { type BrowserSessions, idleSeconds } from "../../../accounts/browser-sessions.ts";
@@ -33,7 +33,7 @@ export interface SessionRouteDeps extends EndpointDeps {
   sessionStore: Pick<SessionStore, "list" | "end" | "endAll" | "setAccount">;
   sessions: Pick<BrowserSessions, "csrfTokenOf">;
   throttle: Pick<Throttle, "require">;
-  /** Called after logins may have ended, so that caches of them are cleared. */
+  /** Called after logins may have ended, to clear caches of them. */
   changed(ids?: readonly string[]): void;
 }
 
@@ -62,7 +62,7 @@ const update = managing("PATCH", "/v1/session", {
   response: { description: "The changed session or login.", json: sessionShape },
   async answer({ deps, exchange, principal, body: { account_id: wanted, name } }) {
     const { sessionId } = principal.person;
-    // Both changes are checked before either is made.
+    // Both changes are validated before the first one is made.
     const membership = wanted === undefined ? undefined : await requireMembership(wanted, principal, deps);
     if (name !== undefined) {
       await deps.throttle.require("change", principal);
@@ -107,7 +107,7 @@ async function toWire(principal: PersonPrincipal, accountId: string, deps: Sessi
     scopes: [...scopes],
     session_id: person.sessionId,
     csrf_token: person.sessionId === null ? null : deps.sessions.csrfTokenOf(person.sessionId),
-    // A stolen token must not reveal how the person signs in.
+    // Null for a token, because a stolen token must not reveal how the person signs in.
     has_password: person.sessionId === null ? null : await deps.ownAccount.hasPassword(found),
     accounts: memberships.map(
       ({ id: membershipId, accountId: id, accountName: name, role, accountStatus: status }) => ({
@@ -123,7 +123,7 @@ async function requirePerson({ person }: PersonPrincipal, { people }: SessionRou
   throw goneMeanwhile();
 }
 
-/** Returns the error for a person who was deleted, or lost the membership, after authentication. */
+/** Returns the error for a person who was deleted, or removed from the account, during the request. */
 function goneMeanwhile(): GatewayError {
   return invalidApiKey("ended_meanwhile");
 }
@@ -138,7 +138,7 @@ const changePassword = managing("POST", "/v1/session/password", {
   response: { description: "The password is changed.", json: changedPassword },
   async answer({ deps, exchange, principal, body }) {
     const { sessionId } = principal.person;
-    // A person without a password sets the first one only in a browser session, because a stolen token must not set it.
+    // Only a browser session may set a first password, because a stolen token must not set one.
     if (sessionId === null) {
       throw forbidden("A password is changed in a browser: sign in there, and open Settings.");
     }
@@ -152,7 +152,7 @@ const changePassword = managing("POST", "/v1/session/password", {
   },
 });
 
-/** Renames the field in errors: here the request has two password fields. */
+/** Renames the field in an error, because this request has two password fields. */
 function withFieldsOf(error: unknown): unknown {
   if (!(error instanceof GatewayError) || error.code !== "invalid_request") return error;
   return invalidRequest(error.message.replace(/^password:/, "new_password:"));

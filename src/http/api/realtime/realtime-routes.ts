@@ -1,4 +1,4 @@
-// OpenAI's realtime API: a WebSocket to a server of the model, with limits and usage for each response.
+// OpenAI's realtime API: a WebSocket relayed to a model server, with limits and usage for each response.
 
 import { z } from "zod";
 import { fieldError, GatewayError, invalidRequest } from "../../../base/errors.ts";
@@ -32,7 +32,7 @@ export interface RealtimeRouteDeps extends InferenceRouteDeps {
   longConnections: Pick<LongConnections, "open">;
 }
 
-/** The subprotocol of OpenAI's clients in browsers, which put their key into a second one. */
+/** The subprotocol of OpenAI's browser clients. They send their key as another subprotocol. */
 const protocol = "realtime";
 const query = z.object({ model: modelId });
 
@@ -66,7 +66,7 @@ export function realtimeRoutes(deps: RealtimeRouteDeps): ScopedRoute[] {
 async function connect(exchange: Exchange, deps: RealtimeRouteDeps): Promise<PlainAnswer | UpgradeAnswer> {
   const { req } = exchange;
   if (!asksForWebSocket(req)) return upgradeRequired("/v1/realtime", "as the clients of OpenAI's SDKs do");
-  // A browser sends its cookie whatever page connects, so only the key counts, now and at later checks.
+  // Only the key authenticates, because a browser sends its cookie for a WebSocket of any page.
   const asks = credentialOf(exchange, deps);
   const holds = credentialOf(exchange, deps, true);
   const principal = await asks();
@@ -85,10 +85,9 @@ async function connect(exchange: Exchange, deps: RealtimeRouteDeps): Promise<Pla
     throw fieldError("model", `\`${shown(name)}\` does not support realtime. GET /v1/models shows capabilities.`);
   }
   requireUnguarded(model);
-  // If the caller's requests are used up, no connection is opened.
+  // Rejects if the caller's request limit is reached, before a connection is opened.
   await deps.admitter.refuseSpent(principal, { onLimits: () => {} });
-  // The HTTP request ends when the session begins. The session occupies a connection to a server, so it takes a slot of
-  // its own.
+  // The HTTP request ends when the session begins. So the session takes an open-request slot of its own.
   let slot: OpenSlot | undefined = deps.openRequests.enter(principal);
   let connection: OpenLongConnection | undefined;
   const over = () => {
@@ -134,7 +133,7 @@ interface Asked {
   over(): void;
 }
 
-/** Returns a function that returns the current principal of the key. `isCheck` is that of `PresentedCredentials`. */
+/** Returns a function that authenticates the request's key again. `isCheck` is passed to the authenticator. */
 function credentialOf(
   exchange: Exchange,
   { authenticator }: RealtimeRouteDeps,
@@ -154,7 +153,7 @@ function credentialOf(
   };
 }
 
-/** Connects to the first deployment that accepts. Rejects with the refusal of the last one. */
+/** Connects to the first deployment that accepts. Rejects with the error of the last one. */
 async function opened(exchange: Exchange, asked: Asked, deps: RealtimeRouteDeps): Promise<RealtimeSession> {
   const { name, model } = asked;
   const own = ownDeployments(model);
@@ -212,12 +211,12 @@ function sessionAt(
   });
 }
 
-/** The workload for routing. A spoken conversation begins without a prompt. */
+/** The workload for routing. A realtime session begins without a prompt. */
 const workload = { promptTokens: 0, maxCompletionTokens: undefined, width: 1, prefix: () => undefined };
 
 /**
- * Returns the model that the address names. Throws `invalid_request` if the name is missing or invalid, or a parameter
- * is not supported.
+ * Returns the model in the query. Throws `invalid_request` for a missing or invalid model, and for an
+ * unsupported parameter.
  */
 function nameIn(target: string): string {
   const at = target.indexOf("?");

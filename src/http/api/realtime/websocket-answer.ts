@@ -1,4 +1,4 @@
-// The answer for a WebSocket endpoint if the request does not ask for one.
+// The error answer if a request to a WebSocket endpoint asks for no WebSocket.
 import { z } from "zod";
 import { invalidRequest } from "../../../base/errors.ts";
 import { renderError } from "../../../wire/errors.ts";
@@ -12,7 +12,7 @@ export const noWebSocket: NonNullable<RouteDoc["otherResponses"]> = {
   },
 };
 
-/** `instead` describes another way, as the end of a sentence. */
+/** Returns the error answer. `instead` completes the sentence that says how to connect. */
 export function upgradeRequired(path: string, instead: string): PlainAnswer {
   const error = invalidRequest(
     `GET ${path} is a WebSocket: send \`Connection: Upgrade\` and \`Upgrade: websocket\`, ${instead}.`,

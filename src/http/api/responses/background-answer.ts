@@ -1,4 +1,4 @@
-// Starts, follows and stops background responses over HTTP.
+// Starts, streams and cancels background responses over HTTP.
 import { fieldError, type GatewayError, invalidRequest } from "../../../base/errors.ts";
 import type { BackgroundStore, StoredResponse } from "../../../domain/models/stored-response.ts";
 import type { Principal } from "../../../domain/principal.ts";
@@ -20,15 +20,13 @@ export interface EventStreamDeps extends Pick<InferenceRouteDeps, "clock" | "sto
   backgroundRuns: BackgroundRuns;
 }
 
-/**
- * Maximum milliseconds that a client waits for the response to stop. Another replica may have to stop it, and the store
- * may just have become unavailable.
- */
+/** The longest wait for a cancelled response to end. Another replica may be running it. */
 const stoppedMs = 5_000;
 const pollMs = 100;
 
 /**
- * Answers with the queued response, or with its events. In both cases the response continues when its client leaves.
+ * Starts a background response. Answers with the queued response, or with its events. The response continues if
+ * the client leaves.
  */
 export async function beginInBackground(
   exchange: Exchange,
@@ -53,10 +51,7 @@ export async function beginInBackground(
   return Response.json(run.queued);
 }
 
-/**
- * Sends the events of a response after number `after`, and those still to come. Throws if no events are stored (any
- * more).
- */
+/** Streams the events of a response after number `after`, including future events. Throws if no events are stored. */
 export async function streamStored(
   exchange: Exchange,
   principal: Principal,
@@ -71,8 +66,8 @@ export async function streamStored(
 }
 
 /**
- * Asks a response to stop and waits for its end; a response that has already ended stays as it is. Returns whether
- * the response exists. Reads no content, which would have to wait for a turn.
+ * Cancels a background response and waits for its end. Returns whether the response exists. An ended response is
+ * not changed.
  */
 export async function cancelStored(
   principal: Principal,

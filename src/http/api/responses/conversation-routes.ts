@@ -1,4 +1,4 @@
-// Conversations: created, read, labelled and deleted, with their items, as in OpenAI's API.
+// OpenAI's endpoints for conversations and their items.
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import type { Clock } from "../../../base/clock.ts";
@@ -34,7 +34,7 @@ export interface ConversationRouteDeps {
   responseKeeper: Pick<ResponseKeeper, "retentionDays" | "requireRoom">;
   throttle: Pick<Throttle, "require">;
   clock: Clock;
-  /** Called for every request, because a reload may change the limits. */
+  /** Returns the limits of a request. Called for every request, because a reload may change them. */
   requestLimits(): RequestLimits;
 }
 
@@ -192,7 +192,7 @@ function itemRoutes(deps: ConversationRouteDeps): ScopedRoute[] {
   ];
 }
 
-/** Reading and deleting need the same scope as for stored chats; adding needs that of model requests. */
+/** Declares a route. Reading and deleting need the scope of stored chats; adding needs that of model requests. */
 function route(
   method: ScopedRoute["method"],
   path: string,
@@ -213,7 +213,7 @@ function route(
 
 async function create(exchange: Exchange, principal: Principal, deps: ConversationRouteDeps): Promise<Response> {
   const { conversations, responseKeeper, throttle, clock } = deps;
-  // OpenAI's SDKs send no body if it would be empty.
+  // OpenAI's SDKs omit an empty body.
   const body = exchange.req.hasBody ? (await readJsonBody(exchange.req, deps.requestLimits())).body : {};
   validate(conversationRequest, body);
   requireKept(responseKeeper);
@@ -266,7 +266,7 @@ async function addItems(exchange: Exchange, principal: Principal, deps: Conversa
   return Response.json({ object: "list", data: added, ...ids, has_more: false });
 }
 
-/** A reload may have disabled storage since the conversation was created. */
+/** Throws if storage of responses is disabled. A reload may have disabled it after the conversation was created. */
 function requireKept({ retentionDays }: ConversationRouteDeps["responseKeeper"]): void {
   if (retentionDays > 0) return;
   throw new GatewayError(
@@ -275,12 +275,12 @@ function requireKept({ retentionDays }: ConversationRouteDeps["responseKeeper"])
   );
 }
 
-/** Returns the characters of the items as JSON. */
+/** Returns the length of the items' JSON in characters. */
 function sizeOf(items: readonly StoredItem[]): number {
   return items.length === 0 ? 0 : JSON.stringify(items).length;
 }
 
-/** Throws `invalid_request` for an invalid item. */
+/** Returns the items in a request. Throws `invalid_request` for an invalid item. */
 function givenItems({ items }: Json): readonly StoredItem[] {
   const given = (items ?? []) as readonly Json[];
   for (const [index, { type, role }] of given.entries()) {
@@ -316,7 +316,7 @@ function itemOf({ params }: Exchange): string {
   return params["item"] ?? "";
 }
 
-/** Returns the same error for a conversation that never existed, was deleted, or belongs to another owner. */
+/** Returns the error for an unknown conversation. A deleted one, and that of another owner, get the same. */
 function notFound(exchange: Exchange): GatewayError {
   return new GatewayError(
     "not_found",

@@ -1,4 +1,4 @@
-// Shortens a long conversation: a model summarises it, and the client keeps the sealed summary.
+// Compacts a long conversation: a model summarizes it, and the client gets the encrypted summary.
 import { fieldError, GatewayError } from "../../../base/errors.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import { dialects } from "../../../requests/dialects/dialects.ts";
@@ -10,7 +10,7 @@ import type { Answer, Exchange } from "../../exchange/route.ts";
 import { type InferenceRouteDeps, runFor } from "../inference-answer.ts";
 import { responseOwnerOf } from "../response-owner.ts";
 
-/** Answers POST /v1/responses/compact: the user's messages stay unchanged, and a sealed summary replaces the rest. */
+/** Answers POST /v1/responses/compact. The user's messages stay, and an encrypted summary replaces all other items. */
 export async function compact(exchange: Exchange, principal: Principal, deps: InferenceRouteDeps): Promise<Answer> {
   const limits = deps.requestLimits();
   const { body } = await readJsonBody(exchange.req, limits);
@@ -45,7 +45,7 @@ export async function compact(exchange: Exchange, principal: Principal, deps: In
   return { ...answer, body: JSON.stringify(compaction) };
 }
 
-/** Requires a complete summary: the client drops the conversation, so a partial one would lose the rest for good. */
+/** Throws if the summary is incomplete, because the client will drop the original conversation. */
 function requireWhole({ status, headrace }: Json): void {
   if (status === undefined || status === "completed") return;
   if (headrace !== undefined) {
@@ -55,13 +55,13 @@ function requireWhole({ status, headrace }: Json): void {
   throw new GatewayError("upstream_error", message);
 }
 
-/** Returns a message as a response item, with defaults for members that the client left out. */
+/** Returns a message as a response item, with defaults for missing members. */
 function messageItem({ content, ...item }: Json, id: string): Json {
   const parts = typeof content === "string" ? [{ type: "input_text", text: content }] : content;
   return { id, status: "completed", ...item, type: "message", content: parts };
 }
 
-/** Returns the items of the request, including those of the response that it continues. */
+/** Returns the request's items, after those of the response that it continues. */
 async function itemsOf(
   { previous_response_id, input }: Json,
   { req }: Exchange,
@@ -80,7 +80,7 @@ async function itemsOf(
   return { items: whole, reservedBytes };
 }
 
-/** Checks only these two members; the model request validates the rest. */
+/** Validates only these two members, because the model request validates the others. */
 function requireUnderstood({ previous_response_id: previous, conversation }: Json): void {
   const isGiven = (value: unknown) => value !== undefined && value !== null;
   if (isGiven(previous) && typeof previous !== "string") {

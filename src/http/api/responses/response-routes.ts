@@ -1,4 +1,4 @@
-// OpenAI's Responses: model requests.
+// OpenAI's endpoints that create responses.
 import { z } from "zod";
 import { encodeByteText } from "../../../base/bytes/byte-text.ts";
 import type { MaybePromise } from "../../../base/deferred.ts";
@@ -117,7 +117,7 @@ function countRoute(deps: CountRouteDeps): ScopedRoute {
   };
 }
 
-/** Returns the route that creates responses. `runs` is passed to `answerInference`. */
+/** Declares the route that creates responses. `runs` executes the decoded request. */
 export function createRoute<Deps extends InferenceRouteDeps>(deps: Deps, runs: Runs<Deps>): ScopedRoute {
   return {
     method: "POST",
@@ -143,7 +143,7 @@ export function createRoute<Deps extends InferenceRouteDeps>(deps: Deps, runs: R
   };
 }
 
-/** Answers an early overflow of the context as the only event of the stream, if a stream was requested. */
+/** If the prompt is too long and a stream was requested, answers with a stream of one error event. */
 async function orFailedStream(
   answered: MaybePromise<Answer>,
   exchange: Exchange,
@@ -157,7 +157,7 @@ async function orFailedStream(
   }
 }
 
-/** Runs the request, or starts it in the background. */
+/** Runs the request, or starts a background response. */
 function runOrBegin(
   exchange: Exchange,
   principal: Principal,
@@ -177,7 +177,7 @@ function connect(exchange: Exchange, opener: Principal, deps: ResponseRouteDeps)
     ...{ clientAddress, requestId },
     whyNotLocal: () => exchange.whyNotLocal(),
   };
-  // A browser sends its cookie whatever page connects, so a cookie does not authenticate here.
+  // A cookie does not authenticate here, because a browser sends it for a WebSocket of any page.
   if (presented.authorization === null && presented.apiKey === null) throw invalidApiKey("missing");
   if (deps.stopping.begun) throw stoppingError();
   return upgradeToResponses(exchange, {
@@ -188,7 +188,7 @@ function connect(exchange: Exchange, opener: Principal, deps: ResponseRouteDeps)
     tagHeader: req.headers.get(tagHeader),
     priorityHeader: req.headers.get(priorityHeader),
     cacheHeader: req.headers.get(cacheHeader),
-    // If the credential has ended since the last message, the connection ends too.
+    // Throws if the credential has ended since the last message, which closes the connection.
     async principal() {
       const principal = await deps.authenticator.authenticate(presented);
       requireScope(principal, "chat:write");
@@ -205,8 +205,8 @@ function isOverflow(error: unknown): error is GatewayError {
 }
 
 /**
- * Returns a stream that reports a conversation as too long. Codex shortens the conversation if an event says so, and
- * gives up if the status does.
+ * Returns a stream whose only event says that the prompt is too long. Codex then compacts the conversation; an
+ * error status would make it give up.
  */
 function failedStream({ requestId, line }: Exchange, error: GatewayError, deps: InferenceRouteDeps): Answer {
   const writer = responseFormat.writer({

@@ -1,4 +1,4 @@
-// The WebSocket of Responses: each message requests a response, whose events are sent as messages.
+// The WebSocket of the Responses API. Each message requests a response, whose events are sent as messages.
 
 import type { MemoryAccount } from "../../../base/bytes/buffered-bytes.ts";
 import type { MessageLinkListener } from "../../../base/bytes/message-link.ts";
@@ -21,12 +21,12 @@ import { noteRefused } from "../usage/refused-inference.ts";
 import { parseMessage, readMessage, streamIdOf } from "./socket-message.ts";
 import { answerMessage, maxUnsentBytes, type SocketStream } from "./socket-request.ts";
 
-/** Maximum messages that wait for an earlier response. */
+/** Maximum messages that wait while a response is being generated. */
 const maxWaiting = 8;
-/** Maximum unread bytes of refusals for a client that keeps sending. */
+/** Maximum unread bytes of error messages. A client that keeps sending beyond that is disconnected. */
 const maxUnreadBytes = 1024 * 1024;
 
-/** Errors after which the connection has no valid credential. */
+/** Errors that close the connection, because its credential is no longer valid. */
 const endsConnection: ReadonlySet<string> = new Set<ErrorCode>(["invalid_api_key", "token_expired"]);
 
 export interface ResponseSocketDeps extends InferenceRouteDeps {
@@ -36,24 +36,24 @@ export interface ResponseSocketDeps extends InferenceRouteDeps {
 
 export interface ResponseSocketOptions {
   deps: ResponseSocketDeps;
-  /** Creates a request for each message, in the connection's slot. */
+  /** Creates the request context of a message, which uses the connection's open-request slot. */
   message(lender: SlotLender): MessageRequest;
-  /** The principal that opened the connection. */
+  /** The caller that opened the connection. */
   opener: Principal;
-  /** Returns the current principal of the connection's credential. Throws if the credential has ended. */
+  /** Authenticates the connection's credential again. Throws if the credential is no longer valid. */
   principal(): Principal | Promise<Principal>;
-  /** Resolves if the credential still permits the connection; rejects otherwise. */
+  /** Rejects if the credential no longer permits the connection. */
   holds(): Promise<void>;
   memoryAccount: MemoryAccount;
-  /** `x-headrace-tags` of the request that opened the connection. */
+  /** The header `x-headrace-tags` of the request that opened the connection. */
   tagHeader: string | null;
   priorityHeader: string | null;
   cacheHeader: string | null;
 }
 
 /**
- * Accepts a WebSocket connection. Throws `invalid_request` if the request is no WebSocket request, and
- * `rate_limit_exceeded` or `service_unavailable` if no further connection may be opened.
+ * Accepts a WebSocket connection. Throws `invalid_request` for any other request, and `rate_limit_exceeded` or
+ * `service_unavailable` if there are too many connections.
  */
 export function upgradeToResponses(exchange: Exchange, options: ResponseSocketOptions): UpgradeAnswer {
   const checked = checkUpgradeRequest(exchange.req, undefined);
@@ -86,11 +86,11 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
   readonly #options: ResponseSocketOptions;
   readonly #clientGone = new Cancellation();
   readonly #connection: OpenLongConnection;
-  /** The slot of the connection among the key's open requests; its messages use the slot one after the other. */
+  /** The connection's slot among the key's open requests. Its messages use the same slot, one after another. */
   readonly #slot: OpenSlot;
   #isSlotLent = false;
   readonly #recent: RecentResponses;
-  /** Waiting messages, counted on the connection's account like the one that is being answered. */
+  /** Messages that wait, charged to the connection's memory account. */
   readonly #waiting: Buffer[] = [];
   #stream: SocketStream | undefined;
   #busy = false;
@@ -132,7 +132,7 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
     slot.release();
   }
 
-  /** A running answer ends by itself, with the reason. */
+  /** A response that is being sent reports the reason itself. */
   stop(): void {
     if (!this.#busy) this.#link.close(closeCodes.goingAway, "the server is being stopped");
   }
@@ -160,7 +160,7 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
     this.#options.deps.stopping.remove(this);
     for (const { length } of this.#waiting.splice(0)) this.#options.memoryAccount.release("requests", length);
     this.#clientGone.cancel();
-    // The relay sends nothing to a client that has left.
+    // The client has left, so nothing more is sent to it.
     this.#stream?.over();
     this.#recent.release();
     if (!this.#isSlotLent) this.#slot.release();
@@ -185,7 +185,7 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
 
   #next(): void {
     if (this.#busy || this.#clientGone.cancelled) return;
-    // A client that does not read its answers gets no more.
+    // The client does not read its answers, so no more messages are processed now.
     if (this.#link.unsentBytes > maxUnsentBytes) return;
     const bytes = this.#waiting.shift();
     if (!bytes) return;
@@ -237,7 +237,7 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
       this.#fail(error, streamId);
       if (endsConnection.has(error.code)) this.#link.close(closeCodes.policyViolation, "the credential has ended");
     } finally {
-      // If the connection ended before this answer, the responses that the answer added are released here.
+      // If the connection closed during this answer, its stored responses are released here.
       if (this.#clientGone.cancelled) this.#recent.release();
     }
   }

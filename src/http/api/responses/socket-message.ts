@@ -1,4 +1,4 @@
-// Reads a message of the Responses WebSocket.
+// Parses a message of the Responses WebSocket.
 import { ByteSpan } from "../../../base/bytes/byte-span.ts";
 import { fieldError, invalidRequest } from "../../../base/errors.ts";
 import { parseOnceRead } from "../../../base/text/json-object.ts";
@@ -6,27 +6,27 @@ import { bodyMass, JsonTextError } from "../../../base/text/json-text.ts";
 import { isObject, type Json } from "../../../requests/dialects/response/json.ts";
 
 export interface SocketMessage {
-  /** Body of the request for a response. */
+  /** The JSON body of the request for a response. */
   body: ByteSpan;
-  /** True if a model is asked. If false, the input is only stored, so that later responses can continue from it. */
+  /** False if no model runs. Then the input is only stored, so that later responses can continue it. */
   generates: boolean;
 }
 
-/** Returns the client's name for a conversation thread, which its events repeat; undefined if it names none. */
+/** Returns the client's id of the conversation thread, which is repeated in events. Undefined if there is none. */
 export function streamIdOf({ stream_id: id }: Json): string | undefined {
   return typeof id === "string" && streamIdPattern.test(id) ? id : undefined;
 }
 
-/** Maximum value of `limits.depth`. */
+/** The highest value that the setting `limits.depth` allows. */
 const maxDepth = 1_000;
 const streamIdPattern = /^[\x21-\x7e]{1,128}$/;
 
-/** Returns the members of a message; none for JSON that is no object. Throws `invalid_request` for invalid JSON. */
+/** Parses a message. Returns no members for JSON that is not an object. Throws `invalid_request` for invalid JSON. */
 export function parseMessage(bytes: Buffer): Json {
   let message: unknown;
   try {
     const text = bytes.toString();
-    // The body that is written from the message is checked like any request body.
+    // Only the nesting depth is checked here. The request body is validated later, like any other.
     message = parseOnceRead(text, { depth: maxDepth, ...bodyMass }).value;
   } catch (error) {
     const why = error instanceof JsonTextError ? ` This one cannot be used: ${error.message}.` : "";
@@ -35,7 +35,7 @@ export function parseMessage(bytes: Buffer): Json {
   return isObject(message) ? message : {};
 }
 
-/** Separates members of the connection from the body. Throws `invalid_request` for invalid members. */
+/** Separates the members for the WebSocket from the request body. Throws `invalid_request` for invalid members. */
 export function readMessage({ type, stream_id: streamId, generate, ...body }: Json): SocketMessage {
   if (type !== "response.create") {
     throw invalidRequest("type: must be response.create, the one message that is understood here.");

@@ -1,4 +1,4 @@
-// A response that is requested over a WebSocket: its model call, and its events as messages.
+// Runs one response that was requested over a WebSocket, and sends its events as messages.
 
 import type { MemoryAccount } from "../../../base/bytes/buffered-bytes.ts";
 import { decodeByteText, encodeByteText } from "../../../base/bytes/byte-text.ts";
@@ -33,7 +33,7 @@ import type { InferenceRouteDeps } from "../inference-answer.ts";
 import { responseOwnerOf } from "../response-owner.ts";
 import type { SocketMessage } from "./socket-message.ts";
 
-/** Unsent bytes above which the client is behind, so that its engine is not read. */
+/** If more bytes than this are unsent, reading from the model server pauses. */
 export const maxUnsentBytes = 256 * 1024;
 
 export interface SocketRequestOptions {
@@ -44,23 +44,23 @@ export interface SocketRequestOptions {
   recent: RecentResponses;
   link: WebSocketLink;
   streamId: string | undefined;
-  /** `x-headrace-tags` of the request that opened the connection. */
+  /** The header `x-headrace-tags` of the request that opened the connection. */
   tagHeader: string | null;
-  /** `x-headrace-priority` of the same request. */
+  /** The header `x-headrace-priority` of that request. */
   priorityHeader: string | null;
-  /** `x-headrace-cache` of the same request. */
+  /** The header `x-headrace-cache` of that request. */
   cacheHeader: string | null;
-  /** Called with the stream, once there is one. */
+  /** Called with the event stream when the answer begins. */
   begun(stream: SocketStream): void;
 }
 
-/** Refusals before any processing: the client sends the same message again. */
+/** After these errors the client sends the same message again, so its earlier response stays available. */
 const sentAgain = new Set<ErrorCode>(["rate_limit_exceeded", "service_unavailable"]);
 
 /**
- * Resolves with the error of an answer that ended with one, after the whole answer was sent; rejects if there was no
- * answer. A failed message evicts the response that it continued from (OpenAI, "WebSocket mode"), so the client
- * restarts with the whole input.
+ * Runs a message. Resolves after the answer was sent, with the error if it failed; rejects if there was no
+ * answer. After most errors the continued response is dropped (OpenAI, "WebSocket mode"), and the client sends
+ * its whole input again.
  */
 export async function answerMessage(
   { body, generates }: SocketMessage,
@@ -97,7 +97,7 @@ async function answerTurn(
     hold: (bytes: number) => exchange.hold(bytes),
     recentItems: (id: string) => recent.find(id),
   };
-  // If the caller's requests are used up, nothing is read.
+  // Rejects if the caller's request limit is reached, before stored items are read.
   if (sent.namesKept) await deps.admitter.refuseSpent(principal, { onLimits: () => {} });
   const request = sent.namesKept ? await withKeptInput(sent, deps, kept) : sent;
   exchange.trace?.asked(request);
@@ -114,8 +114,8 @@ async function answerTurn(
 }
 
 /**
- * Answers with a response without output that later ones can continue from: no model is asked, and nothing is charged.
- * Only the connection holds the response; its members say that it is not stored.
+ * Answers with an empty response that later ones can continue, without running a model or charging. The response
+ * exists only on this connection.
  */
 async function makeReady(
   request: DecodedRequest,
@@ -138,10 +138,10 @@ async function makeReady(
   recent.add(id, ownItems(request.body["input"]));
 }
 
-/** A request for a response that arrived as a message. */
+/** A model request that arrived as a WebSocket message. */
 class SocketCall implements InferenceCall<void> {
   ended: () => void = () => {};
-  /** Reason why an answer that had begun broke off. */
+  /** The error of an answer that broke off after it had begun. */
   fault: GatewayError | undefined;
   readonly request: DecodedRequest;
   readonly priority: Priority | undefined;
@@ -219,7 +219,7 @@ class SocketCall implements InferenceCall<void> {
     answer(stream);
   }
 
-  /** A response that is not stored can be continued only over this connection. */
+  /** Keeps a response that is not stored, so that it can be continued on this connection. */
   #hold(response: Json): void {
     const { id, store, status, output } = response;
     const isWhole = status === "completed" || status === "incomplete";
@@ -229,22 +229,22 @@ class SocketCall implements InferenceCall<void> {
   }
 }
 
-/** Sends each event of a stream as a message. */
+/** Sends each event of a response as a WebSocket message. */
 export class SocketStream implements ClientStream {
   onDrain: (() => void) | undefined;
   readonly #link: WebSocketLink;
-  /** Beginning of each event: the client's name of the conversation thread, if it gave one. */
+  /** Beginning of each event, with the client's id of the conversation thread if there is one. */
   readonly #begin: string;
   readonly #ended: (response: Json | undefined) => void;
 
-  /** `ended` gets the response of the last event, if there is one. */
+  /** `ended` is called with the response in the last event, if there is one. */
   constructor(link: WebSocketLink, streamId: string | undefined, ended: (response: Json | undefined) => void) {
     this.#link = link;
     this.#begin = streamId === undefined ? "" : `{"stream_id":${JSON.stringify(streamId)},`;
     this.#ended = ended;
   }
 
-  /** Each write contains complete events. */
+  /** The caller writes only complete events. */
   write(bytes: string): boolean {
     for (const event of bytes.split("\n\n")) {
       const start = event.indexOf("data: ");

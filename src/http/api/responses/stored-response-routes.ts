@@ -1,4 +1,4 @@
-// Stored responses: read with their input items, stopped and deleted, as in OpenAI's API.
+// OpenAI's endpoints for stored responses: read, list input items, cancel and delete.
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import type { Clock } from "../../../base/clock.ts";
@@ -22,12 +22,12 @@ const route = keptRoutes({ base: "/v1/responses/:id", tag: "Stored responses", n
 export interface StoredResponseRouteDeps extends EventStreamDeps {
   responses: Pick<ResponseStore, "find" | "chain" | "delete">;
   clock: Clock;
-  /** Called for every request, because a reload may change the limits. */
+  /** Returns the limits of a request. Called for every request, because a reload may change them. */
   requestLimits(): RequestLimits;
 }
 
 const asked = z.string().max(128).optional();
-/** A stored response has only what it was answered with, so this parameter has no effect. */
+/** The parameter has no effect, because a stored response is returned exactly as it was sent. */
 const include = asked.meta({ description: "accepted, without effect: a response is returned as it was answered" });
 const responseQuery = z.object({
   include,
@@ -147,8 +147,8 @@ async function listItems(exchange: Exchange, principal: Principal, deps: StoredR
 }
 
 /**
- * Returns each input item once: a repeated item stays at its first position. Some servers repeat ids, but a list
- * continues after an id, so a different item with the same id gets its own.
+ * Returns each input item once, at its first position. A different item with a repeated id gets a new id,
+ * because paging uses ids as cursors.
  */
 async function inputOf(
   { id, input, response }: StoredResponse,
@@ -157,7 +157,7 @@ async function inputOf(
   { responses, clock, requestLimits }: StoredResponseRouteDeps,
 ): Promise<(StoredItem & { id: string })[]> {
   const { bodyBytes } = requestLimits();
-  // The stored answer, which is no input, may be longer than a request is allowed to be.
+  // Twice the body limit, because a stored output may be longer than a request.
   const chain = await responses.chain(responseOwnerOf(principal), id, clock.nowSeconds(), 2 * bodyBytes, mayRead);
   const output = objectsOf(response["output"]).length;
   const all = "items" in chain ? chain.items.slice(0, chain.items.length - output) : input;
@@ -186,7 +186,7 @@ function idOf({ params }: Exchange): string {
   return params["id"] ?? "";
 }
 
-/** Returns the same error for a response that never existed, was deleted, or belongs to another owner. */
+/** Returns the error for an unknown response. A deleted one, and that of another owner, get the same. */
 function notFound(id: string): GatewayError {
   return new GatewayError(
     "not_found",

@@ -1,4 +1,4 @@
-// The callback of an MCP server's authorization server, where a person connected an account.
+// The OAuth callback after a person connected their account at an MCP server.
 import type { BrowserSessions } from "../../../accounts/browser-sessions.ts";
 import type { Clock } from "../../../base/clock.ts";
 import { GatewayError } from "../../../base/errors.ts";
@@ -16,7 +16,7 @@ export interface ToolCallbackDeps {
   clock: Clock;
 }
 
-/** The dashboard page with a person's connected accounts. */
+/** The dashboard page that lists a person's connected accounts. */
 const accountsPage = "/tools";
 
 export function toolCallbackRoutes(deps: ToolCallbackDeps): PageRoute[] {

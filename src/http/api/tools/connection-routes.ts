@@ -1,4 +1,4 @@
-// The endpoints for a person's accounts at MCP servers, and the list of connected people for operators.
+// The endpoints for people's accounts at MCP servers, with a list of connected people for operators.
 import { z } from "zod";
 import { Attempts } from "../../../accounts/attempts.ts";
 import { forbidden, GatewayError } from "../../../base/errors.ts";
@@ -33,7 +33,10 @@ export interface ToolConnectionRouteDeps extends EndpointDeps {
   pageOrigin(req: IncomingRequest): string | undefined;
 }
 
-/** Maximum starts per minute, because each sends several requests to the server and its authorization server. */
+/**
+ * Maximum connection attempts per minute. Each sends several requests to the MCP server and its authorization
+ * server.
+ */
 const startsPerMinute = 20;
 
 const endpoint = personEndpoints<ToolConnectionRouteDeps>({
@@ -141,7 +144,7 @@ const listPeople = adminEndpoint("GET", "/v1/admin/tools/connections", {
   },
 });
 
-/** Public, because authorization servers fetch the document from anywhere. */
+/** The client ID metadata document. It is public, because authorization servers fetch it. */
 function document({ connectFlow }: ToolConnectionRouteDeps): ApiRoute {
   return {
     method: "GET",

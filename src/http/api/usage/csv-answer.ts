@@ -1,4 +1,4 @@
-// Sends answers as CSV, piece by piece, at the client's pace.
+// Sends CSV in pieces, at the client's pace.
 import type { ClientStream } from "../../../base/bytes/client-stream.ts";
 import type { Cancellation } from "../../../base/cancellation.ts";
 import { toGatewayError } from "../../../wire/errors.ts";
@@ -6,8 +6,8 @@ import { csvType } from "../../content/csv.ts";
 import type { Exchange, StreamedAnswer } from "../../exchange/route.ts";
 
 /**
- * Returns an answer of CSV pieces. The first piece is computed before the answer begins, so that an early failure is an
- * error response.
+ * Returns a streamed CSV answer. The first piece is computed before, so that an early failure becomes an error
+ * answer.
  */
 export async function csvAnswer(exchange: Exchange, pieces: AsyncGenerator<string>): Promise<StreamedAnswer> {
   const first = await pieces.next();
@@ -22,16 +22,16 @@ export async function csvAnswer(exchange: Exchange, pieces: AsyncGenerator<strin
       client.end();
       log.finish();
     } catch (error) {
-      // The connection is broken off, because an answer with a regular end would look complete.
+      // Closes the connection, because a truncated answer must not look complete.
       client.abort();
-      // If the client left while a piece waited for its turn, there was no fault.
+      // A client that left while a piece was computed is no error.
       log.finish(clientGone.cancelled ? undefined : toGatewayError(error));
     }
   };
   return { status: 200, headers: { "content-type": csvType }, begin: (client) => void begin(client) };
 }
 
-/** Adds `Accept` to the field `vary`, for an answer that may be JSON or CSV. */
+/** Adds `Accept` to the header `Vary`, because the answer may be JSON or CSV. */
 export function variesByAccept({ answerHeaders }: Pick<Exchange, "answerHeaders">): void {
   answerHeaders["vary"] = answerHeaders["vary"] ? `${answerHeaders["vary"]}, Accept` : "Accept";
 }

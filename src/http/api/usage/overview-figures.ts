@@ -1,4 +1,4 @@
-// Figures of an account by step and group, summed from the rows of a usage report while they are read.
+// Sums the rows of a usage report by time step and group, for the charts of the overview page.
 
 import { z } from "zod";
 import { usdOf } from "../../../base/money.ts";
@@ -6,12 +6,12 @@ import type { UsageGroup, UsagePosition, UsageQuery, UsageReports, UsageSums } f
 import { firstTokenMs, rounded, shownSpeed, speed } from "./speed-wire.ts";
 
 const pageRows = 1_000;
-/** Maximum rows for one answer. Further rows count only in the total, and so in the "others" of each chart. */
+/** Maximum rows that are read. Further rows count only in the totals, not in any group. */
 const maxRows = 100_000;
-/** Groups in one chart, plus one, so that a chart never shows "1 other". */
+/** One group more than a chart shows, so that a chart never shows "1 other". */
 const ofOneChart = 8;
 
-/** Start of the first step in Unix seconds, the length of a step in seconds, and the number of steps. */
+/** The time steps of a chart: start and length in seconds, and their number. */
 export interface Steps {
   start: number;
   step: number;
@@ -27,7 +27,7 @@ export const figuresShape = z.object({
   tokens_per_second: speed,
 });
 
-/** One value for each step. */
+/** The values of a chart, one for each step. */
 export const seriesShape = z.object({
   requests: z.array(z.number()),
   total_tokens: z.array(z.number()),
@@ -45,8 +45,8 @@ export const rankingShape = z.object({
 });
 
 /**
- * Amounts by which each chart ranks the groups. A chart of means ranks by the amount measured: one short streamed
- * answer must not make a group the slowest.
+ * The amount by which each chart ranks its groups. Charts of means rank by the number of measurements, so that
+ * one short answer does not put a group first.
  */
 const weights: Readonly<Record<(typeof charts)[number], (sums: UsageSums) => number>> = {
   requests: ({ requests }) => requests,
@@ -63,7 +63,7 @@ const nothing: Readonly<UsageSums> = {
   ...{ timed: 0, firstTokenMs: 0, generatedTokens: 0, generationMs: 0 },
 };
 
-/** Adds a part of `more`, by default all of it. */
+/** Adds the fraction `part` of `more` to `sums`. */
 function add(sums: UsageSums, more: UsageSums, part = 1): void {
   sums.requests += more.requests * part;
   sums.promptTokens += more.promptTokens * part;
@@ -80,7 +80,7 @@ function add(sums: UsageSums, more: UsageSums, part = 1): void {
   sums.generationMs += more.generationMs * part;
 }
 
-/** Returns the sums of a period whose last bucket may count in part. */
+/** Returns the sums of a period. A bucket that `until` divides counts in proportion. */
 export async function sumsUntil(reports: UsageReports, query: UsageQuery, until: number): Promise<UsageSums> {
   const sums = { ...nothing };
   for await (const row of rowsOf(reports, { ...query, groupBy: [] })) {
@@ -128,11 +128,11 @@ export async function stepSums(reports: UsageReports, query: UsageQuery, steps: 
 }
 
 export interface RankedGroups {
-  /** Groups that a chart shows, the one with the most requests first. */
+  /** The groups that some chart shows, the one with the most requests first. */
   groups: { id: string | null; sums: StepSums }[];
-  /** For each chart, indexes into `groups`. */
+  /** For each chart, the positions in `groups` of the groups that it shows. */
   ranking: z.infer<typeof rankingShape>;
-  /** Number of groups, including those that no chart shows. */
+  /** The number of all groups, including those that no chart shows. */
   count: number;
 }
 

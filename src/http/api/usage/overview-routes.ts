@@ -1,4 +1,4 @@
-// Everything that the overview page shows about an account, in one answer that clients may request every few seconds.
+// The endpoint for the overview page, which requests all its data every few seconds.
 
 import { z } from "zod";
 import { GatewayError, refusalReasons } from "../../../base/errors.ts";
@@ -40,7 +40,7 @@ export interface OverviewRouteDeps
 
 const hour = 3_600;
 const day = 24 * hour;
-/** `bucket`: the unit of reports; `step`: the unit of the charts. */
+/** The time ranges of the page. `bucket` is the unit of the usage reports, `step` that of the charts. */
 const ranges = {
   "24h": { bucket: "hour", step: hour, count: 24 },
   "7d": { bucket: "hour", step: 6 * hour, count: 28 },
@@ -50,8 +50,8 @@ const rangeNames = ["24h", "7d", "30d"] as const;
 const groups = ["model", "key", "app"] as const satisfies readonly UsageGroup[];
 const shownErrors = 6;
 /**
- * The previous period ends within a bucket, which counts in part. The part is a multiple of this fraction of a bucket:
- * otherwise no two answers would be equal.
+ * The last bucket of the previous period counts in part. The part is rounded to this fraction, so that repeated
+ * answers are equal.
  */
 const partsOfBucket = 60;
 const keptAnswers = 64;
@@ -138,7 +138,7 @@ type Slow = Omit<Overview, "object" | "range" | "group_by" | "account">;
 
 export function overviewRoutes(deps: OverviewRouteDeps): ScopedRoute[] {
   const kept = new KeptBriefly<Slow>(deps.clock, keptAnswers);
-  // Views are computed one at a time: SQLite sums in the thread that serves requests.
+  // One overview is computed at a time, because SQLite runs on the main thread.
   const turns = new Turns(1, keptAnswers);
   return [
     {
@@ -179,7 +179,7 @@ function tooMany(): Promise<never> {
   return Promise.reject(error);
 }
 
-/** Returns what two principals must have in common to see the same figures. */
+/** Returns a cache key. Callers with the same key see the same figures. */
 function viewOf(principal: Principal, { range, group_by }: Asked): string {
   const { account, environment, appId, person, scopes } = principal;
   const names = [seesUsageOf(principal), ownOnly(principal), person?.id, person?.role, scopes.has("keys:manage")];

@@ -1,4 +1,4 @@
-// Requests that limits refused, by hour.
+// The endpoint for the number of requests that limits refused, by hour.
 import { z } from "zod";
 import { invalidRequest, refusalReasons } from "../../../base/errors.ts";
 import type { RefusalCount, RefusalQuery, RefusalStore } from "../../../domain/limits/refusal.ts";
@@ -108,7 +108,7 @@ function toWire(count: RefusalCount): z.infer<typeof refusalShape> {
   };
 }
 
-/** Returns one line for each reason, the most frequent first, with the key and model that were refused most often. */
+/** Returns one line for each reason, the most frequent first. Each names the key and model refused most often. */
 export function refusalsByReason(counts: readonly RefusalCount[]) {
   return [...Map.groupBy(counts, ({ reason }) => reason)]
     .map(([reason, all]) => {

@@ -1,4 +1,4 @@
-// Records an inference request that was answered with an error before it was in the ledger.
+// Records a model request that was answered with an error before it was entered in the ledger.
 import { z } from "zod";
 import type { Clock } from "../../../base/clock.ts";
 import type { ErrorCode, GatewayError } from "../../../base/errors.ts";
@@ -18,7 +18,7 @@ export interface RefusedInferenceDeps {
 const maxMessageLength = 500;
 const maxModelLength = 256;
 
-/** Records a refused request. `durationMs` is the time from the request's head to its answer. */
+/** Records a refused request. `durationMs` is the time from its headers to the answer. */
 export function noteRefused(
   operation: BookedOperation,
   { requestId, line }: Pick<Exchange, "requestId" | "line">,
@@ -47,12 +47,12 @@ export function noteRefused(
   });
 }
 
-/** Codes of errors whose messages may quote text of the client. */
+/** Codes of errors whose messages may quote a text that the client sent. */
 const quotingCodes: ReadonlySet<ErrorCode> = new Set(["invalid_request", "not_found", "previous_response_not_found"]);
 
 /**
- * Returns the message without names that a client may have invented: a prompt in place of a name would be stored.
- * Known names stay, and a mark replaces the others.
+ * Returns the error message with unknown names replaced by `…`, because a client may have sent a prompt in place
+ * of a name.
  */
 function keptMessage({ code, message }: GatewayError, model: string | null): string {
   if (!quotingCodes.has(code)) return message;
@@ -62,7 +62,7 @@ function keptMessage({ code, message }: GatewayError, model: string | null): str
       .replace(/^.*(?=: (?:must|is|its|some model servers) )/s, (path) =>
         path.replace(/[^.[\]]+/g, (name) => (isOurs(name) ? name : "…")),
       )
-      // From the first to the last backtick, because a name may contain one.
+      // Matches from the first to the last backtick, because a name may contain backticks.
       .replace(/`.*`/s, (quoted) =>
         quoted.split("`").every((part, i) => i % 2 === 0 || isKept(part)) ? quoted : "`…`",
       )
@@ -71,7 +71,7 @@ function keptMessage({ code, message }: GatewayError, model: string | null): str
 
 let names: ReadonlySet<string> | undefined;
 
-/** Reports whether the text is a known member name, however it is written, or the number of an item. */
+/** Reports whether the text is the name of a known request member, in any case, or an array index. */
 function isOurs(name: string): boolean {
   names ??= new Set([
     "body",
@@ -86,7 +86,7 @@ function namesIn({ $defs = {}, properties = {}, items, anyOf = [], oneOf = [], a
   return [...Object.keys(properties), ...[...inner, ...others].flatMap(namesIn)];
 }
 
-/** Removes what PostgreSQL cannot store: U+0000 and lone surrogates. */
+/** Truncates the text, and replaces characters that PostgreSQL cannot store: U+0000 and lone surrogates. */
 function storable(text: string, longest: number): string {
   const whole = text.length <= longest ? text : `${text.slice(0, longest - 1)}…`;
   return whole.toWellFormed().replaceAll("\0", "\ufffd");

@@ -1,4 +1,4 @@
-// Filters of the list of requests, and the cursor of its next page.
+// The filters of the request list, and the cursor of its next page.
 import { z } from "zod";
 import { invalidRequest } from "../../../base/errors.ts";
 import type { Principal } from "../../../domain/principal.ts";
@@ -11,7 +11,7 @@ import { time, timeText } from "./usage-query.ts";
 
 const defaultLimit = 50;
 const maxLimit = 200;
-/** The year 10000, after every possible time. */
+/** The year 10000 in Unix seconds, after every possible time. */
 const endOfTime = 253_402_300_800;
 
 const id = (what: string) => z.string().min(1).max(256).optional().meta({ description: what });
@@ -47,10 +47,7 @@ export const requestParameters = z.object({
   end: time.optional().meta({ description: `${timeText}; only requests that began earlier are listed` }),
 });
 
-/**
- * Returns the filter of the list; undefined if an app asks for requests of another app: it sees only its own, so there
- * are none.
- */
+/** Returns the filter. Undefined if an app asks for another app's requests, because then the list is empty. */
 export function requestFilter(
   asked: z.output<typeof requestParameters>,
   principal: Principal,
@@ -74,12 +71,12 @@ export function requestFilter(
 
 const position = z.tuple([z.int().min(0).max(endOfTime), z.string().max(256)]);
 
-/** Encodes a position in time, whatever the filter. Opaque to clients. */
+/** Encodes a position in the list as a cursor. */
 export function encodePosition({ at, requestId }: RequestPosition): string {
   return Buffer.from(JSON.stringify([at, requestId])).toString("base64url");
 }
 
-/** Throws `invalid_request` for a text that is no cursor of a list of requests. */
+/** Decodes a cursor. Throws `invalid_request` if it is invalid. */
 export function decodePosition(cursor: string): RequestPosition {
   const { success, data } = position.safeParse(parsed(cursor));
   if (success) return { at: data[0], requestId: data[1] };

@@ -1,4 +1,5 @@
-// Single requests, including refused ones: sender, model, outcome, cost and duration, never their content.
+// The endpoints for single requests, including refused ones: caller, model, outcome, cost and duration. Their
+// content is not included.
 
 import { z } from "zod";
 import { GatewayError } from "../../../base/errors.ts";
@@ -31,7 +32,7 @@ export interface RequestRouteDeps extends EndpointDeps {
   chatWriter: Pick<ChatWriter, "flush">;
   toolContents: Pick<ToolContentStore, "find">;
   toolContentWriter: { flush(): Promise<void> };
-  /** Knows since when requests are kept. */
+  /** Reports since when requests are stored. */
   retention?: Pick<Retention, "keptSince">;
 }
 
@@ -104,7 +105,7 @@ async function page(
   await allWrittenSoon(deps);
   const keptSince = deps.retention?.keptSince("requests") ?? null;
   const isCut = keptSince !== null && filter.start < keptSince;
-  // Deleted requests are not searched hour by hour in the sums that are still stored.
+  // Skips the time of deleted requests, which would be searched hour by hour in the remaining sums.
   const start = isCut ? Math.min(keptSince, filter.end) : filter.start;
   const { requests, next } = await listInTurn(exchange, principal, () =>
     deps.requestHistory.list({ ...filter, start }, { after, limit: query.limit }),
@@ -122,7 +123,10 @@ async function allWrittenSoon({ ledger, refusedRequests }: RequestRouteDeps): Pr
   await Promise.all([writtenSoon(ledger), writtenSoon(refusedRequests)]);
 }
 
-/** Returns the chat only if the caller may read it: a member sees no chat of others, a key for usage sees none. */
+/**
+ * Returns the id of the stored chat if the caller may read it. A member sees only their own chats, and a usage
+ * key none.
+ */
 async function chatOf(request: PastRequest, principal: Principal, deps: RequestRouteDeps): Promise<string | null> {
   const { operation } = request;
   const asked = modelOperation(operation);
@@ -134,7 +138,7 @@ async function chatOf(request: PastRequest, principal: Principal, deps: RequestR
   return (await deps.chats.has(chatOwnerOf(principal), id, deps.clock.nowSeconds())) ? id : null;
 }
 
-/** Returns the stored content of a tool call, for callers who may read stored chats. */
+/** Returns the stored content of a tool call, if the caller may read stored chats. */
 async function saidIn(
   request: PastRequest,
   principal: Principal,

@@ -1,4 +1,4 @@
-// A request in wire form: one that ended, with its trail, or one that was refused before it began.
+// The JSON of a request: an ended one with its attempt log, or a refused one.
 
 import { z } from "zod";
 import { errorCodes } from "../../../base/errors.ts";
@@ -12,7 +12,7 @@ import { errorTable } from "../../../wire/errors.ts";
 import { unixSeconds } from "../../../wire/parts.ts";
 import { firstTokenMs, shownSpeed, speed } from "./speed-wire.ts";
 
-/** `refused` is no outcome of the ledger, which has no record of a request that never began. */
+/** All outcomes in the API. The ledger has no `refused`, because refused requests are stored elsewhere. */
 export const requestOutcomes = [...usageOutcomes, "refused"] as const;
 
 const milliseconds = z.int().describe("Milliseconds.");
@@ -223,7 +223,7 @@ function usedOf(record: UsageRecord) {
     estimated: record.estimated,
     capped: record.capped,
     from_cache: record.parts?.details?.replayed !== undefined,
-    // `nanoUsd` is a whole number, so the double nearest to the quotient prints as the exact decimal.
+    // `nanoUsd` is a whole number, so the division prints the exact decimal.
     cost: record.nanoUsd === null ? null : usdOf(record.nanoUsd),
     upstream: record.upstream,
     attempts: attemptsIn(trailOf(record)),
@@ -237,7 +237,7 @@ function attemptsIn(trail: Trail): number {
   return trail.reduce((sum, step) => sum + Number(wasAsked(step)) + (step.leftOut ?? 0), 0);
 }
 
-/** Returns the details of the usage; with `forOperator`, including the vendor's charge. */
+/** Returns the details of a request's usage. Operators also get the amount that the vendor charged. */
 export function detailsToWire(request: PastRequest, forOperator: boolean): z.infer<typeof usageDetails> | null {
   const details = isRefused(request) ? undefined : request.parts?.details;
   if (!details) return null;
@@ -268,7 +268,7 @@ function statusOf(code: string | null): number | null {
   return known === undefined ? null : errorTable[known].status;
 }
 
-/** Returns the trail. If the record has none, its upstream was the only one that was asked. */
+/** Returns the attempt log. A record without one had a single attempt, at its upstream. */
 function trailOf({ trail, upstream, model, outcome, queueMs, durationMs }: UsageRecord): Trail {
   if (trail !== undefined) return trail;
   if (upstream === null) return [];
@@ -277,7 +277,10 @@ function trailOf({ trail, upstream, model, outcome, queueMs, durationMs }: Usage
   return [{ upstream, upstreamModel: null, model, result, status: null, reason: null, ...times }];
 }
 
-/** Returns the steps. With `forOperator`, they include the names of upstreams and models, and the engines' messages. */
+/**
+ * Returns the JSON of the attempt log. Operators also get the names of upstreams and models, and the error
+ * messages.
+ */
 export function trailToWire(request: PastRequest, forOperator: boolean): WireStep[] {
   const numbers = new Map<string, number>();
   const numberOf = ({ upstream }: TrailStep) => {

@@ -1,4 +1,4 @@
-// Speeds of answers in wire form.
+// The JSON of answer speeds.
 import { z } from "zod";
 import { tokensPerSecond } from "../../../domain/usage/usage.ts";
 
@@ -16,7 +16,7 @@ export const speed = z
   .nullable()
   .describe("Tokens per second of generation, after the first token. null if too little was streamed.");
 
-/** Rounds to two decimals; more would suggest false precision. */
+/** Rounds to two decimals, because measurements are not more precise. */
 export function rounded(value: number): number {
   return Math.round(value * digits) / digits;
 }

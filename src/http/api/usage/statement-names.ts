@@ -1,4 +1,4 @@
-// Names for the lines of a statement, as far as the caller may know them.
+// Returns names for the lines of a statement that the caller may see.
 import { type AppStore, commandLineAppId, commandLineName } from "../../../domain/people/app.ts";
 import { ownOnly, type Principal } from "../../../domain/principal.ts";
 import type { StatementLine, StatementQuery, UsageParties, UsageParty } from "../../../domain/usage/statement.ts";
@@ -8,7 +8,7 @@ export interface StatementNameSources {
   apps: Pick<AppStore, "findApp">;
 }
 
-/** Decides who may see names of keys and people. */
+/** Decides which names of keys and people a caller may see. */
 export interface Sight {
   key(party: UsageParty): boolean;
   person(id: string): boolean;
@@ -17,8 +17,8 @@ export interface Sight {
 export const seesAllNames: Sight = { key: () => true, person: () => true };
 
 /**
- * Follows the rules of lists: callers who manage keys see the names of those keys, owners and admins see who is a
- * member, and all people see their own name.
+ * Returns what the caller may see, by the rules of lists: managers of keys see key names, owners and admins see
+ * people, and everybody sees their own name.
  */
 export function sightOf(principal: Principal): Sight {
   const { person, appId, scopes } = principal;
@@ -36,7 +36,7 @@ export interface StatementNames {
   app(id: string): string | null;
 }
 
-/** Apps that are read before other work gets time. */
+/** The number of apps that are read before other work gets time. */
 const atOnce = 20;
 
 export async function statementNames(

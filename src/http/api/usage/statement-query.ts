@@ -1,4 +1,4 @@
-// Parameters of a statement: the month, the groups with their own lines, and the filter.
+// The query parameters of a statement: the month, the grouping, and the filter.
 import { z } from "zod";
 import { type CalendarMonth, calendarMonthOf } from "../../../base/calendar-month.ts";
 import { invalidRequest } from "../../../base/errors.ts";
@@ -10,10 +10,10 @@ import { usageOwnerOf } from "./usage-owner.ts";
 
 const monthText = "such as 2026-09, in UTC; by default the current month";
 
-/** A month from 1970 to 9999: the range of Unix seconds and four-digit years. */
+/** A month from 1970 to 9999, because times are Unix seconds and years have four digits. */
 export const month = z.string().transform((text, context): CalendarMonth => {
   const [, year, number] = /^(\d{4})-(0[1-9]|1[0-2])$/.exec(text) ?? [];
-  // Years of two digits would be read as those of the last century.
+  // Years before 1970 are excluded. `Date.UTC` would take 0 to 99 for the years 1900 to 1999.
   const start = year === undefined || Number(year) < 1970 ? -1 : Date.UTC(Number(year), Number(number) - 1, 1) / 1000;
   if (start >= 0) return calendarMonthOf(start);
   context.addIssue({ code: "custom", message: "not a month" });
@@ -46,13 +46,16 @@ const environment = z
   .optional()
   .meta({ description: `one of ${environments.join(", ")}; by default that of the credential` });
 
-/** An operator reads the statement of any account, and so may name the environment. */
+/** Parameters for operators, who may also choose the environment. */
 export const operatorParameters = statementParameters.extend({ environment });
 export const allAccountsParameters = z.object({ month: statementParameters.shape.month, environment });
 
 type Asked = z.output<typeof statementParameters>;
 
-/** Returns the query for the caller's account, or for the part that the caller sees. Throws `invalid_request`. */
+/**
+ * Returns the query for the part of the account's usage that the caller may see. Throws `invalid_request` if the
+ * caller asks for the usage of another person or app.
+ */
 export function ownQuery(asked: Asked, principal: Principal, nowSeconds: number): StatementQuery {
   const owner = usageOwnerOf(principal);
   if (owner.personId !== undefined && asked.person !== undefined && asked.person !== owner.personId) {
@@ -64,7 +67,7 @@ export function ownQuery(asked: Asked, principal: Principal, nowSeconds: number)
   return { ...partOf(asked), ...owner, ...timeOf(asked, nowSeconds), groupBy: asked.group_by ?? [] };
 }
 
-/** Returns the query for any account, for operators. */
+/** Returns an operator's query for any account. */
 export function operatorQuery(
   asked: z.output<typeof operatorParameters>,
   accountId: string,

@@ -1,5 +1,5 @@
-// Statements: the cost of a month's usage, in lines that add up to the ledger; for an account, and for operators of any
-// account.
+// The endpoints for monthly cost statements, of one account or of all accounts. Their lines add up to the
+// ledger's total.
 import type { z } from "zod";
 import type { CalendarMonth } from "../../../base/calendar-month.ts";
 import type { Clock } from "../../../base/clock.ts";
@@ -51,12 +51,12 @@ import { writtenSoon } from "./written-soon.ts";
 export interface StatementRouteDeps extends StatementNameSources {
   statements: Pick<Statements, "read">;
   accounts: Pick<AccountStore, "findAccount" | "listAccounts">;
-  /** The ledger of all processes of this server. */
+  /** The ledger whose records of all processes are flushed before a statement. */
   summedLedger: Pick<Ledger, "flush">;
   clock: Clock;
-  /** The address of this server. */
+  /** The public base URL of this server. */
   installationUrl(): string;
-  /** Unix seconds from which on requests without a price are counted; 0 for always. */
+  /** Unix seconds since which requests without a price are counted; 0 for always. */
   unpricedSince: number;
 }
 
@@ -80,7 +80,7 @@ const ownDoc: RouteDoc = {
 };
 
 export function statementRoutes(given: StatementRouteDeps): ScopedRoute[] {
-  // SQLite sums in the thread that serves all requests, so one month is summed at a time and accounts take turns.
+  // SQLite runs on the main thread, so one statement is computed at a time and accounts take turns.
   const turns = new AccountTurns({ maxRunning: 1, maxOfAccount, what: "statements", rests: true });
   const deps: Deps = { ...given, turns };
   return [
@@ -180,7 +180,7 @@ async function statementAnswer(
   return Response.json(wire);
 }
 
-/** Returns names for the lines and for the filter of the statement. */
+/** Returns names for the lines of a statement and for its filter. */
 async function namesIn(
   deps: Deps,
   query: StatementQuery,
@@ -194,7 +194,7 @@ async function namesIn(
     ...(appId === undefined ? {} : { app: appId }),
     ...(tag === undefined ? {} : { tag }),
   };
-  // A requested id without usage here may belong to another account, so it gets no name.
+  // Without usage, an id in the filter may belong to another account, so its name is not shown.
   const named = total.requests === 0 ? lines : [{ groups: of }, ...lines];
   return { names: await statementNames(query, named, sight, deps), of };
 }
@@ -239,7 +239,7 @@ async function linesOfAccounts(
   }
 }
 
-/** Requires that all usage of a past month is written: its statement is final, so it is complete or refused. */
+/** Throws unless all usage of a past month is in the database, because its statement must be complete. */
 async function allWritten({ clock, summedLedger }: Deps, { end }: Pick<CalendarMonth, "end">): Promise<void> {
   if ((await writtenSoon(summedLedger)) || end > clock.nowSeconds()) return;
   const message = "What was used last is not in the database yet, so that this statement would lack it. Retry in 1 s.";

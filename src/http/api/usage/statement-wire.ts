@@ -1,4 +1,4 @@
-// The wire form of statements: JSON with the most expensive lines, CSV with all lines.
+// The output of statements: JSON with the most expensive lines, or CSV with all lines.
 import { z } from "zod";
 import { usdText } from "../../../base/money.ts";
 import { environments } from "../../../domain/api-key.ts";
@@ -14,7 +14,7 @@ import { unixSeconds } from "../../../wire/parts.ts";
 import { csvLine } from "../../content/csv.ts";
 import type { StatementNames } from "./statement-names.ts";
 
-/** Maximum lines in JSON: as many as a page shows. */
+/** Maximum lines in JSON, as many as the page shows. */
 export const maxLines = 1_000;
 const digits = 9;
 
@@ -125,10 +125,10 @@ export function sumsToWire(sums: StatementSums): z.infer<typeof figuresShape> {
   };
 }
 
-/** Groups whose objects have names besides ids. */
+/** Groups whose ids have names. */
 const named = ["key", "person", "app"] as const satisfies readonly StatementGroup[];
 
-/** Returns groups with names, as far as there are any. */
+/** Returns the groups of a line, with the names that are known. */
 export function groupsToWire(groups: StatementLine["groups"], names: StatementNames) {
   const wire: Pick<LineWire, StatementGroup | `${(typeof named)[number]}_name`> = {};
   for (const group of statementGroups) {
@@ -141,7 +141,7 @@ export function groupsToWire(groups: StatementLine["groups"], names: StatementNa
   return wire;
 }
 
-/** Returns the lines that fit into an answer, and the sum of all others as one line. */
+/** Returns the lines for JSON. Lines beyond the maximum are summed up in one line. */
 export function linesToWire(
   { lines, others }: Statement,
   names: StatementNames,
@@ -160,7 +160,7 @@ export function linesToWire(
 type Head = Pick<StatementWire, "installation" | "environment" | "month" | "is_over" | "time_zone" | "currency">;
 
 const headColumns = ["row", "installation", "environment", "month", "is_over", "time_zone"] as const;
-/** Columns for the filter of a statement: without them, a part of the usage would look like the whole. */
+/** Columns that show the filter, so that a filtered statement does not look complete. */
 const partColumns = ["key", "person", "app", "tag"] as const;
 const figureColumns = [...(Object.keys(figures) as (keyof typeof figures)[]), "currency"] as const;
 
@@ -173,7 +173,10 @@ function figureCells(sums: StatementSums, { currency }: Head): (string | number)
   return [...(Object.keys(figures) as (keyof typeof figures)[]).map((name) => wire[name]), currency];
 }
 
-/** Yields all lines, then the sum of further lines as one row, then the total. The column `row` tells them apart. */
+/**
+ * Yields all lines, then one row that sums up the lines left out, then the total. The column `row` says which
+ * kind a row is.
+ */
 export function* statementCsv(
   head: Head & Pick<StatementWire, "account" | "of" | "group_by" | "overlaps">,
   { lines, others, total }: Statement,
@@ -186,7 +189,7 @@ export function* statementCsv(
   const lastCells = (row: "others" | "total", sums: StatementSums) => [
     ...headCells(row, head),
     ...account,
-    // The total counts each request once.
+    // A request counts only once in the total, even if lines overlap.
     String(row === "others" && head.overlaps),
     ...groups.map(() => null),
     ...figureCells(sums, head),

@@ -1,8 +1,8 @@
-// Decides whose usage and requests a credential sees, for every endpoint that shows them.
+// Determines whose usage and requests a caller sees, for all endpoints that show them.
 import { type Principal, seesUsageOf } from "../../../domain/principal.ts";
 import type { RequestOwner } from "../../../domain/usage/request-log.ts";
 
-/** Returns the owner: the account in the credential's environment, or the caller's own part of the account. */
+/** Returns whose usage the caller sees: the whole account's in one environment, or only the caller's own. */
 export function usageOwnerOf(principal: Principal): RequestOwner {
   const { account, environment, appId } = principal;
   const personId = seesUsageOf(principal);

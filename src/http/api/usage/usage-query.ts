@@ -1,4 +1,4 @@
-// Parameters of the usage report, and the cursor of its next page.
+// The query parameters of the usage report, and the cursor of its next page.
 import { z } from "zod";
 import { type GatewayError, invalidRequest } from "../../../base/errors.ts";
 import type { Principal } from "../../../domain/principal.ts";
@@ -26,7 +26,7 @@ export const time = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** Groups that an app's publisher may use: tags belong to the accounts. */
+/** Groups for the publisher of an app. Tags are excluded, because they belong to the users' accounts. */
 const publicGroups = usageGroups.filter((group) => group !== "tag");
 
 function groupList(known: readonly UsageGroup[]) {
@@ -75,7 +75,7 @@ export const keyUsageParameters = usageParameters.extend({
   tag: tag.optional().meta({ description: "a tag; only requests with it count" }),
 });
 
-/** Only the report of a whole account can be filtered; the reports of one key or app are already a part. */
+/** Parameters of an account's report. Only this report can be filtered by key or app. */
 export const accountUsageParameters = keyUsageParameters.extend({
   key: z
     .string()
@@ -91,13 +91,13 @@ export const accountUsageParameters = keyUsageParameters.extend({
     .meta({ description: "the id of an OAuth app; only usage through it counts" }),
 });
 
-/** The usage of one key, or all usage of an app by all accounts, for its publisher. */
+/** Restricts a report to one key, or to an app's usage by all accounts for its publisher. */
 export interface UsageScope {
   keyId?: string;
   publishedAppId?: string;
 }
 
-/** Returns the query for this principal's usage, or for a part of it. An app sees only its own usage. */
+/** Returns the query for the usage that the caller sees, or for a part of it. */
 export function usageQuery(
   asked: z.output<typeof usageParameters> &
     Partial<Pick<z.output<typeof accountUsageParameters>, "key" | "app" | "tag">>,
@@ -106,7 +106,7 @@ export function usageQuery(
   only: UsageScope = {},
 ): UsageQuery {
   const { bucket } = asked;
-  // The period ends before `end`, so one second is added to include the current one.
+  // `end` is excluded, so one second is added to include the current second.
   const end = asked.end ?? nowSeconds + 1;
   const start = asked.start ?? Math.max(0, end - defaultDays * daySeconds);
   if (start >= end) {
@@ -138,13 +138,13 @@ export function usageQuery(
   };
 }
 
-/** Encodes where a page ended, and the kind of report. Opaque to clients. */
+/** Encodes a row's position as a cursor. It includes the kind of report. */
 export function encodeCursor({ bucket, groupBy }: UsageQuery, { start, groups }: UsagePosition): string {
   const values = groupBy.map((group) => groups[group] ?? null);
   return Buffer.from(JSON.stringify([reportKind(bucket, groupBy), start, ...values])).toString("base64url");
 }
 
-/** Throws `invalid_request` for a text that is no cursor of such a report. */
+/** Decodes a cursor. Throws `invalid_request` for an invalid one, or that of another kind of report. */
 export function decodeCursor({ bucket, groupBy }: UsageQuery, cursor: string): UsagePosition {
   const [kind, at, ...values] = parseCursor(cursor);
   const start = z.int().min(0).max(lastSecond).safeParse(at).data;
@@ -185,7 +185,7 @@ const isoTime = z.iso.datetime({ offset: true, local: true });
 function parseTime(text: string): number | undefined {
   if (/^\d{1,12}$/.test(text)) return withinRange(Number(text));
   if (z.iso.date().safeParse(text).success) return withinRange(Date.parse(`${text}T00:00:00Z`) / 1000);
-  // A plus sign that was not percent-encoded arrives as a space.
+  // A `+` that was not percent-encoded arrives as a space.
   const iso = text.replace(/ (\d\d:?\d\d)$/, "+$1");
   if (!isoTime.safeParse(iso).success) return undefined;
   const zoned = /(Z|[+-]\d\d:?\d\d)$/.test(iso) ? iso : `${iso}Z`;

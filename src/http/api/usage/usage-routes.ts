@@ -1,4 +1,4 @@
-// Usage by time and by model, key, environment and app: as JSON in pages, or complete as CSV.
+// The endpoints for usage by time, model, key, environment and app: JSON in pages, or complete CSV.
 
 import { z } from "zod";
 import type { Clock } from "../../../base/clock.ts";
@@ -40,7 +40,7 @@ export interface UsageRouteDeps {
   ledger: Pick<Ledger, "flush">;
   keys: Pick<KeyStore, "findChainById">;
   clock: Clock;
-  /** Knows since when hourly sums are kept. */
+  /** Reports since when hourly sums are stored. */
   retention?: Pick<Retention, "keptSince">;
 }
 
@@ -102,7 +102,7 @@ export const usageDescription =
   "Covers the credential's own environment. Buckets without requests are omitted. With `Accept: text/csv` the answer is all " +
   "rows as CSV, with times in ISO 8601.";
 
-/** Shared parts of the descriptions of usage reports. */
+/** The parts that all descriptions of usage reports have in common. */
 export const usageDoc = {
   tag: "Usage",
   query: usageParameters,
@@ -142,7 +142,7 @@ export function usageRoutes(deps: UsageRouteDeps): ScopedRoute[] {
       async handle(exchange, principal) {
         const id = exchange.params["id"] ?? "";
         requireKeyManager(principal);
-        // Usage of members and apps is recorded under their own credentials, whose ids the report by key shows.
+        // Only API keys have reports of their own. Usage of members and apps is in the report by key.
         const key = (await deps.keys.findChainById(id))?.keys[0];
         if (key && isHere(principal, key))
           return answerUsage(deps, exchange, principal, { keyId: id }, keyUsageParameters);
@@ -155,7 +155,7 @@ export function usageRoutes(deps: UsageRouteDeps): ScopedRoute[] {
   ];
 }
 
-/** `only` restricts the report to one key or app; the caller has already checked the principal's access. */
+/** Answers with a usage report. `only` restricts it to one key or app. The caller must have checked access. */
 export async function answerUsage(
   deps: Omit<UsageRouteDeps, "keys">,
   exchange: Exchange,
@@ -173,7 +173,7 @@ export async function answerUsage(
     report: (...of) => listInTurn(exchange, principal, () => deps.reports.report(...of)),
   };
   if (prefersCsv(req.headers.get("accept"))) return csvAnswer(exchange, csvOf(reports, query, after));
-  // One row more than the page shows whether there is another page.
+  // One extra row is read, because it shows whether there is another page.
   const rows = await reports.report(query, { after, limit: asked.limit + 1 });
   const page = rows.slice(0, asked.limit);
   const last = rows.length > asked.limit ? page.at(-1) : undefined;
@@ -186,7 +186,7 @@ export async function answerUsage(
   });
 }
 
-/** Yields all pages, from `after` on. */
+/** Yields all rows as CSV, page by page, beginning after `after`. */
 async function* csvOf(
   reports: UsageReports,
   query: UsageQuery,

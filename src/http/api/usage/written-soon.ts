@@ -1,10 +1,10 @@
-// Lets a report wait until requests that just ended are in the database, but not for a slow database.
+// Waits shortly until requests that just ended are in the database.
 
 const maxMs = 1_000;
 
 /**
- * Resolves to whether everything that was settled before is written. Also false if writing fails: the stored data is
- * still worth showing.
+ * Resolves to true once everything settled so far is in the database. Resolves to false after `maxMs`, or if
+ * writing fails.
  */
 export async function writtenSoon(writer: { flush(): Promise<void> }): Promise<boolean> {
   let timer: ReturnType<typeof setTimeout> | undefined;

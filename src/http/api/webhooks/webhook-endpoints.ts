@@ -1,4 +1,4 @@
-// The endpoints of webhooks, used for those of an account and for those of operators.
+// Declares the webhook endpoints, once for accounts and once for operators.
 import { z } from "zod";
 import type { DeliveryStore, WebhookOwner } from "../../../domain/notifications/webhook.ts";
 import type { Principal } from "../../../domain/principal.ts";
@@ -28,11 +28,11 @@ export interface WebhookRouteDeps extends EndpointDeps {
 export interface WebhookKind {
   endpoint: ReturnType<typeof scopedEndpoints<WebhookRouteDeps>>;
   base: "/v1/webhooks" | "/v1/admin/webhooks";
-  /** Text between the verb and the noun of an operation's id. */
+  /** Inserted between verb and noun of the operation ids. */
   infix: "" | "Operator";
-  /** The owner of the webhooks, as summaries name it. */
+  /** The owner of the webhooks, as named in the descriptions of endpoints. */
   whose: string;
-  /** Returns the owner. Throws if the caller may not use these webhooks. */
+  /** Returns the owner of the webhooks. Throws if the caller may not manage them. */
   ownerOf(principal: Principal): WebhookOwner;
 }
 
@@ -124,7 +124,7 @@ function remove({ endpoint, base, infix, whose, ownerOf }: WebhookKind) {
   });
 }
 
-/** Operations on one webhook besides changing it. */
+/** Endpoints for other operations on a webhook than changing its settings. */
 function working({ endpoint, base, infix, whose, ownerOf }: WebhookKind) {
   const rotate = endpoint("POST", `${base}/:id/rotate-secret`, {
     operationId: `rotate${infix}WebhookSecret`,

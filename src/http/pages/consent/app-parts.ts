@@ -1,4 +1,4 @@
-// Shared parts of pages about an app: the app, its scopes, the account, and the decision.
+// Parts of the pages on which a person decides about an app: its name, scopes, the account choice and the buttons.
 import { looksLikeOurs } from "../../../accounts/app-name.ts";
 import type { Environment } from "../../../domain/api-key.ts";
 import { commandLineAppId, type PublishedApp } from "../../../domain/people/app.ts";
@@ -13,13 +13,13 @@ import { asSent, type ToolChoice, toolChoiceFields } from "./tool-choice.ts";
 
 type Named = Pick<PublishedApp, "id" | "name">;
 
-/** Returns the app's name for the title of a page. */
+/** Returns the app's name for a page title. */
 function titleOf(app: Named): string {
   if (app.id === commandLineAppId) return "the headrace command line tool";
   return plainName(app.name) || app.id;
 }
 
-/** Returns the app's name, isolated in text direction. */
+/** Returns the app's name as HTML. Its text direction does not affect the text around it. */
 export function nameOf(app: Named): Html {
   return html`<bdi>${titleOf(app)}</bdi>`;
 }
@@ -31,8 +31,8 @@ function publisherLine(app: PublishedApp): Html {
 }
 
 /**
- * Returns a notice with the document's host in ASCII: a foreign letter that looks like another is shown as its `xn--`
- * form.
+ * Returns a notice with the host of the app's metadata document in ASCII, so that look-alike letters appear as
+ * `xn--`.
  */
 function unverifiedNotice(documentUrl: string | null): Html {
   const who =
@@ -42,7 +42,7 @@ function unverifiedNotice(documentUrl: string | null): Html {
   return html`<div class="notice" role="note"><p>${who} Allow this app only if you have just started to connect it yourself.</p></div>`;
 }
 
-/** Returns a warning for an app that was registered before imitating names were refused. */
+/** Returns a warning for an app whose name imitates ours. New apps cannot register such names. */
 function imitationWarning(app: Named): Html | undefined {
   if (app.id === commandLineAppId || !looksLikeOurs(app.name)) return undefined;
   return html`<div class="notice" role="note"><p>This app is not part of this server, although its name suggests that. Its publisher chose the name.</p></div>`;
@@ -54,7 +54,7 @@ function homepageLink({ homepageUrl }: PublishedApp): Html | undefined {
   return html` (<a href="${url.href}" target="_blank" rel="noopener noreferrer">${url.host}</a>)`;
 }
 
-/** What each scope means for the person who grants it. */
+/** Explains each scope to the person who grants it. */
 export const scopeWords: Readonly<Record<Scope, string>> = {
   "chat:read": "Read the chats that are stored for you: your messages and the answers",
   "chat:write": "Use models on your behalf. Requests count against the limits of the account and may cost money",
@@ -76,17 +76,14 @@ const environmentWarnings: Readonly<Record<Environment, string | undefined>> = {
   dev: "This app is in development: it uses the account’s development environment, not the live environment.",
 };
 
-/**
- * Returns a warning for an app of a test environment. An app without an account always acts in the server's
- * environment, so it gets none.
- */
+/** Returns a warning for an app of a test environment, or undefined. */
 function environmentWarning(app: PublishedApp): Html | undefined {
   const isOfNobody = app.id === commandLineAppId || app.unverified !== undefined;
   const warning = isOfNobody ? undefined : environmentWarnings[app.environment];
   return warning === undefined ? undefined : html`<div class="notice" role="note"><p>${warning}</p></div>`;
 }
 
-/** Returns the account in which the person works now, if it can be chosen. */
+/** Returns the person's current account, if it can be chosen. */
 export function preferredMembership(
   memberships: readonly OwnMembership[],
   { membership }: Pick<SignedIn, "membership">,
@@ -94,7 +91,7 @@ export function preferredMembership(
   return memberships.find(({ accountId }) => accountId === membership?.accountId) ?? memberships[0];
 }
 
-/** Shows the account, as a choice if there are several. */
+/** Renders the account, or a choice if there are several. */
 function accountChoice(
   memberships: readonly OwnMembership[],
   { signedIn, fault }: Pick<DecisionParts, "signedIn" | "fault">,
@@ -115,7 +112,7 @@ ${hidden("account", only.accountId)}`;
 ${alert}</fieldset>`;
 }
 
-/** The first button refuses, because Enter activates the first button: a person who has not chosen then refuses. */
+/** The refusing button comes first, because the Enter key activates the first button. */
 const decisionButtons = html`<div class="actions">
 <button name="decision" value="deny" class="second">Deny</button>
 <button name="decision" value="allow">Allow</button>
@@ -125,36 +122,36 @@ function whoIsSignedIn({ person }: SignedIn): Html {
   return html`<p class="after quiet">You are signed in as <bdi>${person.email}</bdi>. You can revoke access at any time in your <a href="/settings">settings</a>.</p>`;
 }
 
-/** The part of the form that must be chosen again, and why. */
+/** A choice in the form that is invalid, and why. */
 export interface ChoiceFault {
   field: "account" | "tools";
   message: string;
-  /** The form as sent, so that its other choices stay. */
+  /** The fields that were sent, so that other choices are kept. */
   sent: ReadonlyMap<string, string>;
 }
 
 export interface DecisionParts {
-  /** The heading of the page: `Allow`, `Connect` or similar, and the text after the app's name. */
+  /** The heading of the page, before and after the app's name, such as `Allow … to …?`. */
   question: readonly [before: string, after: string];
   app: PublishedApp;
   signedIn: SignedIn;
   scopes: readonly Scope[];
-  /** Undefined if there are no tools to choose. */
+  /** The tools to choose from. Undefined if there is nothing to choose. */
   toolChoice: ToolChoice | undefined;
-  /** The accounts to choose from. */
+  /** The accounts that can be chosen. */
   memberships: readonly OwnMembership[];
-  /** The error of the account or tools chosen before. */
+  /** The error of an earlier attempt to submit the form. */
   fault: ChoiceFault | undefined;
-  /** The target of the decision, with hidden fields. */
+  /** Where the form is sent, with hidden fields. */
   action: string;
   hiddenFields: HtmlValue;
-  /** Content above the app's scopes. */
+  /** Content to show above the scopes. */
   notice?: Html;
-  /** Content above the decision. */
+  /** Content to show above the buttons. */
   consequence?: Html;
 }
 
-/** The page on which a person decides about an app. */
+/** Renders the page on which a person decides about an app. */
 export function decisionPage(parts: DecisionParts): Page {
   const { question, app, signedIn, scopes, memberships, fault, action, hiddenFields, notice, consequence } = parts;
   const [before, after] = question;
@@ -178,7 +175,7 @@ ${whoIsSignedIn(signedIn)}`,
   };
 }
 
-/** Returns the chosen account among the possible ones, or undefined. */
+/** Returns the chosen account, or undefined if it cannot be chosen. */
 export function chosenMembership(
   memberships: readonly OwnMembership[],
   account: string | undefined,

@@ -9,14 +9,14 @@ import { type ChoiceFault, type DecisionParts, decisionPage, nameOf } from "./ap
 
 export interface ConsentPageParts {
   request: ValidRequest;
-  /** The query of the request, as sent. */
+  /** The query of the authorization request, exactly as sent. */
   query: string;
   ticket: string;
   signedIn: SignedIn;
   toolChoice: DecisionParts["toolChoice"];
-  /** The accounts to choose from. */
+  /** The accounts that can be chosen. */
   memberships: readonly OwnMembership[];
-  /** The error of the previous choice. */
+  /** The error of an earlier attempt to submit the form. */
   fault?: ChoiceFault;
 }
 
@@ -41,7 +41,7 @@ export function consentPage({
   };
 }
 
-/** Returns the page for a person without an account to act for, who can still refuse the app. */
+/** Returns the page for a person without an account for the app. They can only refuse. */
 export function noAccountPage({
   request,
   query,
@@ -69,13 +69,13 @@ function hiddenFields(signedIn: SignedIn, query: string, ticket: string): readon
 }
 
 /**
- * Returns the targets for `form-action`. Chromium applies it to every redirect after a form, including those of the
- * app's own pages, which may lead to the app's other addresses. So the policy names the scheme and not the host.
+ * Returns sources for the CSP directive `form-action`. Chromium applies it to all redirects after a form, also
+ * within the app. So all hosts of the scheme are allowed.
  */
 function formTargets(redirectUri: string): string[] {
   const { protocol, hostname, host } = new URL(redirectUri);
   if (protocol !== "http:") return [protocol];
-  // A policy cannot express an IPv6 address, so the whole scheme is allowed.
+  // CSP cannot express an IPv6 address, so all http hosts are allowed.
   return [hostname.startsWith("[") ? "http:" : `http://${host}`, "https:"];
 }
 

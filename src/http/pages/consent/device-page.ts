@@ -1,4 +1,4 @@
-// The pages on which a person connects a device: the code, the decision and the result.
+// The pages on which a person connects a device: enter the code, decide, and see the result.
 import type { PublishedApp } from "../../../domain/people/app.ts";
 import type { DeviceCode } from "../../../domain/people/oauth.ts";
 import type { OwnMembership } from "../../../domain/people/person.ts";
@@ -8,12 +8,12 @@ import { html } from "../html.ts";
 import type { Page } from "../layout.ts";
 import { type ChoiceFault, type DecisionParts, decisionPage } from "./app-parts.ts";
 
-/** Returns the code as the device shows it. */
+/** Formats a user code as the device shows it. */
 export function shownUserCode(userCode: string): string {
   return `${userCode.slice(0, 4)}-${userCode.slice(4)}`;
 }
 
-/** Returns the page for a code. `value` is filled into the field, but the person sends it (RFC 8628, 3.3.1). */
+/** Returns the page to enter a code. `value` fills the field, but the person must submit it (RFC 8628, 3.3.1). */
 export function codePage(signedIn: SignedIn, { value, fault }: { value?: string; fault?: FormFault } = {}): Page {
   return {
     title: "Connect a device",
@@ -44,10 +44,10 @@ export interface ConfirmationParts {
   code: DeviceCode;
   ticket: string;
   signedIn: SignedIn;
-  /** The accounts to choose from. */
+  /** The accounts that can be chosen. */
   memberships: readonly OwnMembership[];
   toolChoice: DecisionParts["toolChoice"];
-  /** The error of the previous choice. */
+  /** The error of an earlier attempt to submit the form. */
   fault?: ChoiceFault;
 }
 

@@ -1,12 +1,12 @@
-// Makes names chosen by other people safe to show on a page.
+// Makes untrusted names safe to show on a page.
 const maxNameLength = 60;
-/** U+2800, a Braille cell without dots, is a blank that Unicode does not classify as one. */
+/** Characters to remove. U+2800, the empty Braille cell, looks blank, but Unicode does not classify it so. */
 const unsafeCharacters = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]+/gu;
 const piledMarks = /(\p{M}{2})\p{M}+/gu;
 
 /**
- * Returns an untrusted name as one line of limited length, without characters that are invisible, reverse the text, or
- * reach into other lines.
+ * Returns an untrusted name as one short line, without invisible characters or those that change the text
+ * direction.
  */
 export function plainName(name: string): string {
   const plain = name.normalize("NFC").replace(unsafeCharacters, " ").replace(piledMarks, "$1");

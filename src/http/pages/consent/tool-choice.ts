@@ -1,4 +1,4 @@
-// The choice of the tools that an app may use: the MCP servers in the page and in its form.
+// The part of a consent page in which a person chooses the MCP servers that an app may use.
 import type { PublishedApp } from "../../../domain/people/app.ts";
 import { commandLineAppId } from "../../../domain/people/app.ts";
 import type { Authorization } from "../../../domain/people/oauth.ts";
@@ -14,17 +14,17 @@ import { plainName } from "./plain-name.ts";
 
 export interface ToolChoice {
   servers: readonly ChoosableServer[];
-  /** Whether the choice of all servers, including later ones, is possible. */
+  /** True if all servers can be chosen at once, including those added later. */
   mayBeAll: boolean;
-  /** Whether fewer than all are chosen. */
+  /** True if the current choice is not all servers. */
   isSome: boolean;
 }
 
 interface ChoosableServer {
   name: string;
-  /** The server's title, if the person may know it. */
+  /** The server's title. Undefined if the person may not know that the server exists. */
   title: string | undefined;
-  /** The list entries that this choice stands for: the server's name, or the tools of it that were allowed before. */
+  /** What choosing the server grants: the whole server, or those of its tools that were granted before. */
   entries: readonly string[];
   isChosen: boolean;
 }
@@ -37,19 +37,19 @@ export interface ToolChoiceDeps {
 interface Asking {
   app: PublishedApp;
   scopes: readonly Scope[];
-  /** The paths of the resources that the app wants to use. */
+  /** The paths of the resources in the app's request (RFC 8707). */
   resources: readonly string[];
   memberships: readonly OwnMembership[];
-  /** The list that was allowed before. */
+  /** The tools that were granted before. */
   before: Authorization["tools"];
 }
 
-/** The most servers on a page. Others are chosen in the dashboard. */
+/** The most servers on a page. The dashboard can grant others. */
 const maxServers = 100;
 
 /**
- * Returns the choice; undefined if there is none to make: the app uses no tools, or it is the person's own command line
- * tool. A server named by the request can be chosen whether it exists or not, so that nobody learns which exist.
+ * Returns the choice. Undefined if the app uses no tools, or is our own command line tool. A server in the
+ * request is offered even if it does not exist, so that an app cannot find out which exist.
  */
 export async function toolChoice(asking: Asking, deps: ToolChoiceDeps): Promise<ToolChoice | undefined> {
   const { app, scopes, resources, before } = asking;
@@ -71,10 +71,7 @@ export async function toolChoice(asking: Asking, deps: ToolChoiceDeps): Promise<
   return { servers, mayBeAll: named.length === 0, isSome: before !== null };
 }
 
-/**
- * Returns the servers that the person may use in any of the accounts and that the app may have, in the order of their
- * names.
- */
+/** Returns the servers that the person may use in any of the accounts and the app may get, sorted by name. */
 async function usableServers(
   { app, memberships }: Asking,
   { mcpServers, keys }: ToolChoiceDeps,
@@ -94,21 +91,21 @@ async function usableServers(
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** Returns the choice as the person sent it. */
+/** Returns the choice with the selection in the submitted form. */
 export function asSent(choice: ToolChoice | undefined, sent: ReadonlyMap<string, string>): ToolChoice | undefined {
   if (!choice) return undefined;
   const servers = choice.servers.map((server) => ({ ...server, isChosen: sent.has(fieldOf(server.name)) }));
   return { ...choice, servers, isSome: sent.get("tools") === "some" };
 }
 
-/** Returns the form's choice as the list of the grant; `fault` if nothing was chosen. */
+/** Returns the tools chosen in the form, or `fault` if none is chosen. */
 export function chosenTools(
   choice: ToolChoice | undefined,
   fields: ReadonlyMap<string, string>,
 ): { tools: Authorization["tools"] } | { fault: string } {
   if (!choice || (choice.mayBeAll && fields.get("tools") !== "some")) return { tools: null };
   const [only] = choice.servers;
-  // If only one server was requested, allowing the app chooses this server.
+  // If the app requested only one server, there is nothing to choose.
   if (only && isSettled(choice)) return { tools: [...only.entries] };
   const chosen = choice.servers.filter(({ name }) => fields.has(fieldOf(name)));
   if (chosen.length === 0) return { fault: "Choose at least one server, or deny access." };

@@ -1,4 +1,4 @@
-// Compiles the grammars of one request, each only once however many choices use it.
+// Compiles the grammars of a request, each only once even if several choices use it.
 import type { LlamaGrammar, LlamaGrammarEvaluationState } from "node-llama-cpp";
 import { invalid } from "../request/request-error.ts";
 import type { Runtime } from "../runtime.ts";
@@ -29,7 +29,7 @@ export class GrammarSource {
   #compile(grammar: string): LlamaGrammar {
     const known = this.#compiled.get(grammar);
     if (known !== undefined) return known;
-    // `llama.createGrammar` does just this, but only returns a promise.
+    // `llama.createGrammar` does the same, but returns a promise.
     const compiled = new this.#runtime.library.LlamaGrammar(this.#runtime.llama, { grammar });
     this.#compiled.set(grammar, compiled);
     return compiled;

@@ -1,8 +1,8 @@
 // Follows JSON text piece by piece and detects the end of its outermost object or array.
 
 /**
- * Detects whether a JSON text is complete. The text must be well-formed, as a grammar ensures: only nesting and strings
- * are followed.
+ * Detects whether a JSON text is complete. Assumes well-formed JSON, which the grammar ensures, and tracks only
+ * nesting and strings.
  */
 export class JsonCompleteness {
   #depth = 0;

@@ -1,7 +1,7 @@
-// Builds JSON grammars in GBNF, llama.cpp's notation (its grammars/README.md).
+// Builds JSON grammars in GBNF, llama.cpp's grammar notation (grammars/README.md there).
 
 /**
- * The rules that every JSON grammar may use. White space and digits are limited, since a model could otherwise fill the
+ * The rules that every JSON grammar may use. White space and digits are limited, because a model could fill the
  * context with them.
  */
 const baseRules: Readonly<Record<string, string>> = {
@@ -36,12 +36,12 @@ export function alternatives(expressions: readonly string[]): string {
   return expressions.length === 1 ? (expressions[0] ?? "") : `(${expressions.join(" | ")})`;
 }
 
-/** Collects named rules. Equal texts share one rule. */
+/** Collects the named rules of a grammar. Equal expressions share one rule. */
 export class GrammarRules {
   readonly #rules = new Map<string, string>();
   readonly #names = new Map<string, string>();
 
-  /** Makes a rule of the expression and returns its name. */
+  /** Adds a rule for the expression, and returns the rule's name. */
   add(expression: string): string {
     const known = this.#names.get(expression);
     if (known !== undefined) return known;
@@ -51,7 +51,7 @@ export class GrammarRules {
     return name;
   }
 
-  /** Returns a name before its rule is known, for recursive schemas. */
+  /** Returns a name for a rule that is defined later, for recursive schemas. */
   reserve(): string {
     const name = `r${this.#rules.size}`;
     this.#rules.set(name, '""');
@@ -62,7 +62,7 @@ export class GrammarRules {
     this.#rules.set(name, expression);
   }
 
-  /** Returns the whole grammar text. `root` is what the model has to write. */
+  /** Returns the whole grammar text. `root` is the expression for the whole output. */
   grammar(root: string): string {
     const lines = [`root ::= ${root}`];
     for (const [name, expression] of this.#rules) lines.push(`${name} ::= ${expression}`);
@@ -71,12 +71,12 @@ export class GrammarRules {
   }
 }
 
-/** The depth, in characters, beyond which only strings are allowed that differ earlier or end there. */
+/** The longest beginning, in characters, that another string may share with one of the texts. */
 const deepestDifference = 100;
 
 /**
- * Returns the rule for a JSON string that equals none of the texts. While the string could still become one of them, it
- * is written without escapes. Calls `spend` for each rule.
+ * Returns the rule for a JSON string that equals none of `texts`. Characters shared with one of them may not be
+ * escaped. Calls `spend` for the work of each rule.
  */
 export function otherString(rules: GrammarRules, texts: readonly string[], spend: (rules: number) => void): string {
   const rest = (suffixes: readonly string[], depth: number): string => {

@@ -1,8 +1,9 @@
-// Follows references within a JSON document: JSON Pointer (RFC 6901) as a URI fragment.
+// Resolves references within a JSON document: a JSON Pointer (RFC 6901) as a URI fragment.
 import { isObject } from "../request/fields.ts";
 
 /**
- * Returns the value that a reference points to. Undefined if the reference is not a JSON Pointer or points to nothing.
+ * Returns the value that a reference such as `#/$defs/a` points to. Undefined if the reference is invalid or
+ * points to nothing.
  */
 export function resolvePointer(root: unknown, reference: string): unknown {
   if (reference !== "#" && !reference.startsWith("#/")) return undefined;

@@ -1,5 +1,6 @@
-// Translates a JSON Schema into a grammar that allows only JSON of that schema. The library's translation ignores what
-// it does not know (anyOf becomes null, optional properties become required).
+// Translates a JSON Schema into a grammar that allows only JSON of that schema. The translation of
+// node-llama-cpp is not used, because it ignores unknown keywords (anyOf becomes null, optional properties
+// become required).
 import { isObject, type JsonObject } from "../request/fields.ts";
 import { invalid } from "../request/request-error.ts";
 import { alternatives, GrammarRules, literal, otherString } from "./json-grammar.ts";
@@ -19,13 +20,11 @@ import { mergeSchemas, mergeWork } from "./json-schema-merge.ts";
 /** llama.cpp refuses grammars with longer repetitions. */
 const maxRepetitions = 1000;
 /**
- * The most work that a schema may cause, because work can grow exponentially with the length of a schema. Each unit
- * takes microseconds.
+ * The most work that one schema may cause, because work can grow exponentially with its length. A unit takes
+ * microseconds.
  */
 const maxWork = 5000;
-/**
- * Optional members and repetitions count as more work, because llama.cpp's compiler takes longer for them than ours.
- */
+/** The work units of an optional member or repetition, for which llama.cpp's grammar compiler takes longer. */
 const workPerOptional = 2;
 const repetitionsPerWork = 50;
 /** The characters of literal text that count as one unit of work. */
@@ -33,15 +32,15 @@ const textPerWork = 100;
 const deepestNesting = 100;
 
 export interface SchemaOptions {
-  /** The place of the schema in the request, for error messages. */
+  /** The path of the schema in the request, for error messages. */
   path: string;
-  /** True if the client asked to enforce every keyword. */
+  /** True if every keyword must be enforced, as in OpenAI's strict mode. */
   strict: boolean;
-  /** The work budget that the schemas of one request share. By default each schema has its own. */
+  /** The work budget that the schemas of one request share. By default each schema has its own budget. */
   budget?: WorkBudget;
 }
 
-/** The work that the schemas of a request may still cause. */
+/** The work that the schemas of a request may still cause, in units. */
 export interface WorkBudget {
   remaining: number;
 }
@@ -60,8 +59,8 @@ class SchemaTranslation {
   readonly #options: SchemaOptions;
   readonly #references = new Map<string, string>();
   /**
-   * The references that are being followed with no bracket in between. Meeting one of them again would be an endless
-   * loop.
+   * The references that are being resolved without an object or array in between. If one of them occurs again,
+   * resolving would never end.
    */
   #leading = new Set<string>();
   readonly #budget: WorkBudget;
@@ -118,7 +117,7 @@ class SchemaTranslation {
     return this.rules.add(alternatives(texts.map(literal)));
   }
 
-  /** Returns the rule for schemas that must all hold, merged into one schema. */
+  /** Returns the rule for `allOf`: all its schemas are merged into one. */
   #all(schema: JsonObject, path: string, depth: number): string {
     const { allOf, ...own } = schema;
     if (!Array.isArray(allOf) || allOf.length === 0) throw invalid(`${path}.allOf must be a non-empty array.`);
@@ -137,7 +136,7 @@ class SchemaTranslation {
     const expressions = options.map((option, index) => {
       const optionPath = `${path}.${keyword}[${index}]`;
       if (kept.length === 0) return this.expression(option, optionPath, depth + 1);
-      // The keywords beside the alternatives apply to each of them.
+      // The keywords beside `anyOf` or `oneOf` apply to each alternative.
       return option === true ? this.expression(base, path, depth + 1) : this.#merged([base, option], optionPath, depth);
     });
     return this.rules.add(alternatives(expressions));
@@ -213,7 +212,7 @@ class SchemaTranslation {
     if (!isTextArray(required)) throw invalid(`${path}.required must be an array of strings.`);
     const names = Object.keys(properties ?? {});
     const needed = new Set(required);
-    // If the schema names its properties and says no more, the model would invent any other member.
+    // Only a schema without `properties` allows other members by default. Otherwise the model would invent some.
     const extra = additionalProperties ?? properties === undefined;
     const pair = (name: string, value: string) => {
       this.#spend(name.length / textPerWork);
@@ -231,7 +230,7 @@ class SchemaTranslation {
       }
       first.push(pair(name, this.expression(additionalProperties ?? true, `${path}.additionalProperties`, depth + 1)));
     }
-    // Another member of the same name would override the one that follows the schema.
+    // A free member must not repeat a declared name, because the later value would override the checked one.
     const other = () => otherString(this.rules, names, (work) => this.#spend(work));
     const free =
       extra === false
@@ -241,14 +240,14 @@ class SchemaTranslation {
   }
 
   /**
-   * Returns the expression for members: the required ones in order, then any of the optional ones in order, then free
-   * ones.
+   * Returns the expression for the members of an object: required ones, then any optional ones, both in order,
+   * then free ones.
    */
   #members(required: readonly string[], optional: readonly string[], free: string | undefined): string {
     let tail = free === undefined ? '""' : this.rules.add(`("," space ${free})*`);
     const starts = free === undefined ? [] : [`${free} ${tail}`];
-    // The rules are built from the last member to the first: each optional member shares the rule for what may follow
-    // it.
+    // The rules are built from the last optional member to the first, because each rule ends with the rule for
+    // what follows.
     for (const member of optional.toReversed()) {
       starts.unshift(`${member} ${tail}`);
       tail = this.rules.add(`("," space ${member})? ${tail}`);
@@ -279,8 +278,8 @@ class SchemaTranslation {
   }
 
   /**
-   * Returns `item` repeated from `least` to `most` times, with commas. `follows` means that other items come before, so
-   * a comma comes first.
+   * Returns `item` repeated from `least` to `most` times, separated by commas. If `follows`, a comma comes
+   * before the first item too.
    */
   #repeated(item: string, least: number, most: number | undefined, follows: boolean): string {
     const another = this.rules.add(`"," space ${item}`);
@@ -309,7 +308,7 @@ class SchemaTranslation {
     if (!Number.isInteger(value) || (value as number) < 0) throw invalid(`${path}.${keyword} must be a whole number.`);
     this.#spend(Math.min(value as number, maxRepetitions) / repetitionsPerWork);
     if ((value as number) <= maxRepetitions) return value as number;
-    // Unless strict, a high upper limit may be ignored; a lower limit may not.
+    // A high upper limit may be ignored unless strict, but a lower limit may not.
     if (keyword.startsWith("max") && !this.#options.strict) return undefined;
     throw invalid(`${path}.${keyword} must be at most ${maxRepetitions}.`);
   }

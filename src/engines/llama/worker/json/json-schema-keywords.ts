@@ -2,7 +2,7 @@
 import type { JsonObject } from "../request/fields.ts";
 import { invalid } from "../request/request-error.ts";
 
-/** The keywords that the grammar enforces. Annotations such as `title` are in none of the lists. */
+/** The keywords that the grammar enforces. Annotations such as `title` are in none of these lists. */
 export const enforcedKeywords = [
   "$ref",
   "allOf",
@@ -25,7 +25,10 @@ export const enforcedKeywords = [
 
 export type EnforcedKeyword = (typeof enforcedKeywords)[number];
 
-/** The keywords that are always refused, because they change what is valid in ways that a grammar cannot follow. */
+/**
+ * The keywords that are always refused, because no grammar can express them and ignoring them would change what
+ * is valid.
+ */
 export const unsupportedKeywords = [
   "not",
   "if",
@@ -40,10 +43,7 @@ export const unsupportedKeywords = [
   "$recursiveRef",
 ] as const;
 
-/**
- * The keywords that restrict otherwise valid values. They are refused if the client asks for strictness, and otherwise
- * left to the model.
- */
+/** The keywords that only restrict values further. In strict mode they are refused; otherwise they are not enforced. */
 export const unenforcedKeywords = [
   "pattern",
   "minimum",
@@ -62,14 +62,14 @@ export const unenforcedKeywords = [
 ] as const;
 
 export interface TextFormat {
-  /** The text between the quotes, in GBNF. */
+  /** The text without its quotes, in GBNF. */
   grammar: string;
   /** The shortest text, in characters. */
   shortest: number;
   longest: number;
 }
 
-/** The formats that the grammar enforces. Others are annotations. */
+/** The values of `format` that the grammar enforces. Others are ignored. */
 export const textFormats: ReadonlyMap<unknown, TextFormat> = new Map([
   ["date", { grammar: "date", shortest: 10, longest: 10 }],
   ["time", { grammar: "time", shortest: 9, longest: 21 }],
@@ -89,8 +89,8 @@ export function constraints(schema: JsonObject): EnforcedKeyword[] {
 }
 
 /**
- * Returns `type` as a list without duplicates. Throws a RequestError (400) if it is no type. `where` is the full name
- * of the keyword, for error messages.
+ * Returns the value of `type` as a list without duplicates. Throws a RequestError (400) for an unknown type.
+ * `where` names the keyword in the message.
  */
 export function readTypes(type: unknown, where: string): TypeName[] {
   const names: unknown[] = Array.isArray(type) ? type : [type];
@@ -108,7 +108,7 @@ export function hasType(value: unknown, type: TypeName): boolean {
   return type === typeof value;
 }
 
-/** Returns the type that the keywords of a schema without `type` imply. */
+/** Returns the type that the other keywords imply if a schema has no `type`. */
 export function impliedType(schema: JsonObject): TypeName | undefined {
   const has = (...keywords: EnforcedKeyword[]) => keywords.some((keyword) => schema[keyword] !== undefined);
   if (has("properties", "required", "additionalProperties")) return "object";
@@ -116,7 +116,7 @@ export function impliedType(schema: JsonObject): TypeName | undefined {
   return has("minLength", "maxLength") || textFormats.has(schema["format"]) ? "string" : undefined;
 }
 
-/** Throws a RequestError (400) that names the first keyword that can neither be enforced nor be left to the model. */
+/** Throws a RequestError (400) that names the first keyword that must be refused. */
 export function refuseUnsupported(schema: JsonObject, path: string, strict: boolean): void {
   for (const keyword of unsupportedKeywords) {
     if (schema[keyword] !== undefined) throw invalid(`${path}.${keyword}: this keyword cannot be enforced. Remove it.`);
@@ -128,7 +128,7 @@ export function refuseUnsupported(schema: JsonObject, path: string, strict: bool
   }
 }
 
-/** Throws for a keyword that would have no effect beside `keyword`. */
+/** Throws a RequestError (400) for an enforced keyword that would have no effect beside `keyword`. */
 export function refuseBeside(schema: JsonObject, keyword: string, allowed: readonly string[], path: string): void {
   const other = constraints(schema).find((found) => found !== keyword && !allowed.includes(found));
   if (other === undefined) return;
@@ -136,8 +136,8 @@ export function refuseBeside(schema: JsonObject, keyword: string, allowed: reado
 }
 
 /**
- * Reports whether a keyword's value restricts nothing, such as the limits of safe integers, which schema libraries
- * write for any integer.
+ * Reports whether a keyword restricts nothing, such as the limits of safe integers, which schema libraries add
+ * to any integer.
  */
 function isVacuous(keyword: string, value: unknown): boolean {
   // Older drafts write `exclusiveMinimum` and `exclusiveMaximum` as booleans.

@@ -1,4 +1,4 @@
-// Merges JSON Schemas that must all hold into one equivalent schema, or says why that is impossible.
+// Merges JSON Schemas that must all hold into one equivalent schema, or throws an error that says why it cannot.
 import { isObject, type JsonObject } from "../request/fields.ts";
 import { invalid } from "../request/request-error.ts";
 import {
@@ -10,7 +10,7 @@ import {
 } from "./json-schema-keywords.ts";
 
 /**
- * Merges schemas that must all hold. Throws a RequestError (400) that names the place and the keyword that cannot be
+ * Merges schemas that must all hold. Throws a RequestError (400) with the path and the keyword that cannot be
  * merged.
  */
 export function mergeSchemas(parts: readonly JsonObject[], path: string): JsonObject {
@@ -25,7 +25,7 @@ export function mergeSchemas(parts: readonly JsonObject[], path: string): JsonOb
   return merged;
 }
 
-/** Returns the work of merging a schema: the number of its parts that are read again. */
+/** Returns the work units of merging a schema: the number of its parts. */
 export function mergeWork({ properties, required, allOf }: JsonObject): number {
   const lists = [required, allOf].map((list) => (Array.isArray(list) ? list.length : 0));
   return lists.reduce((sum, length) => sum + length, 1 + (isObject(properties) ? Object.keys(properties).length : 0));
@@ -46,8 +46,8 @@ function combine(keyword: string, values: readonly unknown[], path: string): unk
         .reduce((one, other) => commonTypes(one, other, path));
     default: {
       const enforced: readonly string[] = enforcedKeywords;
-      // Keywords that are left to the model anyway may have either value. Larger values are not compared, since that
-      // takes time in proportion to their size.
+      // Only enforced keywords must be equal, because others are ignored anyway. Objects are not compared by
+      // value, because that takes long for large ones.
       if (enforced.includes(keyword) && kept.some((value) => value !== kept[0])) throw unmergeable(path, keyword);
       return kept.length === 0 ? values[0] : kept[0];
     }
@@ -77,8 +77,8 @@ function commonTypes(one: readonly TypeName[], other: readonly TypeName[], path:
 }
 
 /**
- * Refuses to merge closed objects: `additionalProperties` refers only to the properties beside it, but in a merged
- * schema it would refer to all properties.
+ * Refuses to merge closed objects. `additionalProperties` refers to the properties beside it, but after a merge
+ * it would refer to all.
  */
 function refuseClosedParts(parts: readonly JsonObject[], path: string): void {
   const names = parts.map((part) => new Set(isObject(part["properties"]) ? Object.keys(part["properties"]) : []));
@@ -89,7 +89,7 @@ function refuseClosedParts(parts: readonly JsonObject[], path: string): void {
   }
 }
 
-/** Refuses to merge arrays with `prefixItems`: `items` refers to the elements after the `prefixItems` beside it. */
+/** Refuses to merge arrays with `prefixItems`. `items` refers to the elements after the `prefixItems` beside it. */
 function refuseSplitArrays(parts: readonly JsonObject[], path: string): void {
   const arrays = parts.filter(({ items, prefixItems }) => items !== undefined || prefixItems !== undefined);
   if (arrays.length > 1 && arrays.some(({ prefixItems }) => prefixItems !== undefined)) {

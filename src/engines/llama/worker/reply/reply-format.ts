@@ -1,20 +1,23 @@
-// The form of a model's output: which texts open and close thinking, announce a tool call, or end the reply.
+// The markers in a model's output: texts that open or close thinking, announce a tool call, or end the reply.
 import type { ChatHistoryItem, ChatWrapper, ChatWrapperGeneratedContextState } from "node-llama-cpp";
 import type { Library } from "../library.ts";
 
 /** The form in which a model writes a tool call. */
 export interface CallSyntax {
-  /** Each text that announces a call, with the text before the name, e.g. `<tool_call>` and `\n{"name": "`. */
+  /**
+   * The texts that announce a call, each with the text between it and the tool's name, e.g. `<tool_call>` and
+   * `\n{"name": "`.
+   */
   openings: ReadonlyMap<string, string>;
-  /** The texts that announce a second or later call of a reply. */
+  /** The same as `openings`, for the second and later calls of a reply. */
   nextOpenings: ReadonlyMap<string, string>;
-  /** The beginning of a call in the prompt, if the model is forced to call. */
+  /** The text that ends the prompt if the model is forced to call a tool. */
   opening: string;
   /** The text between the name and the arguments. `{{functionName}}` stands for the name. */
   beforeArguments: string;
   /** The text after the arguments. `{{functionName}}` stands for the name. */
   afterArguments: string;
-  /** The text between two calls of one reply, which has no meaning of its own. */
+  /** The separator between two calls of one reply. */
   betweenCalls: string;
   /** True if the model may write several calls in one reply. */
   parallel: boolean;
@@ -23,26 +26,26 @@ export interface CallSyntax {
 export interface ReplySyntax {
   reasoningOpenings: readonly string[];
   reasoningClosings: readonly string[];
-  /** True if the prompt itself opens the thinking, so that the reply begins within it. */
+  /** True if the prompt itself opens the thinking, so that the reply begins with thinking. */
   opensReasoning: boolean;
-  /** True if the prompt opens the thinking of a reply that follows a tool's result. */
+  /** True if the prompt also opens the thinking after a tool result. */
   reopensReasoning: boolean;
-  /** Texts that open the actual answer, for models that label every part of the reply. */
+  /** Texts that open the answer, for models that label every part of a reply. */
   contentOpenings: readonly string[];
-  /** Syntax without a meaning, which is removed. */
+  /** Texts without a meaning, which are removed from the reply. */
   dropped: readonly string[];
   /** Texts that end the reply. */
   endings: readonly string[];
-  /** Texts that are removed from the very start of the answer. The longest match is removed. */
+  /** Texts that are removed from the start of the answer, the longest match first. */
   ignoredStarts: readonly string[];
   /**
-   * The syntax of tool calls. Undefined if the model's template knows no tools, or writes calls in a way that cannot be
-   * told from text.
+   * The syntax of tool calls. Undefined if the chat template has no tools, or its calls cannot be told from
+   * plain text.
    */
   calls: CallSyntax | undefined;
 }
 
-/** The syntax of plain completions: all text is the answer. */
+/** The syntax of plain completions, whose whole text is the answer. */
 export const plainSyntax: ReplySyntax = {
   reasoningOpenings: [],
   reasoningClosings: [],
@@ -60,7 +63,7 @@ const probeHistory: ChatHistoryItem[] = [
   { type: "model", response: [] },
 ];
 
-/** Derives the syntax from the library's description of the model's chat template. */
+/** Derives the markers from node-llama-cpp's description of the model's chat template. */
 export function readReplySyntax(library: Library, wrapper: ChatWrapper, template: string): ReplySyntax {
   const state = wrapper.generateContextState({ chatHistory: probeHistory });
   const { thought, comment } = wrapper.settings.segments ?? {};
@@ -79,7 +82,7 @@ export function readReplySyntax(library: Library, wrapper: ChatWrapper, template
     opensReasoning: openedByTemplate || thought?.openOnResponseStart === true,
     reopensReasoning: (openedByTemplate && prefix.afterFunctionCalls) || thought?.reopenAfterFunctionCalls === true,
     contentOpenings: ofType("response"),
-    // Models that label the parts of a reply also write the role between two parts.
+    // Models that label the parts of a reply also write the role before the next part.
     dropped: present([
       asText(comment?.prefix),
       asText(comment?.suffix),
@@ -93,7 +96,7 @@ export function readReplySyntax(library: Library, wrapper: ChatWrapper, template
 
 function readCallSyntax(wrapper: ChatWrapper): CallSyntax | undefined {
   const state = wrapper.generateContextState({ chatHistory: probeHistory, availableFunctions: { probe: {} } });
-  // These families begin every reply with a call or something like it, and nothing announces a call.
+  // These model families begin every reply with a call, without a text that announces it.
   if (state.functionCall?.initiallyEngaged === true || state.noPrefixTrigger?.type === "functionCall") return undefined;
   const { call } = wrapper.settings.functions;
   const parallelism = wrapper.settings.functions.parallelism?.call;
@@ -119,8 +122,8 @@ function readCallSyntax(wrapper: ChatWrapper): CallSyntax | undefined {
 }
 
 /**
- * Returns the texts that announce a call, with the rest of its prefix. The announcement is the part of the prefix that
- * the model surely writes exactly: its tag, e.g. `<tool_call>`, if it has one, or else all of it.
+ * Returns the text that announces a call, with the rest of the prefix. The announcement is the tag at the start,
+ * e.g. `<tool_call>`, or else the whole prefix.
  */
 function announced(prefix: string): Map<string, string> {
   const text = prefix.trim();
@@ -132,10 +135,7 @@ function rerenders(state: ChatWrapperGeneratedContextState): string[] {
   return (state.rerender?.triggers ?? []).map(String);
 }
 
-/**
- * Reports whether a text has a built-in token such as EOS or EOT. These have no text here, because they are recognized
- * as tokens.
- */
+/** Reports whether a text contains a built-in token such as EOS, which is recognized as a token and not as text. */
 function isBuiltinToken(library: Library, text: { values: readonly unknown[] }): boolean {
   return text.values.some((value) => value instanceof library.SpecialToken);
 }
@@ -149,7 +149,7 @@ function trimmed(text: { toString(): string } | string | undefined): string {
   return asText(text).trim();
 }
 
-/** Removes the line break that Jinja templates put after the tag that ends a turn: the model ends with the tag. */
+/** Removes the line break after an end tag. Chat templates write it, but models stop at the tag. */
 function withoutLineEnd(text: { toString(): string }): string {
   return String(text).trimEnd();
 }

@@ -1,4 +1,4 @@
-// Reads a reply as it is generated: separates answer, thinking and tool calls, and finds its end.
+// Parses a reply while it is generated: separates the answer, the thinking and tool calls, and finds the end.
 import { JsonCompleteness } from "../json/json-completeness.ts";
 import { literal, oneOfTextsGrammar } from "../json/json-grammar.ts";
 import type { CallSyntax, ReplySyntax } from "./reply-format.ts";
@@ -13,34 +13,34 @@ export type ReplyEvent =
 
 export interface CallableTool {
   name: string;
-  /** Grammar of the arguments. */
+  /** Grammar of the tool's arguments. */
   grammar: string;
 }
 
 export interface ReplyOptions<State> {
   syntax: ReplySyntax;
-  /** Texts that end the answer. They are not delivered. */
+  /** The client's stop texts. They end the answer and are not delivered. */
   stops: readonly string[];
-  /** True if the prompt left the thinking open. */
+  /** True if the prompt ends within the thinking. */
   startsInReasoning: boolean;
   /**
-   * True if the prompt ends with the beginning of the answer, so that nothing is removed from the start of the
+   * True if the prompt ends with the beginning of the answer. Then nothing is removed from the start of the
    * generated text.
    */
   continuesText: boolean;
-  /** Grammar of the answer. */
+  /** Grammar of the answer, if it is restricted. */
   answerGrammar: string | undefined;
   tools: readonly CallableTool[];
-  /** True if the prompt ends with the beginning of a call, so that the model can only continue it. */
+  /** True if the prompt ends with the beginning of a tool call, so that the model must complete it. */
   startsInCall: boolean;
   parallelCalls: boolean;
-  /** Creates the state that follows a grammar, for each part of the reply that has one. */
+  /** Starts a grammar. Called for each part of the reply that has a grammar. */
   startGrammar: (grammar: string) => State;
 }
 
 type Mode = "content" | "reasoning" | "name" | "arguments" | "after-call";
 
-/** `State` follows a grammar from token to token. */
+/** Parses one reply. `State` is the state of a grammar, which advances with each token. */
 export class ReplyReader<State> {
   readonly #options: ReplyOptions<State>;
   readonly #calls: CallSyntax | undefined;
@@ -50,7 +50,10 @@ export class ReplyReader<State> {
   #events: ReplyEvent[] = [];
   #ended = false;
   #injection = "";
-  /** The beginning of the answer, until it is clear what to remove from it. Undefined once the answer has begun. */
+  /**
+   * The beginning of the answer, held back until it is known whether to remove it. Undefined once the answer has
+   * begun.
+   */
   #start: string | undefined = "";
   #trimsStart = false;
   #reasoningBegun = false;
@@ -72,15 +75,15 @@ export class ReplyReader<State> {
     return this.#grammar;
   }
 
-  /** True if a stop text or the syntax has ended the reply. */
+  /** True if a stop text or the model's syntax has ended the reply. */
   get ended(): boolean {
     return this.#ended;
   }
 
   /**
-   * True if the next token may depend on what was read: through a grammar, through inserted text, or through a stop
-   * text of the client, after which no token is generated. The model's own endings do not count: nearly all of them are
-   * tokens, recognized without reading, and after an ending that is text only one token is wasted.
+   * True if the reader may influence the next token: by a grammar, by inserted text, or by a client's stop text,
+   * which ends generation. The model's own end markers are ignored here, because most are tokens that need no
+   * reader.
    */
   get steers(): boolean {
     const { stops, answerGrammar } = this.#options;
@@ -91,7 +94,7 @@ export class ReplyReader<State> {
     return this.#callCount > 0;
   }
 
-  /** Takes the next text and returns its events. */
+  /** Reads the next text of the reply, and returns the events in it. */
   read(pieces: readonly TextPiece[]): ReplyEvent[] {
     for (const { text, hidden } of pieces) {
       if (this.#ended) break;
@@ -105,14 +108,14 @@ export class ReplyReader<State> {
     return this.#takeEvents();
   }
 
-  /** Returns text that the model need not write, to be put after the last token. */
+  /** Returns text to insert after the last token, which the model need not generate. Empty for none. */
   takeInjection(): string {
     const text = this.#injection;
     this.#injection = "";
     return text;
   }
 
-  /** Call this method at the end of the generation. Returns the events that were held back. */
+  /** Call this at the end of the generation. Returns the events that were held back. */
   finish(): ReplyEvent[] {
     if (!this.#ended) {
       this.#deliver(this.#scanner.flush());
@@ -179,7 +182,7 @@ export class ReplyReader<State> {
     if (text === "") return;
     if (this.#mode === "reasoning") this.#deliverReasoning(text);
     else if (this.#mode === "after-call") {
-      // After a call only another call can follow. Any other text ends the reply, because it is not an answer.
+      // Only another call may follow a call, so any other text ends the reply.
       if (text.trim() !== "") this.#ended = true;
     } else if (this.#start !== undefined) {
       this.#start += text;
@@ -194,7 +197,7 @@ export class ReplyReader<State> {
     this.#events.push({ kind: "reasoning", text: begun });
   }
 
-  /** Removes what the template says to ignore, and the white space that models write after thinking. */
+  /** Removes texts that the syntax ignores at the start of the answer, and white space after thinking. */
   #beginAnswer(final: boolean): void {
     if (this.#start === undefined) return;
     const start = this.#trimsStart ? this.#start.trimStart() : this.#start;
@@ -207,10 +210,7 @@ export class ReplyReader<State> {
     if (text !== "") this.#events.push({ kind: "text", text });
   }
 
-  /**
-   * Begins the name of a call. `marker` is the text that announced the call, and `rest` must come between it and the
-   * name.
-   */
+  /** Begins the name of a tool call. `marker` announced the call, and `rest` is the text expected before the name. */
   #enterName(marker: string, rest: string): void {
     const held = this.#scanner.takeRaw();
     const before = this.#calls?.beforeArguments ?? "";
@@ -220,7 +220,7 @@ export class ReplyReader<State> {
     }));
     this.#candidates = candidates.filter(({ text }) => text.startsWith(held));
     if (this.#candidates.length === 0) {
-      // No known tool matches, so the call is plain text.
+      // The text matches no tool, so it is delivered as plain text.
       this.#deliver(marker + held);
       return;
     }
@@ -240,7 +240,7 @@ export class ReplyReader<State> {
   #nameIsComplete(): boolean {
     this.#candidates = this.#candidates.filter(({ text }) => text.startsWith(this.#callText));
     const [only] = this.#candidates;
-    // While a longer name begins with this one, the model has not chosen.
+    // A longer tool name may begin with this one, so the name is not complete yet.
     if (only === undefined || this.#candidates.length > 1 || only.text !== this.#callText) return false;
     const tool = this.#options.tools.find(({ name }) => name === only.name);
     this.#mode = "arguments";
@@ -267,8 +267,8 @@ export class ReplyReader<State> {
 }
 
 /**
- * Returns the grammar of an answer that may also be a tool call, so it must allow the announcement of a call. The
- * library cannot combine the two (engine trap 8), but a grammar for each part of the reply in turn works.
+ * Extends the grammar of an answer so that the model may announce a tool call instead. Answer and call cannot be
+ * in one grammar, so the call gets its own when it begins.
  */
 function orCall(grammar: string, calls: CallSyntax | undefined): string {
   if (calls === undefined) return grammar;

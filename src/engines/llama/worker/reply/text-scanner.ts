@@ -1,15 +1,15 @@
-// Finds marker texts in text that arrives in pieces, and holds back only what could be the beginning of a marker.
+// Finds markers in text that arrives in pieces. Holds text back only while it could become a marker.
 
 export interface ScannedText {
-  /** Text that may be delivered: it contains no marker and cannot become one. */
+  /** Text before the marker. It may be delivered. */
   text: string;
-  /** The marker after `text`, which is removed. Undefined if none was found yet. */
+  /** The marker that follows `text`. Undefined if none was found yet. */
   marker: string | undefined;
 }
 
 interface Piece {
   text: string;
-  /** The text of a control token (e.g. `<|im_end|>`): it can be part of a marker but is never delivered. */
+  /** True for the text of a control token (e.g. `<|im_end|>`). It can be part of a marker, but is never delivered. */
   hidden: boolean;
 }
 
@@ -19,7 +19,7 @@ export class TextScanner {
   #pieces: Piece[] = [];
   #raw = "";
 
-  /** Sets the markers, which apply to text that is held back too. Empty markers are ignored. */
+  /** Replaces the markers, also for text that is held back now. Empty markers are ignored. */
   setMarkers(markers: Iterable<string>): void {
     this.#markers = [...new Set(markers)].filter((marker) => marker !== "");
     this.#firstCharacters = new Set(this.#markers.map((marker) => marker.charAt(0)));
@@ -31,7 +31,7 @@ export class TextScanner {
     this.#raw += text;
   }
 
-  /** Returns the text up to the next marker. Call this method until it returns no marker. */
+  /** Returns the text up to the next marker. Call it again until it returns no marker. */
   next(): ScannedText {
     if (!this.#mayHoldMarker()) return { text: this.#take(this.#raw.length), marker: undefined };
     let found: string | undefined;
@@ -50,12 +50,15 @@ export class TextScanner {
     return { text, marker: found };
   }
 
-  /** Returns all text that is left, at the end of the text. */
+  /** Returns the text that is still held back, at the end of the reply. */
   flush(): string {
     return this.#take(this.#raw.length);
   }
 
-  /** Returns all text that is left, including the text of control tokens, for a reader that continues by itself. */
+  /**
+   * Returns all remaining text, including the text of control tokens, for a caller that no longer needs the
+   * scanner.
+   */
   takeRaw(): string {
     const raw = this.#raw;
     this.#take(raw.length);
@@ -67,7 +70,7 @@ export class TextScanner {
     return false;
   }
 
-  /** Returns the length of the longest suffix of the text that begins a marker. */
+  /** Returns the length of the longest end of the text that could begin a marker. */
   #bufferedLength(): number {
     let held = 0;
     for (const marker of this.#markers) {

@@ -1,39 +1,39 @@
-// Turns generated tokens into text, and holds back the bytes of an incomplete character.
+// Converts generated tokens to text. Holds back the bytes of an incomplete UTF-8 character.
 import type { LlamaModel, Token } from "node-llama-cpp";
 
 export interface TextPiece {
   text: string;
-  /** The text of a control token, which is never delivered. */
+  /** True for the text of a control token, which is never delivered. */
   hidden: boolean;
 }
 
 /** The part of a model that turns tokens into text. */
 export type Detokenizer = Pick<LlamaModel, "detokenize" | "isSpecialToken">;
 
-/** The character that the detokenizer writes for bytes of an incomplete character. */
+/** The replacement character that the detokenizer writes for incomplete UTF-8. */
 const incomplete = "\uFFFD";
 /**
- * The most replacement characters for an incomplete character: its beginning has at most three bytes in UTF-8, each of
- * which may be shown separately.
+ * The most replacement characters for one incomplete character, which has at most three bytes, each shown
+ * separately.
  */
 const maxIncomplete = 3;
 /**
- * The number of pending tokens that are kept once there are more than twice as many. Earlier ones add no information:
- * three replacement characters stand for nine bytes at most.
+ * If there are more than twice as many pending tokens, only this many last ones are kept. Three replacement
+ * characters stand for at most nine bytes, so earlier tokens do not matter.
  */
 const maxHeldTokens = 9;
-/** The earlier tokens that the library reads to place spaces. */
+/** How many earlier tokens the detokenizer needs to place spaces. */
 const trailLength = 3;
 
 export class TokenText {
   readonly #model: Detokenizer;
   #trail: Token[];
-  /** The tokens after the last token that ended at a character boundary. */
+  /** The tokens since the last complete character. */
   #pending: Token[] = [];
-  /** The number of UTF-16 units of the pending tokens' text that were delivered. */
+  /** How many UTF-16 units of the pending tokens' text were delivered. */
   #delivered = 0;
 
-  /** `before` are the tokens that the generated ones continue. */
+  /** `before` are the tokens of the prompt, which the generated tokens continue. */
   constructor(model: Detokenizer, before: readonly Token[]) {
     this.#model = model;
     this.#trail = before.slice(-trailLength);
@@ -52,12 +52,12 @@ export class TokenText {
     if (held === 0) return this.#settle(text);
     const piece = text.slice(this.#delivered, text.length - held);
     this.#delivered = Math.max(this.#delivered, text.length - held);
-    // A token may end one character and begin the next, so a long run may have no boundary.
+    // Tokens may end one character and begin the next, so a long run of pending tokens may have no complete boundary.
     if (this.#pending.length > 2 * maxHeldTokens) this.#forget(text.length - this.#delivered);
     return visible(piece);
   }
 
-  /** Returns the held text, complete or not. */
+  /** Returns the text that is held back, even if it is incomplete. */
   flush(): TextPiece[] {
     return this.#pending.length === 0 ? [] : this.#settle(this.#pendingText());
   }
@@ -74,7 +74,7 @@ export class TokenText {
     return visible(piece);
   }
 
-  /** Forgets the first tokens. The meaning of UTF-8 at the end of a text does not depend on where the text begins. */
+  /** Drops all pending tokens but the last ones, whose text does not depend on the dropped ones. */
   #forget(heldLength: number): void {
     this.#trail = this.#pending.slice(-maxHeldTokens - trailLength, -maxHeldTokens);
     this.#pending = this.#pending.slice(-maxHeldTokens);
@@ -82,7 +82,7 @@ export class TokenText {
   }
 }
 
-/** Returns the length of the suffix that the next token may still change. */
+/** Returns the length of the end of the text that the next token may change. */
 function heldBack(text: string): number {
   let held = 0;
   while (held < maxIncomplete && text[text.length - 1 - held] === incomplete) held += 1;

@@ -1,4 +1,4 @@
-// Answers a request with its generations: as one JSON object, or as a stream of Server-Sent Events.
+// Runs the generations of a request, and answers with one JSON object or with Server-Sent Events.
 import { runChoices } from "../choices.ts";
 import type { Generation, Outcome } from "../generate.ts";
 import type { ReplyEvent } from "../reply/reply-reader.ts";
@@ -12,10 +12,10 @@ export interface Usage {
   total_tokens: number;
 }
 
-/** The form in which an endpoint writes its answer. Every chunk is JSON text. */
+/** How an endpoint formats its answer. Every chunk is JSON text. */
 export interface AnswerFormat {
   chunks: {
-    /** Returns the text before a choice, or undefined for none. */
+    /** Returns the first chunk of a choice, or undefined for none. */
     first: (choice: number) => string | undefined;
     event: (choice: number, event: ReplyEvent) => string;
     last: (choice: number, outcome: Outcome) => string;
@@ -33,11 +33,11 @@ export interface Answer {
   generations: readonly Generation[];
   format: AnswerFormat;
   stream: boolean;
-  /** True if a stream ends with the usage. */
+  /** True if a stream ends with a chunk of the token usage. */
   includeUsage: boolean;
-  /** The tokens of all prompts. A prompt with several choices counts once. */
+  /** The sum of all prompts' tokens. A prompt with several choices counts once. */
   promptTokens: number;
-  /** A field of the request that was ignored. */
+  /** The request field that was ignored, if any. */
   ignored?: "tools" | undefined;
 }
 
@@ -107,7 +107,7 @@ async function writeStream(runtime: Runtime, request: Answer, signal: AbortSigna
   } catch (error) {
     if (!signal.aborted) {
       if (!(error instanceof RequestError)) runtime.report("streaming an answer", error);
-      // No [DONE] after an error: SDKs throw on the event, and no client can take the answer for complete.
+      // No `[DONE]` follows an error. SDKs throw on the error event, so no client takes the answer for complete.
       stream.push(() => frame(errorBody(asRequestError(error))));
     }
   }

@@ -1,4 +1,4 @@
-// Turns the messages of a chat request into the library's history of turns.
+// Converts the messages of a chat request into node-llama-cpp's chat history.
 import type { ChatHistoryItem, ChatModelFunctionCall, ChatModelResponse } from "node-llama-cpp";
 import { Fields, isObject } from "./fields.ts";
 import { invalid } from "./request-error.ts";
@@ -6,7 +6,7 @@ import { invalid } from "./request-error.ts";
 const roles = ["system", "developer", "user", "assistant", "tool", "function"] as const;
 
 interface PendingCall {
-  /** The id of the call. Undefined for the older `function_call`, which is answered by name. */
+  /** The id of the call. Undefined for the older `function_call`, which has no id. */
   id: string | undefined;
   call: ChatModelFunctionCall;
   /** The path of the call, for error messages. */
@@ -14,8 +14,9 @@ interface PendingCall {
 }
 
 /**
- * Reads the messages into a history. Consecutive assistant and tool messages become one model turn, as chat templates
- * expect. Throws a RequestError that names the message. A last assistant message without calls is continued.
+ * Converts the messages. Consecutive assistant and tool messages become one model turn, as chat templates
+ * expect. A last assistant message without calls is continued. Throws a RequestError that names the invalid
+ * message.
  */
 export function readHistory(messages: readonly unknown[]): ChatHistoryItem[] {
   if (messages.length === 0) throw invalid("messages must hold at least one message.", "messages");
@@ -41,7 +42,7 @@ export function readHistory(messages: readonly unknown[]): ChatHistoryItem[] {
   return history;
 }
 
-/** Reads content that is a text or text parts. Other parts are refused with their path. */
+/** Returns the text of a message's content. Throws a RequestError with the path of a part that is not text. */
 function readContent(fields: Fields, kinds: readonly string[] = ["text"]): string {
   const content = fields.value("content");
   if (typeof content === "string") return content;
@@ -127,7 +128,7 @@ function refuseUnanswered(pending: readonly PendingCall[]): void {
   throw invalid(`${first.path} has no answer. After a call there must be a message with its result.`);
 }
 
-/** Parses text as JSON, because templates write the values as JSON. Other text stays a string. */
+/** Parses the text as JSON, because templates write such values as JSON. Any other text is returned as it is. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);

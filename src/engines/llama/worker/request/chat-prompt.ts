@@ -8,21 +8,21 @@ import { renderWithResults } from "./shown-results.ts";
 export interface PromptOptions {
   history: readonly ChatHistoryItem[];
   functions: ChatModelFunctions | undefined;
-  /** True if models that begin with thinking may do so. */
+  /** True if the model may begin with thinking. */
   opensReasoning: boolean;
-  /** The text after everything else: the beginning that the model must continue. */
+  /** The beginning of the reply, at the end of the prompt. The model continues it. */
   ending: string;
 }
 
 export interface RenderedPrompt {
   tokens: Token[];
-  /** True if the reply begins within the thinking. */
+  /** True if the prompt ends within the thinking. */
   startsInReasoning: boolean;
-  /** True if the reply continues a text that the prompt has begun. */
+  /** True if the prompt ends with the beginning of the answer. */
   continuesText: boolean;
 }
 
-/** Renders the prompt. Throws a RequestError if the template refuses the messages, or if they cannot fit. */
+/** Renders the prompt. Throws a RequestError if the template refuses the messages, or if the prompt is too long. */
 export function renderPrompt(runtime: Runtime, chat: Chat, options: PromptOptions): RenderedPrompt {
   const { library, model } = runtime;
   refuseHopelessLength(
@@ -42,7 +42,7 @@ export function renderPrompt(runtime: Runtime, chat: Chat, options: PromptOption
   try {
     const history: ChatHistoryItem[] = [...before, { type: "model", response: reply }];
     const text = renderWithResults(library, chat.wrapper, history, options.functions);
-    // Only the template's own text is read for control tokens. Users' text is plain text (engine trap 9).
+    // Control tokens are recognized only in the template's own text, never in a user's text.
     const rendered = text.concat(new library.SpecialTokensText(options.ending));
     return { tokens: withBeginning(runtime, rendered.tokenize(model.tokenizer)), startsInReasoning, continuesText };
   } catch (error) {
@@ -61,8 +61,8 @@ function textLength(item: ChatHistoryItem): number {
 }
 
 /**
- * Makes BOS begin the prompt only if it should. The ChatML wrapper always begins with BOS, the Jinja wrapper does not
- * (engine trap 5). The file tells which is right, by its tokenizer's flag or its template.
+ * Makes the prompt begin with BOS if the model file demands it, by its tokenizer's flag or its template. The
+ * library's ChatML wrapper always adds BOS, its Jinja wrapper never does.
  */
 function withBeginning({ model, facts }: Runtime, tokens: Token[]): Token[] {
   const { bos, bosString, shouldPrependBosToken } = model.tokens;

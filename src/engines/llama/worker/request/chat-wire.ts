@@ -1,11 +1,11 @@
-// The wire format of chat completions as in the OpenAI API: chunks of a stream, and the whole object.
+// The JSON of chat completions in OpenAI's API, as chunks of a stream and as a whole object.
 
 import type { ReplyEvent } from "../reply/reply-reader.ts";
 import type { AnswerFormat, FinishedChoice, Usage } from "./answer.ts";
 
 /**
- * Returns the format of chat completions. Chunks are joined as text: a token costs one short `JSON.stringify`, not an
- * object tree.
+ * Returns the format of chat completions. For speed, a chunk is concatenated from strings, with one
+ * `JSON.stringify` of the token's text.
  */
 export function chatFormat(modelId: string, includeUsage: boolean): AnswerFormat {
   const id = `chatcmpl-${crypto.randomUUID().replaceAll("-", "")}`;

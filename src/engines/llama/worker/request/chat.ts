@@ -1,4 +1,4 @@
-// POST /chat/completions: checks the request and sets up its generations.
+// POST /chat/completions: validates the request and prepares its generations.
 import type { Token } from "node-llama-cpp";
 import { GrammarSource } from "../json/grammar-source.ts";
 import { anyObjectGrammar } from "../json/json-grammar.ts";
@@ -20,12 +20,12 @@ export async function answerChat(runtime: Runtime, fields: Fields, signal: Abort
   return await answer(runtime, readChat(runtime, fields), signal);
 }
 
-/** Counts the tokens of the prompt, even if it is too long to be answered. */
+/** Counts the tokens of a prompt, even of one that is too long for the model. */
 export function countChat(runtime: Runtime, fields: Fields): Response {
   return Response.json({ object: "response.input_tokens", input_tokens: chatTokens(runtime, fields).length });
 }
 
-/** Returns the tokens of the prompt up to the beginning of the answer. */
+/** Returns the tokens of the prompt, without a reply. */
 export function chatTokens(runtime: Runtime, fields: Fields): readonly Token[] {
   const tools = readToolUse(fields, requireChat(runtime).syntax.calls !== undefined);
   return readPrompt(runtime, fields, tools === "ignored" ? undefined : tools).tokens;
@@ -98,7 +98,7 @@ function readResponseFormat(fields: Fields): string | undefined {
   if (format !== undefined && type === undefined) throw invalid("response_format.type is required.");
   if (type === "json_object") return anyObjectGrammar();
   if (type !== "json_schema") return undefined;
-  // Some APIs put the schema beside the type.
+  // Some APIs put `schema` beside `type` in the response format.
   const isBeside = format?.value("json_schema") === undefined && format?.value("schema") !== undefined;
   const wanted = isBeside ? format : format?.object("json_schema");
   const path = isBeside ? "response_format.schema" : "response_format.json_schema.schema";

@@ -1,4 +1,4 @@
-// POST /completions, the legacy text completion: prompts as text or tokens, echo, and filling in the middle.
+// POST /completions, the legacy text completion: prompts as text or tokens, echo, and fill-in-the-middle.
 import type { LlamaGrammarEvaluationState, Token } from "node-llama-cpp";
 import type { Generation } from "../generate.ts";
 import { plainSyntax } from "../reply/reply-format.ts";
@@ -12,7 +12,7 @@ import { invalid } from "./request-error.ts";
 import { readChoiceCount, readStops, readStreaming, refuseLogprobs } from "./request-parts.ts";
 import { isTokenArray, readTextInputs, type TextInput } from "./text-input.ts";
 
-/** The default of the OpenAI API. */
+/** The default of `max_tokens` in the OpenAI API. */
 const defaultMaxTokens = 16;
 const maxGenerations = 2048;
 
@@ -77,8 +77,8 @@ function readCompletion(runtime: Runtime, fields: Fields): Answer {
 }
 
 /**
- * Returns the tokens of a prompt. The text of a request is plain text, whatever control tokens it spells (engine trap
- * 9). Tokens are used as given.
+ * Returns the tokens of a prompt. Control tokens that a text spells out are read as plain text. Token arrays are
+ * used as they are.
  */
 function tokenizePrompt(
   runtime: Runtime,
@@ -93,7 +93,7 @@ function tokenizePrompt(
   const beginning = model.tokens.shouldPrependBosToken && !isTokenArray(input) ? model.tokens.bos : null;
   const prompt = suffix === undefined ? text : fillInTheMiddle(runtime, text, suffix);
   if (beginning !== null && prompt[0] !== beginning) prompt.unshift(beginning);
-  // A text without tokens starts a document.
+  // An empty prompt becomes the token that starts a document.
   const start = model.tokens.bos ?? model.tokens.eos;
   if (prompt.length === 0 && start !== null) prompt.push(start);
   if (prompt.length === 0) throw invalid(`${name} must not be empty for this model.`);
@@ -107,7 +107,7 @@ function fillInTheMiddle({ model }: Runtime, before: Token[], suffix: string): T
     throw invalid("suffix: this model was not trained to fill in text. Leave it out, or use a code model.");
   }
   const after = model.tokenize(suffix);
-  // Models without a token for the middle read the suffix first and continue from the prefix.
+  // Models without a middle token get the suffix first, and continue from the prefix.
   if (middle === null) return [suffixToken, ...after, prefix, ...before];
   return [prefix, ...before, suffixToken, ...after, middle];
 }

@@ -1,5 +1,5 @@
-// The body of a streamed answer: collects events of generations, writes them while the model works on the next token,
-// and makes generations wait for a client that does not read.
+// The body of a streamed answer. Text is written while the model computes the next token, and generations wait
+// if the client does not read.
 import type { Frames } from "./frames.ts";
 
 /** The unread text, in characters, beyond which generations wait. */
@@ -10,19 +10,19 @@ export class EventStream {
   readonly #frames: Frames;
   readonly #encoder = new TextEncoder();
   #unwritten: (() => string)[] = [];
-  /** True if anything beyond the opening of the stream was pushed. */
+  /** True once text was pushed, besides that of `open`. */
   #begun = false;
   #text = "";
   #ended = false;
   #isReaderGone = false;
   #cancelled = false;
-  /** A callback that is set while the reader waits for text. */
+  /** Set while the reader waits for text. Call it to deliver the text. */
   #reader: (() => void) | undefined;
-  /** A promise that is set while generations wait for the reader. */
+  /** Set while generations wait for the reader. */
   #room: PromiseWithResolvers<void> | undefined;
   readonly #write = () => this.#writeAll();
 
-  /** `onLeave` is called when the client has gone. */
+  /** `onLeave` is called when the client closes the connection. */
   constructor(frames: Frames, onLeave: () => void) {
     this.#frames = frames;
     this.body = new ReadableStream<Uint8Array>(
@@ -38,15 +38,15 @@ export class EventStream {
     );
   }
 
-  /** Opens the stream with what is known before the generation. It does not delay the first text. */
+  /** Sends text that is known before the generation starts. The first generated text is still sent without delay. */
   open(text: string): void {
     this.#text = text;
     this.#reader?.();
   }
 
   /**
-   * Adds text to the stream. `write` creates the text; it is called in order, at once for the first text and later for
-   * all others. If a promise is returned, wait for it before generating more.
+   * Adds text to the stream. `write` creates the text: immediately for the first text, later for others. If it
+   * returns a promise, await that before generating more.
    */
   push(write: () => string): Promise<void> | undefined {
     if (this.#isReaderGone) return undefined;
@@ -58,13 +58,13 @@ export class EventStream {
     return this.#room.promise;
   }
 
-  /** Ends the stream: no more text follows. */
+  /** Ends the stream after the text so far. */
   end(): void {
     this.#ended = true;
     this.#writeAll();
   }
 
-  /** Call this method once the reader has left. Further text is dropped, and nothing waits. */
+  /** Call this when the client has left. Later text is dropped, and `push` never makes generations wait. */
   leave(): void {
     this.#isReaderGone = true;
     this.#unwritten = [];
@@ -73,9 +73,7 @@ export class EventStream {
     this.#room?.resolve();
   }
 
-  /**
-   * Writes the first text at once. The client waits for that text, so the model waits for it to be written, this once.
-   */
+  /** Writes the first text immediately, because the client waits for it. The model waits meanwhile, this once. */
   #begin(): void {
     this.#begun = true;
     this.#writeAll();

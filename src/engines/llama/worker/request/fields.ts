@@ -1,4 +1,4 @@
-// Reads the fields of a request body one by one. An invalid field is a 400 that names the field and the range.
+// Reads the fields of a request body. Throws a 400 error that names an invalid field and its allowed values.
 import { invalid, type RequestError } from "./request-error.ts";
 
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -8,8 +8,8 @@ export function isObject(value: unknown): value is JsonObject {
 }
 
 /**
- * An object in the request and its path, e.g. `messages[2].`. A null field counts as missing, because SDKs send null
- * for missing fields.
+ * An object in the request and its path, e.g. `messages[2].`. A field with null counts as missing, because some
+ * SDKs send null.
  */
 export class Fields {
   readonly #object: JsonObject;
@@ -29,7 +29,7 @@ export class Fields {
     return this.#object[key] ?? undefined;
   }
 
-  /** Returns a number, or undefined if the field is missing. Both limits are allowed values. */
+  /** Returns a number, or undefined if the field is missing. `least` and `most` are allowed values. */
   number(key: string, least: number, most: number): number | undefined {
     const value = this.value(key);
     if (value === undefined) return undefined;

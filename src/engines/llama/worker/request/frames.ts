@@ -1,16 +1,15 @@
-// Decides when streamed answers are written: all together, at most once per screen frame. One write per token would
-// cost the machine, with gateway and client, much of the time in which a fast model makes that token. Separate times
-// for each stream would wake them all as often as there are streams.
+// Schedules the writes of all streamed answers together, at most once per screen frame. A write for each token
+// would cost too much time with a fast model, and separate timers for each stream would cause too many wake-ups.
 import type { Batching } from "../batching.ts";
 
-/** Sixty frames a second. */
+/** The duration of a frame at sixty frames a second. */
 const screenFrameMs = 16;
 
 export class Frames {
   readonly #batching: Batching;
   readonly #frameMs: number;
   #writes: (() => void)[] = [];
-  /** The time of the last write, by `performance.now()`. */
+  /** The time of the last writes, by `performance.now()`. */
   #lastMs = Number.NEGATIVE_INFINITY;
   readonly #run = () => this.#writeAll();
 
@@ -19,7 +18,7 @@ export class Frames {
     this.#frameMs = frameMs;
   }
 
-  /** Runs `write` once, together with the writes of other streams. It runs soon if nothing was written for a frame. */
+  /** Runs `write` once, together with the writes of other streams. If there was no write for a frame, it runs soon. */
   add(write: () => void): void {
     this.#writes.push(write);
     if (this.#writes.length > 1) return;

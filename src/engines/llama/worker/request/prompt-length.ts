@@ -1,11 +1,11 @@
-// Checks that a prompt and its reply fit into the context. Nothing is ever cut or shifted silently.
+// Checks that a prompt and its reply fit into the context. A prompt is never truncated.
 import type { Token } from "node-llama-cpp";
 import type { Runtime } from "../runtime.ts";
 import { invalid, overlong } from "./request-error.ts";
 
 /**
- * Refuses a text of so many bytes that it can never fit. Counting the tokens of some megabytes would delay every other
- * request.
+ * Refuses a text with so many bytes that it cannot fit, without tokenizing it. Tokenizing megabytes would delay
+ * all other requests.
  */
 export function refuseHopelessLength(runtime: Runtime, byteCount: number, what: string): void {
   if (byteCount <= runtime.contextSize * runtime.maxTokenBytes) return;
@@ -13,7 +13,7 @@ export function refuseHopelessLength(runtime: Runtime, byteCount: number, what: 
   throw tooLong(runtime.contextSize, `more than ${least}`, what);
 }
 
-/** Refuses a prompt that leaves no room for a token of the reply (engine trap 3). */
+/** Throws a RequestError if the prompt leaves no room for a token of the reply. */
 export function checkPromptLength(runtime: Runtime, prompt: readonly Token[], what: string): void {
   if (prompt.length + 1 > runtime.contextSize) throw tooLong(runtime.contextSize, String(prompt.length), what);
 }
@@ -27,8 +27,8 @@ function tooLong(contextSize: number, count: string, what: string): Error {
 }
 
 /**
- * Returns the most tokens to generate, by default the size of the context. More than that is an error; more than the
- * prompt leaves ends with finish_reason "length".
+ * Returns the maximum number of tokens to generate, by default the context size. Throws a RequestError for more.
+ * If the prompt leaves less room, the reply ends with finish_reason "length".
  */
 export function checkMaxTokens(runtime: Runtime, asked: number | undefined, name: string): number {
   if (asked === undefined) return runtime.contextSize;

@@ -1,7 +1,7 @@
-// The errors that a client of the worker can see: a status and a body.
+// The errors that a worker sends to its client, with status and body.
 
 /**
- * An error for the client. `message` reaches the client as it is, so it contains no path, no stack and nothing of
+ * An error for the client. The message is sent as it is, so it must contain no path, no stack and nothing of
  * another request.
  */
 export class RequestError extends Error {
@@ -9,7 +9,7 @@ export class RequestError extends Error {
   readonly status: number;
   readonly type: string;
   readonly code: string;
-  /** The path of the wrong field. */
+  /** The path of the invalid field. */
   readonly param: string | undefined;
 
   constructor(status: number, type: string, code: string, message: string, param?: string) {
@@ -26,12 +26,12 @@ export function invalid(message: string, param?: string): RequestError {
   return new RequestError(400, "invalid_request_error", "invalid_request", message, param);
 }
 
-/** Returns a 400 for a text that is longer than the model can take. */
+/** Returns a 400 error for a text that is too long for the model. */
 export function overlong(message: string, param: string): RequestError {
   return new RequestError(400, "invalid_request_error", "context_length_exceeded", message, param);
 }
 
-/** Turns any thrown value into the error for the client. Anything except a RequestError is our fault and is hidden. */
+/** Converts any thrown value into an error for the client. The details of anything but a RequestError are hidden. */
 export function asRequestError(error: unknown): RequestError {
   if (error instanceof RequestError) return error;
   return new RequestError(500, "api_error", "internal_error", "The model failed while it generated. Try again.");

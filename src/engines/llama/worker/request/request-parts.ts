@@ -1,4 +1,4 @@
-// Reads the common parts of chat and text completions.
+// Reads the fields that chat and text completions have in common.
 import type { Fields } from "./fields.ts";
 import { invalid } from "./request-error.ts";
 
@@ -31,8 +31,8 @@ export function readChoiceCount(fields: Fields): number {
 }
 
 /**
- * Refuses log probabilities. The library reports probabilities only after top-k and top-p have cut the candidates
- * (engine trap 7), so they are not those that the API promises.
+ * Refuses log probabilities. The library computes them only after top-k and top-p filtering, so they would
+ * differ from those of OpenAI's API.
  */
 export function refuseLogprobs(fields: Fields): void {
   for (const key of ["logprobs", "top_logprobs"]) {

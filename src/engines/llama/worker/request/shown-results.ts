@@ -1,4 +1,4 @@
-// Renders a history so that the model reads the results of tools as its own template shows them.
+// Renders a chat history with tool results in the form that the model's own template defines.
 import type {
   ChatHistoryItem,
   ChatModelFunctionCall,
@@ -9,10 +9,9 @@ import type {
 import type { Library } from "../library.ts";
 
 /**
- * Renders a history with tool results as they were sent. They are texts, but the library expects values and, with a
- * Jinja template, converts them badly: a list of objects became "[object Object]", a text got the quotes and escapes of
- * JSON. So the template gets placeholders, which are replaced by the texts. The library's own wrappers write JSON where
- * their models read that.
+ * Renders a history without changing the text of tool results. The library would convert it for a Jinja
+ * template: objects became "[object Object]", and texts got JSON quotes. So the template gets placeholders,
+ * which are then replaced by the texts.
  */
 export function renderWithResults(
   library: Library,
@@ -43,7 +42,7 @@ export function renderWithResults(
   );
 }
 
-/** Reports whether the template puts a quotation mark beside a result, because it writes the result as JSON. */
+/** Reports whether the template puts quotation marks around a result, because it writes the result as a JSON string. */
 function quotes(library: Library, beside: unknown, side: "start" | "end"): boolean {
   if (!(beside instanceof library.SpecialTokensText)) return false;
   return side === "start" ? beside.value.startsWith('"') : beside.value.endsWith('"');
@@ -63,7 +62,7 @@ function withResult(call: ChatModelFunctionCall, shown: (text: string) => unknow
   return typeof call.result === "string" ? { ...call, result: shown(call.result) } : call;
 }
 
-/** Parses text as JSON. Other text stays a string. */
+/** Parses the text as JSON. Any other text is returned as it is. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -1,4 +1,4 @@
-// Reads `prompt` and `input`: a text, several texts, tokens, or several arrays of tokens.
+// Reads the fields `prompt` and `input`: a text, several texts, tokens, or several arrays of tokens.
 import type { Token } from "node-llama-cpp";
 import type { Fields } from "./fields.ts";
 import { invalid } from "./request-error.ts";
@@ -7,7 +7,7 @@ export type TextInput = string | readonly Token[];
 
 const maxInputs = 2048;
 
-/** Reads the texts of a field. Throws a RequestError that names the field and the place in it. */
+/** Reads the texts of a field. Throws a RequestError with the path of an invalid one. */
 export function readTextInputs(fields: Fields, key: string, vocabularySize: number): TextInput[] {
   const value = fields.value(key);
   const name = fields.name(key);

@@ -7,25 +7,28 @@ import { Fields, isObject } from "./fields.ts";
 import { invalid, RequestError } from "./request-error.ts";
 
 export interface ToolUse {
-  /** The functions as the chat template describes them to the model. */
+  /** The functions that the chat template shows to the model. */
   functions: ChatModelFunctions;
   /** The tools that the model may call. */
   callable: CallableTool[];
-  /** True if the reply must be a call. */
+  /** True if the reply must be a tool call. */
   forced: boolean;
   parallel: boolean;
 }
 
-/** The most tools in a request. The gateway's limit is the same. */
+/** The most tools in a request, as in the gateway. */
 const maxTools = 512;
-/** The most work for the schemas of all tools together, so that no request delays the others. */
+/**
+ * The most work, in units, that the schemas of all tools may cause together, so that a request does not delay
+ * others.
+ */
 const maxSchemaWork = 20_000;
-/** The OpenAI API's rule for names. */
+/** The OpenAI API's rule for function names. */
 const namePattern = /^[A-Za-z0-9_-]{1,64}$/;
 
 /**
- * Reads how a request uses tools. Undefined if it offers none, or wants none called. "ignored" if it offers tools to a
- * model without tool support (`supported`): agents always offer theirs, and any model may answer in text.
+ * Reads which tools a request may call. Undefined if it has none or forbids calls. "ignored" if the model has no
+ * tool support (`supported`), because agents always send their tools.
  */
 export function readToolUse(fields: Fields, supported: boolean): ToolUse | "ignored" | undefined {
   for (const key of ["functions", "function_call"]) {
@@ -95,7 +98,7 @@ function readTool(entry: unknown, index: number, budget: WorkBudget) {
     name,
     shown: {
       ...(description === undefined ? {} : { description }),
-      // The library only prints this schema for the model. Our own grammar enforces the schema.
+      // The library only shows this schema to the model. Our own grammar enforces it.
       params: schema as GbnfJsonSchema | undefined,
     },
     grammar: argumentsGrammar(
@@ -108,9 +111,8 @@ function readTool(entry: unknown, index: number, budget: WorkBudget) {
 }
 
 /**
- * Returns the grammar of a tool's arguments. Tool schemas come from anywhere and may have keywords that no grammar can
- * follow. Only `strict` promises to enforce them. Without it, such a schema gets a grammar that only enforces a JSON
- * object, since the model has read the schema.
+ * Returns the grammar of a tool's arguments. Without `strict`, a schema that no grammar can express gets a
+ * grammar for any JSON object, because the model has read the schema.
  */
 function argumentsGrammar(schema: unknown, path: string, strict: boolean, budget: WorkBudget): string {
   if (strict) return schemaGrammar(schema, { path, strict, budget });

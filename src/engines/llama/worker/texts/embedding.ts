@@ -1,5 +1,5 @@
-// POST /embeddings: turns texts into vectors one after another, since the library reads only the vector of one sequence
-// of a context.
+// POST /embeddings: computes the vectors of texts one after another, because the library reads one sequence per
+// context.
 import type { LlamaEmbeddingContext, Token } from "node-llama-cpp";
 import { usageOf } from "../request/answer.ts";
 import type { Fields } from "../request/fields.ts";
@@ -8,7 +8,7 @@ import { readTextInputs, type TextInput } from "../request/text-input.ts";
 import type { ModelRuntime } from "../runtime.ts";
 import { SideContext } from "./side-context.ts";
 
-/** A text and its place in the request, for messages. */
+/** A text and its path in the request, for error messages. */
 export interface NamedText {
   text: TextInput;
   name: string;
@@ -55,7 +55,7 @@ export class Embedder {
     return new Response(body, { headers: { "content-type": "application/json" } });
   }
 
-  /** Returns the vectors of texts. Rejects with a RequestError that names a text that is empty or too long. */
+  /** Returns the vectors of texts. Rejects with a RequestError for a text that is empty or too long. */
   async vectorsOf(texts: readonly NamedText[], signal: AbortSignal): Promise<Vectors> {
     const context = await this.#side.open();
     const tokens = texts.reduce((sum, text) => sum + this.#measure(context, text), 0);
@@ -70,7 +70,7 @@ export class Embedder {
     return { vectors, tokens };
   }
 
-  /** Returns the number of tokens, including those that the model's tokenizer adds. */
+  /** Returns the number of tokens of a text, including those that the tokenizer adds around it. */
   #measure(context: LlamaEmbeddingContext, { text, name }: NamedText): number {
     const { maxTokenBytes } = this.#runtime;
     const { limit } = this.#side;
@@ -87,15 +87,15 @@ function tokensOrText(input: TextInput): string | Token[] {
 }
 
 /**
- * Returns a vector scaled to length one, so that the scalar product of two is their cosine, as clients of hosted models
- * expect.
+ * Returns the vector scaled to length one. Clients of hosted models expect that the scalar product of two
+ * vectors is their cosine.
  */
 function unit(vector: readonly number[]): number[] {
   const length = Math.hypot(...vector);
   return Array.from(new Float32Array(vector.map((value) => (length === 0 ? value : value / length))));
 }
 
-/** Returns a vector as little-endian float32 numbers in base64. */
+/** Returns the vector in base64, as little-endian float32 numbers. */
 function base64(vector: readonly number[]): string {
   const bytes = Buffer.alloc(vector.length * 4);
   for (const [index, value] of vector.entries()) bytes.writeFloatLE(value, index * 4);

@@ -1,4 +1,4 @@
-// POST /rerank and /score: how well texts match, by a ranking model or by the angle between embeddings.
+// POST /rerank and /score: how well texts match, by a ranking model or by the cosine of embeddings.
 import type { LlamaRankingContext, Token } from "node-llama-cpp";
 import { usageOf } from "../request/answer.ts";
 import { Fields, isObject } from "../request/fields.ts";
@@ -7,9 +7,9 @@ import type { ModelRuntime } from "../runtime.ts";
 import type { Embedder, NamedText } from "./embedding.ts";
 import { SideContext } from "./side-context.ts";
 
-/** The most documents in a request. The gateway's limit is the same. */
+/** The most documents in a request, as in the gateway. */
 const maxDocuments = 10_000;
-/** The share of a pair's tokens that the query may take. The rest is for the document. */
+/** The largest share of a query-document pair's tokens that the query may take. */
 const shareOfQuery = 0.5;
 
 interface Written extends NamedText {
@@ -64,8 +64,8 @@ export class Ranker {
   }
 
   /**
-   * Answers with a score for each pair of texts. A ranking model ranks them; any other model scores by the cosine of
-   * two embeddings, as in vLLM.
+   * Answers with a score for each pair of texts. A model that cannot rank scores by the cosine of two
+   * embeddings, as vLLM does.
    */
   async score(fields: Fields, signal: AbortSignal): Promise<Response> {
     const { facts, modelId } = this.#runtime;
@@ -116,8 +116,8 @@ export class Ranker {
   }
 
   /**
-   * Returns the tokens of a text. A text that surely is too long is not tokenized, because that would delay all other
-   * requests.
+   * Returns the tokens of a text. Throws for a text that is certainly too long without tokenizing it, because
+   * that would delay other requests.
    */
   #tokensOf({ text, name }: Written, most: number): Token[] {
     const { model, maxTokenBytes } = this.#runtime;
@@ -140,7 +140,7 @@ function promptUsage(tokens: number) {
   return { prompt_tokens, total_tokens };
 }
 
-/** Reads the pairs of a request: one text with each of several, or each of several with its own. */
+/** Reads the pairs of a request: one text with each of several, or two lists of equal length. */
 function pairsOf(fields: Fields): Pair[] {
   const [firstName, secondName] = (
     [

@@ -1,12 +1,12 @@
-// A second context for whole texts, beside that of the generations. It is created at the first request if memory
-// allows, and used by one request at a time.
+// A second llama.cpp context, for embeddings or ranking. It is created at the first request, and used by one
+// request at a time.
 import { availableMemoryBytes } from "../../machine-memory.ts";
 import type { ModelRuntime } from "../runtime.ts";
 
 const largestContext = 8192;
 const smallestContext = 256;
 
-/** The tokens of the context and of one batch, and the number of threads. */
+/** The number of tokens of the context and of a batch, and the number of threads. */
 export interface SideContextSize {
   contextSize: number;
   batchSize: number;
@@ -25,14 +25,14 @@ export class SideContext<Context> {
     this.#make = make;
   }
 
-  /** The most tokens that the context accepts at once, known once it is open. */
+  /** The most tokens of one text. Known once the context is open. */
   get limit(): number {
     return this.#limit;
   }
 
   open(): Promise<Context> {
     this.#context ??= this.#create().catch((error: unknown) => {
-      // Memory that is short now may be free at the next request.
+      // There may be enough memory at the next request, so the failure is not kept.
       this.#context = undefined;
       throw error;
     });
@@ -49,7 +49,7 @@ export class SideContext<Context> {
     const { model, threads } = this.#runtime;
     let limit = Math.min(model.trainContextSize, largestContext);
     while (limit > smallestContext && !(await this.#fits(limit))) limit >>= 1;
-    // The whole text must be one batch, since pooling sees only that. The library keeps one token free.
+    // The whole text must fit into one batch, because pooling reads only one. The library reserves one token.
     const context = await this.#make({ contextSize: limit + 1, batchSize: limit + 1, threads });
     this.#limit = limit;
     return context;

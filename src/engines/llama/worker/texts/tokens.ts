@@ -1,25 +1,19 @@
-// POST /tokenize and /detokenize: the tokens of a text or a conversation, and the text of tokens.
+// POST /tokenize and /detokenize: converts a text or a conversation to tokens, and tokens to text.
 import type { Token } from "node-llama-cpp";
 import { chatTokens } from "../request/chat.ts";
 import type { Fields } from "../request/fields.ts";
 import { invalid } from "../request/request-error.ts";
 import { type ModelRuntime, type Runtime, writesText } from "../runtime.ts";
 
-/**
- * The longest text, in characters. A longer one would delay every other request: the tokenizer reads some megabytes a
- * second.
- */
+/** The longest text, in characters. The tokenizer reads some megabytes a second, and other requests wait meanwhile. */
 const maxTextLength = 1024 * 1024;
 const mostTokens = 1_000_000;
-/**
- * The most tokens whose texts are returned. Each takes a separate call: a hundred thousand of them take a tenth of a
- * second.
- */
+/** The most tokens whose texts are returned. A hundred thousand of them take a tenth of a second. */
 const maxPieces = 65_536;
 
 /**
- * Answers with the tokens of a text, under the name that vLLM or llama-server uses for it, or of `messages` if the
- * model chats.
+ * Answers with the tokens of a text, in the request field of vLLM or llama-server, or of `messages` if the model
+ * chats.
  */
 export function tokenize(runtime: ModelRuntime | Runtime, fields: Fields): Response {
   const tokens = fields.value("messages") === undefined ? textTokens(runtime, fields) : messageTokens(runtime, fields);
@@ -64,13 +58,13 @@ function textTokens({ model }: ModelRuntime, fields: Fields): Token[] {
   if (text.length > maxTextLength) {
     throw invalid(`${name} may have at most ${maxTextLength} characters here. Split the text.`, name);
   }
-  // The text of users is plain text to the model too (engine trap 9), unless the request enables control tokens.
+  // Control tokens in the text are read as plain text, unless `parse_special` is true.
   const tokens = model.tokenize(text, fields.boolean("parse_special") ?? false);
   const special = fields.boolean("add_special_tokens") ?? fields.boolean("add_special") ?? ofPrompt !== undefined;
   return special ? withEnds(model.tokens, tokens) : tokens;
 }
 
-/** Adds the tokens that the model's tokenizer puts around a text. */
+/** Adds the tokens that the tokenizer puts at the beginning and end of a text. */
 function withEnds(
   { bos, eos, shouldPrependBosToken, shouldAppendEosToken }: ModelRuntime["model"]["tokens"],
   tokens: Token[],
