@@ -71,7 +71,7 @@ export interface InferenceCall<Result> extends LimitListener {
   onFindings?(findings: Guarding["findings"]): void;
   /**
    * Called before the answer with the time that the request waited for a slot. If a stream begins while it still
-   * waits, `standing` is its position in the queue.
+   * waits, `position` is its position in the queue.
    */
   onQueued?(waitedMs: number, position: QueuePosition | undefined): void;
   /** Called before the answer with the result of the cache look-up, if the request may use the response cache. */

@@ -14,7 +14,7 @@ export const maxToolEntryLength = 281;
 export const maxToolEntries = 100;
 export const toolEntryPattern = /^(?:[a-z0-9][a-z0-9-]*\*?|\*)(?:\/(?:[^\s*]+\*?|\*))?$/;
 
-/** Reports whether the tool may be used. `reach` is undefined if there is no restriction. */
+/** Reports whether the tool may be used. `access` is undefined if there is no restriction. */
 export function allowsTool(access: ToolAccess | undefined, server: string, tool: string): boolean {
   return access === undefined || access.lists.every((list) => list.some((entry) => hasTool(entry, server, tool)));
 }

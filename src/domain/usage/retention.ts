@@ -57,7 +57,7 @@ export interface SeenTimes {
   /** The approximate clock time of the last deletion. */
   trusted: number;
   /**
-   * Set if the clock shows a time far after `believed`, and so may be wrong. `from`: when the first such time was seen.
+   * Set if the clock shows a time far after `trusted`, and so may be wrong. `from`: when the first such time was seen.
    * `seen`: the last such time.
    */
   doubted: { from: number; seen: number } | undefined;

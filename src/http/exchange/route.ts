@@ -40,7 +40,7 @@ export interface Exchange {
   readonly line: Record<string, LogFields[string]>;
   /** Set once the request is recorded in the ledger, so that it is not recorded as refused too. */
   isOnLedger?: boolean;
-  /** Releases `held` once, when the answer is sent completely or the client has left. */
+  /** Releases `resource` once, when the answer is sent completely or the client has left. */
   releaseWhenOver(resource: { release(): void }): void;
   /**
    * Creates the context of a WebSocket message on this connection, or of background work that outlives this

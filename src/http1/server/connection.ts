@@ -76,7 +76,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
   readonly #socket: ConnectionSocket;
   /** Received bytes after the current request. */
   readonly #input: ConnectionInput;
-  /** The bytes of input that are charged. `#inputHolder` is the account that they are charged to. */
+  /** The bytes of input that are charged. `#inputAccount` is the account that they are charged to. */
   #countedInput = 0;
   #inputAccount: MemoryAccount = bufferedBytes.visitors;
   #countedUnasked = 0;

@@ -84,7 +84,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   /** Cancels reading a complete answer that came instead of a stream. */
   #whole: Cancellation | undefined;
   /**
-   * Input that arrived while a check of a quota or guardrails is pending. Undefined if none is. `#endsHeld` is
+   * Input that arrived while a check of a quota or guardrails is pending. Undefined if none is. `#endsBuffered` is
    * true if the end arrived too.
    */
   #buffered: string | undefined;
