@@ -10,7 +10,7 @@ export type AddressProbe =
 export interface Certificate {
   /** The end of the certificate's validity in Unix milliseconds. Undefined if unreadable. */
   endsMs: number | undefined;
-  /** Why clients will refuse the certificate. */
+  /** The reason why clients will refuse the certificate. */
   fault: string | undefined;
 }
 

@@ -34,7 +34,7 @@ async function disk(dataDir: string): Promise<Findings> {
 
 interface Folder {
   path: string;
-  /** What the server refuses while the disk is full, as a sentence. */
+  /** Tells what the server refuses while the disk is full, as a sentence. */
   refused: string;
 }
 

@@ -5,10 +5,10 @@ export const levels = ["ok", "skipped", "warning", "failure"] as const;
 export type Level = (typeof levels)[number];
 
 export interface Finding {
-  /** What was checked, in a word or two. */
+  /** The checked thing, in a word or two. */
   name: string;
   level: Level;
-  /** What was found: a sentence without a full stop. Never contains a secret. */
+  /** The finding: a sentence without a full stop. Never contains a secret. */
   found: string;
   /** The command to run or the setting to change, as a full sentence. */
   remedy?: string;
@@ -21,7 +21,7 @@ export type Findings = Finding | undefined | readonly (Finding | undefined)[];
 
 /** One check. It must stop when `signal` is aborted. An exception is reported as a failure of the check. */
 export interface Check {
-  /** What is checked, in words. Shown if the check does not end in time. */
+  /** The checked thing, in words. Shown if the check does not end in time. */
   name: string;
   run(signal: AbortSignal): Findings | Promise<Findings>;
   /** The deadline of this check in milliseconds. If missing, the default applies. */

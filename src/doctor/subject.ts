@@ -52,7 +52,7 @@ export interface Subject {
   redisUrl: string | undefined;
   /** The running server. Undefined if no server uses the data directory. */
   server: RunningProcess | undefined;
-  /** Why it is unknown whether a server uses the data directory. */
+  /** The reason why it is unknown whether a server uses the data directory. */
   lockFault: string | undefined;
   /** Opens the database at the first call. Undefined if there is no database yet. */
   database(): Promise<Database | undefined>;

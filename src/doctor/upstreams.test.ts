@@ -1,4 +1,5 @@
-// How the doctor asks a model server for its models: as its settings say, and it tells which formats there are.
+// Describes how the doctor asks a model server for its models: as its settings say, and it tells which formats there
+// are.
 import { expect, test } from "bun:test";
 import { checkFile } from "../config/check-file.ts";
 import { reloadableConfig } from "../config/file-config.ts";

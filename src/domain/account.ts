@@ -17,7 +17,7 @@ export interface Tier extends ByName<Amount, number | null> {
   priority: Priority;
 }
 
-/** Amounts of an account that replace those of its tier. */
+/** Amounts of an account, which replace the amounts of the tier. */
 export interface AccountOverrides extends Partial<ByName<AccountAmount, number | null>> {
   quotas?: readonly QuotaRule[];
 }
@@ -28,7 +28,7 @@ export interface AccountOverrides extends Partial<ByName<AccountAmount, number |
  */
 export const defaultTierEnvironments: readonly Environment[] = ["live", "test"];
 
-/** Where a tier is defined. Tiers of the configuration file are read-only. */
+/** The place where a tier is defined. Tiers of the configuration file are read-only. */
 export type TierSource = "built-in" | "file" | "database";
 
 export interface Account {

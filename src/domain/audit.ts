@@ -81,7 +81,9 @@ export const auditActions = [
 ] as const;
 export type AuditAction = (typeof auditActions)[number];
 
-/** How the acting person was signed in when the request was admitted. The members are null for other actors. */
+/**
+ * Describes how the acting person was signed in when the request was admitted. The members are null for other actors.
+ */
 export interface ActorStatus {
   sessionId: string | null;
   /** Id of the OAuth grant of a login with `headrace login`. */
@@ -99,8 +101,8 @@ export interface AuditEvent {
   action: AuditAction;
   actor: AuditActor;
   /**
-   * How the acting person was signed in. Checked again when the change is written, because a right may end while the
-   * request body arrives. Not stored.
+   * Describes how the acting person was signed in. Checked again when the change is written, because a right may end
+   * while the request body arrives. Not stored.
    */
   actorStatus?: ActorStatus;
   /** The affected account; null if it is unknown, or the event does not concern exactly one account. */
@@ -110,11 +112,11 @@ export interface AuditEvent {
   /** The network address of the client that requested the change. Null if no client did. */
   clientAddress: string | null;
   requestId: string | null;
-  /** What was changed, or why it was refused: names and plain values, never a secret. */
+  /** Describes what was changed, or why it was refused: names and plain values, never a secret. */
   detail: Readonly<Record<string, unknown>>;
 }
 
-/** Who makes a change. Their rights are checked again when the change is written. */
+/** The party that makes a change. Their rights are checked again when the change is written. */
 export type Acting = Pick<AuditEvent, "actor" | "at" | "accountId" | "actorStatus">;
 
 export interface AuditFilter {

@@ -33,10 +33,11 @@ export interface Principal {
   /** The limits and quotas that the principal's requests count against. */
   limits: LimitSet;
   /**
-   * Which models the principal may use, in addition to the environment's restriction. Undefined means no restriction.
+   * The models that the principal may use, in addition to the environment's restriction. Undefined means no
+   * restriction.
    */
   modelAccess?: ModelAccess | undefined;
-  /** Which tools the principal may use. Undefined means no restriction. */
+  /** The tools that the principal may use. Undefined means no restriction. */
   tools?: ToolAccess | undefined;
   /**
    * The highest priority that the principal's requests may have: bounded by all keys of the chain and the account's
@@ -61,7 +62,7 @@ export interface SignedInPerson extends Pick<Person, "id" | "isOperator"> {
   sessionId: string | null;
 }
 
-/** Which models a chain of keys may use. */
+/** The models that a chain of keys may use. */
 export interface ModelAccess {
   /** Model patterns of each key that restricts models. A model must match a pattern in every list. */
   readonly models: readonly (readonly string[])[];

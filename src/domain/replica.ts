@@ -3,7 +3,7 @@
 export interface Replica {
   /** `rep_` and a UUIDv7. A replica gets another id at each start. */
   id: string;
-  /** The origin at which other replicas reach this one. Null if there is none. */
+  /** The origin at which other replicas reach this replica. Null if unset. */
   advertiseUrl: string | null;
   version: string;
   /** Unix seconds on the database's clock. */

@@ -35,7 +35,7 @@ export function knownFormats(url: string, { api, apis }: UpstreamSpeech): Engine
 export class FoundFormats {
   readonly #target: HttpTarget;
   readonly #known: EngineFormats | undefined;
-  /** Whether the server has each format, by its last conclusive answer. */
+  /** True for each format that the server has, by its last conclusive answer. */
   readonly #has = new Map<ProbedFormat, boolean>();
   /** The number of model lists until the next probe. */
   #remaining = 0;

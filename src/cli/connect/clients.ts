@@ -48,7 +48,7 @@ export interface Client {
   /** The client's executable, by which it is found on a machine. Undefined if the client is a library. */
   program: string | undefined;
   file: ClientFile | undefined;
-  /** How MCP servers are set for this client. Undefined if its users name MCP servers only in code. */
+  /** Describes how MCP servers are set for this client. Undefined if its users name MCP servers only in code. */
   tools: ClientTools | undefined;
   /** Returns the environment variables that the client reads. */
   environment(target: Target): Readonly<Record<string, string>>;

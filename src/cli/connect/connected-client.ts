@@ -130,7 +130,7 @@ export async function undo(
 interface Undone {
   /** The text to restore; undefined removes the file. */
   text: string | undefined;
-  /** Settings that stay, because another program has changed them since they were written. */
+  /** Settings that stay, because another program has changed the file since. */
   kept: readonly string[];
   /** True if `text` is exactly the file as it was before the first write. */
   isExact: boolean;

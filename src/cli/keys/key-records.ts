@@ -50,7 +50,7 @@ export function shownKey({ prefix, last4 }: Pick<ListedKey, "prefix" | "last4">)
   return `${prefix}…${last4}`;
 }
 
-/** Reports whether this key is the one that the command itself uses. */
+/** Reports whether the command itself uses this key. */
 export function isOwnKey(connection: Connection, key: ListedKey): boolean {
   return showsAs(connection.apiKey, key);
 }

@@ -8,7 +8,7 @@ export interface Connection {
    * current token.
    */
   apiKey: string;
-  /** Where the key came from, for messages. For a login: `your login at …`. */
+  /** The source of the key, for messages. For a login: `your login at …`. */
   keySource: string;
   login?: FreshTokens;
   /** The data directory whose credentials.json has the key, if it came from there. */

@@ -23,7 +23,7 @@ import { CliError, exitCodes, formatFacts, interruptible, printable } from "../t
 import { showNode } from "./node-face.ts";
 import { serveOptions, startServer } from "./serve.ts";
 
-/** How long a running server may take to connect before the command reports that it has not connected yet. */
+/** The time that a running server may take to connect before the command reports that it has not connected yet. */
 const connectWaitMs = 10_000;
 const pollMs = 200;
 

@@ -13,7 +13,7 @@ import { firstLine, unhidden } from "./definition-text.ts";
 
 const connectionsPath = "/tools/connections";
 const peopleNeed = "Needs a headrace login.";
-/** How long a person may take to sign in. The server has the same limit. */
+/** The time that a person may take to sign in. The server has the same limit. */
 const connectingMs = 15 * 60_000;
 const pollMs = 2_000;
 

@@ -84,7 +84,7 @@ Other users of this machine can read the arguments of a command. For a secret, w
 input. The server stores secrets encrypted and does not show them again.`;
 
 type SettingOptions = OptionValues<typeof serverSettings>;
-/** Where secret values come from: environment variables and standard input. */
+/** The sources of secret values: environment variables and standard input. */
 export interface SecretSource {
   context: Pick<CliContext, "env" | "input">;
   options: ConnectionOptions;

@@ -32,7 +32,7 @@ type Delivery = z.infer<typeof delivery>;
 
 const idArgument = ["<id>", "id of the webhook, whk_…"] as const;
 const operators = ["--operators", "webhooks of the server, for operators"] as const;
-/** How long to wait for a test delivery. The server attempts it immediately and for at most 15 s. */
+/** The time to wait for a test delivery. The server attempts it immediately and for at most 15 s. */
 const testWaitMs = 20_000;
 const testPollMs = 250;
 

@@ -61,7 +61,7 @@ export interface LimitSet {
   requests: readonly RateLimit[];
   tokens: readonly RateLimit[];
   quotas: readonly Quota[];
-  /** The quotas that have a window. Undefined means that there are none. */
+  /** The quotas with a window. Undefined means none. */
   windows?: readonly Quota[] | undefined;
   /**
    * The limits without a window, grouped by id in the order of the quotas. If undefined, the store computes the groups.

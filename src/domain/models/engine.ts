@@ -123,8 +123,8 @@ export interface OnDemand {
 }
 
 /**
- * How an engine can be told to continue an unfinished answer. `last_message`: the request ends with the assistant's
- * message. `flag`: the request also needs the members that vLLM and SGLang define for this.
+ * Describes how an engine can be told to continue an unfinished answer. `last_message`: the request ends with the
+ * assistant's message. `flag`: the request also needs the members that vLLM and SGLang define for this.
  */
 export const chatContinuations = ["last_message", "flag"] as const;
 export type ChatContinuation = (typeof chatContinuations)[number];
@@ -150,7 +150,8 @@ export interface Engine {
   /** False if the engine accepts no forms with files. */
   readonly takesForms?: boolean;
   /**
-   * How requests of several accounts are kept apart at the engine. If missing, the engine gets what the clients sent.
+   * Describes how requests of several accounts are kept apart at the engine. If missing, the engine gets what the
+   * clients sent.
    */
   readonly isolation?: Isolation | undefined;
   /** The conversation formats that the engine supports now. If missing or undefined, only chat completions. */

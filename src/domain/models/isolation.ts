@@ -1,6 +1,6 @@
-// How requests of several accounts are kept apart at a shared model server.
+// Describes how requests of several accounts are kept apart at a shared model server.
 
-/** How a model server gets the ids that clients send for their users and for prompts that share a cache. */
+/** Describes how a model server gets the ids that clients send for their users and for prompts that share a cache. */
 export const identifierWays = ["hashed", "as_sent", "removed"] as const;
 export type IdentifierWay = (typeof identifierWays)[number];
 

@@ -45,7 +45,7 @@ export interface StoredModel extends ModelSettings {
 }
 
 /**
- * Where a model comes from. `file`: declared in headrace.yaml. `database`: declared over the API. `upstream`: only
+ * The source of a model. `file`: declared in headrace.yaml. `database`: declared over the API. `upstream`: only
  * listed by an upstream.
  */
 export const modelSources = ["file", "database", "upstream"] as const;

@@ -22,7 +22,7 @@ export interface AnnouncedModel extends Omit<EngineModel, "environments"> {
   concurrency?: Partial<Record<Operation, number>>;
   /** The state of the model's process. Missing if the node does not start the model on demand. */
   process?: ModelProcessState;
-  /** How the model can continue an unfinished answer. Missing if it is not known to continue answers. */
+  /** Describes how the model can continue an unfinished answer. Missing if it is not known to continue answers. */
   continues?: ChatContinuation;
 }
 

@@ -7,9 +7,9 @@ interface RateRow {
   readonly wire: string;
   /** `tokens`: the rate is USD for a million tokens. `each`: the rate is USD for one unit. */
   readonly per: "tokens" | "each";
-  /** The rate that applies if this one is missing. Null means that nothing is charged. */
+  /** The rate to use if this rate is missing. Null means no charge. */
   readonly else: string | null;
-  /** What the rate charges, in words for a sentence. */
+  /** Describes what the rate charges, in words for a sentence. */
   readonly of: string;
 }
 

@@ -19,7 +19,7 @@ export interface PulledModel {
   /** `incomplete`: the download was interrupted, or a file is missing. The model is then not served. */
   state: "ready" | "incomplete";
   /**
-   * Where the model came from, such as `hf:Qwen/Qwen3-0.6B-GGUF:Qwen3-0.6B-Q8_0.gguf`. Null if the download is
+   * The source of the model, such as `hf:Qwen/Qwen3-0.6B-GGUF:Qwen3-0.6B-Q8_0.gguf`. Null if the download is
    * incomplete.
    */
   source: string | null;
@@ -34,7 +34,7 @@ export interface PulledModel {
   memory: MemoryNeed | null;
 }
 
-/** How a model is used at the moment. */
+/** Describes how a model is used at the moment. */
 export interface ModelUse {
   state: "unloaded" | "loading" | "loaded" | "failed";
   /** Number of requests that run on the model or wait for it. */

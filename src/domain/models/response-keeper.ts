@@ -1,7 +1,7 @@
 // The port that stores responses. A response is stored before its client receives the end.
 import type { StoredResponse } from "./stored-response.ts";
 
-/** Why a response was not stored although it should have been. */
+/** The reason why a response was not stored although it should have been. */
 export type NotKept = "account_full" | "too_large" | "unreadable" | "no_room" | "empty" | "too_slow" | "store_failed";
 
 export interface ResponseKeeper {

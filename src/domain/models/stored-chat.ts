@@ -27,7 +27,7 @@ export interface NewChat extends StoredChat {
   messages: readonly unknown[];
 }
 
-/** Whose chats may be seen. An app sees only chats that it stored, a member only their own. */
+/** The party whose chats may be seen. An app sees only chats that it stored, a member only their own. */
 export interface ChatOwner {
   accountId: string;
   environment: Environment;

@@ -6,8 +6,8 @@ import type { ChatOwner } from "./stored-chat.ts";
 export type StoredItem = Readonly<Record<string, unknown>>;
 
 /**
- * Whose stored objects may be seen. The rules for chats apply. In addition, a key that another key made sees only
- * objects of keys with the same maker.
+ * The party whose stored objects may be seen. The rules for chats apply. In addition, a key that another key made sees
+ * only objects of keys with the same maker.
  */
 export interface ResponseOwner extends ChatOwner {
   /** The limit id of the key that made the presented key. A rotation keeps this id. Null means objects of any maker. */
@@ -61,8 +61,8 @@ export interface ResponseChain {
 }
 
 /**
- * Why a chain of responses cannot be read: a response is missing for this owner, a response is unfinished, or the chain
- * is too large.
+ * The reason why a chain of responses cannot be read: a response is missing for this owner, a response is unfinished,
+ * or the chain is too large.
  */
 export type ChainFault = { missing: string } | { tooLarge: true } | { unfinished: string };
 

@@ -39,7 +39,7 @@ export interface UpstreamSpeech {
   cacheSalt: boolean;
   /** True if requests get a `priority`, which vLLM supports with `--scheduling-policy priority`. */
   priority: boolean;
-  /** How the server gets user ids. If null: unchanged if the server is local, otherwise hashed. */
+  /** Describes how the server gets user ids. If null: unchanged if the server is local, otherwise hashed. */
   identifiers: IdentifierWay | null;
 }
 

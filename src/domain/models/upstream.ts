@@ -4,7 +4,7 @@ import type { AuditEvent } from "../audit.ts";
 import type { UpstreamSpeech } from "./upstream-speech.ts";
 
 /**
- * Where an upstream comes from. `command`: a command of headrace.yaml. `found`: discovered on this machine. `node`: a
+ * The source of an upstream. `command`: a command of headrace.yaml. `found`: discovered on this machine. `node`: a
  * node that joined.
  */
 export const upstreamSources = ["built-in", "command", "file", "database", "found", "node"] as const;

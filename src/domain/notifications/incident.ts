@@ -1,7 +1,7 @@
 // A fault that was reported and has not ended yet. Any process may see its end.
 
 export interface Incident {
-  /** What is faulty, such as `upstream:north`. */
+  /** The faulty part, such as `upstream:north`. */
   subject: string;
   /** Id of the process that sees the fault. Other processes may not see it. */
   replicaId: string;

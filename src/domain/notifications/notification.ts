@@ -113,7 +113,7 @@ export type Notification = Tidings & {
   readonly at: number;
 };
 
-/** Who gets a notification in addition to the subscribed webhooks. */
+/** The receivers of a notification in addition to the subscribed webhooks. */
 export interface NotificationReceivers {
   /** True if people get the notification by mail. */
   mails: boolean;

@@ -20,7 +20,7 @@ export interface Webhook {
   /** The event types that the webhook gets. Empty means every type. */
   events: readonly NotificationType[];
   isEnabled: boolean;
-  /** Why the webhook was disabled automatically. Null if it is enabled, or a person disabled it. */
+  /** The reason why the webhook was disabled automatically. Null if it is enabled, or a person disabled it. */
   disabledReason: "gone" | null;
   createdBy: string | null;
   /** Unix seconds. */
@@ -46,7 +46,7 @@ export interface SecuredWebhook extends Webhook {
 
 export type WebhookChanges = Partial<Pick<Webhook, "url" | "description" | "events" | "isEnabled">>;
 
-/** Whose webhooks these are: those of an account in an environment, or of the operators (both members null). */
+/** The owner of webhooks: an account in an environment, or of the operators (both members null). */
 export type WebhookOwner = Pick<Webhook, "accountId" | "environment">;
 
 export interface WebhookStore {
@@ -118,7 +118,7 @@ export interface ClaimBounds {
   leaseSeconds: number;
 }
 
-/** A delivery that this process has claimed, so that no other process attempts it. */
+/** A delivery that this process has claimed. No other process attempts the delivery. */
 export interface ClaimedDelivery extends Delivery {
   /** Identifies the claim. If another process claims the delivery later, results of this claim are ignored. */
   claim: string;
@@ -133,7 +133,7 @@ export interface TriedDelivery {
   dueAt: number;
 }
 
-/** How many deliveries wait, and for how long. */
+/** The number of deliveries that wait, and the time that they wait. */
 export interface QueueLength {
   /** Number of waiting deliveries, including retries. Very many are not counted to the end. */
   waiting: number;

@@ -3,7 +3,7 @@ import type { Environment } from "../api-key.ts";
 import type { Scope } from "../scope.ts";
 import type { PublishedApp } from "./app.ts";
 
-/** How a client describes itself. Its name is not verified. */
+/** Describes how a client describes itself. Its name is not verified. */
 export interface DescribedClient {
   /** Empty without a name. */
   name: string;

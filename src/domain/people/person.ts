@@ -53,8 +53,8 @@ export interface OwnMembership extends Membership {
 export type LinkPurpose = "setup" | "invitation" | "password_reset";
 
 /**
- * How a link was handed over. `mail`: only the mailbox got it, so using the link proves the address. `shown`: another
- * person saw the link.
+ * Describes how a link was handed over. `mail`: only the mailbox got it, so using the link proves the address. `shown`:
+ * another person saw the link.
  */
 export type LinkDelivery = "mail" | "shown";
 

@@ -7,7 +7,7 @@ export type RuleGroup = (typeof ruleGroups)[number];
 
 export interface SecretRule extends NamedPattern {
   readonly group: RuleGroup;
-  /** What the rule finds, for the table in the guide. */
+  /** Describes what the rule finds, for the table in the guide. */
   readonly finds: string;
 }
 

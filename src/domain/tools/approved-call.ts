@@ -1,6 +1,6 @@
 // Tool calls that a client has approved. Each approval allows one call, on any replica.
 
-/** Where an approved call appears: its item, and the response that runs it. */
+/** The place where an approved call appears: its item, and the response that runs it. */
 export interface MadeCall {
   /** Id of the item that represents the call. */
   readonly callId: string;

@@ -78,7 +78,7 @@ export interface ClientSession {
   onChange(listener: (method: string, params: JsonObject) => void): () => void;
 }
 
-/** Who makes the request. Decides about limits and about the connection to use. */
+/** The party that makes the request. Decides about limits and about the connection to use. */
 export interface ToolCaller {
   readonly principal: Principal;
 }

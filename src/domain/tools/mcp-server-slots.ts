@@ -4,7 +4,10 @@ import type { McpServer } from "./mcp-server.ts";
 
 export interface SlotWanted {
   readonly server: Pick<McpServer, "name" | "maxConcurrency" | "timeoutMs">;
-  /** Who waits. Callers take turns by this id: a person, a key, or the lists that are fetched for one of them. */
+  /**
+   * The party that waits. Callers take turns by this id: a person, a key, or the lists that are fetched for one of
+   * them.
+   */
   readonly party: string;
   /** Ends the wait. If missing, the wait cannot be cancelled. */
   readonly cancellation?: Cancellation | undefined;

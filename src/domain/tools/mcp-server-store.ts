@@ -3,7 +3,7 @@ import type { AuditEvent } from "../audit.ts";
 import type { McpServer, ToolCredentials } from "./mcp-server.ts";
 import type { StoredToolConnection } from "./tool-connection.ts";
 
-/** Where an MCP server is declared. `file`: in headrace.yaml. `database`: an operator added it. */
+/** The place where an MCP server is declared. `file`: in headrace.yaml. `database`: an operator added it. */
 export const mcpServerSources = ["file", "database"] as const;
 export type McpServerSource = (typeof mcpServerSources)[number];
 
@@ -25,7 +25,7 @@ export interface StoredMcpServer extends Omit<McpServer, "credentials" | "isDecl
   readonly createdAt: number;
 }
 
-/** What ends if a server's location or credentials change. */
+/** Tells what ends if a server's location or credentials change. */
 export interface McpServerEnds {
   /** True if the accounts that people have connected to the server end. */
   readonly connections: boolean;

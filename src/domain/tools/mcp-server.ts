@@ -5,8 +5,8 @@ import type { Environment } from "../api-key.ts";
 export const mcpServerName = /^[a-z0-9](?:[a-z0-9-]{0,22}[a-z0-9])?$/;
 
 /**
- * Where the server is. `http`: at a URL (streamable HTTP). `command`: a process on this machine that uses stdio, only
- * from the configuration file. `node`: in the configuration of a node.
+ * The location of the server. `http`: at a URL (streamable HTTP). `command`: a process on this machine that uses stdio,
+ * only from the configuration file. `node`: in the configuration of a node.
  */
 export type ServerLocation =
   | { readonly kind: "http"; readonly url: string }
@@ -22,8 +22,8 @@ export type ServerLocation =
   | { readonly kind: "node"; readonly nodeId: string; readonly server: string };
 
 /**
- * How the gateway authenticates at the server. `headers`: the same headers for all callers, stored sealed. `person`:
- * each person connects their own account by OAuth. A client's own token is never sent to the server.
+ * Describes how the gateway authenticates at the server. `headers`: the same headers for all callers, stored sealed.
+ * `person`: each person connects their own account by OAuth. A client's own token is never sent to the server.
  */
 export type ToolCredentials =
   | { readonly kind: "none" }
@@ -45,13 +45,13 @@ export type ToolCredentials =
     };
 
 /**
- * Which tool definitions are offered. `first`: the first version is offered, and changes wait for an operator. `each`:
- * nothing is offered before an operator approves it. `all`: everything is offered.
+ * Tells which tool definitions are offered. `first`: the first version is offered, and changes wait for an operator.
+ * `each`: nothing is offered before an operator approves it. `all`: everything is offered.
  */
 export const toolApprovals = ["first", "each", "all"] as const;
 export type ToolApproval = (typeof toolApprovals)[number];
 
-/** Who shares a connection or process: `person` means one for each person, `all` one for all callers. */
+/** Tells who shares a connection or process: `person` means one for each person, `all` one for all callers. */
 export const toolSharings = ["person", "all"] as const;
 export type ToolSharing = (typeof toolSharings)[number];
 

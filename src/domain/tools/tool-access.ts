@@ -1,4 +1,4 @@
-// Which MCP servers and tools the keys, person, app and account of a principal may use.
+// Decides which MCP servers and tools the keys, person, app and account of a principal may use.
 
 import { commonPatterns, coversPattern } from "../models/model-patterns.ts";
 

@@ -17,7 +17,7 @@ export interface ToolConnection {
   readonly wantedScopes: readonly string[];
   readonly createdAt: number;
   readonly lastUsedAt: number | null;
-  /** Why the person has to connect again. Null while the connection works. */
+  /** The reason why the person has to connect again. Null while the connection works. */
   readonly brokenBecause: string | null;
 }
 

@@ -17,7 +17,7 @@ export interface HttpEnd {
 }
 
 /**
- * What happened after a stream broke off. `continued`: another model server continued the answer. `failed`: none could,
+ * The result after a stream broke off. `continued`: another model server continued the answer. `failed`: none could,
  * or the maximum number of continuations was reached. `unfit`: the answer cannot be continued exactly.
  */
 export const continuationOutcomes = ["continued", "failed", "unfit"] as const;
@@ -46,7 +46,7 @@ export interface RefusedInference {
   /** Public model id. */
   model: string;
   environment: Environment;
-  /** What was thrown, usually a GatewayError. */
+  /** The value that was thrown, usually a GatewayError. */
   error: unknown;
 }
 

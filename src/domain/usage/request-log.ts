@@ -2,7 +2,7 @@
 import type { Environment } from "../api-key.ts";
 import type { UsageOutcome, UsageRecord } from "./usage.ts";
 
-/** Whose requests may be seen. */
+/** The party whose requests may be seen. */
 export interface RequestOwner {
   accountId: string;
   environment: Environment;

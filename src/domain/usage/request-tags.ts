@@ -25,7 +25,7 @@ export function isTag(text: string): boolean {
   return text.length <= maxRequestTagLength && givenTagPattern.test(text) && maskKeys(text) === text;
 }
 
-/** Which members of requests become tags, as the operator configured. */
+/** The members of requests that become tags, as the operator configured. */
 export interface TagSettings {
   /** Names of `metadata` members that become tags such as `name:value`. */
   readonly metadata: readonly string[];

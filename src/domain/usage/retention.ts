@@ -1,4 +1,4 @@
-// How long records are kept, and the port that deletes expired records.
+// The time that records are kept, and the port that deletes expired records.
 import type { AuditEvent } from "../audit.ts";
 
 /**
@@ -23,7 +23,7 @@ export type RetentionSettings = Readonly<Record<RetainedKind, RetentionSetting>>
  */
 export type KeptFrom = Readonly<Partial<Record<RetainedKind, number>>>;
 
-/** Where a deletion continues. Undefined means at the beginning. */
+/** The position at which a deletion continues. Undefined means at the beginning. */
 export interface PurgeCursor {
   accountId: string;
   environment: string;

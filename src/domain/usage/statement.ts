@@ -19,7 +19,7 @@ export interface StatementLine extends StatementSums {
   groups: Partial<Record<StatementGroup, string | null>>;
 }
 
-/** Which usage a statement covers, and how its lines are grouped. */
+/** The usage that a statement covers, and how its lines are grouped. */
 export interface StatementQuery extends Pick<UsageQuery, "environment" | "keyId" | "appId" | "personId" | "tag"> {
   accountId: string;
   /** A calendar month (UTC) in Unix seconds. */
@@ -38,7 +38,7 @@ export interface Statement {
   overlaps: boolean;
 }
 
-/** Who usage is recorded for: a key, a signed-in person, or an app that a person allowed. */
+/** The party that usage is recorded for: a key, a signed-in person, or an app that a person allowed. */
 export interface UsageParty {
   kind: CredentialKind;
   personId: string | null;

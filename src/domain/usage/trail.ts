@@ -45,7 +45,7 @@ export interface TrailStep {
   /** Milliseconds from the start of the request. */
   startedMs: number;
   durationMs: number;
-  /** Number of steps that were left out before this one. Missing means none. */
+  /** The number of steps left out before this step. Missing means none. */
   leftOut?: number;
 }
 

@@ -69,7 +69,7 @@ export const detailCounts = {
   replayed: null,
 } as const satisfies Partial<Record<keyof UsageDetails, string | null>>;
 
-/** Details that have their own price. */
+/** Usage details with a price of their own. */
 export type UsageUnits = Pick<UsageDetails, "documents" | "searchUnits" | "characters" | "seconds" | "images">;
 
 /** Returns the parts for an answer from the response cache, marked as `replayed`. */

@@ -111,7 +111,7 @@ export interface SpanTotals extends UsageTotals {
   firstAt: number | undefined;
 }
 
-/** Whose usage to sum, and for which time span. */
+/** The party whose usage is summed, and for which time span. */
 export interface TotalsOwner {
   type: "key" | "account";
   id: string;

@@ -42,7 +42,7 @@ export interface Plan<H extends MemoryHolding, W extends Wanted<H>> {
   nextPlanMs: number | undefined;
 }
 
-/** How a model frees memory: `asleep` keeps its process with less memory, `gone` ends the process. */
+/** Describes how a model frees memory: `asleep` keeps its process with less memory, `gone` ends the process. */
 export type Leaving = "asleep" | "gone";
 
 interface Step<H> {

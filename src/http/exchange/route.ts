@@ -51,7 +51,7 @@ export interface Exchange {
   defer(): DeferredLine;
 }
 
-/** A connection that lends its open-request slot to its messages. */
+/** A connection, which lends the slot of its open request to its messages. */
 export interface SlotLender {
   /** Takes the slot. Undefined if the slot is lent already or was released. */
   takeSlot(): OpenSlot | undefined;

@@ -48,7 +48,7 @@ export interface HttpServerParts {
    */
   requestLog?: () => RequestLogSettings;
   clock: Clock;
-  /** Forwards requests that this process cannot handle. Undefined if it handles all. */
+  /** Forwards requests to the primary. Undefined in a process that handles all requests. */
   elsewhere?: Elsewhere | undefined;
   /** Called before an answer is sent, after a change that must first take effect in other processes. */
   beforeAnswer?: (() => void) | undefined;

@@ -9,7 +9,7 @@ import type { SimilarRequests } from "./similar-requests.ts";
 export interface KeptAnswersOptions {
   store: Pick<AnswerStore, "forget">;
   similar: Pick<SimilarRequests, "forget">;
-  /** Notifies other processes, so that they clear their caches. */
+  /** Announces cleared answers to other processes, whose caches drop the same answers. */
   feed: Pick<ChangeFeed, "announce">;
   audit: Pick<AuditLog, "append">;
 }

@@ -21,7 +21,7 @@ export interface KeptAnswer {
   readonly expiresAt: number;
 }
 
-/** Which answers to clear: those of an account, of a model, or of both. If empty, all answers. */
+/** The answers to clear: those of an account, of a model, or of both. If empty, all answers. */
 export interface ForgottenAnswers {
   readonly accountId?: string | undefined;
   readonly model?: string | undefined;

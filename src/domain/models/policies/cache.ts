@@ -11,7 +11,7 @@ export interface CachePolicy {
   readonly ttlSeconds: number;
   /** The share of the price that a cached answer costs, 0 to 1. */
   readonly priceFactor: number;
-  /** How similar requests share an answer. If null, only identical requests do. */
+  /** Describes how similar requests share an answer. If null, only identical requests do. */
   readonly semantic: SemanticCache | null;
 }
 

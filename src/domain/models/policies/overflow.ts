@@ -42,8 +42,8 @@ export interface OverflowSpend {
 }
 
 /**
- * Why a request overflows. `down`: the usual deployments are unavailable. `wait`: the request would wait for them.
- * `prompt`: its prompt is long. `hours`: the time of day.
+ * The reason why a request overflows. `down`: the usual deployments are unavailable. `wait`: the request would wait for
+ * them. `prompt`: its prompt is long. `hours`: the time of day.
  */
 export const overflowReasons = ["down", "wait", "prompt", "hours"] as const;
 export type OverflowReason = (typeof overflowReasons)[number];

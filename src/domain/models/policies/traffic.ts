@@ -1,4 +1,5 @@
-// How a share of a model's requests goes to another model: as a copy (shadow), or to be answered there (split).
+// Describes how a share of a model's requests goes to another model: as a copy (shadow), or to be answered there
+// (split).
 
 export interface ShadowPolicy {
   /** Public id of the shadow model. */

@@ -18,7 +18,7 @@ export interface GgufFacts {
    */
   vocabulary: number;
   embedding: number;
-  /** How many numbers the key-value cache has for each token, over all layers. */
+  /** The number of values that the key-value cache has for each token, over all layers. */
   cachedPerToken: number;
 }
 

@@ -5,8 +5,8 @@
 import type { BatchingOptions, CustomBatchingPrioritizationStrategy } from "node-llama-cpp";
 
 /**
- * How often a batch is delayed for a generation that will queue its next token soon. Three are usually enough.
- * After the last delay the batch starts without that generation, so nothing can hang.
+ * The number of times that a batch is delayed for a generation that will queue its next token soon. Three are usually
+ * enough. After the last delay the batch starts without that generation, so nothing can hang.
  */
 const maxDelays = 24;
 

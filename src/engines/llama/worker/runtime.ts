@@ -44,7 +44,7 @@ export interface Runtime extends ModelRuntime {
   pool: SequencePool;
   /** The chat format of the model. Undefined if the file has no chat template. */
   chat: Chat | undefined;
-  /** How many tokens of a prompt are evaluated at once. Adapts to the speed of the machine. */
+  /** The number of prompt tokens that are evaluated at once. Adapts to the speed of the machine. */
   promptPortion: number;
   /** The number of tokens generated since the start, which shows that the engine makes progress. */
   generatedTokens: number;

@@ -22,7 +22,7 @@ const maxIncomplete = 3;
  * characters stand for at most nine bytes, so earlier tokens do not matter.
  */
 const maxHeldTokens = 9;
-/** How many earlier tokens the detokenizer needs to place spaces. */
+/** The number of earlier tokens that the detokenizer needs to place spaces. */
 const trailLength = 3;
 
 export class TokenText {
@@ -30,7 +30,7 @@ export class TokenText {
   #trail: Token[];
   /** The tokens since the last complete character. */
   #pending: Token[] = [];
-  /** How many UTF-16 units of the pending tokens' text were delivered. */
+  /** The number of UTF-16 units of the pending tokens' text that were delivered. */
   #delivered = 0;
 
   /** `before` are the tokens of the prompt, which the generated tokens continue. */

@@ -12,7 +12,7 @@ export interface Usage {
   total_tokens: number;
 }
 
-/** How an endpoint formats its answer. Every chunk is JSON text. */
+/** Describes how an endpoint formats its answer. Every chunk is JSON text. */
 export interface AnswerFormat {
   chunks: {
     /** Returns the first chunk of a choice, or undefined for none. */
