@@ -1,4 +1,4 @@
-// The program: a command, or the role of a process that a server starts beside itself.
+// Entry point: runs a command, or one of the processes that a server starts.
 import type { Role } from "./installation/paths.ts";
 
 const roles: Readonly<Record<Role, () => Promise<(args: readonly string[]) => Promise<void>>>> = {
@@ -12,7 +12,7 @@ const roles: Readonly<Record<Role, () => Promise<(args: readonly string[]) => Pr
 const [first = "", ...others] = process.argv.slice(2);
 const role = first.startsWith("@") ? first.slice(1) : "";
 if (isRole(role)) {
-  // Each process loads what it needs alone.
+  // Each process loads only the modules that it needs.
   const run = await roles[role]();
   await run(others);
 } else {

@@ -1,4 +1,4 @@
-// Separates accounts at one model server: its cache, its queue, and the names of users.
+// Separates the accounts that share a model server: cache salts, priorities, and pseudonyms of users.
 
 import type { IsolatedMember, Isolation } from "../domain/models/isolation.ts";
 import type { Priority } from "../domain/models/policies/priority.ts";
@@ -6,17 +6,16 @@ import type { AccountSeal } from "../domain/seal.ts";
 import type { DecodedRequest } from "../requests/decoded-request.ts";
 import type { Hints } from "../requests/dialects/conversation/conversation.ts";
 
-/** Members, as JSON, that replace or extend the client's; null removes a member. */
+/** Members of the request body as JSON text, which replace the client's. null removes the member. */
 export type IsolatedEdits = Readonly<Record<string, string | null>>;
 
-/** Priorities as vLLM defines them: lower is earlier, and 0 is that of a request without a priority. */
+/** Priorities in vLLM's numbers: a lower number runs earlier. vLLM's default is 0. */
 const ranks: Readonly<Record<Priority, number>> = { high: -1, normal: 0, low: 1 };
 
 /**
- * Returns the members that the server gets in a different form; undefined if there are none, as for most requests. A
- * client's own `cache_salt` selects its part of its account's cache: it is hashed with the account, even for servers
- * without a salt for each account, so that no salt reaches the cache of another account. The client's `priority`
- * would apply across accounts, so it is removed.
+ * Returns the members of the body that the model server gets in a changed form; undefined if there are none. A client's
+ * `cache_salt` is hashed with its account, so that no client reaches the cache of another account. The client's
+ * `priority` is removed, because it would apply across accounts.
  */
 export function isolated(
   request: DecodedRequest,
@@ -30,7 +29,7 @@ export function isolated(
   if (isolating === undefined && !isolation.cacheSalt && !isRanked) return undefined;
   const edits: Record<string, string | null> = {};
   const salt = isolation.cacheSalt ? seal.pseudonym("cache_salt", "") : "";
-  // A node has no accounts, and an empty salt would be refused.
+  // On a node the account is unknown and the salt is empty, which vLLM would refuse.
   if (salt !== "") edits["cache_salt"] = JSON.stringify(salt);
   if (isolating) for (const member of isolating) isolate(member, request, isolation, seal, edits);
   if (isRanked) edits["priority"] = String(ranks[priority]);
@@ -64,15 +63,17 @@ function isolate(
 }
 
 /**
- * Returns a pseudonym of a user. It is the same for every member, so that the user stays the same in another format.
- * A value of the wrong type, such as a number, is treated alike.
+ * Returns a pseudonym of the user. It does not depend on the member's name, so the user keeps it in another API format.
  */
 function pseudonymOf(name: IsolatedMember["name"], value: unknown, seal: AccountSeal): string {
   const use = name === "prompt_cache_key" || name === "cache_salt" ? name : "user";
   return seal.pseudonym(use, typeof value === "string" ? value : JSON.stringify(value));
 }
 
-/** Returns the isolated hints of a conversation that is written in another format. */
+/**
+ * Returns the user and cache hints of a conversation with pseudonyms, for a request that is translated to another
+ * format.
+ */
 export function isolatedHints(hints: Hints, isolation: Isolation | undefined, seal: AccountSeal): Hints {
   const { user, promptCacheKey: key } = hints;
   if (!isolation || isolation.identifiers === "as_sent" || (user === undefined && key === undefined)) return hints;

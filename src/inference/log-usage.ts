@@ -2,7 +2,7 @@
 import type { LogFields } from "../base/log.ts";
 import type { TokenUsage, UsageOutcome } from "../domain/usage/usage.ts";
 
-/** Adds the outcome and the tokens of a request to its log line. */
+/** Adds the outcome and the token counts of a request to the fields of its log line. */
 export function logEnd(
   line: Record<string, LogFields[string]>,
   outcome: UsageOutcome,

@@ -14,22 +14,22 @@ export type MessageKind = "websocket" | "background";
 export interface MessageRequest {
   readonly requestId: string;
   readonly line: Record<string, LogFields[string]>;
-  /** The trace, once the principal is known. */
+  /** The trace of the request; undefined until `by` names the principal. */
   readonly trace: RequestTrace | undefined;
   isOnLedger: boolean;
   /**
-   * Names the principal and returns the account of its bytes. Throws `rate_limit_exceeded` if the key has too many
-   * requests open.
+   * Sets the principal and returns the memory account for its buffered bytes. Throws `rate_limit_exceeded` if the key
+   * has too many open requests.
    */
   by(principal: Principal): MemoryAccount;
-  /** Counts buffered bytes until the request ends, or returns the refusal. */
+  /** Counts buffered bytes until the request ends. Returns an error if they exceed a limit. */
   hold(bytes: number): GatewayError | undefined;
   /** Returns milliseconds since the arrival of the request. */
   durationNow(): number;
-  /** Ends the request. `error` is the error that was sent. */
+  /** Ends the request. `error` is the error that the client got. */
   finish(error?: GatewayError): void;
   /** Called instead of `finish` if the client left before the answer. */
   clientLeft(): void;
-  /** Called instead of `finish` if the outer request reports the outcome. */
+  /** Called instead of `finish` if another request reports the outcome. */
   leave(): void;
 }

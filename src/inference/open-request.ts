@@ -1,4 +1,4 @@
-// Handles a request from its admission to its end; every path settles it exactly once.
+// Handles a model request from its admission to its end. The request is settled exactly once, whatever happens.
 
 import type { BodySource } from "../base/bytes/body-source.ts";
 import type { MemoryAccount } from "../base/bytes/buffered-bytes.ts";
@@ -62,19 +62,19 @@ export interface Keeps {
 type Phase =
   /** The request is being written to the ledger, so no engine may be asked yet. */
   | "beginning"
-  /** The gateway looks for a deployment and asks it. */
+  /** The gateway chooses a deployment and sends the request to it. */
   | "asking"
   /**
-   * After long silence, the client's stream has begun. The relay handles the stream from here on and waits for the
-   * engine's answer.
+   * The model server was silent for long, so the client's stream has begun with comments. The relay waits for the
+   * answer.
    */
   | "silent"
-  /** An engine's answer is read, or passed on. */
+  /** The answer is being read or forwarded. */
   | "answering";
 
 /**
- * Settles with the answer, or with the error for the client. The object moves itself from step to step and implements
- * the interfaces of all parts that it calls. So an ordinary request needs neither a promise nor a closure.
+ * An open model request. Settles with the answer, or with the error for the client. To avoid promises and closures in
+ * ordinary requests, this object implements the callbacks of all parts that it calls.
  */
 export class OpenRequest<Result>
   extends Deferred<Result>
@@ -93,11 +93,11 @@ export class OpenRequest<Result>
   readonly call: InferenceCall<Result>;
   readonly deps: InferenceDeps;
   readonly meter: Meter;
-  /** The recorder, if the answer is to be stored. */
+  /** The recorder; undefined if the answer is not stored. */
   readonly recorder: AnswerRecorder | undefined;
-  /** Set if the answer may come from the response cache or be stored there. */
+  /** Set if the response cache may be used for this request. */
   readonly cached: CachedRequest | undefined;
-  /** Number of times that an engine was asked: a request that was never sent costs nothing. */
+  /** Number of times that an engine was asked. A request without attempts costs nothing. */
   attempts = 0;
   isUnderReported = false;
   setIndex = noIndex;
@@ -107,33 +107,33 @@ export class OpenRequest<Result>
   #dispatched: Dispatched | undefined;
   /** The cached answer that is sent. */
   #replayed: KeptAnswer | undefined;
-  /** True if the server stopped: it then closes the connection itself, and the client has not left. */
+  /** True if the gateway is stopping. It then closes the connection itself, so the client counts as present. */
   #stopped = false;
   #queueMs = 0;
-  /** Reservation for a fallback that costs more than the requested model. */
+  /** Reservation for the additional cost of a fallback model. */
   #dearer: Lease | undefined;
   #hasEnded = false;
-  /** Returns the position in the queue; set if the request had to wait. */
+  /** Returns the position in the queue; undefined if the request never waited. */
   #queuePosition: (() => QueuePosition | undefined) | undefined;
   /** Monotonic time when the last engine got the request. */
   #sentMs = 0;
-  /** Records attempts, if there is more to record than one answer at the first attempt. */
+  /** Writes the trail (the log of attempts); undefined if the first attempt succeeded and nothing else happened. */
   #trail: TrailWriter | undefined;
   #phase: Phase = "beginning";
   /** Prefix of the prompt, computed on demand; only some requests have one. */
   #prefix: PromptPrefix | undefined;
   #prefixIsRead = false;
-  /** Only set for a stream of a model whose streams are continued. */
+  /** Set only for a stream whose model has the policy to continue broken streams at another deployment. */
   #continuation: Continuation | undefined;
-  /** The deployment whose break is already in the trail. */
+  /** The deployment whose broken answer the trail already contains. */
   #reportedCut: Dispatched | undefined;
-  /** Timer of a stream until its answer begins. */
+  /** Timer that starts the client's stream if the engine is silent for too long. */
   #silence: ReturnType<typeof setTimeout> | undefined;
-  /** Set in the phase "silent": the engine's answer or failure, which the relay waits for. */
+  /** Set in the phase "silent": settles with the engine's answer or failure for the relay. */
   #late: Deferred<Dispatched> | undefined;
-  /** The whole answer that is being read, if it is not streamed. */
+  /** The body of an answer that is not streamed, while it is read. */
   #whole: WholeBody | undefined;
-  /** A whole answer that waits until it may be sent. */
+  /** The complete answer, until it may be sent to the client. */
   #answer: string | Bytes = "";
 
   constructor(
@@ -222,7 +222,7 @@ export class OpenRequest<Result>
     return this.request.dialect.idOf(this.requestId);
   }
 
-  /** Creation time in Unix seconds. */
+  /** Creation time of the answer in Unix seconds. */
   get created(): number {
     return this.#begin.at;
   }
@@ -231,7 +231,7 @@ export class OpenRequest<Result>
     return this.deps.clock.nowSeconds();
   }
 
-  /** A stored answer needs an id that no engine repeats, and a cached answer needs its own id each time. */
+  /** True if the answer gets an id from the gateway: a stored or cached answer needs a unique one. */
   get ownId(): boolean {
     return this.recording || this.#replayed !== undefined;
   }
@@ -249,7 +249,9 @@ export class OpenRequest<Result>
     return this.#continuation;
   }
 
-  /** Set only while the gateway looks for another deployment in the middle of the answer. */
+  /**
+   * The continuation, while the gateway looks for another deployment in the middle of a stream; otherwise undefined.
+   */
   get continuing(): Continuation | undefined {
     return this.#continuation?.isUnderWay ? this.#continuation : undefined;
   }
@@ -276,7 +278,7 @@ export class OpenRequest<Result>
     return this.isStoppable || this.call.guarding?.answer !== undefined;
   }
 
-  /** True if a quota may end the answer. */
+  /** True if a quota that is used up may stop the answer. */
   get isStoppable(): boolean {
     return this.meter.stop !== undefined && !this.#replayed;
   }
@@ -300,7 +302,9 @@ export class OpenRequest<Result>
     return model && accessibleModel(this.call.principal, model);
   }
 
-  /** Reports whether a deployment may still be asked: an operator may have changed the model since. */
+  /**
+   * Reports whether the deployment may be asked now. An operator may have changed the model since the request began.
+   */
   mayAsk({ engine, model }: Deployment, of: Model): boolean {
     if (!this.call.principal.modelAccess?.neverLeaves) return true;
     const now = this.modelNow(of.id)?.deployments ?? [];
@@ -309,7 +313,7 @@ export class OpenRequest<Result>
 
   /** Returns the fallback models that the key may use and that could serve the request. */
   fallbackModels(): readonly Model[] {
-    // Only the same model can continue an answer.
+    // A broken stream is continued only by the same model.
     if (this.continuing) return [];
     const { principal, request, guarding } = this.call;
     return (this.#model.fallbacks ?? []).flatMap((id) => {
@@ -342,7 +346,7 @@ export class OpenRequest<Result>
   }
 
   #takeDearer(lease: Lease): boolean {
-    // The request may have ended meanwhile.
+    // The request may have ended while the reservation was made.
     if (this.#hasEnded) lease.settle(0, 0);
     else this.#dearer = lease;
     return true;
@@ -352,7 +356,7 @@ export class OpenRequest<Result>
     this.#queuePosition = position;
   }
 
-  /** Returns the position in the queue; undefined if the request does not wait. */
+  /** Returns the position in the queue; undefined while the request does not wait. */
   get queuePosition(): QueuePosition | undefined {
     return this.#queuePosition?.();
   }
@@ -378,7 +382,7 @@ export class OpenRequest<Result>
     this.deps.observer?.attempted(this.requestId, this.#model.id, engine.name, error);
   }
 
-  /** Called when the client left or was cut off. */
+  /** Called when the client has left or its connection was closed. */
   cancelled(): void {
     this.cancellation.cancel(this.call.clientGone.reason);
   }
@@ -390,7 +394,7 @@ export class OpenRequest<Result>
 
   /** Starts the request; call once. */
   start(): this {
-    // An engine that reads a long prompt is silent for minutes. The client's answer then begins, and comments follow.
+    // An engine that reads a long prompt may be silent for minutes. The client's stream then begins with comments.
     if (this.request.stream) this.#silence = setTimeout(onSilence, this.deps.heartbeatMs, this);
     whenSettled(this.meter.begun, onBegun, onFailure, this);
     return this;
@@ -418,11 +422,11 @@ export class OpenRequest<Result>
     else this.found(found);
   }
 
-  /** Called with the cached answer; undefined if a model must be asked. */
+  /** Called with the cached answer; undefined if the cache has none and a model must be asked. */
   found(answer: KeptAnswer | undefined): void {
     const cached = this.cached as CachedRequest;
     try {
-      // The client may have left meanwhile.
+      // The client may have left during the look-up.
       if (this.cancellation.cancelled) throw this.cancellation.reason;
       this.call.onCache?.(cached.result, answer && Math.max(0, this.created - answer.at));
       if (!answer) {
@@ -446,19 +450,19 @@ export class OpenRequest<Result>
       else if (this.#phase === "silent") this.#cameInSilence(dispatched);
       else this.#relay(dispatched);
     } catch (error) {
-      // The body is cancelled, because unread data would block its connection.
+      // Cancel the unread body; otherwise its connection stays blocked.
       dispatched.response.body.cancel();
       this.#fail(error);
     }
   }
 
-  /** Reports whether a requested text comes as JSON. For sound, this type is wrong or marks an error. */
+  /** Reports whether the server returned JSON for a text request. For audio, JSON is the wrong type or an error. */
   #isJsonText({ response }: Dispatched): boolean {
     return this.request.answersText && isJson(response);
   }
 
   /**
-   * Called when the engine's output is an answer. Facts about the serving model are reported before any of it is sent.
+   * Called when the engine's output is known to be an answer. The serving model is reported before anything is sent.
    */
   answers(dispatched: Dispatched): void {
     dispatched.answers();
@@ -468,14 +472,14 @@ export class OpenRequest<Result>
       this.meter.servedBy(model.price, usageBounds(model, this.request));
     }
     if (model.id !== this.request.model) this.call.onServedBy(model.id);
-    // An engine can only leave out the tools of a request.
+    // An engine reports in this header that it ignored the request's tools.
     const ignored = response.headers.get("x-headrace-ignored") === "tools" ? [...leftOut, "tools"] : leftOut;
     if (ignored.length > 0) this.call.onIgnored(ignored);
     if (capped !== undefined) this.call.onCapped(capped);
     if (this.#queuePosition) this.call.onQueued?.(Math.round(this.#queueMs), undefined);
   }
 
-  /** The client's stream begins; `begin` sends what has arrived. */
+  /** Called when the client's stream begins. `begin` sends what has arrived so far. */
   begins(begin: InferenceAnswer): void {
     this.resolve(this.call.answer(begin));
   }
@@ -485,16 +489,16 @@ export class OpenRequest<Result>
     this.reject(this.#stopped ? stoppingError() : error);
   }
 
-  /** Asks another deployment after one that gave no answer. */
+  /** Asks another deployment after `dispatched` gave no answer. */
   another(dispatched: Dispatched, error: unknown, isCut: boolean): MaybePromise<Dispatched> {
-    // The attempt itself records its step in the trail.
+    // The attempt adds its own entry to the trail.
     this.#reportedCut = dispatched;
     const next = dispatched.another(error, isCut);
     whenSettled(next, onAnother, nothingMore, this);
     return next;
   }
 
-  /** Called when another deployment has responded after one that gave no answer. */
+  /** Called when another deployment has responded after the previous one gave no answer. */
   moved(dispatched: Dispatched): void {
     this.#dispatched = dispatched;
     if (this.cancellation.cancelled) this.cameLate(dispatched);
@@ -514,7 +518,7 @@ export class OpenRequest<Result>
   }
 
   wentOn(dispatched: Dispatched): void {
-    // The price is that at the start of the answer, even if the model was changed since.
+    // The price at the start of the answer counts, even if an operator changes it meanwhile.
     const { price } = (this.#dispatched ?? dispatched).model;
     this.#dispatched = dispatched;
     this.meter.servedBy(price, this.#boundsNow(dispatched.model));
@@ -530,7 +534,7 @@ export class OpenRequest<Result>
     bill?.settle({ promptTokens: this.promptTokens, completionTokens: 0, parts: undefined });
   }
 
-  /** Each server that continues an answer reads the prompt and the text so far. */
+  /** If several servers continue one answer, each reads the prompt and the text so far. */
   #boundsNow(model: Model): UsageBounds {
     const { times = 0, writtenBytes = 0 } = this.#continuation ?? {};
     const { bodyBytes, hasMedia, promptTokens, maxCompletionTokens, limitHolds, width, readings } = this.request;
@@ -541,7 +545,7 @@ export class OpenRequest<Result>
     return usageBounds(model, { ...all, readings: readings * (times + 1), readsBeyond });
   }
 
-  /** Called after the client has waited in silence: from here on a failure is an event. */
+  /** Called after long silence. The client's stream has begun, so a later failure is sent as an event. */
   silent(): void {
     this.#phase = "silent";
     const { queuePosition } = this;
@@ -556,7 +560,7 @@ export class OpenRequest<Result>
     let answer: Answer;
     try {
       const { translation } = dispatched;
-      // Without this, a trace would contain text that guardrails remove.
+      // If guardrails run, the trace gets no raw stream, because it would contain text that guardrails remove.
       const serving = guard ? { model: dispatched.model, deployment: dispatched.deployment } : dispatched;
       answer = translation
         ? translatedAnswer(bytes, this.request, serving, this, translation)
@@ -590,7 +594,7 @@ export class OpenRequest<Result>
     this.noAnswer(error, true);
   }
 
-  /** Ends an attempt of which the client has received nothing: another deployment may answer. */
+  /** Ends an attempt before anything was sent to the client, so that another deployment may answer. */
   noAnswer(error: unknown, isCut: boolean): void {
     const dispatched = this.#dispatched;
     const mayMove = error instanceof GatewayError && isOfEngine(error) && !this.cancellation.cancelled;
@@ -610,7 +614,7 @@ export class OpenRequest<Result>
   }
 
   kept(): void {
-    // Unsent output is counted separately, as bytes that the client has not accepted.
+    // Releases the buffered answer: unsent output is counted elsewhere, as bytes that the client has not read.
     this.#whole?.release();
     try {
       const text = this.recorder?.takesBack ? this.recorder.truthful(wholeText(this.#answer)) : undefined;
@@ -620,7 +624,7 @@ export class OpenRequest<Result>
     }
   }
 
-  /** Called if there is no answer. */
+  /** Called if the request fails before an answer. */
   failed(thrown: unknown): void {
     this.#whole?.release();
     if (this.#phase === "silent") {
@@ -645,7 +649,7 @@ export class OpenRequest<Result>
     passTo(dispatched, this, long);
   }
 
-  /** Reports whether no policy of the request needs the whole answer. */
+  /** True if no policy needs the whole answer in memory, so that a long one may be forwarded. */
   get takesLongAnswers(): boolean {
     const { passesLongAnswers, request, guarding } = this.call;
     const isRead = this.recording || guarding?.answer !== undefined || this.#dispatched?.translation !== undefined;
@@ -666,23 +670,23 @@ export class OpenRequest<Result>
     clearTimeout(this.#silence);
     if (this.#model.policies?.continuation && this.request.dialect.generates)
       this.#continuation = new Continuation(this);
-    // From here on the relay itself notifies the client when the server stops.
+    // From here on, the relay reports a stop of the gateway to the client.
     this.deps.stopping.remove(this);
     relayTo(source, this);
   }
 
   /**
-   * Ends a request without an answer. A failure before the first token costs nothing. If the client left, the prompt
-   * that was read is charged. `reportedPrompt` holds the prompt's tokens as the engine reported them.
+   * Ends a request without an answer. A failure before the first token costs nothing; if the client left, the prompt is
+   * charged. `reportedPrompt` is the number of prompt tokens that the engine reported.
    */
   endedWithoutAnswer(thrown: unknown, reportedPrompt?: StreamObservation["reportedPrompt"]): MaybePromise<void> {
     const error = this.#stopped ? stoppingError() : thrown;
-    // The request was being answered.
+    // The engine had begun to answer, so the reserved overflow money counts as spent.
     this.#dispatched?.bill?.keep();
     const outcome = this.#stopped ? "failed" : this.#outcomeOf(error);
     const isRead = outcome === "cancelled" && this.attempts > 0;
     const { promptTokens, unitsRead } = this.request;
-    // Servers may begin with zero figures.
+    // Some servers begin their stream with a usage of zero.
     const known =
       reportedPrompt && reportedPrompt.promptTokens >= promptTokens
         ? reportedPrompt
@@ -693,7 +697,7 @@ export class OpenRequest<Result>
     return this.#end(outcome, usage, error);
   }
 
-  /** Ends a request with an answer or, with an error, a part of one. */
+  /** Ends a request with its answer. If `error` is set, the client got only a part. */
   ended(usage: TokenUsage, error: unknown, code?: string): MaybePromise<void> {
     const mayCharge = this.call.mayCharge?.();
     if (mayCharge === undefined) return this.#ended(usage, error, code);
@@ -703,10 +707,10 @@ export class OpenRequest<Result>
   }
 
   #ended(usage: TokenUsage, error: unknown, code?: string): MaybePromise<void> {
-    // The stored stream may lack usage, so the usage of the original answer counts.
+    // A cached stream may contain no usage, so the usage of the original answer is recorded.
     if (this.#replayed && error === undefined) return this.#end("completed", this.#replayed.usage, undefined, code);
     const { capped = Number.POSITIVE_INFINITY } = this.#dispatched ?? {};
-    // The engine ended the answer at the limit that a quota had set.
+    // The engine stopped at a token limit that the gateway had set because of a quota.
     const isSpent = error === undefined && usage.completionTokens >= capped * this.width;
     return this.#end(this.#outcomeOf(error), usage, error, isSpent ? spentCode : code);
   }
@@ -719,7 +723,7 @@ export class OpenRequest<Result>
     return isClientGone ? "cancelled" : "failed";
   }
 
-  /** Returns the trail with the outcome of the engine that took the request. */
+  /** Returns the trail (the log of attempts), including the engine that served the request. */
   #wholeTrail(outcome: UsageOutcome, error: unknown): Trail | undefined {
     const dispatched = this.#dispatched;
     const findings = this.call.guarding?.findings;
@@ -735,13 +739,13 @@ export class OpenRequest<Result>
     return this.#trail?.trail;
   }
 
-  /** Returns the result of an engine whose answer had begun. */
+  /** Returns the result in the trail for an engine that began to answer. */
   #resultOf(error: unknown): StepResult {
     const result = resultOf(error, this.#stopped);
     return result === "unreachable" ? "broke_off" : result;
   }
 
-  /** Settles the request. Resolves when the end is in the ledger, so that it may be shown. */
+  /** Settles the request. Resolves when its end is in the ledger, so that the answer's end may be sent. */
   #end(outcome: UsageOutcome, reported: TokenUsage, error: unknown, code: string | null = null): MaybePromise<void> {
     const { call, deps } = this;
     call.clientGone.off(this);
@@ -770,7 +774,7 @@ export class OpenRequest<Result>
     deps.quotaWatch?.used(call.principal);
     if (outcome === "completed" && !this.#replayed) {
       deps.admitter.learnCached(this.accountId, this.#dispatched?.model ?? this.#model, end);
-      // An answer that a limit may have cut, or without generated tokens, does not show the usual length.
+      // Learn the usual length only from answers with generated tokens that no limit may have cut.
       const { maxCompletionTokens, width } = this;
       const served = this.#dispatched?.model ?? this.#model;
       if ((maxCompletionTokens === undefined || reported.pastLimit) && code === null)
@@ -782,10 +786,7 @@ export class OpenRequest<Result>
     return stored ? Promise.all([kept, stored]).then(nothingMore) : kept;
   }
 
-  /**
-   * Learns ignored limits. An answer may also be longer because of another member of the body, or because a server
-   * continued it.
-   */
+  /** Learns which token limits a server ignores. Answers that are long for another reason do not count. */
   #learnIgnored({ estimated, completionTokens }: TokenUsage): void {
     const { deployment, limitName } = this.#dispatched ?? {};
     if (!deployment || !limitName || !this.request.limitHolds || this.#continuation?.times || this.#replayed) return;
@@ -794,7 +795,7 @@ export class OpenRequest<Result>
     this.deps.usageDoubts.limitIgnored(deployment, limitName);
   }
 
-  /** Returns the usage of the server that ended the answer. The parts of other servers are billed separately. */
+  /** Returns the usage of the last server. The parts that other servers wrote are billed separately. */
   #billed(end: PricedUsage): PricedUsage {
     const last = this.#continuation?.lastUsage;
     if (!last) return end;
@@ -803,17 +804,14 @@ export class OpenRequest<Result>
     return { promptTokens, completionTokens, parts: last.parts };
   }
 
-  /**
-   * An answer of a fallback is not cached, because it is used only while the model is away. Nor is an answer that two
-   * servers wrote.
-   */
+  /** Caches the answer, unless a fallback model or more than one server wrote it. */
   #cache(cached: CachedRequest, isWhole: boolean, usage: TokenUsage): void {
     const isOwn = this.#replayed === undefined && this.fallbackModel === undefined && !this.#continuation?.times;
     if (isWhole && isOwn) cached.keep(usage, this.#dispatched?.leftOut ?? nothing);
     cached.release(this.memoryAccount);
   }
 
-  /** Settles when the answer is stored; undefined if nothing has to wait for that. */
+  /** Stores the answer. Returns undefined if there is nothing to wait for. */
   #keep(outcome: UsageOutcome, usage: TokenUsage): MaybePromise<void> | undefined {
     const { recorder } = this;
     if (!recorder) return undefined;
@@ -825,11 +823,11 @@ export class OpenRequest<Result>
   }
 }
 
-// Shared callbacks for the waits of a request: closures would be created for each wait of every request.
+// Callbacks without a closure, which all requests share.
 
 type AnyRequest = OpenRequest<unknown>;
 
-/** If a server returns JSON although bytes were requested, the JSON is read, because it may be an error. */
+/** Reports whether the server returned JSON. Read it even if bytes were requested, because it may be an error. */
 function isJson({ headers }: Dispatched["response"]): boolean {
   return /^application\/(?:[\w.+-]+\+)?json\b/i.test(headers.get("content-type") ?? "");
 }
@@ -837,8 +835,8 @@ function isJson({ headers }: Dispatched["response"]): boolean {
 function nothingMore(): void {}
 
 /**
- * Maximum error of an estimate: it counts four bytes as a token, and tokens of words and of indented code are up to
- * three times as long.
+ * Maximum error factor of an estimate with four bytes per token: tokens of words and indented code are up to three
+ * times as long.
  */
 const maxEstimateError = 3;
 const nothingUsed: TokenUsage = { promptTokens: 0, completionTokens: 0, estimated: false };

@@ -1,5 +1,5 @@
-// Model calls that the gateway makes for itself: judges, embeddings of its cache, shadows. They are charged to the
-// operator.
+// Model calls that the gateway makes itself: guardrail judges, embeddings for its cache, shadow requests. The operator
+// pays for them.
 import type { MemoryAccount } from "../base/bytes/buffered-bytes.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import type { Operation } from "../domain/models/operation.ts";
@@ -11,29 +11,28 @@ export type OwnPurpose = "cache" | "guardrail" | "shadow";
 export interface OwnCall {
   readonly purpose: OwnPurpose;
   readonly operation: Operation;
-  /** JSON text of the request, including `model`; not streamed. */
+  /** JSON text of the request, including `model`. The call must not stream. */
   readonly body: string;
-  /** The account for buffered bytes. */
+  /** The memory account for buffered bytes. */
   readonly memoryAccount: MemoryAccount;
-  /** Ends the call early. The caller enforces its own deadline. */
+  /** Cancels the call. The caller must enforce its own deadline. */
   readonly cancellation: Cancellation;
-  /** True if only local deployments may be asked, as for the request that the call belongs to. */
+  /** True if the call may go only to local deployments. */
   readonly neverLeaves: boolean;
-  /** Priority of the request that the call belongs to. Default: the normal one. */
+  /** Priority of the call. Default: normal. */
   readonly priority?: Priority | undefined;
   /** Names of the guardrails that have checked the content. Default: none. */
   readonly checkedBy?: readonly string[] | undefined;
-  /** For calls of the idle lane: called if a live request wants the slot, which must be released immediately. */
+  /** For background calls: called if a client's request needs the slot. The call must then end immediately. */
   readonly onWanted?: (() => void) | undefined;
-  /** Id in the ledger. Default: a new one. */
+  /** Id of the call in the ledger. Default: a new id. */
   readonly requestId?: string;
 }
 
 export interface OwnCalls {
   /**
-   * Resolves to the JSON of the whole answer. Rejects with a GatewayError. The call is recorded as the operator's
-   * usage, and has no cache, shadow or split of its own. A model with guardrails that have not checked the content is
-   * asked only as a judge.
+   * Resolves to the JSON of the whole answer; rejects with a GatewayError. The response cache, shadows and splits do
+   * not apply. A model with guardrails that have not checked the content is asked only as a judge.
    */
   ask(call: OwnCall): Promise<string>;
 }

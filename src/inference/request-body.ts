@@ -1,4 +1,4 @@
-// Builds the body for an engine: the client's own bytes, except where something must differ.
+// Builds the request body for an engine: the client's own bytes, with a few members changed.
 import { type Bytes, type Patch, patched } from "../base/bytes/byte-span.ts";
 import { editObject } from "../base/text/json-text.ts";
 import type { DecodedRequest } from "../requests/decoded-request.ts";
@@ -11,10 +11,9 @@ const nothing = Buffer.alloc(0);
 const openingBrace = 0x7b;
 
 /**
- * Returns the body for an engine: the client's bytes, except for the engine's id of the model, a request for usage
- * (which is always counted), storage if the gateway stores the completion itself, and members that must be corrected,
- * opened (`Dialect.opened`) or separated from other accounts (`isolation.ts`). `asksForUsage` is false for a server that
- * refuses the request for usage.
+ * Returns the body for an engine: the client's bytes with changed members. These are the model id, the request for
+ * usage, storage, corrections, opened members (`Dialect.opened`) and isolated ones (`isolation.ts`). `asksForUsage` is
+ * false for a server that refuses the request for usage.
  */
 export function rewriteRequest(
   request: DecodedRequest,
@@ -37,7 +36,7 @@ export function rewriteRequest(
     const options = request.body["stream_options"] as object | null | undefined;
     edits["stream_options"] = JSON.stringify({ ...options, include_usage: true });
   }
-  // For servers that store answers by default, the corrections already contain this.
+  // For servers that store answers by default, the corrections already switch storage off.
   if (recording && !request.dialect.isStoredByDefault)
     for (const name of ["store", "metadata"]) if (request.members.get(name)) edits[name] = null;
   return Object.keys(edits).length === 0 ? request.bytes : editObject(request.text, request.members, edits);
@@ -48,7 +47,7 @@ export function addsUsage({ dialect, stream, streamOptions }: DecodedRequest): b
   return dialect.asksForUsage && stream && streamOptions !== "usage";
 }
 
-/** Returns the usual changes as patches of the bytes; undefined if their positions are unknown. */
+/** Returns the changes as patches of the client's bytes; undefined if the members' positions are unknown. */
 function patchesOf(
   request: DecodedRequest,
   engineModel: string | undefined,
@@ -61,7 +60,7 @@ function patchesOf(
   if (isolated) {
     if (modelEnd === 0) return undefined;
     for (const [name, json] of Object.entries(isolated)) {
-      // Removing a member also removes a comma, which patches cannot do.
+      // To remove a member, its comma must go too, which a patch cannot do.
       if (json === null) return undefined;
       const member = request.isolating?.find((one) => one.name === name);
       if (member) patches.push({ from: member.start, to: member.end, insert: Buffer.from(json) });

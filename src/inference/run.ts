@@ -1,4 +1,4 @@
-// Runs an inference request: authorizes and admits it. From then on the request drives itself (open-request.ts).
+// Authorizes and admits an inference request, then starts it (open-request.ts).
 
 import type { MaybePromise } from "../base/deferred.ts";
 import type { Model } from "../domain/models/model.ts";
@@ -18,14 +18,16 @@ import { requireServable } from "./routing/servable.ts";
 import { splitOf } from "./shadow/split.ts";
 import { stoppingError } from "./stopping.ts";
 
-/** Throws, or rejects with, a GatewayError if nothing was answered yet. Does not wait for anything already known. */
+/**
+ * Throws or rejects with a GatewayError if the request fails before an answer. Needs no promise if everything is known.
+ */
 export function run<Result>(call: InferenceCall<Result>, deps: InferenceDeps): MaybePromise<Result> {
   if (deps.stopping.begun) throw stoppingError();
   const model = deps.catalog.find(call.request.model);
   return model ? admit(call, deps, model) : admitLater(call, deps);
 }
 
-/** An engine that was not asked yet may have the model. */
+/** An engine that was not asked for its models yet may have the model. */
 async function admitLater<Result>(call: InferenceCall<Result>, deps: InferenceDeps): Promise<Result> {
   await deps.catalog.whenComplete();
   return await admit(call, deps, deps.catalog.find(call.request.model));
@@ -46,7 +48,7 @@ function admit<Result>(
   return guardrails ? guarded(call, deps, asked, model, guardrails) : admitTo(call, deps, asked, model);
 }
 
-/** `model` is the model that is asked in place of `asked`, or `asked` itself. */
+/** `model` answers instead of `asked`, or is the same. */
 function admitTo<Result>(
   call: InferenceCall<Result>,
   deps: InferenceDeps,
@@ -73,8 +75,8 @@ function tagsOf(call: InferenceCall<unknown>, deps: InferenceDeps, asked: Model)
 }
 
 /**
- * Continues after guardrails have checked the request; from then on their masked version is the request. It is
- * admitted before, and counts even if it is blocked, so that judges are not asked for free.
+ * Runs the guardrails, and continues with the masked request. The request is admitted first and counts even if it is
+ * blocked, because judging it costs something.
  */
 async function guarded<Result>(
   call: InferenceCall<Result>,
@@ -120,8 +122,8 @@ async function guarded<Result>(
 }
 
 /**
- * Writes an admitted request, which has its lease, to the ledger and sends it. `at` is the time of its admission in
- * Unix seconds; the quota of that month counts the request.
+ * Starts a request that was admitted at `at` (Unix seconds): writes it to the ledger and sends it. Quotas count it in
+ * that month.
  */
 function begin<Result>(
   call: InferenceCall<Result>,

@@ -1,18 +1,15 @@
-// Notifies everything that is open that the server stops and can no longer wait.
+// Notifies open requests and streams that the server stops and no longer waits for them.
 
 import { GatewayError } from "../base/errors.ts";
 import { type IndexedItem, IndexedSet } from "../base/indexed-set.ts";
 
-/** An open object that can be stopped. */
+/** A request or stream that can be stopped. */
 export interface Stoppable extends IndexedItem {
   /** Called once. */
   stop(): void;
 }
 
-/**
- * Replaces an AbortSignal, which visits all of its listeners for each new one; with thousands of open streams that is
- * slow.
- */
+/** Used instead of an AbortSignal, which is slow with thousands of listeners: adding one visits all of them. */
 export class Stopping {
   readonly #open = new IndexedSet<Stoppable>();
   #begun = false;
@@ -30,7 +27,7 @@ export class Stopping {
     }
   }
 
-  /** Adds an object that was not added yet. It is stopped immediately if stopping has begun. */
+  /** Adds an object. It is stopped immediately if the server is already stopping. */
   add(one: Stoppable): void {
     if (this.#begun) one.stop();
     else this.#open.add(one);

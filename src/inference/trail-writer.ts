@@ -1,4 +1,4 @@
-// Records the attempts of a request, if it takes more than one model server that answers.
+// Records a request's trail, which is its log of attempts, unless the first model server simply answers.
 
 import { NoRoomError } from "../base/bytes/buffered-bytes.ts";
 import { GatewayError } from "../base/errors.ts";
@@ -17,19 +17,19 @@ import {
 import type { DecodedRequest } from "../requests/decoded-request.ts";
 import type { Finding } from "./guarding.ts";
 
-/** A step that has just ended. */
+/** An attempt that has just ended, or another step of the trail. */
 export interface Tried {
-  /** The deployment of the step; absent if the step concerns none. */
+  /** The deployment that was asked; absent if the step concerns no deployment. */
   deployment?: Deployment;
   /** Public id of the model that is tried. */
   model: string;
   result: StepResult;
-  /** Start in monotonic milliseconds; absent if the step took no time. */
+  /** When the step began, in monotonic milliseconds; absent if it took no time. */
   sinceMs?: number;
   status?: number;
-  /** The engine's message, or what is known of the fault. */
+  /** The error message of the engine, or a description of the failure. */
   said?: string | undefined;
-  /** The gateway's own words, in place of an engine's message. */
+  /** The gateway's own text, in place of an engine's error message. */
   reason?: string;
 }
 
@@ -40,7 +40,7 @@ export class TrailWriter {
   readonly #startedMs: number;
   readonly #steps: TrailStep[] = [];
 
-  /** `startedMs` is the start of the request, by the same clock as the steps. */
+  /** `startedMs` is the monotonic time when the request began. */
   constructor(request: DecodedRequest, startedMs: number) {
     this.#request = request;
     this.#startedMs = startedMs;
@@ -52,7 +52,7 @@ export class TrailWriter {
 
   add({ deployment, model, result, sinceMs, status, said, reason }: Tried, nowMs: number): void {
     const beganMs = sinceMs ?? nowMs;
-    // The last step of a request matters more than the one before it.
+    // If the trail is full, the newest step replaces the last one.
     const given = this.#steps.length === maxSteps ? this.#steps.pop() : undefined;
     const leftOut = given && { leftOut: (given.leftOut ?? 0) + Number(wasAsked(given)) };
     this.#steps.push({
@@ -68,7 +68,7 @@ export class TrailWriter {
     });
   }
 
-  /** Records findings of guardrails: their number and rule, never the text. */
+  /** Adds the findings of guardrails: the rules and counts, never the text. */
   found(model: string, findings: readonly Finding[], nowMs: number): void {
     const steps = Map.groupBy(findings, ({ guardrail, side, action }) => `${guardrail} ${side} ${action}`);
     for (const [first, ...others] of steps.values()) {
@@ -82,7 +82,7 @@ export class TrailWriter {
     }
   }
 
-  /** Returns the reason without credentials and without text of the request. */
+  /** Returns the error text without credentials or text of the request. */
   #reason(said: string, engine: Engine): string | null {
     const prefix = `${engine.name}: `;
     const own = said.startsWith(prefix) ? said.slice(prefix.length) : said;
@@ -115,7 +115,7 @@ export function resultOf(error: unknown, isCancelled: boolean): StepResult {
   }
 }
 
-/** Returns the text of a fault for a trail. Details that otherwise only the log has are more useful. */
+/** Returns the error text for the trail. Details that are otherwise only in the log are preferred. */
 export function faultSaid(error: unknown): string | undefined {
   return error instanceof GatewayError ? (error.detail ?? error.message) : undefined;
 }

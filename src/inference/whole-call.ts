@@ -1,4 +1,4 @@
-// A call without a client connection, such as a batch line: its answer is the JSON of the whole answer.
+// A model call without a client connection, such as a line of a batch. Its answer is JSON, not a stream.
 
 import type { MemoryAccount } from "../base/bytes/buffered-bytes.ts";
 import type { Bytes } from "../base/bytes/byte-span.ts";
@@ -8,7 +8,7 @@ import type { Principal } from "../domain/principal.ts";
 import type { DecodedRequest } from "../requests/decoded-request.ts";
 import type { InferenceAnswer, InferenceCall } from "./call.ts";
 
-/** The answer is for the caller alone: it is neither stored nor counted as refused. */
+/** Stores nothing and counts no refusals, because the answer is only for the caller. */
 export const keepsNothing = {
   chatWriter: { retentionDays: 0, add: () => {}, notStored: () => {}, flush: () => Promise.resolve() },
   responseKeeper: {

@@ -1,4 +1,4 @@
-// Makes the system end this process together with its parent, on Linux.
+// Makes the kernel end this process when its parent ends (Linux only).
 import { dlopen } from "bun:ffi";
 
 /** Number of the prctl(2) operation that requests a signal at the death of the parent. */
@@ -6,9 +6,8 @@ const setParentDeathSignal = 1;
 const sigkill = 9;
 
 /**
- * Makes this process end with its parent. A worker notices the end of its link only when it reads the link: a busy or
- * stopped worker would keep the port and write to a spool that the next start has taken over. Does nothing if the C
- * library is another one.
+ * Makes this process end with its parent. Otherwise a busy worker would notice late that its connection is closed, keep
+ * the port, and write to a spool that a new process has taken over. Does nothing without the expected C library.
  */
 export function endWithParent(): void {
   try {
@@ -17,6 +16,6 @@ export function endWithParent(): void {
     });
     symbols.prctl(setParentDeathSignal, sigkill, 0, 0, 0);
   } catch {
-    // Then only the end of the link tells the worker that its parent has ended.
+    // Without prctl, the worker notices the parent's end only by its closed connection.
   }
 }

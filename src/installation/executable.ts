@@ -1,4 +1,4 @@
-// The entry of the single-file executable: unpacks its package once, and becomes Bun with the program in it.
+// Entry point of the single-file executable: unpacks its package once, then starts Bun with the program in it.
 import { spawn } from "node:child_process";
 import {
   closeSync,
@@ -20,14 +20,13 @@ import archive from "./package.tar.zst" with { type: "file" };
 
 /** Set by `scripts/release/executables.ts`: the SHA-256 of the package, which names its folder. */
 declare const HEADRACE_DIGEST: string;
-/** Set by the same script: the number of files and folders in the package. */
+/** Set by `scripts/release/executables.ts`: the number of files and folders in the package, to detect missing ones. */
 declare const HEADRACE_ENTRIES: number;
 
 const cache = join(userCache(), "headrace");
 const draftPrefix = ".unpacking-";
 /**
- * Milliseconds after which a draft folder counts as abandoned. Unpacking takes seconds; a killed start leaves its
- * draft.
+ * Milliseconds after which a draft folder is deleted. Unpacking takes seconds; a killed start leaves its draft behind.
  */
 const draftLifetimeMs = 3_600_000;
 const directory = join(cache, HEADRACE_DIGEST);
@@ -52,7 +51,7 @@ function userCache(): string {
   return process.platform === "darwin" ? join(home, "Library", "Caches") : join(home, ".cache");
 }
 
-/** Returns the free space as text, because the unpacker does not say that a disk is full, only that it failed. */
+/** Returns the free disk space as text for the error message, because the unpacker does not report a full disk. */
 function freeThere(): string {
   try {
     const { bavail, bsize } = statfsSync(cache);
@@ -68,12 +67,12 @@ async function unpack(): Promise<void> {
   requireSafe(cache);
   if (existsSync(directory)) requireSafe(directory);
   if (isWhole()) {
-    // Marks the folder as used, because the folder that was used last is kept. A folder of root may also be used by
-    // other users, who cannot mark it.
+    // Updates the folder's time, because only recently used folders are kept. Other users cannot do that for a folder
+    // of root.
     if (process.getuid?.() === statSync(directory).uid) utimesSync(directory, now, now);
     return;
   }
-  // Starts in several containers may share this cache and have equal process ids.
+  // A random name, because several containers may share this cache and have equal process ids.
   const draft = join(cache, `${draftPrefix}${crypto.randomUUID()}`);
   try {
     const packed = await Bun.file(archive).bytes();
@@ -87,7 +86,10 @@ async function unpack(): Promise<void> {
   removeOlder();
 }
 
-/** Replaces an incomplete folder; keeps a complete one that another start created first. */
+/**
+ * Renames the draft to its final name. Replaces an incomplete folder, but keeps a complete one that another start
+ * created.
+ */
 function moveIntoPlace(draft: string): void {
   try {
     renameSync(draft, directory);
@@ -101,12 +103,12 @@ function moveIntoPlace(draft: string): void {
   }
 }
 
-/** Reports whether the folder is complete: programs that clean caches may remove files that were not used for long. */
+/** Reports whether all files of the folder exist, because cache cleaners may have deleted some. */
 function isWhole(): boolean {
   return existsSync(directory) && readdirSync(directory, { recursive: true }).length >= HEADRACE_ENTRIES;
 }
 
-/** The content of the folder is executed, so other users must not be able to write to it. */
+/** Throws if other users can write to the folder, because its content is executed. */
 function requireSafe(folder: string): void {
   const own = process.getuid?.();
   if (own === undefined) return;
@@ -115,7 +117,7 @@ function requireSafe(folder: string): void {
   if ((mode & 0o022) !== 0) throw new Error(`others may write into ${folder} (chmod go-w)`);
 }
 
-/** Writes the folder through to the disk, so that a folder with the final name is complete, also after a power cut. */
+/** Syncs the folder to the disk, so that a folder with the final name is complete even after a power cut. */
 function writeThrough(folder: string): void {
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
     if (!entry.isFile()) continue;
@@ -125,7 +127,9 @@ function writeThrough(folder: string): void {
   }
 }
 
-/** Keeps the previously used folder: a server of that version may still run and start processes from it. */
+/**
+ * Deletes older versions, except the one used last: a server of that version may still run and start processes from it.
+ */
 function removeOlder(): void {
   const names = readdirSync(cache);
   const others = names.filter((name) => /^[0-9a-f]{64}$/.test(name) && name !== HEADRACE_DIGEST);
@@ -137,8 +141,7 @@ function removeOlder(): void {
 }
 
 /**
- * Starts Bun again, because Bun reads its settings only at its start. The new Bun replaces this process if the system
- * allows that.
+ * Starts Bun again, because Bun reads its settings only at its start. Replaces this process if the system allows that.
  */
 function become(args: readonly string[]): void {
   const env = bunEnvironment({ BUN_BE_BUN: "1" });

@@ -1,9 +1,9 @@
-// Finds the files of this installation, and starts the program in a role: from a clone, or bundled.
+// Paths in this installation, which is a source clone or a bundle, and commands for the program's other processes.
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** A role of a separate process beside the server; `src/main.ts` has the module of each. */
+/** A separate process beside the server. `src/main.ts` names the module of each role. */
 export type Role = "check-database" | "guard-process" | "probe-engine" | "run-model" | "serve-requests";
 
 export type Thread = "checkpoint" | "copy-database";
@@ -26,12 +26,12 @@ export const dashboardDirectory = join(root, "dist", "dashboard");
 
 export const guidesDirectory = join(root, "dist", "docs");
 
-/** The lock file from which a back-end of the engine is installed. */
+/** The lock file for installing back ends of the built-in engine. */
 export const lockFile = join(root, isBundled ? join("llama", "lock.json") : "package-lock.json");
 
 export const vendorPricesFile = join(root, isBundled ? "assets" : join("src", "prices"), "vendor-prices.json");
 
-/** Returns the path of a file that plain pages load. */
+/** Returns the path of a file that the HTML pages load. */
 export function pageAsset(name: string): string {
   return join(root, isBundled ? "assets" : join("src", "http", "pages", "assets"), name);
 }
@@ -43,10 +43,7 @@ export function webauthnScript(): string {
   return fileURLToPath(new URL("../dist/bundle/index.umd.min.js", entry));
 }
 
-/**
- * Returns the directory of a package that is installed beside or above this one, as Node would find it; undefined if
- * there is none.
- */
+/** Returns the directory of an installed package, found as Node would find it; undefined if it is not installed. */
 export function packageDirectory(name: string): string | undefined {
   for (let directory = root; ; directory = dirname(directory)) {
     const found = join(directory, "node_modules", name);
@@ -55,12 +52,12 @@ export function packageDirectory(name: string): string | undefined {
   }
 }
 
-/** Returns the command that starts this program in a role; arguments of the role follow. */
+/** Returns the command that starts this program in a role. The caller appends the arguments. */
 export function selfCommand(role: Role): string[] {
   return [process.execPath, join(root, isBundled ? join("app", "main.js") : join("src", "main.ts")), `@${role}`];
 }
 
-/** Returns the file of a thread, for `new Worker`. */
+/** Returns the path of a thread's file, for `new Worker`. */
 export function threadFile(thread: Thread): string {
   return join(root, isBundled ? "app" : "src", `${threads[thread]}.${isBundled ? "js" : "ts"}`);
 }

@@ -1,14 +1,13 @@
-// Returns memory pages of the program's own files to the system, on Linux.
+// Returns memory pages of the program's own files to the system (Linux only).
 import { dlopen } from "bun:ffi";
 import { readFileSync } from "node:fs";
 
-/** Advice for madvise(2). */
+/** The constant MADV_DONTNEED of madvise(2). */
 const dontNeed = 4;
 
 /**
- * A start runs most of Bun's code, which stays mapped: about 40 MB that count as memory of this process. The system
- * loads pages that are used again from its file cache. Only read-only pages of which this process has no own copy are
- * returned, so nothing can be lost.
+ * A start runs most of Bun's code, about 40 MB, which then counts as memory of this process. The system reads released
+ * pages again from its file cache when needed. Only read-only pages without changes are released, so nothing is lost.
  */
 export function releaseProgramPages(): void {
   if (process.platform !== "linux") return;

@@ -1,4 +1,4 @@
-// Compares a model with another that gets a share of its requests, from single records, because roll-ups have no
+// Compares a model with another that gets a share of its requests. Reads single records, because roll-ups have no
 // medians.
 import {
   askedTag,
@@ -17,9 +17,9 @@ import { tagInText } from "../storage/tables/tags-text.ts";
 
 /** Maximum rows that one query scans. SQLite blocks the thread that serves requests. */
 const rowsAtOnce = 2_000;
-/** Maximum queries of one comparison: two million records, in some seconds, with room for other work. */
+/** Maximum queries of one comparison: two million records, in a few seconds, with pauses for requests. */
 const maxSlices = 1_000;
-/** Maximum compared requests of a side, because their times are held in memory. */
+/** Maximum compared requests of both models together, because their times are held in memory. */
 const maxCompared = 50_000;
 
 interface Row {
@@ -58,7 +58,7 @@ export class SqlComparisons implements Comparisons {
     return { own: own.figures(), other: other.figures(), isPartial: until > query.start };
   }
 
-  /** Returns the start of a slice. All rows of a single second are read together, however many. */
+  /** Returns the start of a slice of rows. Rows of the same second are never split, however many there are. */
   async #sliceStart(start: number, until: number): Promise<number> {
     const [row]: { at: number | string }[] = await available(this.#db`
       SELECT at FROM usage_records WHERE at >= ${start} AND at < ${until} ORDER BY at DESC LIMIT 1 OFFSET ${rowsAtOnce}`);
@@ -88,8 +88,8 @@ export class SqlComparisons implements Comparisons {
         WHERE r.at >= ${from} AND r.at < ${until} AND r.model IN (${model}, ${other})
           AND replace(r.tags, ${tagInText(askedTag(model))}, '') <> r.tags AND r.outcome IN ('completed', 'failed')`;
     }
-    // A pair is left out if the shadow was dropped for lack of capacity, or a client disconnected: then there is
-    // nothing to compare.
+    // Pairs without a result are left out: the shadow request was dropped for lack of capacity, or a client
+    // disconnected.
     const pairs = db`
       usage_records s JOIN usage_records r ON r.request_id = replace(s.request_id, ${shadowSuffix}, '')
       WHERE s.at >= ${from} AND s.at < ${until} AND s.model = ${other} AND r.model = ${model}

@@ -1,4 +1,4 @@
-// Writes settled records from memory, and from the spool if memory was full, into the database.
+// Writes the ledger's settled records into the database: from memory, and from the spool if memory was full.
 import { existsSync } from "node:fs";
 import type { Log } from "../base/log.ts";
 import type { SpanTotals, TotalsOwner, UsageRecord } from "../domain/usage/usage.ts";
@@ -12,13 +12,13 @@ import { add, noTotals, type OwnerTotals, readOwnerTotals } from "./usage/owner-
 import { at, completionTokens, nanoUsd, promptTokens, type UsageColumns } from "./usage/usage-columns.ts";
 import type { UsageWriter } from "./usage/usage-writer.ts";
 
-/** The number of records in one write to the spool, for records that the spool could not store before. */
+/** Maximum records in one write to the spool, when records are written again that failed before. */
 const respoolBatch = 64;
-/** The number of roll-up steps in one round. The bound keeps waiting records from being delayed. */
+/** Maximum roll-up steps in one round, so that waiting records are not delayed. */
 const rollupSteps = 8;
-/** The number of totals that are read concurrently, fewer than the database's connections. */
+/** Number of totals that are read concurrently; fewer than the database has connections. */
 const readsAtOnce = 4;
-/** Records up to this age certainly exist, because retention deletes after a day at the earliest. */
+/** A record of this age in seconds must still exist, because retention deletes only after a day. */
 const surelyKeptSeconds = 3_600;
 const wentBack =
   "The database is an older copy of itself, as after a failover that lost commits: usage that it had taken is gone. So are API keys that were made in that time, and what was revoked in it is valid again.";
@@ -43,7 +43,7 @@ export interface LedgerDrainOptions {
 export class LedgerDrain {
   readonly #options: LedgerDrainOptions;
   readonly #pending = new PendingUsage();
-  /** The number of settled records that are only in the spool. */
+  /** The number of settled records that are only in the spool and not in memory. */
   #unread = 0;
   /**
    * True if some of `#pending` may already be in the database, because the spool was read back or a commit's outcome is
@@ -51,11 +51,11 @@ export class LedgerDrain {
    */
   #mayRepeat = false;
   readonly #readers: TotalsReader[] = [];
-  /** The newest record that the database confirmed. */
+  /** The newest record of which the database confirmed the write. */
   #taken: { requestId: string; at: number } | undefined;
-  /** True if the last write failed. The next write may reach another server, as after a failover. */
+  /** True if the last write failed. The next one may reach another database server after a failover. */
   #wasAway = false;
-  /** The queue of serialized work on the database. */
+  /** Runs the work on the database one after another. */
   #queue: Promise<unknown> = Promise.resolve();
 
   constructor(options: LedgerDrainOptions) {
@@ -76,21 +76,21 @@ export class LedgerDrain {
   }
 
   /**
-   * Adds a settled record. `segment`: as in `PendingBatch.segments`. `isSpooled`: the segment contains the record
-   * itself.
+   * Adds a settled record. `isSpooled`: the spool contains it. `segment` contains the record, or else its request's
+   * begin.
    */
   add(usage: UsageColumns, row: number, segment: Segment, isSpooled: boolean): void {
     if (isSpooled && this.#pending.length >= this.#options.maxPending) this.leaveOnSpool(segment);
     else this.#pending.add(usage, row, segment, isSpooled);
   }
 
-  /** Counts a record that was written to this segment and is not held in memory. */
+  /** Counts a record that is only in this segment of the spool. */
   leaveOnSpool(segment: Segment): void {
     segment.unread++;
     this.#unread++;
   }
 
-  /** Writes records to the spool that it could not store before. */
+  /** Writes records to the spool whose earlier write failed. */
   respool(): void {
     if (this.#pending.unspooled === 0) return;
     for (const batch of this.#pending.batches) {
@@ -106,7 +106,7 @@ export class LedgerDrain {
     try {
       segment = this.#options.journal.repeat(batch.usage, rows);
     } catch {
-      // The error needs no handling, because the journal has logged it.
+      // The journal has logged the error.
       return false;
     }
     for (const row of rows) this.#pending.respooled(batch, row, segment);
@@ -114,14 +114,14 @@ export class LedgerDrain {
   }
 
   /**
-   * Resolves when all waiting records are in the database, though not yet in all roll-ups. Rejects if it cannot be
-   * written; the records keep waiting.
+   * Resolves when all settled records are in the database; roll-ups may still lack some. Rejects if a write fails; the
+   * records are kept.
    */
   drain(): Promise<void> {
     return this.#inTurn(() => this.#drain());
   }
 
-  /** Does the same as `drain`, but resolves when the roll-ups are complete too. */
+  /** Resolves when all settled records are in the database and in the roll-ups. */
   drainAll(): Promise<void> {
     return this.#inTurn(async () => {
       await this.#drain();
@@ -130,8 +130,8 @@ export class LedgerDrain {
   }
 
   /**
-   * Resolves when the roll-ups contain all records that are in the database now. That may take a second, because
-   * records and awaited totals come first.
+   * Resolves when the roll-ups contain all records that are in the database now. This may take a second, because other
+   * work goes first.
    */
   async catchUp(): Promise<void> {
     const { rollups } = this.#options.writer;
@@ -142,19 +142,19 @@ export class LedgerDrain {
   readTotals(owner: TotalsOwner, use: (totals: SpanTotals) => void): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#readers.push({ owner, use, resolve, reject });
-      // A turn reads the totals of several waiting readers. So by its turn, this reader may have been served already.
+      // Each turn serves several readers, so this reader may be served by an earlier turn.
       void this.#inTurn(() => this.#readNext());
     });
   }
 
   /**
-   * Passes an owner's settled usage that is not in the database to `use`, at a moment without a settlement between that
-   * usage and later changes. Nothing is written to the database until `until` settles.
+   * Passes an owner's usage that is not in the database yet to `use`. Until `until` settles, nothing is written to the
+   * database, so no usage can be counted twice or missed.
    */
   hold(owner: TotalsOwner, use: (waiting: SpanTotals) => void, until: Promise<void>): Promise<void> {
     return this.#inTurn(async () => {
       const { owns, totalOf } = await readOwnerTotals(this.#options.db, owner);
-      // Records in memory are included even if the database refuses writes, such as on a full disk.
+      // This also works while the database refuses writes, for example on a full disk.
       do {
         while (this.#unread > 0 || this.#mayRepeat) await this.#drain();
         this.#options.journal.commit();
@@ -171,8 +171,7 @@ export class LedgerDrain {
       for (;;) {
         while (this.#unread > 0 || this.#mayRepeat) await this.#drain();
         const found = await Promise.allSettled(readers.map(({ owner }) => readOwnerTotals(this.#options.db, owner)));
-        // The journal is committed first, so that records settled in this tick of the event loop are in memory or in
-        // the spool.
+        // Commit first, so that records settled in this tick are in memory or in the spool.
         this.#options.journal.commit();
         if (this.#unread > 0) continue;
         for (const [i, { use, resolve, reject }] of readers.entries()) {
@@ -190,7 +189,7 @@ export class LedgerDrain {
     }
   }
 
-  /** Adds the usage that is not in the database or its roll-ups yet to the totals. */
+  /** Adds usage that is not in the database or its roll-ups yet. */
   #withWaiting({ totals, totalOf, owns }: OwnerTotals): SpanTotals {
     add(totals, this.#options.writer.rollups.totalOf(totalOf));
     for (const batch of this.#pending.batches) {
@@ -222,7 +221,7 @@ export class LedgerDrain {
     this.#mayRepeat = true;
     for (const segment of this.#options.spool.segments.filter((one) => one.unread > 0)) {
       await this.#readBack(segment);
-      // Inserts immediately, to free memory for records that settle meanwhile.
+      // Insert each segment immediately, to keep memory free.
       await this.#insertPending();
     }
     this.#mayRepeat = false;
@@ -249,7 +248,7 @@ export class LedgerDrain {
     }
   }
 
-  /** Logs if a database accepts writes again but has lost earlier ones. Never rejects, because the write succeeded. */
+  /** Logs an error if the database has lost a confirmed record, as after a failover. Never rejects. */
   async #followTaken(usage: UsageColumns, hasTooOld: boolean): Promise<void> {
     const { db, log } = this.#options;
     const row = usage.length - 1;
@@ -259,17 +258,17 @@ export class LedgerDrain {
       try {
         found = await db`SELECT 1 FROM usage_records WHERE request_id = ${before.requestId}`;
       } catch {
-        // The next write checks for the same record again.
+        // The check is repeated after the next write.
         return;
       }
       if (found.length === 0) log.error("database_went_back", { detail: wentBack });
     }
     this.#wasAway = false;
-    // A batch with a record beyond its retention is not remembered, because the database does not keep that record.
+    // The database does not keep records beyond their retention, so such a batch cannot serve for the check.
     if (!hasTooOld) this.#taken = newest;
   }
 
-  /** Runs roll-up steps; other requests run between two steps. */
+  /** Runs roll-up steps. Requests are served between two steps. */
   async #rollUp(steps: number): Promise<void> {
     const { rollups } = this.#options.writer;
     for (let remaining = steps; remaining > 0 && rollups.isBehind; remaining--) {
@@ -278,7 +277,10 @@ export class LedgerDrain {
     }
   }
 
-  /** Reads a segment back. A segment in use is closed first, so that a growing file is not read repeatedly. */
+  /**
+   * Reads the settled records of a segment and inserts them. The current segment is closed first; otherwise it would be
+   * read again as it grows.
+   */
   async #readBack(segment: Segment): Promise<void> {
     const { log, spool, journal } = this.#options;
     if (segment === spool.current) journal.rotate();
@@ -302,7 +304,7 @@ export class LedgerDrain {
     this.#unread -= count;
   }
 
-  /** Inserts records; other requests run between two batches. */
+  /** Inserts records. Requests are served between two batches. */
   async #insert(usage: UsageColumns | readonly UsageRecord[]): Promise<void> {
     await new Promise((resolve) => setImmediate(resolve));
     await this.#options.writer.insert(usage);

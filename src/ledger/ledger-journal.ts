@@ -1,4 +1,5 @@
-// The ledger's journal: writes the lines of all requests in one tick of the event loop to the spool together.
+// The ledger's journal: collects the lines of all requests in one tick of the event loop and writes them to the spool
+// together.
 import type { Clock } from "../base/clock.ts";
 import { Deferred, type MaybePromise } from "../base/deferred.ts";
 import { errorCodes, GatewayError } from "../base/errors.ts";
@@ -21,22 +22,22 @@ export interface LedgerJournalOptions {
   log: Log;
   clock: Clock;
   /**
-   * Called with each record after its write: a row of `usage`, valid during the call. The record pins `segment`, which
-   * contains the record or, if the spool could not store it, its begin.
+   * Called with each settled record after its write. The row is valid only during the call. `segment` contains the
+   * record, or its request's begin if the write failed.
    */
   onSettled(usage: UsageColumns, row: number, segment: Segment, isSpooled: boolean): void;
-  /** Called after the lines of a tick were written, or could not be written. */
+  /** Called after a tick's lines were written or the write failed. */
   onTurn(): void;
 }
 
-/** The most requests that are carried over together: a few milliseconds of work. */
+/** Maximum open requests that are copied to a new segment at once: a few milliseconds of work. */
 const carryBatch = 256;
 const maxCodeLength = Math.max(...errorCodes.map((code) => code.length));
-/** The longest name of an upstream (`upstreamNamePattern`). */
+/** Maximum length of an upstream's name (`upstreamNamePattern`). */
 const maxNameLength = 63;
 /**
- * The most bytes that a last line has in addition to a first line: outcome, error code, two flags, upstream and six
- * numbers; then an empty attempt log, three numbers of token parts, and empty details.
+ * Maximum bytes that a request's last line has more than its first line: outcome, error code, two flags, upstream, six
+ * numbers, an empty attempt log, three token counts and empty details.
  */
 const maxEndBytes =
   ',"interrupted"'.length +
@@ -45,9 +46,12 @@ const maxEndBytes =
   (',""'.length + maxNameLength) +
   (6 + 3) * `,${Number.MAX_SAFE_INTEGER}`.length +
   2 * ",null".length;
-/** The bytes reserved for a trail, and for details. On a full disk, longer details are omitted, trails shortened. */
+/**
+ * Bytes reserved for the attempt log and for details. On a full disk, longer details are omitted and longer logs
+ * shortened.
+ */
 const keptTextBytes = 128;
-/** The approximate bytes of a request that begins and ends. */
+/** Approximate bytes of a request's first and last line. */
 const defaultBytes = 1_024;
 const retryAfterSeconds = 5;
 const nothingToWaitFor = new Deferred<void>();
@@ -57,17 +61,17 @@ export class LedgerJournal {
   readonly #options: LedgerJournalOptions;
   /** Requests that have begun but not settled, oldest first. */
   readonly #open = new OpenEntries<JournalEntry>();
-  /** The lines of this tick and their entries. */
+  /** The lines of this tick, and the requests that they belong to. */
   readonly #lines = new SpoolEncoder();
   readonly #settled: JournalEntry[] = [];
   readonly #carried: JournalEntry[] = [];
-  /** The records of `#settled`. */
+  /** The records of the requests in `#settled`. */
   readonly #usage = new UsageColumns(64);
   #turn: Tick | undefined;
   /** The disk space reserved for the last lines of all open requests, so that they can settle on a full disk. */
   #aheadBytes = 0;
   #failing = false;
-  /** True if the last `#reserve` found space in addition to the reserved last lines. */
+  /** True if the last reservation succeeded, so that there is space besides the reserved one. */
   #hasRoom = true;
   #failures = 0;
 
@@ -94,7 +98,7 @@ export class LedgerJournal {
     const before = this.#lines.length;
     const kind = requestKindOf(begin);
     this.#lines.begin(begin, kind);
-    // The reservation includes a frame header, because the last line may be alone in its frame.
+    // Include a frame header, because the last line may be alone in its frame.
     const lastLineBytes = frameHeaderLength + this.#lines.length - before + maxEndBytes + keptTextBytes;
     const refusal = this.#reserve(lastLineBytes);
     if (refusal) {
@@ -110,8 +114,8 @@ export class LedgerJournal {
   }
 
   /**
-   * Records a request that has already ended elsewhere, such as one of a batch. Its begin and its end are one frame, so
-   * a crash between them leaves neither. Resolves as `settle` does; rejects if the frame cannot be written.
+   * Records a request that has already ended, such as one of a batch. Its begin and end are in one frame, so a crash
+   * leaves both or neither. Rejects if the frame cannot be written.
    */
   async record(begin: UsageBegin, end: UsageEnd): Promise<void> {
     this.#gather();
@@ -126,8 +130,8 @@ export class LedgerJournal {
     const elapsedMs = this.#options.clock.monotonicMs() - entry.startedMs;
     const parts = usage.parts && withShortDetails(usage.parts);
     entry.lastProgress = cleanProgress({ ...usage, parts, requestId: entry.begin.requestId, nanoUsd, elapsedMs });
-    // The remaining space of a full disk is reserved for last lines. A checkpoint is no longer than a last line, even
-    // if the first line is repeated with it.
+    // If the disk is full, skip the checkpoint: the remaining space is for last lines. A checkpoint is never longer
+    // than a last line.
     if (this.#reserve(entry.lastLineBytes)) return;
     const turn = this.#gather();
     if (turn.segment === entry.segment) this.#lines.progress(entry.lastProgress);
@@ -137,7 +141,7 @@ export class LedgerJournal {
   settle(entry: JournalEntry, end: UsageEnd): MaybePromise<void> {
     if (!entry.isOpen) return entry.kept;
     const isAlone = this.#turn === undefined && this.#open.size === 1;
-    // The space stays reserved until the line is part of the frame.
+    // The reservation ends only when the line is in the frame.
     const turn = this.#gather(isAlone);
     this.#closed(entry);
     const row = this.#usage.add(entry.begin, usageKindOf(entry.kind, end), end);
@@ -150,10 +154,7 @@ export class LedgerJournal {
     return entry.kept;
   }
 
-  /**
-   * Writes the lines gathered so far. Waiting callers continue, and lines that they add immediately are written too:
-   * nothing is left afterwards. Does nothing without lines.
-   */
+  /** Writes all collected lines, including those that waiting callers add meanwhile. */
   readonly commit = (): void => {
     while (this.#turn !== undefined) this.#write(this.#turn);
   };
@@ -161,8 +162,8 @@ export class LedgerJournal {
   #write(turn: Tick): void {
     this.#turn = undefined;
     let failure: { cause: unknown } | undefined;
-    // A frame that only carries over contains nothing new, so all of it counts as carried: otherwise a silent request
-    // would move from segment to segment.
+    // A frame with only copied lines counts as copied entirely, including its header. Otherwise a silent request would
+    // be copied from segment to segment.
     const onlyCarried = turn.carriedBytes === this.#lines.length;
     const bytesBefore = turn.segment.bytes;
     try {
@@ -176,7 +177,7 @@ export class LedgerJournal {
     this.#options.onTurn();
   }
 
-  /** Writes records again that failed before, and returns their segment. Throws if it still fails. */
+  /** Writes records again whose write failed, and returns their segment. Throws if the write fails again. */
   repeat(usage: UsageColumns, rows: readonly number[]): Segment {
     this.commit();
     for (const row of rows) this.#lines.settle(usage, row);
@@ -190,23 +191,23 @@ export class LedgerJournal {
     return this.#options.spool.current;
   }
 
-  /** Checks for disk space again, because without requests nothing else would. */
+  /** Checks whether the disk has space again. Without requests, nothing else would notice. */
   retry(): void {
     if (!this.#failing) return;
     this.commit();
     this.#options.spool.roomFound();
-    // Begins a new file, because a failed write may have damaged the previous one.
+    // A failed write may have damaged the current file, so begin a new one.
     this.#options.spool.rotate(this.#aheadBytes);
     if (!this.#reserve(defaultBytes)) this.#recovered();
   }
 
-  /** Begins a new segment. Gathered lines are written to the previous one. */
+  /** Begins a new segment. Lines collected before go to the previous one. */
   rotate(): void {
     this.commit();
     this.#options.spool.rotate(this.#aheadBytes);
   }
 
-  /** Writes the state of open requests to the current segment, so that an older segment can be deleted. */
+  /** Copies the state of open requests from an old segment to the current one, so that the old one can be deleted. */
   carryOver(from: Segment): void {
     this.commit();
     let remaining = carryBatch;
@@ -218,12 +219,15 @@ export class LedgerJournal {
     this.commit();
   }
 
-  /** True if no other request is open that could add a line in this tick. A line is then written immediately. */
+  /**
+   * True if no other request is open, so that no other line can follow in this tick. The line is then written
+   * immediately.
+   */
   get #isAlone(): boolean {
     return this.#turn === undefined && this.#open.size === 0;
   }
 
-  /** `isCommitted`: the caller commits the lines itself, before it returns. */
+  /** `isCommitted`: the caller itself commits before it returns. */
   #gather(isCommitted = false): Tick {
     if (this.#turn === undefined) {
       this.#turn = new Tick(this.#options.spool.ready(this.#aheadBytes));
@@ -253,8 +257,8 @@ export class LedgerJournal {
   }
 
   /**
-   * Handles a failed write. Requests that began in this tick are refused, because none was sent to an engine yet.
-   * Requests that settled in it go to the database from memory.
+   * Handles a failed write. Requests that began in this tick are refused; none was sent to an engine yet. Settled
+   * requests go from memory to the database.
    */
   #refused(turn: Tick, cause: unknown): void {
     for (;;) {
@@ -282,8 +286,8 @@ export class LedgerJournal {
   }
 
   /**
-   * Settles with an attempt log or details. If they exceed the reserved bytes and the disk has no other space, omits
-   * the details and, if needed, shortens the attempt log to fit.
+   * Writes a last line with an attempt log or details. If they need more than the reserved space and the disk is full,
+   * they are omitted or shortened.
    */
   #settleWithTexts(row: number, trail: Trail | undefined, lastLineBytes: number): void {
     const before = this.#lines.length;
@@ -300,7 +304,7 @@ export class LedgerJournal {
     this.#lines.settle(this.#usage, row);
   }
 
-  /** Reports whether there is space for the gathered lines in addition to the last lines of open requests. */
+  /** Reports whether the disk has space for the collected lines and for the last lines of all open requests. */
   #isRoomForLines(): boolean {
     try {
       this.#options.spool.reserve(frameHeaderLength + this.#lines.length + this.#aheadBytes);
@@ -318,7 +322,7 @@ export class LedgerJournal {
   }
 
   /**
-   * Reserves this many bytes in addition to the gathered lines and the last lines of open requests. Returns the cause
+   * Reserves disk space besides that for the collected lines and for the last lines of open requests. Returns the error
    * if that fails. Usually costs one comparison.
    */
   #reserve(bytes: number): { cause: unknown } | undefined {
@@ -341,12 +345,12 @@ export class LedgerJournal {
     this.#usage.clear();
   }
 
-  /** Appends a frame. Throws if that fails. Logs the first failure and the recovery. */
+  /** Appends a frame to the spool. Throws if that fails. Logs the first failure and the recovery. */
   #append(frame: Uint8Array): void {
     try {
       this.#options.spool.append(frame);
-      // A successful write is a recovery only if there is also unreserved space: last lines succeed without it, in the
-      // space reserved for them.
+      // If unreserved space is left, the spool has recovered. A successful write alone proves nothing, because it may
+      // use reserved space.
       if (this.#failing && this.#hasRoom) this.#recovered();
     } catch (error) {
       this.#failed(error);
@@ -366,22 +370,19 @@ export class LedgerJournal {
   }
 }
 
-/** A request that is open in the journal. */
+/** A request that the journal has begun and not settled. */
 class JournalEntry implements LedgerEntry {
   readonly begin: UsageBegin;
   readonly kind: RequestKind;
   readonly begun: MaybePromise<void>;
   readonly startedMs: number;
-  /**
-   * The most bytes of the request's last line. A line with a longer attempt log is written only if there is space for
-   * it at that moment.
-   */
+  /** Maximum bytes of the request's last line. A longer one is written only if the disk has space at that moment. */
   readonly lastLineBytes: number;
   /** The segment that contains the request's begin and last checkpoint. */
   segment: Segment;
   lastProgress: UsageProgress | undefined = undefined;
   kept: MaybePromise<void> = nothingToWaitFor;
-  /** The members that `OpenEntries` needs. */
+  /** Members for the linked list in `OpenEntries`. */
   isOpen = false;
   older: JournalEntry | undefined = undefined;
   newer: JournalEntry | undefined = undefined;
@@ -413,9 +414,9 @@ class JournalEntry implements LedgerEntry {
   }
 }
 
-/** The lines of one tick of the event loop. All requests that wait for them share its promises. */
+/** The lines of one tick of the event loop. All requests of the tick share its promises. */
 class Tick {
-  /** The segment of all lines; before a new segment begins, the tick is committed. */
+  /** The segment that all lines of the tick go to. */
   readonly segment: Segment;
   carriedBytes = 0;
   /** Rejects if the write fails. */
@@ -438,7 +439,7 @@ class Tick {
   }
 }
 
-/** Omits long details from a checkpoint, because space is reserved only for details of usual length. */
+/** Removes long details from a checkpoint, because they may exceed the reserved space. */
 function withShortDetails(parts: UsageParts): UsageParts {
   const { details } = parts;
   return (detailsText(details)?.length ?? 0) > keptTextBytes ? { ...parts, details: undefined } : parts;
@@ -448,7 +449,7 @@ function unwritable(cause: unknown): GatewayError {
   return unavailable(`The spool cannot be written: ${String(cause)}`, cause);
 }
 
-/** Returns the error that refuses a request, because requests must not be served if they might not be recorded. */
+/** Returns the error for a refused request: a request that cannot be recorded must not be served. */
 export function unavailable(detail: string, cause?: unknown): GatewayError {
   return new GatewayError(
     "service_unavailable",

@@ -1,4 +1,4 @@
-// Takes over the spool of a process that died.
+// Imports the spool of a process that has died into the database.
 import { unlinkSync } from "node:fs";
 import type { Log } from "../base/log.ts";
 import type { UsageBegin, UsageRecord } from "../domain/usage/usage.ts";
@@ -19,13 +19,13 @@ export interface RecoveryOptions {
   writer: UsageWriter;
   directory: string;
   log: Log;
-  /** The process whose segments are taken over; undefined means all. */
+  /** Number of the process whose segments are imported; undefined for all. */
   of?: number | undefined;
-  /** Called at least once with each request, ended or not, before it is in the database and removed from the spool. */
+  /** Called with each request, ended or not, before it is in the database. A request may be passed more than once. */
   onRecords?: ((records: readonly UsageRecord[]) => void) | undefined;
 }
 
-/** The milliseconds for which a start waits for another program's lock. */
+/** Milliseconds for which a start waits for another program's database lock. */
 const lockWaitMs = 5_000;
 
 const unknownDetail =
@@ -37,7 +37,7 @@ const tooOldDetail =
 export interface Recovered {
   /** The number of requests that had ended. */
   settled: number;
-  /** Number of requests that were cut off. */
+  /** Number of requests without an end, because the process died. */
   interrupted: number;
   /** The number of lines that could not be read. */
   damaged: number;
@@ -45,15 +45,14 @@ export interface Recovered {
   unknown: number;
   /** Number of requests beyond their retention, which were left out. */
   tooOld: number;
-  /** The affected keys: limit counters of these, and of their owners, may be too low. */
+  /** Ids of the affected keys. Limit counters of these keys and their owners may be too low. */
   keyIds: ReadonlySet<string>;
 }
 
 /**
  * Imports all segments into the database and deletes them. Requests without an end are settled at their last
- * checkpoint. If a newer version wrote unreadable lines, all files are kept for that version, which also settles the
- * requests of those lines. After a failure or crash nothing is lost: the files stay, and the next attempt skips records
- * that are in the database already.
+ * checkpoint. If a newer version wrote lines that are unreadable here, all files are kept for that version. After a
+ * failure the files stay, and the next attempt skips records that the database already has.
  */
 export async function recoverSpool(options: RecoveryOptions): Promise<Recovered> {
   const { db, writer, directory, log, of, onRecords } = options;
@@ -116,14 +115,14 @@ export function accountsOf(directory: string): ReadonlySet<string> {
   return ids;
 }
 
-/** Follows the lines of requests in `unsettled`. Returns the record if the line is the last of its request. */
+/** Applies a line to the open requests. Returns the record if the line ends its request. */
 function follow(unsettled: Map<string, Unsettled>, line: SpoolLine): UsageRecord | undefined {
   if ("settle" in line) {
     unsettled.delete(line.settle.requestId);
     return line.settle;
   }
   if ("begin" in line) {
-    // A request that was carried over begins again in the newer segment, so a known one is kept.
+    // A newer segment repeats the begin of an open request, so an earlier begin is kept.
     if (!unsettled.has(line.begin.requestId))
       unsettled.set(line.begin.requestId, { begin: line.begin, progress: undefined });
     return undefined;

@@ -1,4 +1,4 @@
-// The ledger: every request is written to the spool before it is sent, and its record later goes into the database
+// The ledger of usage: every request is written to the spool before it is sent. Its record later goes into the database
 // exactly once.
 import { existsSync } from "node:fs";
 import type { Clock } from "../base/clock.ts";
@@ -25,29 +25,26 @@ import { openUsageWriter, type UsageWriter } from "./usage/usage-writer.ts";
 
 export interface SpoolLedgerOptions {
   db: Database;
-  /** The directory for the spool alone; created if missing. */
+  /** Directory for the spool and nothing else; created if missing. */
   directory: string;
   log: Log;
   clock: Clock;
-  /** The most milliseconds for which a settled record waits for its batch. */
+  /** Maximum milliseconds until a settled record is written to the database. */
   drainMs?: number;
   segmentBytes?: number;
-  /** The age at which a segment in use is closed, so that a quiet server keeps no old lines. */
+  /** Age in milliseconds at which the current segment is closed, so that an idle server keeps no old lines. */
   segmentAgeMs?: number;
-  /** The age of a closed segment from which on its open requests are carried over. */
+  /** Age in milliseconds of a closed segment at which its open requests are copied to the current one. */
   carryAfterMs?: number;
-  /** The most settled records in memory; further ones wait only in the spool. */
+  /** Maximum settled records in memory; further ones are only in the spool. */
   maxPending?: number;
-  /**
-   * Set if this process writes beside another one. Undefined: only this process, and processes that it started with
-   * `beside`, use the database and the spool.
-   */
+  /** Set if other processes use the same database and spool at the same time. */
   beside?: BesideOthers | undefined;
 }
 
 /** Options of a process that shares the spool and database with others. */
 export interface BesideOthers {
-  /** The number of this process, from 1. */
+  /** Number of this process, from 1. */
   writer: number;
   /** See `UsageWriterOptions`. */
   installation: string | undefined;
@@ -65,7 +62,7 @@ export interface LedgerFigures {
 }
 
 const maxBackOffMs = 5_000;
-/** The back-off, in milliseconds, from which on the database counts as failing. */
+/** Milliseconds between retries from which the database is reported as failing. */
 const judgedMs = 1_000;
 const syncEveryMs = 1_000;
 /** The milliseconds for which `close` waits for open requests. */
@@ -79,7 +76,7 @@ const defaults = {
 };
 
 export class SpoolLedger implements Ledger {
-  /** The usage of an earlier process that the start imported. */
+  /** The usage that the start imported from an earlier process. */
   readonly recovered: Recovered;
   readonly #db: Database;
   readonly #log: Log;
@@ -97,13 +94,13 @@ export class SpoolLedger implements Ledger {
   #closing = false;
   #closed = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** True if the timer fires in this tick of the event loop. */
+  /** True if the timer was set to fire immediately. */
   #soon = false;
   #delayMs: number;
   #syncedMs: number;
   #round: Promise<void> | undefined;
 
-  /** Resolves when an earlier process's usage is in the database. Rejects with a StartError if that fails. */
+  /** Opens the ledger. Resolves when an earlier process's usage is in the database. Rejects with a StartError. */
   static async open(options: SpoolLedgerOptions): Promise<SpoolLedger> {
     let writer: UsageWriter | undefined;
     try {
@@ -142,7 +139,7 @@ export class SpoolLedger implements Ledger {
       log,
       clock,
       onSettled: (usage, row, segment, isSpooled) => {
-        // A closed ledger does not drain; the next start finds the record in the spool.
+        // After closing, records stay in the spool for the next start.
         if (!this.#closed) this.#drain.add(usage, row, segment, isSpooled);
       },
       onTurn: () => this.#afterTurn(),
@@ -157,15 +154,15 @@ export class SpoolLedger implements Ledger {
   }
 
   /**
-   * Records a request that ended elsewhere. If it is called again for the same request, the request still counts once.
-   * Resolves when the record survives `kill -9`; rejects with `service_unavailable` if that is impossible.
+   * Records a request that has already ended. A repeated call for the same request counts it once. Resolves when the
+   * record survives `kill -9`; rejects with `service_unavailable` otherwise.
    */
   async record(begin: UsageBegin, end: UsageEnd): Promise<void> {
     if (this.#closing) throw unavailable("The ledger is closed.");
     await this.#journal.record(begin, end);
   }
 
-  /** Waits for requests that were just cut off and are about to settle; others stay in the spool. */
+  /** Waits a short time for cancelled requests to settle. Later ones stay in the spool. */
   async #untilSettled(): Promise<void> {
     const giveUpMs = this.#clock.monotonicMs() + settleMs;
     for (let waits = 0; this.#journal.openCount > 0 && waits < settleMs / 10; waits++) {
@@ -178,18 +175,15 @@ export class SpoolLedger implements Ledger {
     return this.#drain.drain();
   }
 
-  /**
-   * Brings the roll-ups up to date for a reader. Resolves when they contain all records of the database, or when that
-   * has failed.
-   */
+  /** Brings the roll-ups up to date for a reader. Never rejects: if it fails, roll-ups are incomplete. */
   async catchUp(): Promise<void> {
-    // The failure needs no handling: the rounds log it, and readiness reports that the database takes no usage.
+    // Ignore the error: it is logged by the regular writes, and readiness reports it.
     await this.rollUp().catch(() => {});
   }
 
   /**
-   * Does the same as `catchUp`, but rejects if the roll-ups are incomplete: for the deletion of records, after which
-   * only the roll-ups remain.
+   * Brings the roll-ups up to date, or rejects. Call this before records are deleted, because then only the roll-ups
+   * remain.
    */
   rollUp(): Promise<void> {
     return this.#drain.catchUp();
@@ -204,34 +198,27 @@ export class SpoolLedger implements Ledger {
     return this.#drain.hold(owner, use, until);
   }
 
-  /** Reports whether requests can be recorded, as of the last write or check. Otherwise none is accepted. */
+  /** Reports whether requests can be recorded, as of the last write or check. If not, requests are refused. */
   get isWritable(): boolean {
     return this.#probe.isWritable;
   }
 
-  /** Reports whether the spool's last sync succeeded. Otherwise a power cut may lose more than the last second. */
+  /** Reports whether the spool's last sync succeeded. If not, a power cut may lose more than the last second. */
   get isSpoolKept(): boolean {
     return this.#spool.keeps;
   }
 
-  /**
-   * Reports whether the database accepts usage, as of the last batches; a short lock of another program does not count.
-   */
+  /** Reports whether the database accepts usage. A failure that lasts only a moment does not count. */
   get isDrained(): boolean {
     return !this.#databaseFailing || this.#delayMs < judgedMs;
   }
 
-  /**
-   * Checks the disk unless that was just done, and returns `isWritable`. Never rejects, and takes as long as the disk.
-   */
+  /** Checks the disk, unless it was checked just now, and resolves to `isWritable`. Never rejects. */
   checkDisk(): Promise<boolean> {
     return this.#probe.ask();
   }
 
-  /**
-   * Returns the number of open requests, bytes of the spool's files, and settled records that are not in the database
-   * yet.
-   */
+  /** Figures for metrics: open requests, bytes of the spool, and records that are not in the database yet. */
   get figures(): LedgerFigures {
     return {
       open: this.#journal.openCount,
@@ -243,8 +230,8 @@ export class SpoolLedger implements Ledger {
   }
 
   /**
-   * Writes everything into the database and deletes segments that are no longer needed. A database failure is logged,
-   * and the next start continues. Open requests may settle later, only in the spool.
+   * Writes all records into the database and deletes spool files that are no longer needed. A failure is logged, and
+   * the next start continues. Requests that are still open can settle later in the spool.
    */
   async close(): Promise<void> {
     if (this.#closing) return;
@@ -272,7 +259,7 @@ export class SpoolLedger implements Ledger {
     this.#wake();
   }
 
-  /** Schedules waiting work; no timer runs without work. */
+  /** Schedules the next round of writes. No timer runs without work. */
   #wake(): void {
     if (this.#closing || this.#round) return;
     const soon = !this.#databaseFailing && this.#drain.pending >= batchSize;
@@ -320,12 +307,12 @@ export class SpoolLedger implements Ledger {
     }
   }
 
-  /** Closes, syncs and deletes segments. */
+  /** Closes, syncs and deletes segments of the spool. */
   async #maintenance(): Promise<void> {
     const nowMs = this.#clock.monotonicMs();
     const { current } = this.#spool;
     const old = nowMs - current.openedMs >= this.#settings.segmentAgeMs;
-    // A new segment replaces a file that was deleted: if the process died now, its requests would be lost.
+    // If somebody deleted the current file, begin a new one; otherwise its requests would be lost with this process.
     const isDeleted = !existsSync(current.path);
     if (isDeleted) prepareSpoolDirectory(this.#spool.directory);
     if (isDeleted || (old && current.bytes > current.carriedBytes)) this.#journal.rotate();
@@ -333,7 +320,7 @@ export class SpoolLedger implements Ledger {
       this.#log.error("spool_file_deleted", { detail: `Somebody deleted ${current.path} while it was in use.` });
     this.#carryOver(nowMs);
     await this.#removeFree();
-    // The sync comes last, because deleted files need none.
+    // Sync last, because deleted files need no sync.
     if (!this.#spool.unsynced || nowMs - this.#syncedMs < syncEveryMs) return;
     this.#syncedMs = nowMs;
     await this.#spool.sync();
@@ -346,7 +333,7 @@ export class SpoolLedger implements Ledger {
     for (const segment of free) this.#spool.remove(segment);
   }
 
-  /** Carries over open requests from old segments, because a long and silent request must not keep an old segment. */
+  /** Copies open requests from the oldest segment, so that a long request does not keep an old file. */
   #carryOver(nowMs: number): void {
     const oldest = this.#spool.segments[0];
     if (oldest?.sealedMs === undefined || nowMs - oldest.sealedMs < this.#settings.carryAfterMs) return;

@@ -2,17 +2,17 @@
 import type { Segment } from "./spool.ts";
 import { UsageColumns } from "./usage/usage-columns.ts";
 
-/** Records of one transaction: about 2 ms of work. */
+/** Maximum records in one transaction: about 2 ms of work. */
 export const batchSize = 1_000;
-/** Empty batches that are kept for reuse. */
+/** Maximum empty batches that are kept for reuse. */
 const maxSpare = 8;
 
-/** Records that are written together. */
+/** Records that are written to the database together. */
 export class PendingBatch {
   readonly usage = new UsageColumns(batchSize);
   /**
-   * The segment of each record, or that of its begin if the spool could not store the record. Pinned until the record
-   * is in the database.
+   * For each record, the segment of the spool that contains it, or else its request's begin. Pinned until the record is
+   * in the database.
    */
   readonly segments: Segment[] = [];
   /** 1 for each record that is in the spool, otherwise 0. */
@@ -31,7 +31,7 @@ export class PendingUsage {
     return this.#length;
   }
 
-  /** The number of records that are only in memory. */
+  /** The number of records that are only in memory and not in the spool. */
   get unspooled(): number {
     return this.#unspooled;
   }
@@ -40,7 +40,7 @@ export class PendingUsage {
     return this.#batches;
   }
 
-  /** Adds a copy of a row of `from`. */
+  /** Adds a copy of a row of `from`. `isSpooled`: the spool contains the record. */
   add(from: UsageColumns, row: number, segment: Segment, isSpooled: boolean): void {
     let batch = this.#batches.at(-1);
     if (batch === undefined || batch.isTaken || batch.usage.length === batchSize) {

@@ -1,4 +1,4 @@
-// Usage within the current windows of rate limits.
+// Reads the usage within the current windows of rate limits.
 import type { Database } from "../storage/sql/database.ts";
 
 export interface RecentUsage {
@@ -19,9 +19,8 @@ interface Row {
 }
 
 /**
- * Returns usage by key and second: a minute back, or further for accounts with keys of longer windows. Reads one second
- * more than the window, because a record has only whole seconds. Usage in the future was recorded before a clock was
- * set back, and is ignored, so that it delays no request.
+ * Returns usage by key and second, for the last minute or for longer windows of keys. Records have whole seconds, so
+ * one more second is read. Usage in the future is ignored: it was recorded before the clock was set back.
  */
 export async function recentUsage(db: Database, nowSeconds: number): Promise<RecentUsage[]> {
   const minuteAgo = nowSeconds - minuteSeconds - 1;

@@ -1,4 +1,4 @@
-// Single requests, newest first. Records are indexed by time only, so the roll-ups show where an account has any.
+// Lists single requests, newest first. Records are indexed only by time, so roll-ups show which days and hours to read.
 import type { Clock } from "../base/clock.ts";
 import type {
   RequestFilter,
@@ -16,18 +16,18 @@ import { tagInText } from "../storage/tables/tags-text.ts";
 
 /** Maximum rows that one query scans. SQLite blocks the thread that serves requests. */
 const rowsAtOnce = 4_000;
-/** Maximum milliseconds of a page's queries; the one that exceeds it still counts. */
+/** Maximum milliseconds of queries for one page. The query that exceeds them still counts. */
 const budgetMs = 40;
 const hourSeconds = 3_600;
 const daySeconds = 86_400;
 
-/** Unix seconds: from `from`, before `until`. */
+/** From `from` to before `until`, in Unix seconds. */
 interface Span {
   from: number;
   until: number;
 }
 
-/** Runs queries one after the other, with pauses for other work, and measures their time. */
+/** Runs queries one after another, with pauses for other work, and measures their time. */
 class Reader {
   readonly #clock: Pick<Clock, "monotonicMs">;
   #begun = false;
@@ -70,7 +70,7 @@ export class SqlRequestLog implements RequestLog {
     return row && recordOf(row);
   }
 
-  /** Returns a page of records. One more record is read to know whether there are others. */
+  /** Returns a page of records. Reads one more record to know whether another page follows. */
   async list(
     filter: RequestFilter,
     { after, limit }: { after: RequestPosition | undefined; limit: number },
@@ -99,8 +99,8 @@ export class SqlRequestLog implements RequestLog {
   }
 
   /**
-   * Yields the spans that may have matching requests, newest first: days, and their hours. An empty span reports how
-   * far the search went without a match.
+   * Yields the days and hours that may have matching requests, newest first. An empty span reports how far the search
+   * has come.
    */
   async *#stretches(filter: RequestFilter, within: Span, reader: Reader): AsyncGenerator<Span> {
     let { until } = within;
@@ -118,7 +118,7 @@ export class SqlRequestLog implements RequestLog {
     }
   }
 
-  /** Returns the time from which to read daily roll-ups up to `until`: at least a whole day. */
+  /** Returns the time from which to read daily roll-ups up to `until`; at least one whole day earlier. */
   async #rollupsStart(filter: RequestFilter, { from, until }: Span, reader: Reader): Promise<number> {
     const db = this.#db;
     const [row]: { start: number | string }[] = await reader.read(
@@ -129,7 +129,7 @@ export class SqlRequestLog implements RequestLog {
     return Math.max(from, Number(row?.start ?? 0));
   }
 
-  /** Returns the time from which to read records up to `until`: at least a whole second. */
+  /** Returns the time from which to read records up to `until`; at least one whole second earlier. */
   async #sliceStart({ from, until }: Span, reader: Reader): Promise<number> {
     if (until - from <= 1) return from;
     const db = this.#db;
@@ -155,8 +155,8 @@ export class SqlRequestLog implements RequestLog {
   }
 
   /**
-   * Returns the condition for the filter's owner. With a key or person it uses the index of keys, otherwise the primary
-   * key. The other parts are written so that no index serves them.
+   * Returns the SQL condition for the filter's owner. A key or person uses the index of keys; otherwise the primary key
+   * is used. The other conditions are written so that no index applies.
    */
   #whose({ accountId, environment, keyId, personId }: RequestFilter) {
     const db = this.#db;
@@ -212,10 +212,7 @@ interface RollupSpan {
   last_at: number | string;
 }
 
-/**
- * Yields the parts of the roll-ups' spans that lie within `within`. A roll-up whose span lies outside is left out, even
- * if a part of its hour or day overlaps.
- */
+/** Yields the spans of the roll-ups, cut to `within`. Roll-ups outside are left out. */
 function* spansOf(rollups: readonly RollupSpan[], seconds: number, within: Span): Generator<Span> {
   for (const rollup of rollups) {
     const start = Number(rollup.start);
@@ -225,10 +222,7 @@ function* spansOf(rollups: readonly RollupSpan[], seconds: number, within: Span)
   }
 }
 
-/**
- * Returns the position after which the list has only requests that began before `at`. Returns null if the filter
- * matches none of those.
- */
+/** Returns the position in the list from which requests began before `at`; null if no request can match. */
 function before(at: number, { start }: RequestFilter): RequestPosition | null {
   return at > start ? { at, requestId: "" } : null;
 }

@@ -1,4 +1,4 @@
-// Makes the frames of the spool: the lines of one write, after their length and checksum.
+// Encodes lines of the spool into frames. A frame has a length, a checksum, and the lines of one write.
 import { maxByDigits, putDigits } from "../base/bytes/put-digits.ts";
 import type { UsageBegin } from "../domain/usage/usage.ts";
 import { detailsText } from "../storage/tables/details-text.ts";
@@ -21,28 +21,28 @@ import type { RequestKind } from "./usage/usage-kinds.ts";
 const firstCapacity = 64 * 1024;
 /** The largest buffer that is kept for reuse. */
 const keptCapacity = 1024 * 1024;
-/** An upper bound for a line's length without its texts: ten numbers, commas, quotes and so on. */
+/** Maximum length of a line without its texts: numbers, commas, quotes. */
 const lineOverhead = 256;
-/** The most bytes of a UTF-16 unit in JSON, as `\uXXXX`. */
+/** Maximum bytes of a UTF-16 code unit in JSON, as `\uXXXX`. */
 const bytesOfUnit = 6;
 const [newline, quote, comma, opening, backslash, closing] = [0x0a, 0x22, 0x2c, 0x5b, 0x5c, 0x5d];
-/** The first and the last of the ASCII characters that JSON leaves unchanged, except for `"` and `\` between them. */
+/** The range of ASCII characters that JSON does not escape, except `"` and `\`. */
 const [firstPlain, lastPlain] = [0x20, 0x7e];
 const [kindBegin, kindProgress, kindSettle] = [0x62, 0x70, 0x73];
 const nothing = Buffer.from("null");
-/** The number of values for token parts: three numbers, and details. */
+/** Number of values for token parts: three counts, and details. */
 const partValues = 4;
 const [no, yes] = [Buffer.from("false"), Buffer.from("true")];
 
 /**
- * Writes lines byte by byte into one reused buffer: each request has two lines, and joining strings of so many parts
- * costs more. JSON.stringify takes as long and leaves a string for the garbage collector.
+ * Writes lines byte by byte into one reused buffer. Each request has two lines, so this saves strings and garbage
+ * collection that JSON.stringify would cost.
  */
 export class SpoolEncoder {
   #bytes = Buffer.allocUnsafe(firstCapacity);
   #length = frameHeaderLength;
 
-  /** Returns the bytes of the lines since the last `take`. */
+  /** Returns the number of bytes since the last `take`. */
   get length(): number {
     return this.#length - frameHeaderLength;
   }
@@ -120,7 +120,7 @@ export class SpoolEncoder {
     else if (isFollowed) this.#values(nothing);
   }
 
-  /** Removes the lines that were added since `length` had this value. */
+  /** Removes the lines that were added after the buffer had this length. */
   takeBack(length: number): void {
     this.#length = frameHeaderLength + length;
   }
@@ -135,7 +135,7 @@ export class SpoolEncoder {
     return frame;
   }
 
-  /** `textLength` is the most bytes that the line's texts take. */
+  /** Begins a line. `textLength` is the maximum number of bytes of its texts. */
   #open(kind: number, textLength: number): void {
     this.#reserve(textLength + lineOverhead);
     const bytes = this.#bytes;
@@ -150,14 +150,14 @@ export class SpoolEncoder {
     this.#bytes[this.#length++] = newline;
   }
 
-  /** Writes values as JSON. */
+  /** Writes bytes that are already JSON values. */
   #values(text: Uint8Array): void {
     this.#bytes[this.#length++] = comma;
     this.#bytes.set(text, this.#length);
     this.#length += text.length;
   }
 
-  /** Writes a JSON value, which may be long. */
+  /** Writes a text that is already JSON; it may be long. */
   #json(text: string): void {
     this.#reserve(text.length * bytesOfUnit + lineOverhead);
     this.#bytes[this.#length++] = comma;
@@ -185,7 +185,7 @@ export class SpoolEncoder {
     this.#length = end;
   }
 
-  /** Writes a whole number that is not negative. */
+  /** Writes a non-negative integer or null as the next value. */
   #next(value: number | null): void {
     if (value === null) {
       this.#values(nothing);

@@ -1,4 +1,4 @@
-// Facts about a spool, read while a server may write it.
+// Reads facts about a spool, even while a server writes it.
 
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { listSegments, readSegment } from "./spool-reader.ts";
 export interface SpoolFacts {
   segments: number;
   bytes: number;
-  /** Ended and open requests, as far as the spool was read. */
+  /** Number of ended and of open requests in the part that was read. */
   settled: number;
   open: number;
   /** Number of unreadable lines. */
@@ -17,16 +17,16 @@ export interface SpoolFacts {
   unknown: number;
   /** The first file with an unreadable line. */
   damagedFile: string | undefined;
-  /** The Unix milliseconds of the last write to the oldest file; undefined without files. */
+  /** Time of the last write to the oldest file, in Unix milliseconds; undefined without files. */
   oldestMs: number | undefined;
   /** True if the whole spool was read. */
   complete: boolean;
 }
 
 export interface SpoolFactsOptions {
-  /** True if a server writes the spool. Its newest file may then end with an unfinished line. */
+  /** True if a server is writing the spool, so that its newest file may end with an incomplete line. */
   isWritten: boolean;
-  /** The approximate time to read, in milliseconds, with pauses. */
+  /** Approximate milliseconds after which reading ends, including pauses. */
   budgetMs: number;
 }
 
@@ -47,7 +47,7 @@ export async function spoolFacts(
   const segments = listSegments(directory);
   for (const { path } of segments) {
     const stats = statSync(path, { throwIfNoEntry: false });
-    // The server has written this file's records to the database meanwhile, and deleted the file.
+    // The server has written the file's records to the database and deleted the file.
     if (!stats) continue;
     facts.segments++;
     facts.bytes += stats.size;

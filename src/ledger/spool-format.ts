@@ -1,4 +1,5 @@
-// The format of the spool: lines of JSON in frames with a checksum, so that torn or damaged parts are detected.
+// The format of the spool: frames with a checksum that contain lines of JSON, so that incomplete or damaged parts are
+// detected.
 import { z } from "zod";
 import { environments } from "../domain/api-key.ts";
 import { bookedOperations } from "../domain/models/operation.ts";
@@ -10,13 +11,13 @@ import { trailSchema } from "../storage/tables/trail-text.ts";
 /** The usage of a running request at a checkpoint. */
 export interface UsageProgress extends TokenUsage {
   requestId: string;
-  /** The cost, as in `UsageEnd`. */
+  /** Cost in nano-USD; null if unknown. */
   nanoUsd: number | null;
-  /** The monotonic milliseconds since the request's begin. */
+  /** Milliseconds since the request began, by the monotonic clock. */
   elapsedMs: number;
 }
 
-/** A line of the spool. `settle` is complete without a `begin`. */
+/** A line of the spool. A `settle` line needs no `begin` line. */
 export type SpoolLine = { begin: UsageBegin } | { progress: UsageProgress } | { settle: UsageRecord };
 
 const whole = z.int().nonnegative();
@@ -30,11 +31,11 @@ const beginShape = {
   operation: z.literal(bookedOperations),
   model: z.string(),
   stream: z.boolean(),
-  // Tags that cannot be read must not make the usage unreadable.
+  // If the tags are unreadable, only they are dropped.
   tags: z.array(z.string()).optional().catch(undefined),
 };
 const tokenShape = { promptTokens: whole, completionTokens: whole, estimated: z.boolean() };
-/** Token parts that cannot be read must not make the usage unreadable. */
+/** If the token parts are unreadable, only they are dropped. */
 const partShape = {
   cachedTokens: whole.optional().catch(undefined),
   cacheWriteTokens: whole.optional().catch(undefined),
@@ -64,7 +65,7 @@ const lineSchema = z.union([
       durationMs: whole,
       firstTokenMs: whole.nullable(),
       queueMs: whole,
-      // An attempt log that cannot be read must not make the usage unreadable.
+      // If the attempt log is unreadable, only it is dropped.
       trail: trailSchema.nullish().catch(undefined),
       ...partShape,
     }),
@@ -72,8 +73,8 @@ const lineSchema = z.union([
 ]);
 
 /**
- * The order of values in a line, a JSON array after its kind; `spool-encoder.ts` writes them. Later values are
- * appended, with a default, so that an older version reads the rest; the id keeps its position.
+ * The order of values in a line (a JSON array), after the line's kind. Append new values only at the end, with a
+ * default, so that older versions can read the line.
  */
 const beginNames = [
   "requestId",
@@ -87,7 +88,7 @@ const beginNames = [
   "stream",
 ] as const satisfies (keyof UsageBegin)[];
 const beginLineNames = [...beginNames, "tags"] as const satisfies (keyof UsageBegin)[];
-/** The values of token parts. A line has them only if the request has token parts, or if later values follow. */
+/** The values of token parts, which a line has only if it needs them or a later value. */
 const partNames = [
   "cachedTokens",
   "cacheWriteTokens",
@@ -123,7 +124,7 @@ const settleNames = [
 
 const checksumLength = 8;
 const lengthDigits = 8;
-/** The header is `#`, checksum, space, length, newline. */
+/** Header of a frame: `#`, checksum, space, length, newline. */
 export const frameHeaderLength = 1 + checksumLength + 1 + lengthDigits + 1;
 const headerPattern = new RegExp(`^#([0-9a-f]{${checksumLength}}) (\\d{${lengthDigits}})\n$`);
 
@@ -138,14 +139,14 @@ export function readFrameHeader(bytes: Buffer): { checksum: string; length: numb
   return match ? { checksum: match[1] ?? "", length: Number(match[2]) } : undefined;
 }
 
-/** Decodes a line of an intact frame, without its newline. Undefined if no known version could have written it. */
+/** Decodes a line without its newline. Returns undefined if no known version could have written it. */
 export function decodeLine(bytes: Buffer): SpoolLine | undefined {
   return parse(bytes);
 }
 
 /**
- * Returns the request id; '' if unreadable. A line of every version is an array of its kind, the request id and the
- * rest.
+ * Returns the request id of a line; '' if unreadable. In every version, a line is an array that begins with its kind
+ * and the request id.
  */
 export function requestIdOf(bytes: Buffer): string {
   try {
@@ -156,7 +157,7 @@ export function requestIdOf(bytes: Buffer): string {
   }
 }
 
-/** Decodes a line of the first version, without frames: a checksum and a JSON object. */
+/** Decodes a line of the first version, which has no frames: a checksum and a JSON object. */
 export function decodeOldLine(bytes: Buffer): SpoolLine | undefined {
   const json = bytes.subarray(checksumLength + 1);
   return bytes.toString("latin1", 0, checksumLength + 1) === `${checksum(json)} ` ? parse(json) : undefined;
@@ -197,7 +198,7 @@ function withNames(names: readonly string[], values: readonly unknown[]): Record
   return object;
 }
 
-/** Converts the numbers of a checkpoint to whole numbers, as `UsageColumns` stores them. */
+/** Rounds the numbers of a checkpoint to integers, as `UsageColumns` needs them. */
 export function cleanProgress(progress: UsageProgress): UsageProgress {
   const { parts } = progress;
   return {
@@ -216,7 +217,7 @@ export function cleanProgress(progress: UsageProgress): UsageProgress {
   };
 }
 
-/** Returns the record of a request whose process died, charged with its last checkpoint. */
+/** Returns the record of a request whose process died. It is charged as of its last checkpoint. */
 export function interruptedRecord(begin: UsageBegin, progress: UsageProgress | undefined): UsageRecord {
   return {
     ...begin,

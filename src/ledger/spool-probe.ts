@@ -1,4 +1,4 @@
-// Checks whether the spool's disk can be written, even while nothing is being written.
+// Checks whether the spool's disk can be written, even without requests.
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
@@ -12,9 +12,9 @@ export interface SpoolProbeOptions {
   log: Log;
 }
 
-/** A disk with less space than this cannot take the lines of a busy tick. */
+/** Bytes of the test file: with less free space, the disk could not store the lines of a busy tick. */
 const probeBytes = 64 * 1024;
-/** The shortest time between two checks, however many monitors ask. */
+/** Minimum milliseconds between two checks, however often readiness is asked for. */
 const askAgainMs = 1_000;
 
 export class SpoolProbe {
@@ -34,7 +34,7 @@ export class SpoolProbe {
     return !this.#failed && !this.#options.journal.failing;
   }
 
-  /** Checks the disk unless that was just done, and resolves with the current result. Never rejects. */
+  /** Checks the disk, unless it was checked just now. Resolves to whether it can be written. Never rejects. */
   async ask(): Promise<boolean> {
     const nowMs = this.#options.clock.monotonicMs();
     if (!this.#asking && nowMs - this.#askedMs >= askAgainMs) {
@@ -56,7 +56,7 @@ export class SpoolProbe {
       if (this.#failed) log.info("spool_has_room");
       this.#failed = false;
     } catch (error) {
-      // The partial file is removed, because it must not use up the remaining space.
+      // Delete the incomplete file, so that it does not use up the remaining space.
       await rm(this.#file, { force: true }).catch(() => {});
       if (!this.#failed) log.error("spool_has_no_room", { detail: String(error) });
       this.#failed = true;

@@ -1,4 +1,4 @@
-// Reads the spool: segment files and their lines.
+// Reads the segment files of the spool.
 import { closeSync, fstatSync, openSync, readdirSync, readSync } from "node:fs";
 import { join } from "node:path";
 import {
@@ -20,10 +20,10 @@ export function segmentPath(directory: string, number: number): string {
   return join(directory, `${String(number).padStart(8, "0")}.spool`);
 }
 
-/** The size of each process's range of segment numbers, more than it can ever use. */
+/** Size of the range of segment numbers of each process; more than a process ever uses. */
 const numbersEach = 1e12;
 
-/** Returns segments in the order of writing; with `writer`, only of that process. */
+/** Returns the segments in the order in which they were written. If `writer` is set, only those of that process. */
 export function listSegments(directory: string, writer?: number): { number: number; path: string }[] {
   return readdirSync(directory)
     .flatMap((name) => {
@@ -34,20 +34,20 @@ export function listSegments(directory: string, writer?: number): { number: numb
     .sort((a, b) => a.number - b.number);
 }
 
-/** Returns the number after which a process without segments begins. `writer` is below 1,000. */
+/** Returns the number before the first segment of a process. `writer` must be below 1,000. */
 export function numberBeforeFirst(writer: number): number {
   return writer * numbersEach;
 }
 
 export interface SpoolChunk {
   lines: SpoolLine[];
-  /** Number of torn or damaged lines. */
+  /** Number of incomplete or damaged lines. */
   damaged: number;
-  /** The request ids of intact lines that cannot be parsed, as of a newer version; '' without a readable id. */
+  /** Request ids of intact lines in an unknown format, as of a newer version; '' if the id is unreadable. */
   unknown: string[];
 }
 
-/** Yields the lines of a segment in chunks of some thousand. */
+/** Yields the lines of a segment, in chunks of a few thousand. */
 export function* readSegment(path: string): Generator<SpoolChunk> {
   const fd = openSync(path, "r");
   try {
@@ -61,7 +61,7 @@ export function* readSegment(path: string): Generator<SpoolChunk> {
       const piece = readPiece(text, Math.max(0, fstatSync(fd).size - offset), skipping);
       rest = text.subarray(piece.used);
       if (piece.used > 0) skipping = false;
-      // Headrace writes no line this long, so the rest is skipped to the next newline.
+      // No valid line is this long, so skip to the next newline.
       if (rest.length > chunkBytes && !piece.needsMore) {
         rest = Buffer.alloc(0);
         skipping = true;
@@ -78,19 +78,19 @@ export function* readSegment(path: string): Generator<SpoolChunk> {
 interface SpoolPiece extends SpoolChunk {
   /** The number of bytes read so far. */
   used: number;
-  /** True if the end of the next frame is not in the buffer yet. */
+  /** True if the next frame continues after the buffer. */
   needsMore: boolean;
 }
 
 /**
- * Reads lines. `unread` is the number of the file's bytes after `text`. Each line of a torn or damaged frame counts as
- * damaged.
+ * Reads the lines in `text`. `unread` is the number of bytes of the file after `text`. If a frame is damaged, all of
+ * its lines count as damaged.
  */
 function readPiece(text: Buffer, unread: number, skipFirst: boolean): SpoolPiece {
   const piece: SpoolPiece = { lines: [], damaged: 0, unknown: [], used: 0, needsMore: false };
   while (piece.used < text.length) {
     const start = piece.used;
-    // A zero is reserved space, or remains of a line that was not synced before a power cut.
+    // Zero bytes are reserved space, or lines that were lost in a power cut.
     if (text[start] === 0) {
       piece.used = endOfZeros(text, start);
       continue;
@@ -130,7 +130,7 @@ function endOfZeros(text: Buffer, start: number): number {
   return end;
 }
 
-/** Returns the range of the lines in the frame that begins at `start`; undefined if incomplete. */
+/** Returns the range of lines in the frame at `start`; undefined if the frame is incomplete. */
 function frameAt(text: Buffer, start: number, unread: number): { from: number; until: number } | "more" | undefined {
   const from = start + frameHeaderLength;
   if (text.length < from) return unread > 0 ? "more" : undefined;

@@ -1,4 +1,4 @@
-// The spool: append-only segment files, whose written frames survive the death of the process.
+// The spool: append-only files (segments) on disk. Written frames survive the death of the process.
 import { chmodSync, closeSync, fdatasync, ftruncateSync, openSync, rmSync, writeSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { promisify } from "node:util";
@@ -6,53 +6,56 @@ import type { Clock } from "../base/clock.ts";
 import { makeDirectory } from "../storage/files/durable-file.ts";
 import { listSegments, numberBeforeFirst, segmentPath } from "./spool-reader.ts";
 
-/** A file of the spool. It may be deleted when nothing in it is needed any more: `pins` is 0. */
+/** A file of the spool. It may be deleted when `pins` is 0. */
 export interface Segment {
   readonly number: number;
   readonly path: string;
   readonly openedMs: number;
-  /** The time when the next segment replaced this one; undefined while in use. */
+  /** Monotonic milliseconds when the next segment replaced this one; undefined while it is the current one. */
   sealedMs: number | undefined;
   bytes: number;
-  /** The number of bytes that only repeat an older segment. */
+  /** Number of bytes that were copied from an older segment. */
   carriedBytes: number;
-  /** The number of requests that are recorded only in this file. */
+  /** Number of requests whose only record is in this file. */
   pins: number;
-  /** The number of those requests that are settled and not held in memory. */
+  /** Number of settled requests that are in this file and not in memory. */
   unread: number;
 }
 
-/** Writes bytes from `from` on at the file's offset `at`, and returns their number. Throws as `writeSync`. */
+/**
+ * Writes bytes to a file at offset `at`, beginning with byte `from`. Returns the number of written bytes. Throws on
+ * failure.
+ */
 export type WriteToDisk = (fd: number, bytes: Uint8Array, from: number, length: number, at: number) => number;
 
 interface OpenSegment extends Segment {
   readonly write: WriteToDisk;
   fd: number | undefined;
   unsynced: boolean;
-  /** The number of allocated bytes of the file. Those after `bytes` are zeros, for which the disk has space already. */
+  /** Number of allocated bytes of the file. Bytes after `bytes` are zeros that reserve disk space. */
   allocated: number;
-  /** True if bytes of a failed write could not be removed. No frame may follow them. */
+  /** True if a failed write could not be removed. No frame may be written after it. */
   broken: boolean;
 }
 
 export interface SpoolOptions {
   directory: string;
   clock: Clock;
-  /** The size at which a new segment begins. */
+  /** Size in bytes at which a new segment begins. */
   segmentBytes: number;
-  /** The number of the writing process of this server, by default 0; each has its own segments. */
+  /** Number of this process among the writers of the spool; each has its own segments. Default: 0. */
   writer?: number;
-  /** Writes to the disk. Default: immediately. */
+  /** Writes bytes to the file. Tests may replace it. */
   write?: WriteToDisk;
-  /** Makes writes to an open file survive a power cut. Default: `fdatasync`. */
+  /** Syncs a file to the disk, against power cuts. Default: `fdatasync`. */
   sync?: (fd: number) => Promise<void>;
 }
 
 /** The number of bytes allocated at a time. */
 const zeros = new Uint8Array(16 * 1024);
 /**
- * The pause before a full disk is asked for space again. Each refusal takes up to some milliseconds, in which all
- * requests wait.
+ * Milliseconds between attempts to allocate space on a full disk. Each attempt blocks all requests for up to some
+ * milliseconds.
  */
 const askAgainMs = 1_000;
 const syncData = promisify(fdatasync);
@@ -64,16 +67,13 @@ export class Spool {
   #current: OpenSegment;
   #number: number;
   #newFile = true;
-  /**
-   * `#noRoom` has the reason why no space could be allocated, and the time until which allocation is not tried again.
-   * Until `#noSegmentUntilMs`, no new segment is tried.
-   */
+  /** Why no space could be allocated, and when to try again. `#noSegmentUntilMs`: when to try a new segment again. */
   #noRoom: { cause: unknown; untilMs: number } | undefined;
   #noSegmentUntilMs = Number.NEGATIVE_INFINITY;
   #syncing: Promise<void> = Promise.resolve();
   #keeps = true;
 
-  /** Begins a segment after the existing ones. Throws if that fails. */
+  /** Begins a new segment after the existing ones. Throws if that fails. */
   constructor(options: SpoolOptions) {
     this.#options = options;
     const { directory, writer = 0 } = options;
@@ -103,9 +103,8 @@ export class Spool {
   }
 
   /**
-   * Returns the segment of the next `append`. A full segment is followed by a new one; if that fails (no descriptor
-   * left, disk full), the old one grows on. `ahead` is the number of bytes reserved with `reserve`, which the new
-   * segment must reserve too.
+   * Returns the segment for the next `append`. If the current one is full, a new one begins; if that fails, the old one
+   * grows. `ahead` is the number of bytes to reserve in a new segment.
    */
   ready(ahead: number): Segment {
     if (this.#current.bytes >= this.#options.segmentBytes || this.#current.broken) this.rotate(ahead);
@@ -113,21 +112,21 @@ export class Spool {
   }
 
   /**
-   * Reserves bytes in the current segment by writing zeros, so that they can be written on a full disk. Throws if the
-   * disk has no space, or had none a moment ago. Usually costs one comparison.
+   * Reserves bytes in the current segment by writing zeros, so that they can be written even when the disk is full.
+   * Throws if the disk has no space. Usually costs one comparison.
    */
   reserve(bytes: number): void {
     const segment = this.#current;
     if (segment.allocated - segment.bytes < bytes) this.#allocate(segment, segment.bytes + bytes);
   }
 
-  /** Lets the next write try again to allocate space, after the caller found that there may be some. */
+  /** Allows the next write to allocate again, because the caller found that the disk may have space. */
   roomFound(): void {
     this.#noRoom = undefined;
     this.#noSegmentUntilMs = Number.NEGATIVE_INFINITY;
   }
 
-  /** Begins a new segment. Returns false if that is impossible with this much reserved space, or was a moment ago. */
+  /** Begins a new segment and reserves `ahead` bytes in it. Returns false if that fails or failed a moment ago. */
   rotate(ahead: number): boolean {
     const { clock } = this.#options;
     if (this.#noSegmentUntilMs > clock.monotonicMs()) return false;
@@ -159,7 +158,7 @@ export class Spool {
     }
   }
 
-  /** Writes a frame to the current segment. If it cannot be written completely, throws and leaves no part of it. */
+  /** Appends a frame to the current segment. If the write fails, throws and removes the incomplete frame. */
   append(frame: Uint8Array): void {
     const segment = this.#current;
     if (segment.fd === undefined) throw new Error("The spool is closed.");
@@ -175,7 +174,7 @@ export class Spool {
     }
   }
 
-  /** Makes earlier writes survive a power cut, outside of the thread that serves requests. */
+  /** Syncs earlier writes to the disk in the background. */
   sync(): Promise<void> {
     this.#syncing = this.#syncing.then(
       () => this.#sync(),
@@ -188,16 +187,17 @@ export class Spool {
   remove(segment: Segment): void {
     const found = this.#segments.find((one) => one === segment);
     if (!found || found === this.#current) return;
-    // An operator may have deleted the file already.
+    // An operator may have deleted the file.
     rmSync(found.path, { force: true });
     this.#segments.splice(this.#segments.indexOf(found), 1);
-    // A descriptor in use by `sync` must not be closed. The caller of `sync` gets the error.
+    // Close the file only after a running sync. The caller of `sync` gets its error.
     void this.#syncing.finally(() => closeSegment(found)).catch(() => {});
   }
 
-  /** Closes the spool; `append` throws afterwards. Deletes segments without pins. */
+  /** Closes the spool; later calls of `append` throw. Deletes segments that are no longer needed. */
   async close(): Promise<void> {
-    // The caller of `sync` gets the error. Files deleted here are in the database.
+    // The caller of `sync` gets the error. The files deleted below need no sync, because the database has their
+    // records.
     await this.#syncing.catch(() => {});
     for (const segment of this.#segments) {
       if (segment.fd !== undefined) release(segment);
@@ -245,7 +245,7 @@ export class Spool {
     if (this.#newFile) {
       this.#newFile = false;
       try {
-        // A new file's name survives only after a sync of its directory.
+        // The name of a new file is durable only after its directory was synced.
         const directory = await open(this.#options.directory);
         await directory.sync().finally(() => directory.close());
       } catch (error) {
@@ -257,7 +257,7 @@ export class Spool {
       if (segment.fd === undefined) continue;
       const sealed = segment !== this.#current;
       if (segment.unsynced) {
-        // Lines that are written during the sync belong to the next sync.
+        // Lines written during the sync need another sync.
         segment.unsynced = false;
         try {
           await (this.#options.sync ?? syncData)(segment.fd);
@@ -271,16 +271,16 @@ export class Spool {
   }
 }
 
-/** Returns the number of written bytes, at least one: a disk that writes nothing without an error counts as full. */
+/** Writes bytes and returns their number, at least one. A write of zero bytes counts as a full disk. */
 function put({ fd = -1, write }: OpenSegment, bytes: Uint8Array, at: number): number {
   const count = write(fd, bytes, 0, bytes.length, at);
   if (count === 0) throw new Error("The disk took only a part of what was written.");
   return count;
 }
 
-/** Writes bytes after those in the segment, and updates `bytes` even if it throws in the middle. */
+/** Appends bytes to the segment. Updates `bytes` even if a write fails in between. */
 function writeBehind(segment: OpenSegment, bytes: Uint8Array): void {
-  // The rest of a short write is retried to get its error: the disk is full.
+  // After an incomplete write, try the rest: the error shows that the disk is full.
   for (let written = 0; written < bytes.length; ) {
     const count = put(segment, written === 0 ? bytes : bytes.subarray(written), segment.bytes);
     written += count;
@@ -290,11 +290,11 @@ function writeBehind(segment: OpenSegment, bytes: Uint8Array): void {
   segment.allocated = Math.max(segment.allocated, segment.bytes);
 }
 
-/** Overwrites a failed write, so that no part of it is found. */
+/** Overwrites a failed write with zeros. */
 function takeBack(segment: OpenSegment, written: number): void {
   segment.allocated = Math.max(segment.allocated, segment.bytes + written);
   try {
-    // The file is not truncated, because its space is reserved for other requests.
+    // Do not truncate the file, because its space is reserved for other requests.
     for (let done = 0; done < written; ) {
       const length = Math.min(zeros.length, written - done);
       done += put(segment, zeros.subarray(0, length), segment.bytes + done);
@@ -311,13 +311,13 @@ function allocate(segment: OpenSegment, until: number): void {
   }
 }
 
-/** Truncates reserved space that is not needed. */
+/** Truncates the file to release reserved space. */
 function release(segment: OpenSegment): void {
   try {
     ftruncateSync(segment.fd ?? -1, segment.bytes);
     segment.allocated = segment.bytes;
   } catch {
-    // The error is ignored, because readers skip the zeros.
+    // Ignore the error: readers skip zeros.
   }
 }
 
@@ -327,7 +327,7 @@ function closeSegment(segment: OpenSegment): void {
   segment.unsynced = false;
 }
 
-/** Moves the pin of a request or record to another segment. */
+/** Moves the pin of a request or record to another segment, so that the old one can be deleted. */
 export function repin(held: { segment: Segment }, segment: Segment): void {
   if (held.segment === segment) return;
   held.segment.pins--;

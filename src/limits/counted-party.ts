@@ -1,26 +1,28 @@
-// The limits of one account or key, with the counters that a request is counted in.
+// The limits of one account or key, with the counters that its requests use.
 import type { CounterLocation, LimitGroup, LimitSet, RateLimit } from "../domain/limits/limits.ts";
 import type { RequestBucket, TokenBucket } from "./memory/memory-buckets.ts";
 import type { MonthCounter } from "./memory/quota-counters.ts";
 
-/** Combines all limits with the same id in one object, because with very many keys each memory access is slow. */
+/** All limits with the same id in one object. With very many keys, each memory access is slow. */
 export class CountedParty implements CounterLocation {
   requests: RateLimit | undefined = undefined;
   tokens: RateLimit | undefined = undefined;
   /** The id of the party's quota; undefined without a quota. */
   quotaId: string | undefined = undefined;
-  /** The buckets as last found. The store that owns them knows whether they are current. */
+  /** The buckets that were used last. They may be outdated; the store checks that. */
   requestBucket: RequestBucket | undefined = undefined;
   tokenBucket: TokenBucket | undefined = undefined;
   counter: MonthCounter | undefined = undefined;
-  /** The amounts of the quota; infinite without a quota. */
+  /** The limits of the quota; infinite without a quota. */
   quotaTokens = Number.POSITIVE_INFINITY;
   quotaNanoUsd = Number.POSITIVE_INFINITY;
-  /** The previous party of the same limit set. */
+  /** The previous account or key of the same limit set. */
   readonly before: CountedParty | undefined;
-  /** The store that owns these buckets and counters. */
+  /** The limit store to which the buckets and counters belong. */
   readonly #store: object;
-  /** The limit set whose last party this is. A copy of the set also refers to this party, perhaps with other limits. */
+  /**
+   * The limit set that this object was created for. A copy of the set may refer to this object too, with other limits.
+   */
   #limits: LimitSet | undefined = undefined;
 
   private constructor(store: object, before: CountedParty | undefined) {
@@ -28,7 +30,10 @@ export class CountedParty implements CounterLocation {
     this.before = before;
   }
 
-  /** Returns the last party of a limit set, computed once for each store; undefined if the set has no limits. */
+  /**
+   * Returns the last account or key of a limit set; undefined if the set has no limits. The result is cached in the
+   * set.
+   */
   static lastOf(limits: LimitSet, store: object): CountedParty | undefined {
     const { counted } = limits;
     if (counted instanceof CountedParty && counted.#store === store && counted.#limits === limits) return counted;
@@ -39,7 +44,7 @@ export class CountedParty implements CounterLocation {
     return last;
   }
 
-  /** The keys of an account share the account's party, as they share its quota. */
+  /** Returns the object for a group of limits. All keys of an account share the account's object. */
   static #of(
     { id, requests, tokens, quota }: LimitGroup,
     store: object,
@@ -49,7 +54,7 @@ export class CountedParty implements CounterLocation {
     const quotaTokens = quota?.tokens ?? Number.POSITIVE_INFINITY;
     const quotaNanoUsd = quota?.nanoUsd ?? Number.POSITIVE_INFINITY;
     if (
-      // A copy of the quota may also refer to this party, perhaps with other amounts or after other quotas.
+      // A copy of the quota may refer to an object with other limits.
       known instanceof CountedParty &&
       known.#store === store &&
       known.before === before &&
@@ -82,8 +87,7 @@ export class CountedParty implements CounterLocation {
 }
 
 /**
- * Returns each limit once, even if several of one kind have the same id. The order is that of the quotas, and all
- * limits have a quota: the account's comes first, so that no other limit precedes the one that the account's keys
+ * Returns the limits of a set, grouped by id. Quotas come first, so the account's group does, which all of its keys
  * share.
  */
 function groupsIn({ requests, tokens, quotas }: LimitSet): LimitGroup[] {

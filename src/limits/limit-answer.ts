@@ -1,4 +1,4 @@
-// Reads the answer of the script that decides: a verdict, the time, and the state of each limit and quota.
+// Parses the answer of the Lua script that admits requests: a verdict, the time, and the state of each limit and quota.
 import type { GatewayError } from "../base/errors.ts";
 import type { LimitSet, Quota, RateLimit, Reservation } from "../domain/limits/limits.ts";
 import type { Period } from "../domain/limits/quota-rules.ts";
@@ -6,14 +6,14 @@ import { Bucket } from "../domain/limits/rate-limit.ts";
 import { type QuotaFigures, quotaShortage, rateShortage } from "./limit-decision.ts";
 import { type LimitPlan, periodOf } from "./limit-plan.ts";
 
-/** The verdicts of the script with their numbers. */
+/** The verdicts of the script, as the numbers that it returns. */
 export const verdicts = { admitted: 0, refused: 1, unread: 2, stranger: 3 } as const;
 /**
- * Length of the answer's beginning: verdict, time, the tokens and nano-USD reserved in ordinary limits and quotas, and
- * those reserved in quotas that can end the answer.
+ * Number of values at the beginning of the answer: verdict, time, tokens and nano-USD reserved in ordinary limits, and
+ * the same for quotas that can stop the answer.
  */
 export const headSize = 6;
-/** Length of the beginning of the answer to a reservation that grows. */
+/** Number of values at the beginning of the answer when a reservation is enlarged. */
 export const growHeadSize = 4;
 export const quotaSize = 9;
 
@@ -31,9 +31,9 @@ export function bucketsIn({ requests, tokens }: LimitSet, answer: readonly numbe
 }
 
 export interface AnsweredQuota extends QuotaFigures {
-  /** True if the quota's usage was known until recently and has to be loaded again. */
+  /** True if the store has dropped the quota's usage, so that it must be loaded again. */
   readonly isForgotten: boolean;
-  /** A rolling window: its start in the server's seconds, 0 if no window is open, and its name. */
+  /** For a rolling window: its start in the server's seconds (0 if no window is open), and its name. */
   readonly start: number;
   readonly name: number;
 }
@@ -54,7 +54,7 @@ export function quotaAt(answer: readonly number[], at: number, quota: Quota, tim
   };
 }
 
-/** The current time in Unix seconds, and by how much this time is ahead of the server's seconds: 0 except in tests. */
+/** The current time in Unix seconds, and its difference to the server's clock, which is 0 except in tests. */
 export interface WindowTime {
   now: number;
   aheadSeconds: number;
@@ -67,17 +67,14 @@ function periodAt(quota: Quota, start: number, { now, aheadSeconds }: WindowTime
   return { start: from, end: from + (quota.window?.seconds ?? 0) };
 }
 
-/** Returns the figures of those quotas of a plan that have a limit. */
+/** Returns the state of the plan's quotas that have a limit. */
 export function quotasIn(plan: LimitPlan, answer: readonly number[], time: WindowTime): AnsweredQuota[] {
   const { keys, quotas, limited } = plan;
   const from = headSize + 2 * (keys.length - limited.length);
   return limited.map((index, i) => quotaAt(answer, from + quotaSize * i, quotas[index] as Quota, time));
 }
 
-/**
- * Returns the refusal. The script reports only that some limit refuses; the common rules decide which limit the client
- * sees.
- */
+/** Returns the error for a refused request. The script reports only that it refuses; this finds the limit to name. */
 export function refusalOf(
   plan: LimitPlan,
   limits: LimitSet,

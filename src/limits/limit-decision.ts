@@ -1,4 +1,4 @@
-// Decides about all limits of a request together: which limit refuses, and which state is reported.
+// Rules for all limits of a request: which limit refuses it, and which state the client sees.
 import type { GatewayError } from "../base/errors.ts";
 import {
   type LimitKind,
@@ -11,39 +11,39 @@ import type { LimitSet, LimitStatus, Quota, RateLimit, Reservation } from "../do
 import type { Period } from "../domain/limits/quota-rules.ts";
 import type { Bucket } from "../domain/limits/rate-limit.ts";
 
-/** Figures of one quota in one window, usually a month: whole requests, tokens and nano-USD. */
+/** Usage and reservations of one quota in one window, usually a month. */
 export interface QuotaFigures {
-  /** The window; undefined if it starts with the first use. */
+  /** The window; undefined for a rolling window that has not begun. */
   readonly period: Period | undefined;
-  /** Settled usage; has no meaning while `isRead` is false. */
+  /** Usage of ended requests; meaningless while `isRead` is false. */
   usedRequests: number;
   usedTokens: number;
   usedNanoUsd: number;
-  /** Number of reservations of running requests. */
+  /** Number of running requests with a reservation. */
   leases: number;
   heldTokens: number;
   heldNanoUsd: number;
   isRead: boolean;
 }
 
-/** Buckets by kind of limit, in the order of the limits. */
+/** Buckets of the request limits and token limits, in the order of the limits. */
 export type Buckets = Readonly<Record<LimitKind, readonly Bucket[]>>;
 
 export function isLimited({ tokens, nanoUsd, requests }: Quota): boolean {
   return tokens !== null || nanoUsd !== null || typeof requests === "number";
 }
 
-/** Reports whether a quota can end the answer of a request. Such a quota has a separate reservation. */
+/** Reports whether the quota can stop the answer when it is used up. Such a quota has a separate reservation. */
 export function isStopping({ stops }: Quota, { stop }: Pick<Reservation, "stop">): boolean {
   return stops !== undefined && stop !== undefined;
 }
 
-/** Returns the amounts that a quota must have left to admit the request. */
+/** Returns the amounts that must remain in the quota to admit the request. */
 export function neededOf(quota: Quota, need: Reservation): Pick<Reservation, "minTokens" | "minNanoUsd"> {
   return need.stop && isStopping(quota, need) ? need.stop : need;
 }
 
-/** Returns the first amount of a quota that the request exceeds. */
+/** Returns the first amount of the quota that the request would exceed; undefined if it fits. */
 export function shortageOf(quota: Quota, figures: QuotaFigures, need: Reservation): QuotaShortage | undefined {
   const { usedRequests, usedTokens, usedNanoUsd, leases, heldTokens, heldNanoUsd } = figures;
   const { minTokens, minNanoUsd } = neededOf(quota, need);
@@ -61,8 +61,8 @@ export function shortageOf(quota: Quota, figures: QuotaFigures, need: Reservatio
 }
 
 /**
- * Returns the shortage of the quota that refuses. If several refuse, returns the one that resets last, because
- * waiting for the others would be in vain. A quota that is not loaded refuses nothing here.
+ * Returns the refusal of a quota; undefined if none refuses. If several refuse, it names the one that resets last.
+ * Quotas that are not loaded are ignored.
  */
 export function quotaShortage(
   quotas: readonly Quota[],
@@ -84,7 +84,7 @@ export function quotaShortage(
   return worst && quotaRefusal(worst.quota, worst.period, worst.shortage);
 }
 
-/** Returns the exhausted limit, of either kind, that takes longest to admit requests again. */
+/** Returns the refusal of the rate limit with the longest wait; undefined if none refuses. */
 export function rateShortage(
   limits: LimitSet,
   buckets: Buckets,
@@ -115,7 +115,7 @@ function tightest(buckets: readonly Bucket[], nowMs: number): Bucket | undefined
   return buckets.reduceRight<Bucket | undefined>((other, bucket) => tighter(bucket, other, nowMs), undefined);
 }
 
-/** Returns the bucket with less capacity left or, if equal, the bucket with the lower limit. */
+/** Returns the bucket with less capacity left; if equal, the one with the lower limit. */
 export function tighter(one: Bucket, other: Bucket | undefined, nowMs: number): Bucket {
   if (other === undefined) return one;
   const room = one.room(nowMs);

@@ -1,4 +1,5 @@
-// Queue of numbered lease events for the shared store. Each event runs once, in order, however often it is sent.
+// Queue of operations on leases for the shared limit store. The store runs each operation once and in order, even if it
+// is sent again.
 import type { RedisConnection } from "../storage/redis/redis-connection.ts";
 
 /** The name of an operation, then its arguments. */
@@ -6,7 +7,7 @@ export type LimitOperation = readonly [name: string, ...args: string[]];
 
 export interface LimitOperationsOptions {
   connection: Pick<RedisConnection, "giveUp">;
-  /** Sends operations. Resolves when all of them have run. */
+  /** Sends operations to the store. Resolves when all have run. */
   apply(firstNumber: number, operations: readonly LimitOperation[]): Promise<unknown>;
 }
 
@@ -15,13 +16,13 @@ const operationsPerCall = 64;
 export class LimitOperations {
   readonly #options: LimitOperationsOptions;
   #open: LimitOperation[] = [];
-  /** Number of the first pending operation. */
+  /** Number of the first operation that may not have run. */
   #first = 1;
-  /** Number of operations in transit. */
+  /** Number of operations that were sent and not answered. */
   #sent = 0;
   #isRunning = false;
   #isDue = false;
-  /** Number of `resume` calls. Answers to operations from before the last call are ignored. */
+  /** Counts calls of `resume`, so that answers to earlier operations are ignored. */
   #epoch = 0;
   /** Called when the operation with this number has run. */
   #awaited: { number: number; callback: () => void } | undefined;
@@ -34,21 +35,18 @@ export class LimitOperations {
     return this.#open.length;
   }
 
-  /** Returns the operations that may not have run. */
+  /** Returns the operations that may not have run yet. */
   get open(): readonly LimitOperation[] {
     return this.#open;
   }
 
-  /** Calls `callback` once when all current operations have run or are obsolete. Replaces an earlier callback. */
+  /** Calls `callback` once all current operations have run or were cleared. Replaces an earlier callback. */
   onceDone(callback: () => void): void {
     this.#awaited = { number: this.#first + this.#open.length - 1, callback };
     this.#drop(0);
   }
 
-  /**
-   * Sends the operation with all others of this turn of the event loop, or keeps the operation while the server is
-   * away.
-   */
+  /** Adds an operation. It is sent at the end of this tick, or once the server is reachable again. */
   add(...operation: LimitOperation): void {
     this.#open.push(operation);
     if (!this.#isRunning || this.#isDue) return;
@@ -64,19 +62,19 @@ export class LimitOperations {
     this.#isRunning = false;
   }
 
-  /** Resumes sending, from the operation after `lastDone`. */
+  /** Resumes sending. The server reports `lastDone` as the number of the last operation that has run. */
   resume(lastDone: number): void {
     this.#epoch++;
     const done = Math.min(this.#open.length, Math.max(0, lastDone - this.#first + 1));
     this.#drop(done);
-    // If the server's data is from another time, the server may report a higher number.
+    // `lastDone` may be higher than expected if the server's data comes from another time.
     this.#first = Math.max(this.#first, lastDone + 1);
     this.#sent = 0;
     this.#isRunning = true;
     this.flush();
   }
 
-  /** Drops all operations, because the leases that they concern no longer exist. */
+  /** Drops all operations, because the server has lost the leases that they concern. */
   clear(): void {
     this.#epoch++;
     this.#drop(this.#open.length);

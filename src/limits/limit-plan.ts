@@ -1,31 +1,31 @@
-// Prepares a set of limits for the shared store's scripts: keys and figures as texts, written once for each set.
+// Prepares a limit set for the Lua scripts: its Redis keys and arguments as texts, computed once for each set.
 import { calendarMonthOf } from "../base/calendar-month.ts";
 import type { LimitSet, Quota, RateLimit } from "../domain/limits/limits.ts";
 import { calendarPeriod, type Period } from "../domain/limits/quota-rules.ts";
 import { isLimited } from "./limit-decision.ts";
 
 export interface LimitPlan {
-  /** Period in Unix seconds in which the keys name the current calendar windows. */
+  /** The period in Unix seconds in which this plan is valid: no calendar window begins or ends in it. */
   time: Period;
-  /** Keys of request buckets, token buckets, and of quotas with a limit, in this order. */
+  /** Redis keys of request buckets, of token buckets, and of quotas with a limit, in this order. */
   keys: readonly string[];
-  /** The number of limits of each kind, followed by their figures. */
+  /** Script arguments: the number of limits of each kind, followed by their figures. */
   figures: readonly string[];
-  /** Arguments of later messages about the lease: token buckets with their figures, without quotas. */
+  /** Script arguments of later operations on the lease: token buckets with their figures, without quotas. */
   lease: readonly string[];
-  /** All quotas of the set. `quotaKeys` holds their keys in the same order. */
+  /** All quotas of the set, and their Redis keys in the same order. */
   quotas: readonly Quota[];
   quotaKeys: readonly string[];
-  /** Indexes of the quotas that have a limit, and of the quotas that can end answers. */
+  /** Indexes of the quotas that have a limit, and of those that can stop answers. */
   limited: readonly number[];
   stops: readonly number[];
-  /** True if a quota has a rolling window, so that the key of its counter depends on the window. */
+  /** True if a quota has a rolling window. The Redis key of its counter is then known only after the script ran. */
   rolls: boolean;
-  /** True if a reservation must be released later. */
+  /** True if the script makes a reservation, which must be released later. */
   holds: boolean;
 }
 
-/** `windows` are those windows of the set that count the request. */
+/** `windows` are the quotas with a window that count the request. */
 export function planOf(
   { requests, tokens, quotas: months }: LimitSet,
   windows: readonly Quota[],
@@ -56,15 +56,15 @@ export function planOf(
 }
 
 /**
- * Returns the arguments of quotas for later messages: the number of `keys`, and each key with a flag that tells
- * whether this lease reserves in its quota. With `stops`, another lease reserves in the quotas that can end answers.
+ * Returns the script arguments of the quotas: the number of keys, and for each key whether the lease has a reservation
+ * there. `stops`: another lease has the reservations in quotas that can stop answers.
  */
 export function quotaArguments({ quotas }: LimitPlan, keys: readonly string[], stops: boolean): string[] {
   const isHeld = (quota: Quota) => isLimited(quota) && !(stops && quota.stops !== undefined);
   return [String(keys.length), ...keys.flatMap((key, i) => [key, isHeld(quotas[i] as Quota) ? "1" : "0"])];
 }
 
-/** Returns the period in which no calendar window ends. */
+/** Returns the period around `now` in which no calendar window begins or ends. */
 function timeOf(quotas: readonly Quota[], now: number): Period {
   const periods = quotas.map((quota) => periodOf(quota, now)).filter((period) => period !== undefined);
   return {
@@ -73,7 +73,7 @@ function timeOf(quotas: readonly Quota[], now: number): Period {
   };
 }
 
-/** Returns the calendar window of a quota; undefined for a rolling quota. */
+/** Returns the calendar window of a quota at this time; undefined for a rolling window. */
 export function periodOf({ window }: Quota, now: number): Period | undefined {
   if (window === undefined) return calendarMonthOf(now);
   return window.kind === "calendar" ? calendarPeriod(window, now) : undefined;
@@ -87,12 +87,14 @@ export function bucketKey(prefix: string, kind: "requests" | "tokens", id: strin
   return `${prefix}${kind}:${id}`;
 }
 
-/** Returns the prefix of the keys of all quotas. */
+/** Returns the prefix of the Redis keys of all quotas. */
 export function quotaKeys(prefix: string): string {
   return `${prefix}quota:`;
 }
 
-/** Returns the key of the quota's counter. For a rolling quota, returns the key that points to its counter. */
+/**
+ * Returns the Redis key of the quota's counter. For a rolling window, returns the key that holds the counter's name.
+ */
 export function quotaKey(prefix: string, quota: Quota, now: number): string {
   const { id, window } = quota;
   if (isRolling(quota)) return `${quotaKeys(prefix)}rolling:${id}`;
@@ -101,7 +103,7 @@ export function quotaKey(prefix: string, quota: Quota, now: number): string {
   return `${quotaKeys(prefix)}${window === undefined ? time.slice(0, 7) : time.slice(0, 13)}:${id}`;
 }
 
-/** Returns the key of a rolling window's counter from the window's name, as the scripts do. */
+/** Returns the Redis key of a rolling window's counter. The Lua scripts build it in the same way. */
 export function rollingCounterKey(prefix: string, { id }: Quota, name: number): string {
   return `${quotaKeys(prefix)}window:${id}:${name}`;
 }
@@ -111,8 +113,8 @@ export function figuresOf({ limit, windowSeconds }: RateLimit): [limit: string, 
 }
 
 /**
- * Returns the quota as texts: its amounts (not a number if unlimited), the length of a rolling window, and which
- * amounts can end an answer.
+ * Returns the quota as script arguments: its limits (`-` if unlimited), the length of a rolling window, and which
+ * limits can stop an answer.
  */
 export function amountsOf(quota: Quota): string[] {
   const { tokens, nanoUsd, requests, window } = quota;
@@ -120,12 +122,12 @@ export function amountsOf(quota: Quota): string[] {
   return [...[tokens, nanoUsd, requests ?? null].map((amount) => String(amount ?? "-")), String(span), flagsOf(quota)];
 }
 
-/** Returns flags for the amounts that can end an answer, as the scripts encode them. */
+/** Returns bit flags of the limits that can stop an answer. */
 function flagsOf({ stops }: Quota): string {
   return String((stops?.tokens ? 1 : 0) + (stops?.nanoUsd ? 2 : 0));
 }
 
-/** Returns the arguments of a quota for the script that enlarges a reservation. */
+/** Returns the script arguments of a quota for enlarging a reservation. */
 export function stopArguments(quota: Quota, counter: string): string[] {
   const { tokens, nanoUsd } = quota;
   return [counter, String(tokens ?? "-"), String(nanoUsd ?? "-"), flagsOf(quota)];

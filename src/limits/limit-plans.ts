@@ -1,18 +1,18 @@
-// Caches the plans of sets of limits while they are valid.
+// Caches the plans (script arguments) of limit sets while they are valid.
 
 import type { LimitSet, Reservation } from "../domain/limits/limits.ts";
 import { isCounted } from "../domain/limits/quota-filter.ts";
 import { type LimitPlan, planOf } from "./limit-plan.ts";
 
-/** Maximum plans of a set. Clients choose the tags that they send, and each combination may need another plan. */
+/** Maximum plans of a limit set. Clients choose their tags, and each combination may need another plan. */
 const maxPlans = 64;
 
 export class LimitPlans {
   readonly #prefix: string;
-  /** Plans by limit set and by the windows that count a request. */
+  /** Plans by limit set and by the windows that count the request. */
   readonly #plans = new WeakMap<LimitSet, Map<string, LimitPlan>>();
 
-  /** `prefix` is the beginning of all keys. */
+  /** `prefix` is the prefix of all Redis keys. */
   constructor(prefix: string) {
     this.#prefix = prefix;
   }

@@ -1,4 +1,5 @@
-// The share of each limit that a replica may admit alone during an outage, starting from the last seen state.
+// While the shared store is unreachable, each replica admits only its share of every limit. The share starts from the
+// last known state.
 
 import type { Clock } from "../base/clock.ts";
 import type { LimitKind } from "../domain/limits/limit-refusal.ts";
@@ -22,13 +23,18 @@ export interface LimitShareOptions {
   ledger: Pick<Ledger, "readTotals">;
   /** Number of replicas that share the limits, at least 1. */
   replicas: number;
-  /** Returns how much of a limit was taken when last seen, reduced by the refill since then; 0 if unknown. */
+  /**
+   * Returns how much of a rate limit was used according to the store's last answer, minus the refill since then; 0 if
+   * unknown.
+   */
   lastTaken(kind: LimitKind, rule: RateLimit): number;
-  /** Returns the usage of a quota when last seen, including reservations; undefined if unknown. */
+  /**
+   * Returns the usage of a quota according to the store's last answer, including reservations; undefined if unknown.
+   */
   lastUsed(quota: Quota): QuotaUse | undefined;
 }
 
-/** The usage of a share since it began. */
+/** What this replica has admitted under a rate limit during the outage. */
 export interface ShareCharge {
   kind: LimitKind;
   rule: RateLimit;
@@ -39,43 +45,35 @@ interface Touched {
   kind: LimitKind;
   rule: RateLimit;
   share: RateLimit;
-  /** The amount at the beginning of the share, and the time of the beginning. */
+  /** The used amount when this replica's share began, and the monotonic time of that. */
   begunWith: number;
   begunMs: number;
 }
 
-/**
- * Milliseconds between two reads of a quota's usage, because settlements of other replicas are visible only in the
- * ledger.
- */
+/** Milliseconds between two reads of a quota's usage. Usage by other replicas is visible only in the ledger. */
 const rereadMs = 10_000;
-/** Before a quota refuses, its usage is read again unless it was read within this time. */
+/** Before a request is refused, usage that is older than this many milliseconds is read again. */
 const refusableMs = 1_000;
-/**
- * Milliseconds that the first admission under a quota waits for the ledger. After that, the last seen state is used.
- */
+/** Milliseconds that the first request under a quota waits for the ledger. Then the store's last answer is used. */
 const patienceMs = 1_000;
-/** Number of added limits after which full limits are dropped. */
+/** After this many new limits, those without usage are dropped. */
 const sweepEvery = 8_192;
 
-/** What this replica knows of a quota, and its share. */
+/** What this replica knows about a quota, and its share of it. */
 interface QuotaShare {
-  /** Time of the last read or of the last attempt. */
+  /** Monotonic milliseconds of the last attempt to read the usage. */
   readMs: number;
   reading: Promise<void> | undefined;
-  /**
-   * The quota with the amounts up to which this replica admits, earlier usage included; undefined if the usage is
-   * unknown.
-   */
+  /** The quota with this replica's own limits, which include earlier usage; undefined while the usage is unknown. */
   share: Quota | undefined;
-  /** Start of the window of the share; undefined if no window has begun. */
+  /** Start of the share's window in Unix seconds; undefined if no window has begun. */
   start: number | undefined;
 }
 
 export class LimitShare {
   readonly #options: LimitShareOptions;
   readonly #memory: MemoryLimits;
-  /** Shares by limit set, made when the quotas were last read. */
+  /** Limit sets with this replica's own limits, by original set. Rebuilt after quotas were read. */
   #shares = new WeakMap<LimitSet, LimitSet>();
   readonly #touched: Readonly<Record<LimitKind, Map<string, Touched>>> = { requests: new Map(), tokens: new Map() };
   readonly #quotas = new Map<string, QuotaShare>();
@@ -95,7 +93,7 @@ export class LimitShare {
     const admission = this.#decide(limits, reservation);
     if (admission instanceof Promise || !("refusal" in admission)) return admission;
     if (admission.refusal.code !== "insufficient_quota") return admission;
-    // The other replicas may have used little of their shares, so the usage is read before a refusal.
+    // Other replicas may have used little, so read the usage again before the refusal.
     const reading = this.#readQuotas(limits, reservation, refusableMs);
     return reading ? reading.then(() => this.#decide(limits, reservation)) : admission;
   }
@@ -107,7 +105,8 @@ export class LimitShare {
     const least = Math.min(...share.tokens.map(({ limit }) => limit));
     const fits = limits.tokens.every(({ limit }) => reservation.minTokens <= limit);
     if (reservation.minTokens <= least || !fits) return this.#memory.admit(share, reservation);
-    // A request above the share but below the limit waits until the share is full, and owes the rest.
+    // A request above this replica's share but below the limit is admitted once none of the share is used. The rest is
+    // taken as debt.
     const admission = this.#memory.admit(share, { ...reservation, tokens: least, minTokens: least });
     return admission instanceof Promise
       ? admission.then((later) => withDebt(later, reservation))
@@ -127,8 +126,8 @@ export class LimitShare {
   }
 
   /**
-   * Returns the charges for the store that decides from now on. With `all`, includes the initial state, because every
-   * other copy is lost.
+   * Returns what this replica has admitted, for the shared store. With `all`, includes usage from before the outage,
+   * because the store has lost its data.
    */
   charges(all: boolean): ShareCharge[] {
     const nowMs = this.#options.clock.monotonicMs();
@@ -136,7 +135,7 @@ export class LimitShare {
     for (const touched of [...this.#touched.requests.values(), ...this.#touched.tokens.values()]) {
       const { kind, rule, share, begunWith, begunMs } = touched;
       const begun = all ? 0 : Math.max(0, begunWith - (nowMs - begunMs) * perMsOf(share));
-      // Both amounts have been refilled by the same fraction.
+      // Both amounts have been refilled at the same rate.
       const count = Math.round(this.#taken(touched) - begun);
       if (count > 0) charges.push({ kind, rule, count });
     }
@@ -173,7 +172,7 @@ export class LimitShare {
         known.share = share;
         continue;
       }
-      // The share begins as full as the limit was when last seen.
+      // The share starts with the same proportion used as the whole limit had.
       const begunWith = Math.ceil((this.#options.lastTaken(kind, rule) * share.limit) / rule.limit);
       if (begunWith > 0) {
         const past = { requests: [], tokens: [], secondsAgo: 0, count: begunWith, usedTokens: begunWith };
@@ -192,8 +191,8 @@ export class LimitShare {
   }
 
   /**
-   * Reads the usage of quotas. Waits for quotas whose usage is unknown, and reads outdated ones in the background.
-   * With `olderMs`, also waits for quotas whose usage is older than this.
+   * Reads the usage of quotas. Returns a promise if the usage of one is unknown or older than `olderMs`. Otherwise,
+   * outdated usage is read in the background.
    */
   #readQuotas(
     { quotas, windows = [] }: LimitSet,
@@ -205,7 +204,7 @@ export class LimitShare {
     for (const quota of windows.length === 0 ? quotas : [...quotas, ...windows]) {
       if (!isLimited(quota) || !isCounted(quota, reservation)) continue;
       const known = this.#quotas.get(quota.id);
-      // The share of a past window does not apply to the current window.
+      // The window has changed, so the share of the previous window is dropped.
       if (known?.share && quota.window && known.start !== this.#memory.startOf(quota)) {
         known.share = undefined;
         known.readMs = Number.NEGATIVE_INFINITY;
@@ -235,14 +234,14 @@ export class LimitShare {
   }
 
   /**
-   * Reads the usage of a quota. If the ledger cannot be read, known figures stay. Without known figures, the request
-   * that needs them fails.
+   * Reads the usage of a quota and computes this replica's share. If the ledger cannot be read, the last known usage
+   * stays.
    */
   async #readUsage(quota: Quota, known: QuotaShare): Promise<void> {
-    // If the ledger cannot be read, known figures stay.
+    // Ignore the error: known figures stay.
     const read = this.#memory.reread(quota).catch(() => {});
     await (known.share ? read : Promise.race([read, Bun.sleep(patienceMs)]));
-    // The last seen state includes the reservations at the beginning of the outage, which the ledger lacks.
+    // The store's last answer includes reservations that the ledger lacks.
     const seen = known.share ? undefined : this.#options.lastUsed(quota);
     if (seen) this.#memory.applyMinimum(quota, seen);
     const used = this.#memory.known(quota);

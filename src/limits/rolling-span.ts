@@ -1,11 +1,10 @@
-// Finds the period in which an open rolling window must have begun, if its start is unknown.
+// The time range in which to look for the first use of a rolling window whose start is unknown.
 
 const daySeconds = 86_400;
 
 /**
- * Returns the period of whole roll-ups, up to the end of today, in which the window's first use is searched. The
- * window then starts no later than it really did, so no usage is missing, and ends no later. Usage of the previous
- * window may be counted again, unless `lastStart` is known.
+ * Returns the time range, from the earliest possible start until the end of today. Reading from there misses no usage
+ * of the window. It may count usage of the previous window again, unless `lastStart` is known.
  */
 export function rollingSpan(now: number, seconds: number, lastStart?: number): { since: number; until: number } {
   const earliest = now - seconds + 1;
@@ -15,7 +14,7 @@ export function rollingSpan(now: number, seconds: number, lastStart?: number): {
   };
 }
 
-/** Returns the start of the last window if it is open, and otherwise its end, but no earlier than `earliest`. */
+/** Returns the start of the last window if it is still open, otherwise its end; at least `earliest`. */
 function sinceOf(lastStart: number, seconds: number, earliest: number): number {
   return lastStart >= earliest ? lastStart : Math.max(earliest, lastStart + seconds);
 }

@@ -1,9 +1,9 @@
-// The last seen state of limits and quotas, for use while the shared store is away.
+// Remembers the last state of limits that the shared store reported, for use while it is unreachable.
 import type { Clock } from "../base/clock.ts";
 import { SweptMap } from "../base/swept-map.ts";
 import type { QuotaUse, RateLimit } from "../domain/limits/limits.ts";
 
-/** Maximum age of a state in milliseconds; an older state is not used. */
+/** Milliseconds after which a remembered state is no longer used. */
 const seenMs = 60_000;
 
 interface Seen {
@@ -23,8 +23,8 @@ export class SeenLimits {
   }
 
   /**
-   * Stores the state under a key: for a bucket its backlog; for a quota tokens, nano-USD and requests, including
-   * reservations.
+   * Stores a state. For a rate limit, `first` is the backlog of its bucket. For a quota, the three are tokens, nano-USD
+   * and requests, including reservations.
    */
   see(key: string, first: number, second: number, third: number): void {
     const atMs = this.#clock.monotonicMs();
@@ -40,7 +40,9 @@ export class SeenLimits {
     this.#seen.set(key, { first, second, third, atMs });
   }
 
-  /** Returns how much of a bucket was taken when last seen, reduced by the refill since then; 0 if unknown. */
+  /**
+   * Returns how much of a rate limit is used, according to the last state minus the refill since then; 0 if unknown.
+   */
   taken(key: string, { limit, windowSeconds }: RateLimit): number {
     const seen = this.#seen.get(key);
     if (!seen) return 0;

@@ -1,14 +1,14 @@
-// The amounts that quotas which can end answers have left, from a store's figures.
+// What remains in quotas that can stop a running answer.
 import type { Quota, StoppedBy } from "../domain/limits/limits.ts";
 import type { QuotaFigures } from "./limit-decision.ts";
 
 export interface StopFigures {
-  /** Tokens left; infinite if no quota ends answers by tokens. */
+  /** Tokens that remain; infinite if no quota stops answers by tokens. */
   tokens: number;
   nanoUsd: number;
-  /** Highest number of running requests under one of the quotas. */
+  /** Number of running requests in the busiest of the quotas. */
   running: number;
-  /** The quota with the smallest relative remainder. */
+  /** The quota with the smallest remaining fraction. */
   tightest: StoppedBy | undefined;
 }
 

@@ -1,12 +1,11 @@
-// Decides how much of a quota's remainder one answer gets at a time if others use the quota too. The Redis script has
-// the same rule.
+// Decides how much of a quota one answer reserves at a time while other answers use the quota too. The Lua script
+// applies the same rule.
 
-/** Number of pieces in a block; a piece is the smallest amount worth granting. */
+/** Number of pieces in a requested amount. At least one piece is granted while that much remains. */
 export const piecesOfBlock = 32;
 
 /**
- * Returns an amount out of `remaining` for one of the running requests, which wants `wanted` more. The amount shrinks
- * with the remainder and never exceeds it.
+ * Returns how much of `remaining` one of the running requests gets if it wants `wanted`. Never more than `remaining`.
  */
 export function shareOf(wanted: number, remaining: number, running: number): number {
   const fair = Math.max(Math.ceil(wanted / piecesOfBlock), Math.floor(remaining / (2 * Math.max(1, running))));

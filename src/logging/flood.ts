@@ -1,12 +1,12 @@
-// Limits how often one warning is logged: a fault that repeats must not fill a disk.
+// Limits how often the same warning is logged, so that a repeated fault does not fill the disk.
 
 export interface FloodOptions {
-  /** Maximum lines of one event in a window. */
+  /** Maximum lines of the same event in a time window. */
   most: number;
   windowMs: number;
-  /** Returns milliseconds that never go back. */
+  /** Returns monotonic milliseconds. */
   nowMs(): number;
-  /** Called once at the end of a window with the number of suppressed lines of an event. */
+  /** Called at the end of a time window with the number of lines of an event that were not written. */
   suppressed(event: string, times: number, seconds: number): void;
 }
 
@@ -16,7 +16,7 @@ interface Window {
   heldBack: number;
 }
 
-/** Event names are fixed words of the program, so their number is small. */
+/** Counts lines by event name. All names are constants of the program, so there are few. */
 export class FloodControl {
   readonly #options: FloodOptions;
   readonly #windows = new Map<string, Window>();
@@ -26,7 +26,7 @@ export class FloodControl {
     this.#options = options;
   }
 
-  /** Reports whether the line may be written. Counts the line in either case. */
+  /** Counts a line and returns whether it may be written. */
   admits(event: string): boolean {
     const { most, windowMs } = this.#options;
     const now = this.#options.nowMs();
@@ -45,7 +45,7 @@ export class FloodControl {
     return false;
   }
 
-  /** Reports everything that was suppressed so far. */
+  /** Reports all lines that were not written so far. */
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;

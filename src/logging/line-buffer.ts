@@ -1,9 +1,9 @@
 // Collects log lines as bytes, in a buffer that is reused.
 import type { LogFields, LogLevel } from "../base/log.ts";
 
-/** Enough for several hundred lines of requests. */
+/** Size of the buffer, enough for several hundred request lines. */
 const defaultBytes = 64 * 1024;
-/** Maximum bytes of UTF-8 for one unit of a string. */
+/** Maximum UTF-8 bytes of a UTF-16 code unit. */
 const maxBytesPerUnit = 3;
 const [comma, lineFeed] = [0x2c, 0x0a];
 
@@ -12,13 +12,13 @@ export class LineBuffer {
   readonly #size: number;
   #bytes: Buffer | undefined;
   #length = 0;
-  /** The beginning of the last line, which contains its time. */
+  /** The last line's beginning with time, level and event. */
   #begin = "";
   #time = "";
   #level: LogLevel | undefined;
   #event = "";
 
-  /** `write` must have used or copied the bytes when it returns. */
+  /** `write` must not keep the bytes after it returns, because the buffer is reused. */
   constructor(write: (bytes: Uint8Array) => void, size = defaultBytes) {
     this.#write = write;
     this.#size = size;
@@ -32,14 +32,11 @@ export class LineBuffer {
     else this.#write(Buffer.from(text));
   }
 
-  /**
-   * Writes a line as JSON.stringify would write `{ time, level, event, ...fields }`, in most cases without creating
-   * that object.
-   */
+  /** Writes `{ time, level, event, ...fields }` as a JSON line, usually without creating that object. */
   putJson(time: string, level: LogLevel, event: string, fields: LogFields): void {
     const begin = this.#beginOf(time, level, event);
     const text = JSON.stringify(fields);
-    // A field of this name replaces the member of the line.
+    // A field with one of these names replaces the line's own member.
     const isOwn = "time" in fields || "level" in fields || "event" in fields;
     const isPlain = !isOwn && text !== "{}";
     const bytes = isPlain ? this.#bytesFor(maxBytesPerUnit * (begin.length + text.length) + 1) : undefined;
@@ -49,7 +46,7 @@ export class LineBuffer {
     }
     const at = this.#length + bytes.write(begin, this.#length);
     const end = at + bytes.write(text, at);
-    // Replaces the opening brace by a comma.
+    // The comma replaces the opening brace of the fields.
     bytes[at] = comma;
     bytes[end] = lineFeed;
     this.#length = end + 1;
@@ -72,7 +69,7 @@ export class LineBuffer {
     if (this.#bytes && length > 0) this.#write(this.#bytes.subarray(0, length));
   }
 
-  /** Returns the beginning of a line without its closing brace. Lines of the same millisecond share it. */
+  /** Returns the JSON of time, level and event without the closing brace. Cached for lines of the same millisecond. */
   #beginOf(time: string, level: LogLevel, event: string): string {
     if (time !== this.#time || level !== this.#level || event !== this.#event) {
       this.#time = time;
@@ -83,7 +80,7 @@ export class LineBuffer {
     return this.#begin;
   }
 
-  /** Returns the buffer with space for `most` bytes, after a flush if necessary; undefined if they never fit. */
+  /** Returns the buffer with space for `most` bytes, after a flush if needed; undefined if the buffer is too small. */
   #bytesFor(most: number): Buffer | undefined {
     if (this.#length + most > this.#size) this.flush();
     if (most > this.#size) return undefined;

@@ -1,13 +1,13 @@
-// Writes the log to standard output without credentials: readable lines, or one JSON object per line.
+// Writes the log to standard output, as readable text or as one JSON object per line. Secrets are removed.
 import { exactMs, wallMs } from "../base/clock.ts";
 import type { Log, LogFields, LogLevel } from "../base/log.ts";
 import { mayHoldCredentials, redactCredentials } from "../domain/redaction.ts";
 import { FloodControl } from "./flood.ts";
 import { LineBuffer } from "./line-buffer.ts";
 
-/** Milliseconds for which lines are collected, because one write for each request would cost as much as the request. */
+/** Milliseconds for which lines are buffered. A separate write for each request would cost as much as the request. */
 const flushAfterMs = 20;
-/** Maximum lines of one warning or error per minute; further ones are only counted. Lines of requests have no limit. */
+/** Maximum lines per minute of the same warning or error. Request lines are not limited. */
 const maxRepetitions = 60;
 const floodWindowMs = 60_000;
 const requestEvent = "request";
@@ -16,7 +16,7 @@ const ranks: Readonly<Record<LogLevel, number>> = { info: 0, warn: 1, error: 2 }
 export interface LogSettings {
   /** Minimum level of written lines. Default `info`. */
   level?: LogLevel;
-  /** Removes secrets from a text. Default: everything that looks like a secret. */
+  /** Removes secrets from a text. Default: everything that looks like a credential. */
   redact?: (text: string) => string;
 }
 
@@ -28,17 +28,17 @@ export class StreamLog implements Log {
   readonly #flood: FloodControl;
   #rank = ranks.info;
   #redact: (text: string) => string = redactCredentials;
-  /** Time of the last line and its text; the start of its second, and the text up to the second. */
+  /** Cache for `#time`: the last time and its text, and the start of its second and the text up to there. */
   #lastMs = Number.NaN;
   #last = "";
   #secondMs = Number.NaN;
   #second = "";
-  /** Fields of the last request line that contained no secret, because most of them repeat. */
+  /** Method and model of the last request line without secrets. Most lines repeat them and need no new check. */
   #cleanMethod: LogFields[string];
   #cleanModel: LogFields[string];
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** `write` must have used or copied the bytes when it returns, as standard output does. */
+  /** `write` must not keep the bytes after it returns. */
   constructor(format: "text" | "json", write: (lines: Uint8Array) => void = writeOut, nowMs: () => number = wallMs) {
     this.#json = format === "json";
     this.#nowMs = nowMs;
@@ -59,7 +59,7 @@ export class StreamLog implements Log {
 
   info(event: string, fields: LogFields = {}): void {
     if (this.#rank > ranks.info) return;
-    // The most frequent line, whose free-text fields are known.
+    // Request lines are the most frequent ones. Only their known free-text fields are checked for secrets.
     const isSafe = event === requestEvent && !this.#hasFreeText(fields);
     this.#line("info", event, isSafe ? fields : this.#safe(fields));
   }
@@ -80,13 +80,13 @@ export class StreamLog implements Log {
     this.#flushSoon();
   }
 
-  /** Writes complete lines of another process of this server, which have the same format. */
+  /** Writes complete log lines of another process of this server. */
   pass(lines: Uint8Array): void {
     this.#lines.pass(lines);
     this.#flushSoon();
   }
 
-  /** Writes buffered lines, and reports what was suppressed. */
+  /** Writes buffered lines, and reports lines that were not written. */
   close(): void {
     this.#flood.flush();
     this.flush();
@@ -128,7 +128,7 @@ export class StreamLog implements Log {
     else this.#flushSoon();
   }
 
-  /** Returns the current time as `Date.toISOString` does. Everything but the milliseconds is cached for a second. */
+  /** Returns the current time as `Date.toISOString` does. The text up to the second is cached. */
   #time(): string {
     const nowMs = this.#nowMs();
     if (nowMs === this.#lastMs) return this.#last;
@@ -168,7 +168,7 @@ function textFields(fields: LogFields): string {
   return text;
 }
 
-/** Also escapes characters that JSON leaves unescaped and that end a line or control a terminal. */
+/** Quotes as JSON, and also escapes other characters that end a line or control a terminal. */
 function quoted(value: string): string {
   return JSON.stringify(value).replace(/[\u007f-\u009f\u2028\u2029]/g, (character) => {
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;

@@ -1,11 +1,11 @@
-// Log settings from the configuration: the level, and the secrets that must never be logged.
+// Reads the log settings from the configuration: the level, and the secrets that must never be logged.
 
 import type { Config, ReloadableConfig } from "../config/config.ts";
 import { configuredSecrets } from "../config/secrets.ts";
 import { redactCredentials, redactSecrets } from "../domain/redaction.ts";
 import type { LogSettings } from "./logging.ts";
 
-/** `engines` knows the credentials that operators added at run time. */
+/** `engines` have credentials that operators added at run time. */
 export function logSettings(
   config: Config,
   reloaded: ReloadableConfig,

@@ -11,14 +11,14 @@ export interface SmtpMailerOptions {
   url: string;
   /** An address, or a name and an address in angle brackets. */
   from: string;
-  /** Milliseconds for the connection, for the greeting, and for each silence after it. */
+  /** Milliseconds to wait for the connection, for the greeting, and for each later response. */
   timeoutMs?: number;
 }
 
-/** Maximum concurrent mails. A page waits for each, and more would only show that the mail server is too slow. */
+/** Maximum concurrent mails. A user waits for each of them. */
 const maxAtOnce = 8;
 const defaultTimeoutMs = 10_000;
-/** Maximum time of a mail as a multiple of the timeout, for a slow server that keeps answering. */
+/** Maximum total time of a mail, as a multiple of `timeoutMs`. */
 const maxSilences = 3;
 const addressPattern = /^[^\s@<>,;:"()]{1,64}@[^\s@<>,;:"()]{1,253}$/;
 const longest = { subject: 200, text: 20_000 } as const;
@@ -44,7 +44,7 @@ export class SmtpMailer implements MailSender {
     }
   }
 
-  /** Connects, greets and authenticates without sending a mail. Rejects as `send` does. */
+  /** Connects, greets and authenticates without sending a mail. Rejects if the server cannot be used. */
   async checkConnection(): Promise<void> {
     try {
       await this.#connected((transport) => transport.verify());
@@ -55,7 +55,7 @@ export class SmtpMailer implements MailSender {
 
   async #deliver({ to, subject, text }: MailMessage): Promise<void> {
     const { from } = this.#options;
-    // An address in an object is used as it is, and not parsed as a list.
+    // In this object form, the address is used unchanged and not parsed as a list.
     await this.#connected((transport) => transport.sendMail({ from, to: { name: "", address: to }, subject, text }));
   }
 
@@ -68,7 +68,7 @@ export class SmtpMailer implements MailSender {
       greetingTimeout: timeoutMs,
       socketTimeout: timeoutMs,
       dnsTimeout: timeoutMs,
-      // Messages contain only generated text: no part is read from a file or a URL.
+      // Mails contain only generated text, so nothing may be read from files or URLs.
       disableFileAccess: true,
       disableUrlAccess: true,
     });
@@ -84,7 +84,8 @@ export class SmtpMailer implements MailSender {
 }
 
 /**
- * Permits unencrypted connections only to this machine. Any other server must offer STARTTLS with a valid certificate.
+ * Returns the connection settings. Unencrypted connections are allowed only to this machine; other servers must offer
+ * STARTTLS with a valid certificate.
  */
 function connectionOf(text: string) {
   const url = new URL(text);
@@ -101,7 +102,7 @@ function connectionOf(text: string) {
   };
 }
 
-/** Throws for a line break in an address or subject, which would inject a header or a recipient. */
+/** Throws if the address or subject has a control character: a line break could add a header or a recipient. */
 function requireSendable({ to, subject, text }: MailMessage): void {
   if (!addressPattern.test(to) || /\p{Cc}/u.test(to)) {
     throw invalidRequest("The e-mail address cannot be written to; check it for blanks and signs.");
@@ -111,7 +112,7 @@ function requireSendable({ to, subject, text }: MailMessage): void {
   }
 }
 
-/** Returns only the code: the server's text may quote the address or the credentials. */
+/** Returns only the code of an error: the server's text may contain the address or the credentials. */
 function reasonOf(error: unknown): string {
   if (typeof error !== "object" || error === null) return "unknown";
   const code = "code" in error ? String(error.code) : "unknown";

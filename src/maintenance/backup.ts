@@ -1,5 +1,4 @@
-// Makes a backup of a data directory, beside a running server if there is one: the ledger's spool first, then the
-// database.
+// Backs up a data directory, even while a server runs on it: first the ledger's spool, then the database.
 import {
   chmodSync,
   closeSync,
@@ -51,16 +50,16 @@ export interface BackupOptions {
   /** Version of this program. */
   version: string;
   nowSeconds: number;
-  /** Whether another backup may be replaced. */
+  /** Whether an existing backup at the target is replaced. */
   force?: boolean;
   /** Secrets to include. */
   secrets?: KeyRing | undefined;
-  /** A name to store with the backup. */
+  /** A text that is stored in the backup's manifest, to identify the source. */
   source?: string;
   onProgress?: (progress: BackupProgress) => void;
-  /** If aborted, the backup stops and leaves nothing. */
+  /** If aborted, the backup stops and removes its files. */
   signal?: AbortSignal;
-  /** Returns the free bytes of the disk on which a folder is. */
+  /** Returns the free bytes on the disk of a folder. */
   freeBytes?: (folder: string) => number;
 }
 
@@ -76,13 +75,12 @@ export interface Backup {
 }
 
 const progressMs = 200;
-/** Disk space to leave free for writes meanwhile. */
+/** Bytes of disk space that must stay free for a running server. */
 const spareBytes = 16 * 1024 * 1024;
 
 /**
- * Makes a backup. It includes all records settled before it began: either they were in a spool file that was copied, or
- * that file was deleted because the database had them, and the database is copied after the spool. Records in both are
- * counted once at the restore. Rejects with a StartError if no backup was made; then nothing is left of it.
+ * Makes a backup with all records that were settled before it began. The spool is copied before the database, so a
+ * record may be in both; the restore counts it once. On failure, rejects with a StartError and leaves no files.
  */
 export async function makeBackup(options: BackupOptions): Promise<Backup> {
   const { dataDir, target, kind } = options;
@@ -96,7 +94,7 @@ export async function makeBackup(options: BackupOptions): Promise<Backup> {
     mkdirSync(draft, { mode: 0o700 });
     const parts = copySpool(dataDir, draft);
     const { schema, counts, sha256 } = await copyInThread(options, { database, draft, totalBytes });
-    // The copy of a database that lost its records would push good backups out of the folder.
+    // Fail instead of keeping a copy of an emptied database, which would replace good backups.
     if ((counts["accounts"] ?? 0) === 0 && wasUsed(dataDir)) throw startError(withoutAccounts(dataDir));
     const copy = join(draft, backupDatabase);
     parts.unshift({ name: backupDatabase, bytes: statSync(copy).size, sha256 });
@@ -115,7 +113,7 @@ export async function makeBackup(options: BackupOptions): Promise<Backup> {
     writeFileSync(join(draft, manifestName), `${JSON.stringify(manifest, undefined, 2)}\n`, { mode: 0o600 });
     await syncPath(draft);
     options.signal?.throwIfAborted();
-    // Deleting may take long. If the command is killed meanwhile, the new backup is already in place.
+    // Delete the replaced backup last: that may take long, and the new one must be in place if the command is killed.
     const before = replaced ? moveAway(target, kind) : undefined;
     try {
       renameSync(draft, target);
@@ -137,7 +135,7 @@ function requireDatabase(file: string): void {
   throw new StartError(`There is no database ${file}: name the data directory of the server with --data-dir.`);
 }
 
-/** Returns whether this backup replaces another. Throws if the target is anything else. */
+/** Returns whether the target is a backup that may be replaced; false if it does not exist. Throws otherwise. */
 function requireFree({ target, force = false }: BackupOptions): boolean {
   if (!existsSync(target)) return false;
   if (findManifest(target) === undefined) {
@@ -180,7 +178,7 @@ function segmentsOf(dataDir: string) {
   return existsSync(directory) ? listSegments(directory) : [];
 }
 
-/** A file that is gone by now is in the database. */
+/** Copies the spool files. A file that disappears meanwhile is in the database. */
 function copySpool(dataDir: string, draft: string): BackupPart[] {
   mkdirSync(join(draft, backupSpool), { mode: 0o700 });
   return segmentsOf(dataDir).flatMap(({ path }) => {
@@ -209,7 +207,7 @@ async function copyInThread(
   { database, draft, totalBytes }: CopyPlan,
 ): Promise<CopiedDatabase> {
   const copy = join(draft, backupDatabase);
-  // SQLite fills an empty file, and keeps its mode.
+  // Create the file first: SQLite fills it and keeps its mode.
   closeSync(openSync(copy, "ax", 0o600));
   const report = () => {
     const bytes = Math.min(statSync(copy, { throwIfNoEntry: false })?.size ?? 0, totalBytes);
@@ -259,8 +257,8 @@ async function addSecrets(draft: string, secrets: KeyRing, nowSeconds: number): 
 }
 
 /**
- * Reports whether the secret in use in the database is among the secrets. Undefined if the database is too old to tell.
- * No other process may use the file.
+ * Reports whether the database was set up with one of the secrets; undefined if the database is too old to tell. No
+ * other process may use the file.
  */
 export async function hasSecretOf(file: string, secrets: KeyRing, nowSeconds: number): Promise<boolean | undefined> {
   const db = new SQL({ adapter: "sqlite", filename: file, create: false });

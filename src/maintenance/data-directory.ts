@@ -1,4 +1,4 @@
-// A command's work on a server's database, beside a running server if there is one.
+// Opens a server's database for a command, even while the server runs.
 import { join } from "node:path";
 import { GatewayError, StartError } from "../base/errors.ts";
 import type { Database } from "../storage/sql/database.ts";
@@ -7,14 +7,11 @@ import { openExistingPostgres } from "../storage/sql/open-postgres.ts";
 
 export interface DatabaseLocation {
   dataDir: string;
-  /** The address of PostgreSQL. Undefined for SQLite in the data directory. */
+  /** URL of PostgreSQL; undefined for SQLite in the data directory. */
   databaseUrl: string | undefined;
 }
 
-/**
- * Runs `work` on the database. Rejects with a StartError that says why there is no database, or why the work was not
- * done.
- */
+/** Opens the database and runs `work`. Rejects with a StartError if that is impossible. */
 export async function withDatabaseOf<Result>(
   { dataDir, databaseUrl }: DatabaseLocation,
   work: (db: Database) => Promise<Result>,

@@ -1,5 +1,5 @@
-// Tells an installation whose database is gone or replaced from a first start, so that keys and usage do not begin anew
-// by accident.
+// Detects that the database of a used data directory is missing or replaced, so that a server does not begin anew by
+// accident.
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { StartError } from "../base/errors.ts";
@@ -11,21 +11,20 @@ import { syncCommits } from "../storage/sql/durable-commits.ts";
 import { addInstallation, readInstallation } from "../storage/sql/installation.ts";
 import { schemaState } from "../storage/sql/schema.ts";
 
-/** Name in the table `installation`. */
+/** Name of the installation's id in the table `installation`. */
 const idName = "id";
-/** The step of the schema that added the table. */
+/** Version of the schema that added the table. */
 const namedSince = 8;
 
 /**
- * Reports whether a database was used with this data directory: it has a file `installation`, usage that no database
- * has yet, or the first key, which a start writes after the database's accounts. Earlier versions wrote no file
- * `installation`.
+ * Reports whether a database was used with this data directory: it has a file `installation`, unwritten usage, or a
+ * first key. The last two detect earlier versions, which wrote no file `installation`.
  */
 export function wasUsed(dataDir: string): boolean {
   return knownId(dataDir) !== undefined || hasUsage(join(dataDir, "spool")) || hasCredentials(dataDir);
 }
 
-/** Throws a StartError if the SQLite file is missing or empty although the data directory was used. Changes nothing. */
+/** Throws a StartError if the data directory was used and its SQLite file is missing or empty. */
 export function requireDatabaseFile(dataDir: string): void {
   const file = join(dataDir, databaseName);
   const isThere = (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0;
@@ -33,12 +32,12 @@ export function requireDatabaseFile(dataDir: string): void {
 }
 
 export interface InstallationFault {
-  /** Text without a full stop at its end. */
+  /** Description of the fault, without a final full stop. */
   found: string;
   remedy: string;
 }
 
-/** Returns the fault that stops a server from starting with this database, or undefined. Changes nothing. */
+/** Returns why a server must not start with this database; undefined if it may. Changes nothing. */
 export async function installationFault(db: Database, dataDir: string): Promise<InstallationFault | undefined> {
   const { version } = await schemaState(db, dialectOf(db));
   const id = version < namedSince ? undefined : await readInstallation(db, idName);
@@ -48,7 +47,7 @@ export async function installationFault(db: Database, dataDir: string): Promise<
   return known === undefined || known === id ? undefined : foreign(dataDir);
 }
 
-/** The fault of a database without an account, beside a data directory that was used. */
+/** Returns the fault for a used data directory whose database has no account. */
 export function withoutAccounts(dataDir: string): InstallationFault {
   return emptied(dataDir, "The database has no accounts");
 }
@@ -58,8 +57,8 @@ export function startError({ found, remedy }: InstallationFault): StartError {
 }
 
 /**
- * Records in the file `installation` which database the data directory is used with, and returns its id. Throws a
- * StartError if the directory was used with another one, or if the database has lost its content.
+ * Stores the database's id in the file `installation`, and returns it. Throws a StartError if the directory was used
+ * with another database, or if the database has lost its content.
  */
 export async function claimInstallation(db: Database, dataDir: string): Promise<string | undefined> {
   const known = knownId(dataDir);
@@ -67,7 +66,7 @@ export async function claimInstallation(db: Database, dataDir: string): Promise<
   if (id === undefined) {
     if (!(await holdsAccounts(db)) && wasUsed(dataDir)) throw startError(withoutAccounts(dataDir));
     const own = known ?? `inst_${Bun.randomUUIDv7()}`;
-    // If two replicas start at once on a new database, the first one decides.
+    // If two replicas start at once, the id of the first one counts.
     await writing(db, (tx) => addInstallation(tx, idName, own));
     id = await readInstallation(db, idName);
   }
@@ -80,7 +79,7 @@ export async function claimInstallation(db: Database, dataDir: string): Promise<
 
 function knownId(dataDir: string): string | undefined {
   const file = join(dataDir, installationName);
-  // An empty file names no database: the disk was full during a copy.
+  // The file may be empty after a copy onto a full disk.
   return (existsSync(file) && readFileSync(file, "utf8").trim()) || undefined;
 }
 

@@ -1,5 +1,4 @@
-// Tells whether a secret is the one that a database was set up with: under another secret every key is refused, without
-// a stated reason.
+// Checks whether a secret is the one that a database was set up with. With another secret, every key would be refused.
 import { createHmac } from "node:crypto";
 import type { KeyRing } from "../domain/key-ring.ts";
 import { sameSecret } from "../policy/credentials/opaque-token.ts";
@@ -10,16 +9,16 @@ import { type SecretState, SqlSecretStore, secretIdOf } from "../storage/tables/
 import { SqlSigningKeyStore } from "../storage/tables/signing-key-store.ts";
 
 /**
- * Returns the secret in use in the database, or undefined if it is not among `secrets`. Returns the first of them if
- * nothing was written under a secret yet. Writes nothing.
+ * Returns which of the secrets the database uses; undefined if none. For a new database, returns the first. Writes
+ * nothing.
  */
 export async function secretInUse(db: Database, secrets: KeyRing, nowSeconds: number): Promise<Uint8Array | undefined> {
   return inUse(db, await new SqlSecretStore(db).state(), secrets, nowSeconds);
 }
 
 /**
- * Makes the first of the secrets the one in use; from then on the others are only accepted. Returns false if the
- * database's secret is not among them. Of two first starts, one decides.
+ * Makes the first secret the one in use; the others stay accepted. Returns false if the database uses none of them. If
+ * two processes do this at once, only one succeeds.
  */
 export async function claimSecret(db: Database, secrets: KeyRing, nowSeconds: number): Promise<boolean> {
   const store = new SqlSecretStore(db);
@@ -31,12 +30,12 @@ export async function claimSecret(db: Database, secrets: KeyRing, nowSeconds: nu
   return await store.claim({ own, accepted: secrets.map(checkOf), before: checkOf(found), nowSeconds });
 }
 
-/** Returns a digest that identifies the secret without revealing it: 256 bits cannot be guessed. */
+/** Returns a digest that identifies the secret and does not reveal it. */
 export function checkOf(secret: Uint8Array): string {
   return createHmac("sha256", deriveKey(secret, "secret-check-v1")).update("headrace").digest("base64url");
 }
 
-/** Returns the id by which rows name the secret that they were made under. */
+/** Returns the id of a secret, by which database rows refer to it. */
 export function idOfSecret(secret: Uint8Array): string {
   return secretIdOf(checkOf(secret));
 }
@@ -48,7 +47,7 @@ async function inUse(
   nowSeconds: number,
 ): Promise<Uint8Array | undefined> {
   if (check !== undefined) return secrets.find((secret) => sameSecret(check, checkOf(secret)));
-  // A Headrace that stored no check has signing keys that only its secret opens.
+  // A database from a version without this check: try which secret opens its signing keys.
   const sealed = await new SqlSigningKeyStore(db).listSigningKeys(nowSeconds);
   if (sealed.length === 0) return secrets[0];
   return secrets.find((secret) => {

@@ -1,4 +1,4 @@
-// Moves a data directory's records from SQLite to PostgreSQL.
+// Copies a server's records from SQLite to PostgreSQL.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { StartError } from "../base/errors.ts";
@@ -17,11 +17,11 @@ import { claimSecret, secretInUse } from "./installation-secret.ts";
 export interface MoveOptions {
   dataDir: string;
   databaseUrl: string;
-  /** The secrets, each as 64 hex digits. Undefined for those in the data directory. */
+  /** The secrets, each as 64 hex digits; undefined to read them from the data directory. */
   secretsHex: readonly string[] | undefined;
   nowSeconds: number;
   log: Log;
-  /** Called with the usage that the database lacked, before anything is copied. */
+  /** Called with the usage that was imported from the spool, before anything is copied. */
   onDrained?(drained: Recovered): void;
   onProgress(progress: CopyProgress): void;
   /** Rows per statement. */
@@ -32,13 +32,13 @@ export interface Moved {
   tables: ComparedTable[];
   /** Whether both databases have the same records. */
   isSame: boolean;
-  /** The secret file for servers on the new database. Undefined if HEADRACE_SECRET was given. */
+  /** Path of the secret file for servers that use PostgreSQL; undefined if HEADRACE_SECRET was given. */
   secretFile: string | undefined;
 }
 
 /**
- * Copies all records. No server may run on the data directory meanwhile. Throws a StartError that says why nothing, or
- * not everything, was copied.
+ * Copies all records. No server may run on the data directory. Throws a StartError if nothing or not everything was
+ * copied.
  */
 export async function moveToPostgres(options: MoveOptions): Promise<Moved> {
   const { dataDir, databaseUrl, secretsHex, nowSeconds, log } = options;
@@ -57,7 +57,7 @@ export async function moveToPostgres(options: MoveOptions): Promise<Moved> {
       }
       const secrets = loadSecrets(dataDir, secretsHex);
       const secret = await secretInUse(db, secrets, nowSeconds);
-      // The database's own secret stays in use, and a server takes the next one over.
+      // The secret in use stays in use. A server later takes over the next one.
       if (!secret || !(await claimSecret(db, [secret, ...secrets], nowSeconds))) throw otherSecret();
       const writer = await openUsageWriter(db);
       try {
@@ -88,7 +88,7 @@ export async function moveToPostgres(options: MoveOptions): Promise<Moved> {
   }
 }
 
-/** The address of the database without user and password. */
+/** Returns the URL of the database without user and password. */
 function addressOf(databaseUrl: string): string {
   const { host, pathname } = new URL(databaseUrl);
   return host + pathname;
@@ -100,7 +100,7 @@ function otherSecret(): StartError {
   );
 }
 
-/** An older Headrace can work with a newer schema, but would create only the parts that it knows on the other side. */
+/** Throws if the schema is newer than this version: PostgreSQL would get only the tables that this version knows. */
 async function requireOwnSchema(db: Database): Promise<void> {
   const { version, known } = await schemaState(db, "sqlite");
   if (version === known) return;

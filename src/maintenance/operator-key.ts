@@ -1,4 +1,4 @@
-// Creates an operator's key in a server's data directory, beside a running server if there is one.
+// Creates an operator's API key directly in a server's database, even while the server runs.
 import { existsSync } from "node:fs";
 import { StartError } from "../base/errors.ts";
 import type { Account, AccountStore } from "../domain/account.ts";
@@ -14,9 +14,9 @@ import { type DatabaseLocation, withDatabaseOf } from "./data-directory.ts";
 import { idOfSecret, secretInUse } from "./installation-secret.ts";
 
 export interface OperatorKeyOptions extends DatabaseLocation {
-  /** The secrets, each as 64 hex digits. Undefined for those in the data directory. */
+  /** The secrets, each as 64 hex digits; undefined to read them from the data directory. */
   secretsHex: readonly string[] | undefined;
-  /** The environment of the key; undefined for that of the server's last mode. */
+  /** Environment of the key; undefined for the environment of the server's last start. */
   environment: Environment | undefined;
   request: CreateKeyRequest;
   nowSeconds: number;
@@ -24,17 +24,16 @@ export interface OperatorKeyOptions extends DatabaseLocation {
 
 export interface OperatorKey {
   record: KeyWire;
-  /** The secret: shown once, never stored. */
+  /** The new key. It is shown once and never stored. */
   key: string;
   account: Account;
 }
 
-/** Creates the key. Throws a StartError that says why there is none. */
+/** Creates the key. Throws a StartError if that is impossible. */
 export async function makeOperatorKey(options: OperatorKeyOptions): Promise<OperatorKey> {
   const { dataDir, request, nowSeconds } = options;
   return withDatabaseOf(options, async (db) => {
-    // If a server has not taken over the first secret yet, another is in use, and the server would refuse a key under
-    // the first.
+    // A server that has not restarted may still use an older secret, and would refuse a key made with the newest one.
     const secret = await secretInUse(db, readSecrets(dataDir, options.secretsHex), nowSeconds);
     if (!secret) throw otherSecret();
     const account = await firstActiveAccount(new SqlAccountStore(db));
@@ -48,7 +47,7 @@ export async function makeOperatorKey(options: OperatorKeyOptions): Promise<Oper
   });
 }
 
-/** Reads the secrets. Never creates one: a key under a secret that the server lacks would be refused. */
+/** Reads the secrets. Never creates one, because the server would refuse a key made with it. */
 export function readSecrets(dataDir: string, secretsHex: readonly string[] | undefined): KeyRing {
   const file = secretFile(dataDir);
   if (secretsHex === undefined && !existsSync(file)) {
@@ -68,7 +67,7 @@ function otherSecret(): StartError {
   );
 }
 
-/** The keys of a suspended account are refused, and this command must help an operator who has lost all others. */
+/** Skip suspended accounts: their keys are refused, and an operator may have lost all other keys. */
 async function firstActiveAccount(accounts: Pick<AccountStore, "listAccounts">): Promise<Account> {
   const limit = 100;
   let after: string | undefined;

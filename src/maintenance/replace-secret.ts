@@ -1,4 +1,4 @@
-// Composes `headrace secret`: replaces the secret in a data directory, and reports what depends on the old one.
+// Implements `headrace secret`: replaces the secret of a data directory, and reports what still depends on older ones.
 import { existsSync } from "node:fs";
 import { StartError } from "../base/errors.ts";
 import type { KeyRing } from "../domain/key-ring.ts";
@@ -11,31 +11,31 @@ import { readSecrets } from "./operator-key.ts";
 import { countUnderSecrets, forgetSealed, type SecretFigures } from "./secret-rotation.ts";
 
 export interface SecretLocation extends DatabaseLocation {
-  /** The secrets, each as 64 hex digits. Undefined for those in the data directory. */
+  /** The secrets, each as 64 hex digits; undefined to read them from the data directory. */
   secretsHex: readonly string[] | undefined;
   nowSeconds: number;
 }
 
 export interface SecretStatus {
-  /** The file with the secrets. Undefined for HEADRACE_SECRET. */
+  /** Path of the secret file; undefined if HEADRACE_SECRET is used. */
   file: string | undefined;
-  /** Whether the first secret comes into use only after a server starts. */
+  /** True if the newest secret is not in use yet, because no server has started with it. */
   isWaiting: boolean;
   figures: SecretFigures;
-  /** Some of the keys that are not under the secret in use, those used last first. */
+  /** Some of the keys that depend on older secrets, most recently used first. */
   keys: KeyUnderSecret[];
 }
 
 const maxKeysNamed = 20;
 
-/** Returns the state of the secrets. Throws a StartError if none of them is the database's. */
+/** Returns the state of the secrets. Throws a StartError if the database uses none of them. */
 export async function secretStatus(location: SecretLocation): Promise<SecretStatus> {
   const { dataDir, secretsHex, nowSeconds } = location;
   const secrets = readSecrets(dataDir, secretsHex);
   return withDatabaseOf(location, async (db) => {
     const inUse = await secretInUse(db, secrets, nowSeconds);
     if (!inUse) throw unknownSecret();
-    // The secrets in the order of a server that has not taken over the newest yet.
+    // The secret in use first, as in a server that has not started with the newest one.
     const ring: KeyRing = [inUse, ...secrets.filter((secret) => secret !== inUse)];
     const store = new SqlSecretStore(db);
     const { first } = await store.state();
@@ -49,7 +49,7 @@ export async function secretStatus(location: SecretLocation): Promise<SecretStat
   });
 }
 
-/** Adds a new secret before those in the file. A server takes it over at its next start. Returns the file. */
+/** Adds a new secret at the beginning of the secret file. A server uses it from its next start on. Returns the path. */
 export async function rotateSecretFile(location: SecretLocation): Promise<string> {
   const { file, secrets } = ofFile(location);
   if (secrets.length >= maxSecrets) {
@@ -65,8 +65,8 @@ export async function rotateSecretFile(location: SecretLocation): Promise<string
 }
 
 /**
- * Leaves only the secret in use in the file. Throws a StartError if anything depends on the others, unless `forced`:
- * then those keys are refused, and data that cannot be opened any more is deleted.
+ * Removes all secrets but the one in use from the file. Throws a StartError if something depends on them. With
+ * `forced`, keys that depend on them are refused, and data that needs them is deleted.
  */
 export async function forgetOldSecrets(
   location: SecretLocation,
@@ -91,7 +91,7 @@ export async function forgetOldSecrets(
     );
   }
   if (forced) await withDatabaseOf(location, (db) => forgetSealed(db, [secrets[0]], location.nowSeconds));
-  // After a power failure, records re-sealed under the secret in use must not be back under older ones.
+  // Sync first: after a power cut, the database must not contain data that needs the removed secrets.
   await withDatabaseOf(location, syncCommits);
   if (file !== undefined && secrets.length > 1) writeSecretFile(file, [secrets[0]]);
   return { file, forgotten: file === undefined ? 0 : secrets.length - 1, figures };

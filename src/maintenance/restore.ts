@@ -1,4 +1,4 @@
-// Puts a backup in place of a data directory's records, while no server runs on it.
+// Restores a backup into a data directory while no server runs on it.
 import { createReadStream, createWriteStream, existsSync, mkdirSync, rmSync, statfsSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { Transform } from "node:stream";
@@ -28,34 +28,31 @@ export interface RestoreOptions {
   /** A folder created by `headrace backup`. */
   backup: string;
   dataDir: string;
-  /** Moves the existing content aside. */
+  /** Whether existing content may be moved aside. */
   replace: boolean;
-  /** HEADRACE_SECRET, or undefined if unset. */
+  /** The secrets in HEADRACE_SECRET; undefined if it is not set. */
   secrets: KeyRing | undefined;
   nowSeconds: number;
-  /** Called once with what is restored, before anything is done. */
+  /** Called once with the backup's manifest, before anything is changed. */
   onBegin?: (manifest: BackupManifest) => void;
   onProgress?: (bytes: number) => void;
-  /** If aborted before the records are replaced, the restore changes nothing. */
+  /** If aborted early enough, the restore changes nothing. */
   signal?: AbortSignal;
 }
 
 export interface Restored {
   manifest: BackupManifest;
-  /** Where the earlier content was moved. Undefined if there was none. */
+  /** Where the earlier content was moved to; undefined if there was none. */
   replaced: string | undefined;
-  /** `unknown`: there is no secret here, or it cannot be checked. */
+  /** Whether the secret fits the backup. `unknown`: there is no secret, or it cannot be checked. */
   secret: "right" | "unknown";
-  /** Credentials revoked since the backup that are valid again. Undefined if unknown. */
+  /** Credentials that were revoked after the backup and are valid again; undefined if unknown. */
   validAgain: RevokedCredential[] | undefined;
 }
 
 const draftName = "restore-draft";
 
-/**
- * Restores a backup. Rejects with a StartError that says why nothing was restored; the data directory is then
- * unchanged.
- */
+/** Restores a backup. On failure, rejects with a StartError and leaves the data directory unchanged. */
 export async function restoreBackup(options: RestoreOptions): Promise<Restored> {
   const { backup, dataDir, nowSeconds } = options;
   const manifest = readManifest(backup);
@@ -63,7 +60,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
   const release = lockForRestore(dataDir);
   const draft = join(dataDir, draftName);
   try {
-    // Completes an interrupted restore, whose files belong to the data directory.
+    // First complete an earlier restore that was interrupted.
     await finishRestore(dataDir);
     requireReplaceable(options, manifest);
     requireRoom(dataDir, bytesOf(manifest));
@@ -87,7 +84,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
       validAgain,
     };
   } catch (error) {
-    // An abort is thrown as such, not as the error it caused in the copying.
+    // Throw the abort itself, not an error that it caused.
     options.signal?.throwIfAborted();
     throw error;
   } finally {
@@ -115,7 +112,7 @@ function requireReplaceable({ dataDir, replace }: RestoreOptions, manifest: Back
   );
 }
 
-/** Returns the names of the parts other than the database. */
+/** Returns the names of all parts of the backup except the database. */
 function partsAround({ parts }: BackupManifest): string[] {
   return parts.some(({ name }) => name === backupSecret) ? [backupSpool, backupSecret] : [backupSpool];
 }
@@ -129,7 +126,7 @@ function requireRoom(dataDir: string, bytes: number): void {
 }
 
 async function copyParts(options: RestoreOptions, manifest: BackupManifest, draft: string): Promise<void> {
-  // The spool is created even if empty, since the old one must not be kept.
+  // Create the spool directory even if it is empty, so that the old spool does not stay.
   mkdirSync(join(draft, backupSpool), { mode: 0o700 });
   let done = 0;
   for (const part of manifest.parts) {
@@ -150,7 +147,7 @@ async function copyPart(
   const damaged = new StartError(
     `${from} is not as it was when the backup was made, or is missing: nothing was restored. Use another backup.`,
   );
-  // A file must not be endless, such as a pipe, or fill the disk.
+  // Accept only regular files of the right size: a pipe could be endless.
   const stats = statSync(from, { throwIfNoEntry: false });
   if (!stats?.isFile() || stats.size !== bytes) throw damaged;
   const hasher = new Bun.CryptoHasher("sha256");
@@ -168,7 +165,7 @@ async function copyPart(
   if (copied !== bytes || hasher.digest("hex") !== sha256) throw damaged;
 }
 
-/** Throws a StartError for the database of another build, or of a newer Headrace that this one cannot work beside. */
+/** Throws a StartError if this version cannot use the backup's database. */
 async function requireKnownSteps(file: string, { schema, headrace }: BackupManifest): Promise<void> {
   const db = new SQL({ adapter: "sqlite", filename: file, create: false });
   try {
@@ -183,9 +180,7 @@ async function requireKnownSteps(file: string, { schema, headrace }: BackupManif
   }
 }
 
-/**
- * Checks the secret that the next start uses: that of the variable, or else of the backup, or else the existing one.
- */
+/** Checks the secret that the next start will use: HEADRACE_SECRET, else the backup's, else the existing one. */
 async function requireSecret(
   { dataDir, secrets, nowSeconds }: RestoreOptions,
   draft: string,

@@ -1,4 +1,4 @@
-// Moves what depends on an older secret to the one in use, and reports how much is left.
+// Encrypts data again with the secret in use, and counts what still depends on older secrets.
 import type { Clock } from "../base/clock.ts";
 import { StartError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
@@ -12,19 +12,22 @@ import type { Database } from "../storage/sql/database.ts";
 import { type SealedValue, SqlSecretStore } from "../storage/tables/secret-store.ts";
 import { checkOf, idOfSecret } from "./installation-secret.ts";
 
-/** Counts what only a secret other than the one in use opens or finds. */
+/** Counts of what depends on secrets other than the one in use. */
 export interface SecretFigures {
-  /** Accepted secrets: more than one during a replacement. */
+  /** Number of accepted secrets; more than one while a secret is being replaced. */
   accepted: number;
-  /** Valid keys and app secrets under older secrets: those that are accepted, and those that are not. */
+  /**
+   * Valid keys and app secrets that depend on older secrets: on accepted ones, and on ones that are no longer accepted.
+   */
   keysUnderOlder: number;
   keysUnderDropped: number;
   appSecretsUnderOlder: number;
   appSecretsUnderDropped: number;
-  /** Join tokens older than the secret in use. They end within a week. */
+  /** Join tokens from before the secret in use. They expire within a week. */
   joinTokens: number;
   /**
-   * Signing keys, upstreams' keys, the key of stored responses, credentials of MCP servers, and people's tokens there.
+   * Encrypted values: signing keys, API keys of upstreams, the key of stored responses, and credentials and users'
+   * tokens for MCP servers.
    */
   sealedUnderOlder: number;
   sealedUnderDropped: number;
@@ -37,7 +40,7 @@ export interface SecretRotationOptions {
   log: Log;
 }
 
-/** Milliseconds between two counts, because counting reads all keys. */
+/** Milliseconds for which counts are cached, because counting reads all keys. */
 const countAgainMs = 60_000;
 
 const sealPurposes = {
@@ -67,8 +70,8 @@ export class SecretRotation {
   }
 
   /**
-   * Seals again, under the first secret, what is sealed under another accepted one. Throws a StartError if a secret was
-   * removed too early, so that some values open under none of the secrets.
+   * Encrypts again with the first secret what was encrypted with another accepted one. Throws a StartError if some
+   * values need a secret that was removed.
    */
   async reseal(): Promise<void> {
     const { secrets, clock, log } = this.#options;
@@ -87,21 +90,20 @@ export class SecretRotation {
     if (resealed > 0) log.info("sealed_anew", { count: resealed });
     if (lost.length === 0) return;
     const { since } = await this.#store.state();
-    // In a database whose secret was never replaced, no secret was removed. A damaged value is reported where it is
-    // read.
+    // If the secret was never replaced, the value is damaged. The error is reported where the value is read.
     if (since === undefined || secrets.length > 1) return;
     throw new StartError(
       `${nounOf(lost)} sealed under a secret that HEADRACE_SECRET, or the file \`secret\`, no longer has. Name that one as well, after the one in use, and start once: what is sealed is then sealed anew. If it is lost, \`headrace secret forget-old --force\` gives up what it sealed.`,
     );
   }
 
-  /** Returns figures that are at most a minute old; undefined until they were counted. Never rejects. */
+  /** Returns counts that are at most a minute old; undefined if counting has failed. Never rejects. */
   async figures(): Promise<SecretFigures | undefined> {
     if (this.#options.clock.monotonicMs() - this.#countedMs >= countAgainMs) await this.#count();
     return this.#figures;
   }
 
-  /** Logs, once after a start, the keys that are refused from now on. */
+  /** Logs how many keys are refused because their secret is no longer accepted. Call once after a start. */
   async report(): Promise<void> {
     const figures = await this.figures();
     if (!figures || this.#isClosed) return;
@@ -144,7 +146,7 @@ export class SecretRotation {
   }
 }
 
-/** `secrets`: the one in use first. */
+/** `secrets` begins with the one in use. */
 export async function countUnderSecrets(db: Database, secrets: KeyRing, nowSeconds: number): Promise<SecretFigures> {
   const store = new SqlSecretStore(db);
   const { first, since } = await store.state();
@@ -158,7 +160,7 @@ export async function countUnderSecrets(db: Database, secrets: KeyRing, nowSecon
     if (text === undefined) figures.sealedUnderDropped++;
     else if (!isCurrent) figures.sealedUnderOlder++;
   }
-  // If the secret was never replaced, nothing was made under another one.
+  // If the secret was never replaced, nothing depends on another one.
   if (since === undefined && secrets.length === 1) return figures;
   const [current, ...older] = secrets.map(idOfSecret);
   const use = await store.use(first ?? current ?? "", nowSeconds);
@@ -173,9 +175,8 @@ export async function countUnderSecrets(db: Database, secrets: KeyRing, nowSecon
 }
 
 /**
- * Deletes what cannot be opened any more. Upstreams then have no key, and MCP servers are not used, until an operator
- * enters credentials; stored responses are lost; people connect their accounts at MCP servers again; the next start
- * creates a new key for responses. Returns how many were deleted.
+ * Deletes encrypted values that no secret opens. Operators must then enter the credentials of upstreams and MCP servers
+ * again, users must connect their accounts again, and stored responses are lost. Returns the number of deleted values.
  */
 export async function forgetSealed(db: Database, secrets: KeyRing, nowSeconds: number): Promise<number> {
   const store = new SqlSecretStore(db);
@@ -192,7 +193,7 @@ function opened(value: SealedValue, secrets: KeyRing): { text: string | undefine
     try {
       return { text: unseal(value.sealed, key, contextOf(value)), isCurrent: i === 0 };
     } catch {
-      // The next secret may open it.
+      // Try the next secret.
     }
   }
   return { text: undefined, isCurrent: false };

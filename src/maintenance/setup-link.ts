@@ -1,4 +1,4 @@
-// Creates a set-up link in a server's data directory, beside a running server if there is one.
+// Creates a set-up link directly in a server's database, even while the server runs.
 import { type MadeLink, OneTimeLinks } from "../accounts/links.ts";
 import { StartError } from "../base/errors.ts";
 import { readCredentials } from "../storage/files/credentials-file.ts";
@@ -6,14 +6,14 @@ import { SqlPersonStore } from "../storage/tables/people/person-store.ts";
 import { type DatabaseLocation, withDatabaseOf } from "./data-directory.ts";
 
 export interface SetupLinkOptions extends DatabaseLocation {
-  /** The address, with or without `/v1`. Undefined for the server's last address, from credentials.json. */
+  /** Address of the server, with or without `/v1`; undefined for the last address, from credentials.json. */
   baseUrl: string | undefined;
   nowSeconds: number;
 }
 
 /**
- * Creates a link. The person who opens the link becomes an operator. Earlier links end. Throws a StartError that says
- * why there is none.
+ * Creates a link that makes the person who opens it an operator. Earlier links become invalid. Throws a StartError if
+ * that is impossible.
  */
 export async function makeSetupLink({ baseUrl, nowSeconds, ...place }: SetupLinkOptions): Promise<MadeLink> {
   return withDatabaseOf(place, (db) => {
@@ -28,7 +28,7 @@ export async function makeSetupLink({ baseUrl, nowSeconds, ...place }: SetupLink
       clock: { nowSeconds: () => nowSeconds, monotonicMs: () => 0 },
       publicOrigin: () => address.replace(/\/v1$/, ""),
       mail: undefined,
-      // Only a server can let a link be used.
+      // Links are only created here; a server handles their use.
       sessions: { start: notHere },
       firstAccountId: notHere,
       limits: { admit: notHere },

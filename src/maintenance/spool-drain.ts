@@ -1,4 +1,4 @@
-// Brings the spool of a lost server into the database, so that none of its usage is lost.
+// Imports the spool of a lost server into the database, so that its usage is not lost.
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { systemClock } from "../base/clock.ts";
@@ -20,19 +20,18 @@ import { type DatabaseLocation, withDatabaseOf } from "./data-directory.ts";
 export interface SpoolDrainOptions extends DatabaseLocation {
   /** A data directory, or its directory `spool`. */
   directory: string;
-  /** The Redis in which all replicas count limits. Undefined if each replica counts alone. */
+  /** URL of the Redis that counts limits for all replicas; undefined if there is none. */
   redisUrl: string | undefined;
   log: Log;
 }
 
 export interface DrainedSpool extends Recovered {
-  /** The directory with the spool's files. */
+  /** Path of the spool directory. */
   spool: string;
 }
 
 /**
- * Brings the usage of a spool into the database. A second run finds nothing more. Throws a StartError that says why
- * nothing was taken over.
+ * Imports the usage of a spool into the database. Can be repeated safely. Throws a StartError if nothing was imported.
  */
 export async function drainSpool(options: SpoolDrainOptions): Promise<DrainedSpool> {
   const { directory, redisUrl, log, ...place } = options;
@@ -42,11 +41,11 @@ export async function drainSpool(options: SpoolDrainOptions): Promise<DrainedSpo
     return await withDatabaseOf(place, async (db) => {
       await requireKnown(db, accountsOf(spool));
       const counters = await openCounters(redisUrl, spool, log);
-      // The spool's directory has a lock, but the database may belong to a running server.
+      // Only the spool is locked; a running server may use the database.
       const writer = await openUsageWriter(db, { isAlone: false });
       try {
         const recovered = await recoverSpool({ db, writer, directory: spool, log });
-        // The counts in Redis lack this usage, so they are read from the database again at their next use.
+        // Redis lacks the imported usage, so the affected quotas must be loaded from the database again.
         counters?.forgetQuotas(await quotasOfKeys(db, recovered.keyIds));
         if ((await counters?.close()) === false) throw notSent();
         return { spool, ...recovered };
@@ -60,7 +59,10 @@ export async function drainSpool(options: SpoolDrainOptions): Promise<DrainedSpo
   }
 }
 
-/** Opens the counters before anything is taken over, because afterwards it would be unknown whose counters to reset. */
+/**
+ * Opens the limit store before anything is imported, because a failed import could not tell later which quotas to load
+ * again.
+ */
 async function openCounters(url: string | undefined, directory: string, log: Log): Promise<SharedLimits | undefined> {
   if (url === undefined) return undefined;
   const ledger = { readTotals: () => Promise.reject(new Error("nothing is counted here")) };
@@ -99,7 +101,9 @@ function spoolIn(directory: string): string {
   );
 }
 
-/** A running server drains its own spool. A spool without a lock, such as a mere copy, has no server. */
+/**
+ * Locks the data directory, because a running server imports its own spool. A copy of a spool may have no lock file.
+ */
 function lockOf(dataDir: string): () => void {
   const there = lockNames.filter((name) => existsSync(join(dataDir, name)));
   const release = tryLockAll(dataDir, there);
@@ -110,8 +114,8 @@ function lockOf(dataDir: string): () => void {
 }
 
 /**
- * Requires that the database knows the accounts: usage in the wrong database would be lost to the right one, because
- * the spool's files are deleted.
+ * Throws if an account of the spool is unknown: in the wrong database the usage would be lost, because the spool is
+ * deleted.
  */
 async function requireKnown(db: Database, accountIds: ReadonlySet<string>): Promise<void> {
   for (const id of accountIds) {

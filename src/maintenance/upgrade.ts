@@ -1,4 +1,4 @@
-// Opens the embedded database. If a new version changes its schema, a backup is made first.
+// Opens the SQLite database. If a new version must change its schema, a backup is made first.
 
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -23,8 +23,7 @@ export const backupsName = "backups";
 const keptBackups = 3;
 
 /**
- * Opens the database with the newest schema. No other process may use the data directory. Rejects with a StartError if
- * the database cannot be used.
+ * Opens the database and upgrades its schema. No other process may use the data directory. Rejects with a StartError.
  */
 export async function openUpToDate(options: UpgradeOptions): Promise<Database> {
   const { config, log } = options;
@@ -43,7 +42,7 @@ export async function openUpToDate(options: UpgradeOptions): Promise<Database> {
   }
 }
 
-/** Returns the pending changes of the schema; undefined if the database is up to date, or new. */
+/** Returns the schema changes that are pending; undefined if there are none or the database is new. */
 async function stepsOf(file: string): Promise<PendingSteps | undefined> {
   if (!existsSync(file) || statSync(file).size === 0) return undefined;
   const db = new SQL({ adapter: "sqlite", filename: file, create: false });
@@ -55,7 +54,7 @@ async function stepsOf(file: string): Promise<PendingSteps | undefined> {
   }
 }
 
-/** A failed start may be repeated every second: an unchanged database is not copied again. */
+/** A failing start may be repeated every second, so make no second backup of an unchanged database. */
 async function copyBefore(options: UpgradeOptions, { from, to }: PendingSteps): Promise<string> {
   const { config, log, version, nowSeconds, freeBytes } = options;
   const { dataDir } = config;
@@ -87,7 +86,7 @@ async function copyBefore(options: UpgradeOptions, { from, to }: PendingSteps): 
   return target;
 }
 
-/** Returns a text that changes with every change of the database's files, and differs between databases. */
+/** Returns a text that changes whenever the database's files change. */
 function stateOf(dataDir: string): string {
   const files = [backupDatabase, `${backupDatabase}-wal`].map((name) =>
     statSync(join(dataDir, name), { throwIfNoEntry: false }),

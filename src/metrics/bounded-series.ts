@@ -1,23 +1,23 @@
-// Keeps a limited number of series by the value of a label; all further values are counted together.
+// Metric series by the value of a label, limited in number. Values beyond the limit share one series.
 
 export interface BoundedSeriesOptions<Series> {
   most: number;
-  /** Creates a series. `label` is its label in the metrics. */
+  /** Creates a series with this label. */
   make(label: string): Series;
-  /** Reports whether the series may be replaced, because its value has not occurred for long. */
+  /** Reports whether the series of this value may be dropped to make space for another. */
   isGone(value: string): boolean;
 }
 
 const valuesPerSearch = 1_000;
 
-/** Label of all values without their own series. */
+/** Label of the series that further values share. */
 export const otherLabel = "other";
 
 export class BoundedSeries<Series> {
   readonly #options: BoundedSeriesOptions<Series>;
   readonly #series = new Map<string, Series>();
   #other: Series | undefined;
-  /** Number of values that are still counted together before another search for a free series. */
+  /** Number of new values until the next search for a series to drop. */
   #patience = 0;
 
   constructor(options: BoundedSeriesOptions<Series>) {
@@ -28,7 +28,7 @@ export class BoundedSeries<Series> {
     return this.#series.get(value) ?? this.#add(value);
   }
 
-  /** Returns the series of `value`, if it has its own. */
+  /** Returns the series of this value; undefined if it has none of its own. */
   find(value: string): Series | undefined {
     return this.#series.get(value);
   }
@@ -40,7 +40,7 @@ export class BoundedSeries<Series> {
 
   #add(value: string): Series {
     const { most, make } = this.#options;
-    // A value with the name of the common label is counted there, because no series may occur twice.
+    // A value that is named `other` uses the shared series, because labels must be unique.
     if (value === otherLabel || (this.#series.size >= most && !this.#makeRoom())) {
       this.#other ??= make(otherLabel);
       return this.#other;

@@ -1,13 +1,13 @@
-// Counts HTTP requests by route, method and status, and the time that they took.
+// Counts HTTP requests by route, method and status, and measures their duration.
 import type { HttpEnd } from "../domain/usage/observer.ts";
 import { type Exposition, labelText } from "./exposition.ts";
 import { Buckets, Histogram } from "./histogram.ts";
 
-/** Clients may send any other method, which must not create unlimited series. */
+/** Other methods are counted together, because clients may send any method. */
 const knownMethods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 const exchangeTimes = new Buckets([0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120]);
 
-/** The counts of one route and method. */
+/** The counts for one route and method. */
 interface ExchangeSeries {
   route: string;
   method: string;

@@ -1,4 +1,4 @@
-// Writes metrics for Prometheus: in its text format 0.0.4, or in OpenMetrics 1.0 if requested.
+// Writes metrics in Prometheus' text format 0.0.4, or in OpenMetrics 1.0 if the client requests it.
 
 export type ExpositionFormat = "prometheus" | "openmetrics";
 
@@ -23,7 +23,7 @@ export class Exposition {
     this.#format = format;
   }
 
-  /** Begins a metric, followed by its samples. The name of a counter ends in `_total`. */
+  /** Begins a metric. Its samples must follow. The name of a counter must end in `_total`. */
   family(name: string, type: MetricType, help: string): this {
     this.#name = name;
     const shown = this.#format === "openmetrics" && type === "counter" ? name.slice(0, -"_total".length) : name;
@@ -31,7 +31,7 @@ export class Exposition {
     return this;
   }
 
-  /** `labels` is from `labelText`, or empty. */
+  /** Writes a sample. `labels` comes from `labelText`, or is empty. */
   sample(labels: string, value: number): this {
     this.#text +=
       labels === "" ? `${this.#name} ${numberText(value)}\n` : `${this.#name}{${labels}} ${numberText(value)}\n`;
@@ -47,7 +47,7 @@ export class Exposition {
     return this.family(name, "counter", help).sample("", value);
   }
 
-  /** Writes complete lines, as `Histogram` creates them. */
+  /** Writes lines that are already in the text format, such as those of `Histogram`. */
   lines(text: string): void {
     this.#text += text;
   }

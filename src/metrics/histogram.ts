@@ -1,14 +1,14 @@
-// Counts times in buckets with plain numbers, because every request and every sample of the event loop is counted.
+// Histograms of durations. They only increment numbers, because every request is counted.
 
-/** Upper bounds, shared by several histograms. */
+/** The upper bounds of a histogram's buckets. Several histograms may share them. */
 export class Buckets {
   readonly boundsMs: Float64Array;
-  /** The label `le` of each bound in seconds, including infinity. */
+  /** The label `le` of each bucket: its bound in seconds, the last one `+Inf`. */
   readonly texts: readonly string[];
 
   constructor(seconds: readonly number[]) {
     this.boundsMs = Float64Array.from(seconds, (bound) => bound * 1000);
-    // Bounds are written as floats, as in OpenMetrics, so that series are the same in both formats.
+    // Write bounds as floats, as OpenMetrics requires, so that both formats have the same series.
     const texts = seconds.map((bound) => (Number.isInteger(bound) ? `${bound}.0` : String(bound)));
     this.texts = [...texts, "+Inf"].map((bound) => `le="${bound}"} `);
   }
@@ -38,7 +38,7 @@ export class Histogram {
     this.#count++;
   }
 
-  /** Returns the samples in seconds. `labels` is from `labelText`. */
+  /** Returns the samples as text. `labels` comes from `labelText`. */
   lines(name: string, labels: string): string {
     const start = labels === "" ? `${name}_bucket{` : `${name}_bucket{${labels},`;
     const { texts } = this.#buckets;

@@ -1,10 +1,10 @@
-// The process's use of the machine, under the names that Prometheus' own clients give it.
+// Metrics about this process, with the names that Prometheus' client libraries use.
 import { readFileSync } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import type { Exposition } from "./exposition.ts";
 
 export interface ProcessFigures {
-  /** Undefined if the system does not report it. */
+  /** Number of open file descriptors; undefined if the system does not report it. */
   openDescriptors: number | undefined;
 }
 
@@ -21,7 +21,7 @@ export function writeProcess(out: Exposition, startedAt: number, { openDescripto
     out.gauge("process_max_fds", "Maximum number of open file descriptors.", maxDescriptors);
 }
 
-/** Writes the metrics that are summed over several processes. */
+/** Writes the metrics that are added up over all processes of the server. */
 export function writeUse(out: Exposition): void {
   const { rss, heapUsed, heapTotal } = process.memoryUsage();
   const { user, system } = process.cpuUsage();
@@ -31,7 +31,10 @@ export function writeUse(out: Exposition): void {
   out.gauge("headrace_heap_size_bytes", "Heap size of the JavaScript engine.", heapTotal);
 }
 
-/** Counts without blocking the event loop: on older kernels, listing thousands takes tens of milliseconds. */
+/**
+ * Counts open file descriptors asynchronously, because listing thousands may take tens of milliseconds on older
+ * kernels.
+ */
 async function openDescriptors(): Promise<number | undefined> {
   try {
     // Linux 6.2 and later report the count as the size.

@@ -1,6 +1,6 @@
-// Adds up the metrics of several processes of one server, each in Prometheus' text format.
+// Adds up the metrics of several processes of the same server, each in Prometheus' text format.
 
-/** A metric: its HELP and TYPE lines, and its samples by name and labels, in their order. */
+/** A metric: its HELP and TYPE lines, and the value of each sample by name and labels. */
 interface Family {
   head: string;
   samples: Map<string, number>;
@@ -9,9 +9,8 @@ interface Family {
 const endLine = "# EOF\n";
 
 /**
- * Returns the text `of` a server, in which samples with the same name and labels include the counts of its other
- * processes. Series that only these have follow those of their metric, and metrics that only these have follow all
- * others.
+ * Returns the text `of` with the samples of the other texts added. Samples and metrics that occur only in other texts
+ * are appended.
  */
 export function summed(of: string, others: readonly string[]): string {
   if (others.length === 0) return of;
@@ -34,7 +33,7 @@ export function summed(of: string, others: readonly string[]): string {
   return of.endsWith(endLine) ? text + endLine : text;
 }
 
-/** Returns only counters, without gauges: what stays true after a process has ended. */
+/** Returns the metrics without gauges, because only counters stay valid after a process has ended. */
 export function countersOf(text: string): string {
   let counters = "";
   for (const { head, samples } of familiesOf(text).values()) {
@@ -51,7 +50,7 @@ export function sampleIn(text: string, name: string): number {
   return line === undefined ? 0 : Number(line.slice(name.length));
 }
 
-/** Returns metrics by the name in their TYPE line, without the `_total` that OpenMetrics leaves out there. */
+/** Returns metrics by the name in their TYPE line, without `_total`, which OpenMetrics omits there. */
 function familiesOf(text: string): Map<string, Family> {
   const families = new Map<string, Family>();
   let head = "";

@@ -4,9 +4,9 @@ import { BoundedSeries } from "./bounded-series.ts";
 import { type Exposition, labelText } from "./exposition.ts";
 import { Buckets, Histogram } from "./histogram.ts";
 
-/** Maximum number of servers with their own series. */
+/** Maximum servers with separate series. */
 const maxServers = 200;
-/** Other methods are counted together, as clients may send any name. */
+/** Other methods are counted together, because clients may send any method. */
 const knownMethods: ReadonlySet<string> = new Set([
   ...(["tools/call", "tools/list", "prompts/get", "prompts/list", "completion/complete"] as const),
   ...(["resources/read", "resources/list", "resources/templates/list", "resources/subscribe"] as const),
@@ -23,7 +23,7 @@ export class ToolTraffic implements ToolObserver {
   readonly #servers = new BoundedSeries<ServerSeries>({
     most: maxServers,
     make: (label) => ({ label, calls: new Map(), durations: new Histogram(callTimes) }),
-    // Operators name the servers, and seldom add a name.
+    // Never drop a series: operators name the servers, so there are few.
     isGone: () => false,
   });
 

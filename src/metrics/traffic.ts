@@ -1,4 +1,4 @@
-// Counts requests and answers. The observer runs while a request is served, so it only adds to numbers.
+// Counts model requests and their answers. The counters run during requests, so they only add numbers.
 
 import { GatewayError, type RefusalReason, refusalReasons } from "../base/errors.ts";
 import { usdOf } from "../base/money.ts";
@@ -18,16 +18,16 @@ import { type Exposition, labelText } from "./exposition.ts";
 import { Buckets, Histogram } from "./histogram.ts";
 
 export interface TrafficOptions {
-  /** Reports whether the catalog has the model. Series of other models may be dropped. */
+  /** Reports whether the catalog has the model. If not, its series may be dropped. */
   hasModel(id: string): boolean;
   hasUpstream(name: string): boolean;
   /** Returns monotonic milliseconds. */
   nowMs(): number;
 }
 
-/** Maximum number of models, and of upstreams, with their own series. */
+/** Maximum models with separate series, and maximum upstreams. */
 const maxLabels = 200;
-/** Maximum number of series of one model. Beyond it, upstreams are counted together. */
+/** Maximum series of one model. Beyond it, the upstreams share a series. */
 const maxRequestSeries = 64;
 
 const firstTokenTimes = new Buckets([0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120]);
@@ -37,7 +37,7 @@ const queueTimes = new Buckets([0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10
 
 interface RequestLabels {
   operation: string;
-  /** Empty if no upstream answered. */
+  /** Name of the upstream; empty if none answered. */
   upstream: string;
   outcome: string;
   code: string;
@@ -59,13 +59,13 @@ interface ModelSeries {
   queue: Histogram;
   promptTokens: number;
   completionTokens: number;
-  /** Undefined until a request has a price. */
+  /** Sum of the costs; undefined until a request has a price. */
   nanoUsd: number | undefined;
   retries: number;
   fallbacks: number;
-  /** The result of the lookup in the response cache; undefined without a lookup. */
+  /** Number of requests by result of the look-up in the response cache; undefined if none was looked up. */
   cache: Map<CacheResult, number> | undefined;
-  /** Undefined until a stream has to be continued. */
+  /** Number of broken streams by outcome of their continuation; undefined if there was none. */
   continuations: Record<ContinuationOutcome, number> | undefined;
 }
 
@@ -73,7 +73,7 @@ interface UpstreamSeries {
   label: string;
   /** Time of the last accepted request, in monotonic milliseconds. */
   tookMs: number;
-  /** Answers whose usage was under-reported. */
+  /** Number of answers whose reported usage was too low. */
   underReported: number;
   attempts: Map<string, { labels: string; count: number }>;
 }
@@ -84,7 +84,7 @@ export class Traffic implements Observer {
   readonly #upstreams: BoundedSeries<UpstreamSeries>;
   readonly #refusals = refusalReasons.map((reason) => ({ reason, labels: labelText({ reason }), count: 0 }));
   readonly #nowMs: () => number;
-  /** Open requests by model. */
+  /** Number of open requests by model. */
   readonly #open = new Map<string, number>();
 
   constructor({ hasModel, hasUpstream, nowMs }: TrafficOptions) {
@@ -167,12 +167,12 @@ export class Traffic implements Observer {
     this.#upstreams.of(upstream).tookMs = this.#nowMs();
   }
 
-  /** Returns when the upstream last accepted a request, in monotonic milliseconds; minus infinity if never. */
+  /** Returns the monotonic milliseconds at which the upstream last accepted a request; minus infinity if never. */
   tookMs(upstream: string): number {
     return this.#upstreams.find(upstream)?.tookMs ?? Number.NEGATIVE_INFINITY;
   }
 
-  /** `waiting` has the number of queued requests by model. */
+  /** Writes the metrics. `waiting` is the number of queued requests by model. */
   write(out: Exposition, waiting: ReadonlyMap<string, number>): void {
     this.#exchanges.write(out);
     this.#writeRequests(out);
@@ -322,7 +322,7 @@ function newModel(label: string): ModelSeries {
   };
 }
 
-/** Searches linearly: a model has few series, and the most frequent ones come first. */
+/** A linear search, because a model has few series and the most frequent ones come first. */
 function find(requests: readonly RequestSeries[], about: RequestLabels): RequestSeries | undefined {
   for (let i = 0; i < requests.length; i++) {
     const one = requests[i] as RequestSeries;
@@ -339,7 +339,7 @@ function find(requests: readonly RequestSeries[], about: RequestLabels): Request
   return undefined;
 }
 
-/** Labels an error that is no GatewayError: the client cancelled, or the gateway has a fault. */
+/** Returns the error label if the error is no GatewayError: the client left, or the gateway failed. */
 function faultOf(error: unknown): string {
   return error instanceof DOMException && error.name === "AbortError" ? "cancelled" : "internal_error";
 }

@@ -1,20 +1,22 @@
-// Returns the duration of an audio file from its first bytes, or an estimate from its size.
+// Returns the duration of an audio file, from its header or estimated from its size.
 
-/** Bytes at the start of a file that are examined. The chunks before the samples of a WAV file are far shorter. */
+/** Number of bytes at the start of a file that are examined. What precedes the samples of a WAV file is far shorter. */
 export const audioStartBytes = 4_096;
-/** Compressed audio mostly has 128 kbit/s or less, so the estimate is rather too short than too long. */
+/**
+ * Assumed bytes per second of compressed audio (128 kbit/s). Most audio has less, so the estimate is rather too short.
+ */
 const defaultBytesPerSecond = 16_000;
-/** WAV formats with a fixed size of each sample: PCM, floating point, A-law, mu-law, and their multichannel form. */
+/** WAV formats with samples of fixed size: PCM, floating point, A-law, mu-law, and WAVE_FORMAT_EXTENSIBLE. */
 const plainFormats: ReadonlySet<number> = new Set([1, 3, 6, 7, 0xfffe]);
-/** Samples are at least this share of a WAV file. The rest, behind the samples, is metadata. */
+/** Minimum fraction of a WAV file that is samples; metadata may follow. */
 const minSamples = 0.9;
 /**
- * Byte rate of two channels of 48,000 samples of 32 bits. If a header states more, it may be invented while decoders go
- * by the frames. The recording is then charged at this rate.
+ * Maximum plausible byte rate: two channels of 48,000 samples of 32 bits. A header may state a higher one that decoders
+ * ignore; this rate then counts.
  */
 const maxBytesPerSecond = 48_000 * 2 * 4;
 
-/** Returns seconds. `start` is the first bytes of the file, and `bytes` the size of the whole file. */
+/** Returns the duration in seconds. `start` has the first bytes of the file, `bytes` is its size. */
 export function audioSeconds(start: Buffer, bytes: number): number {
   const declared = wavSeconds(start, bytes) ?? flacSeconds(start, bytes);
   if (declared === undefined || !Number.isFinite(declared)) return bytes / defaultBytesPerSecond;
@@ -22,8 +24,8 @@ export function audioSeconds(start: Buffer, bytes: number): number {
 }
 
 /**
- * Reads RIFF WAVE: the chunk `fmt ` describes the samples, and the chunk `data` holds them. The byte rate that the
- * header states is ignored for fixed-size samples, as decoders ignore it too.
+ * Reads the header of a WAV file: the `fmt ` chunk describes the samples, which are in the `data` chunk. For samples of
+ * fixed size, the stated byte rate is ignored, as decoders do.
  */
 function wavSeconds(start: Buffer, bytes: number): number | undefined {
   if (start.toString("latin1", 0, 4) !== "RIFF" || start.toString("latin1", 8, 12) !== "WAVE") return undefined;
@@ -33,8 +35,8 @@ function wavSeconds(start: Buffer, bytes: number): number | undefined {
     if (name === "fmt " && at + 24 <= start.length) rate = bytesPerSecond(start, at + 8);
     if (name === "data") {
       const rest = bytes - at - 8;
-      // Recorders that write while recording leave no size, or one that is too large. The rest of the file then counts
-      // as samples.
+      // A program that writes while it records may state no size or one that is too large. Then the rest of the file
+      // counts as samples.
       const samples = size < rest && size >= rest * minSamples ? size : rest;
       return rate > 0 ? samples / rate : undefined;
     }
@@ -44,7 +46,7 @@ function wavSeconds(start: Buffer, bytes: number): number | undefined {
   return undefined;
 }
 
-/** Reads the chunk `fmt `, which begins at `at` (Microsoft, WAVEFORMATEX). */
+/** Reads the byte rate from the `fmt ` chunk that begins at `at` (Microsoft, WAVEFORMATEX). */
 function bytesPerSecond(start: Buffer, at: number): number {
   const [channels, samples, named] = [
     start.readUInt16LE(at + 2),
@@ -56,8 +58,8 @@ function bytesPerSecond(start: Buffer, at: number): number {
 }
 
 /**
- * Reads FLAC (RFC 9639, 8.2). The first block has the sample rate in 20 bits and the total samples in 36. Between them
- * are the channels and the bits of a sample, each less one. Packed audio is hardly ever longer than unpacked.
+ * Reads the header of a FLAC file (RFC 9639, 8.2): a sample rate of 20 bits, channels and bits per sample (each less
+ * one), and a sample count of 36 bits. A compressed file is hardly ever larger than its samples.
  */
 function flacSeconds(start: Buffer, bytes: number): number | undefined {
   if (start.length < 26 || start.toString("latin1", 0, 4) !== "fLaC") return undefined;

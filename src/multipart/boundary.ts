@@ -2,7 +2,7 @@
 import { GatewayError, invalidRequest } from "../base/errors.ts";
 
 const formType = /^multipart\/form-data[ \t]*(?:;|$)/i;
-/** Form of Content-Type that all parsers agree on: one boundary, quoted or as a token, and at most a charset. */
+/** A `Content-Type` that all parsers understand equally: one boundary, and at most a charset. */
 const boundaryField =
   /^multipart\/form-data[ \t]*;[ \t]*boundary=(?:"([\w'()+,./:=? -]{0,69}[\w'()+,./:=?-])"|([\w'+.-]{1,70}))[ \t]*(?:;[ \t]*charset="?utf-8"?[ \t]*)?$/i;
 
@@ -11,8 +11,8 @@ export function isForm(contentType: string | null): boolean {
 }
 
 /**
- * Throws `unsupported_media_type` if the body is no form, and `invalid_request` if the boundary is missing or
- * ambiguous.
+ * Returns the boundary. Throws `unsupported_media_type` if the body is no form, `invalid_request` if the boundary is
+ * missing or ambiguous.
  */
 export function boundaryOf(contentType: string | null): string {
   if (!isForm(contentType)) {

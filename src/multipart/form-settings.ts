@@ -1,15 +1,15 @@
-// Settings of forms: where they are buffered, and how large a form may be.
+// Settings for multipart forms: where they are stored, and how large they may be.
 import type { SpoolSpace } from "./spool-space.ts";
 
 export interface FormSettings {
   space: SpoolSpace;
-  /** Reads the limits for every request, because a reload may change them. */
+  /** Returns the current limits, which a configuration reload may change. */
   limits(): FormLimits;
 }
 
 export interface FormLimits {
-  /** Maximum bytes of a form. A larger form is refused with 413. */
+  /** Maximum bytes of a form. A larger one is refused with status 413. */
   formBytes: number;
-  /** Bytes up to which a form stays in memory. */
+  /** Maximum bytes of a form that stays in memory; a larger one is stored in a file. */
   formMemoryBytes: number;
 }

@@ -1,54 +1,54 @@
-// Parses a multipart form as its bytes arrive (RFC 7578). The parser is strict, because the upstream parses the same
-// form again.
+// Parses a multipart form while it arrives (RFC 7578). The parser is strict, because the upstream must not parse the
+// form differently.
 import { invalidRequest } from "../base/errors.ts";
 import { type PartHead, readPartHead } from "./part-head.ts";
 
-/** Receiver of the parts, in their order. Offsets count from the beginning of the form. */
+/** Receives the parts in order. Offsets count from the beginning of the form. */
 export interface PartTaker {
-  /** Begins a part whose content starts at offset `at`. May throw. */
+  /** Called at the beginning of a part, whose content starts at offset `at`. May throw. */
   part(head: PartHead, at: number): void;
-  /** Receives content of the part: `bytes` from `start` to `end`, valid until the call returns. May throw. */
+  /** Called with content of the part: `bytes` from `start` to `end`. They are valid only during the call. May throw. */
   content(bytes: Buffer, start: number, end: number): void;
   partEnd(at: number): void;
 }
 
-/** Maximum bytes of the headers of one part. Usual headers take some hundred bytes. */
+/** Maximum bytes of the headers of a part; usual ones have some hundred. */
 export const maxHeadBytes = 8 * 1024;
-/** Maximum bytes between a boundary and the end of its line. */
+/** Maximum bytes that may follow a boundary in its line. */
 const maxLineBytes = 256;
 const [carriageReturn, lineFeed, dash, blank, tab] = [0x0d, 0x0a, 0x2d, 0x20, 0x09];
 const endOfHead = "\r\n\r\n";
 const roomOfHead = maxHeadBytes + endOfHead.length;
-/** Positions in a line of content. Parsers differ in which of these positions a boundary may follow. */
+/** What precedes a boundary. Parsers differ in which of these they accept. */
 const [within, atStart, afterReturn, afterFeed, afterBoth] = [0, 1, 2, 3, 4];
-/** Line end before a boundary for each of these positions, in the same order. */
+/** The line end for each of these cases. */
 const lineEnds = ["", "", "\r", "\n", "\r\n"] as const;
 
 type State =
-  /** Inside the content of a part, or, at first, before the first boundary. */
+  /** In the content of a part, or before the first boundary. */
   | "content"
-  /** The reader is behind a boundary, before the end of its line. */
+  /** After a boundary, in the rest of its line. */
   | "line"
   | "head"
-  /** The reader is behind the last boundary. */
+  /** After the last boundary. */
   | "over";
 
 export class MultipartReader {
   readonly #taker: PartTaker;
   readonly #boundary: Buffer;
-  /** Delimiters: the boundary behind each line end. */
+  /** The boundary after each possible line end. */
   readonly #delimiters: readonly Buffer[];
   #state: State = "content";
   #isFirst = true;
-  /** Last line end, and the bytes of the boundary matched behind it. Neither is passed to the receiver yet. */
+  /** Line end and bytes of a boundary that may be complete with the next bytes. They are not passed on yet. */
   #line = atStart;
   #matched = 0;
-  /** Bytes of a boundary line read so far. */
+  /** The characters after a boundary, until its line ends. */
   #gathered = "";
-  /** Headers read so far, in a buffer that is reused for the next part. */
+  /** Reused buffer with the headers of the current part. */
   #headRoom: Buffer | undefined;
   #headBytes = 0;
-  /** Offset of the bytes that the next `push` receives. */
+  /** Offset in the form at which the next pushed bytes begin. */
   #at = 0;
 
   constructor(boundary: string, taker: PartTaker) {
@@ -57,7 +57,7 @@ export class MultipartReader {
     this.#taker = taker;
   }
 
-  /** Throws `invalid_request`, and errors of the receiver. */
+  /** Parses more bytes. Throws `invalid_request`, or the receiver's error. */
   push(bytes: Buffer): void {
     let i = 0;
     while (i < bytes.length) {
@@ -69,7 +69,7 @@ export class MultipartReader {
     this.#at += bytes.length;
   }
 
-  /** Ends the form. Throws `invalid_request` if the form is incomplete. */
+  /** Ends the form. Throws `invalid_request` if it is incomplete. */
   end(): void {
     if (this.#state === "line" && this.#gathered === "--") return;
     if (this.#state === "over") return;
@@ -85,7 +85,7 @@ export class MultipartReader {
         this.#line = afterBoth;
         i++;
       } else if (this.#isFirst && this.#matched === 0 && this.#line !== afterReturn && bytes[i] === carriageReturn) {
-        // A client may write an empty line before the first boundary (RFC 2046, 5.1.1).
+        // An empty line may precede the first boundary (RFC 2046, 5.1.1).
         this.#line = afterReturn;
         i++;
       } else if (bytes[i] === boundary[this.#matched]) {
@@ -93,7 +93,8 @@ export class MultipartReader {
         if (++this.#matched === boundary.length) return this.#foundAt(i);
       } else {
         if (this.#isFirst) throw this.#notBegun();
-        // No boundary can begin inside the bytes held back, because they contain no line end.
+        // The bytes that were held back are content. No boundary can begin within them, because they contain no line
+        // end.
         this.#give(this.#delimiters[this.#line] as Buffer, 0, endLength(this.#line), this.#matched);
         this.#line = within;
         this.#matched = 0;
@@ -114,7 +115,10 @@ export class MultipartReader {
     return i;
   }
 
-  /** Passes the bytes on, except a line end and the start of a boundary that may continue in the next bytes. */
+  /**
+   * Passes on the rest of the bytes, except a line end and the beginning of a boundary, which may continue in the next
+   * bytes.
+   */
   #giveRest(bytes: Buffer, from: number): number {
     const least = Math.max(from, bytes.length - this.#boundary.length);
     let at = bytes.length;
@@ -147,7 +151,7 @@ export class MultipartReader {
     return next;
   }
 
-  /** Reads the rest of a boundary line. Blanks may follow a boundary; two dashes mark the last boundary. */
+  /** Reads the rest of a boundary's line: only blanks, or two dashes after the last boundary. */
   #lineEnd(bytes: Buffer, from: number): number {
     for (let i = from; i < bytes.length; i++) {
       this.#gathered += String.fromCharCode(bytes[i] as number);
@@ -176,7 +180,7 @@ export class MultipartReader {
       throw invalidRequest(`The headers of a part of the form are longer than ${maxHeadBytes} bytes.`);
     }
     const next = from + end + endOfHead.length - before;
-    // Filenames are UTF-8, whatever the charset of the text is.
+    // Decode as UTF-8, in which filenames are sent whatever the charset of the texts is.
     const head = readPartHead(read.toString("utf8", 0, end));
     this.#headBytes = 0;
     this.#state = "content";
@@ -204,7 +208,7 @@ function lineBefore(bytes: Buffer, from: number, at: number): number {
   return at - 1 > from && bytes[at - 2] === carriageReturn ? afterBoth : afterFeed;
 }
 
-/** Returns the error for an ambiguous boundary: Go's mime/multipart and Werkzeug begin a part at such a line. */
+/** Returns the error for a boundary without CRLF before it: Go's mime/multipart and Werkzeug begin a new part there. */
 function boundaryInContent() {
   return invalidRequest(
     "A part of the form has the boundary at the beginning of a line of its content, without CRLF before it: servers differ in whether another part begins there. Let your HTTP client choose the boundary.",
@@ -217,7 +221,7 @@ function moreThanBoundary() {
   );
 }
 
-/** Skips line ends and blanks behind the last boundary, which some clients send. Throws for other bytes. */
+/** Skips line ends, blanks and dashes after the last boundary, which some clients send. Throws for anything else. */
 function afterLast(bytes: Buffer, from: number): number {
   for (let i = from; i < bytes.length; i++) {
     const byte = bytes[i];

@@ -1,27 +1,27 @@
-// Parses the headers of one part of a form: its name, and its filename if the part is a file (RFC 7578, 4.2).
+// Parses the headers of a part of a form: its name, and its filename if it is a file (RFC 7578, 4.2).
 import { invalidRequest } from "../base/errors.ts";
 
 export interface PartHead {
   readonly name: string;
-  /** Filename; undefined for a text part. */
+  /** Filename; undefined if the part is a text. */
   readonly filename: string | undefined;
   readonly contentType: string | undefined;
-  /** True if the text is ISO 8859-1, the default of Apache's HttpClient; else the text is UTF-8. */
+  /** True if the text is ISO 8859-1 (the default of Apache HttpClient), otherwise it is UTF-8. */
   readonly isLatin1: boolean;
 }
 
-/** Regular expression for one parameter of Content-Disposition. The flag `y` reads the parameters in sequence. */
+/** Matches one parameter of `Content-Disposition`. The flag `y` reads the parameters one after another. */
 const parameter = /;[ \t]*([\w!#$&+.^`|~*-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s";\\]+))[ \t]*/y;
-/** Parameters that some parser may take for a name: some ignore quotes, others follow RFC 2231 or the first quote. */
+/** Matches anything that some parser may take for a name parameter, because it ignores quotes or follows RFC 2231. */
 const naming = /;[^\w;]*name[^a-z;=]*=/gi;
-/** Names that all parsers read alike. In other names some parsers remove blanks, `<>` or `%`. */
+/** Names that all parsers understand equally. From others, some parsers remove blanks, `<>` or `%`. */
 const plainName = /^[\w.[\]-]+$/;
 const fieldName = /^[\w!#$%&'*+.^`|~-]+$/;
-/** Encodings that leave the bytes unchanged. Other encodings change their meaning, and not all servers support them. */
+/** Transfer encodings that leave the bytes unchanged. Not all servers support others. */
 const plainEncodings: ReadonlySet<string> = new Set(["7bit", "8bit", "binary"]);
 const [utf8, latin1] = [/^(?:utf-?8|us-ascii)$/i, /^(?:iso-8859-1|latin1)$/i];
 
-/** Parses `text`, the header lines without the empty line that ends them. Throws `invalid_request`. */
+/** Parses the header lines of a part. Throws `invalid_request`. */
 export function readPartHead(text: string): PartHead {
   const fields = new Map<string, string>();
   for (const line of text.split("\r\n")) {
@@ -70,7 +70,7 @@ function named(disposition: string): Pick<PartHead, "name" | "filename"> {
   return { name, filename: parameters.get("filename") ?? extended(parameters.get("filename*")) };
 }
 
-/** Returns a UTF-8 value of RFC 8187 decoded, and any other value unchanged. */
+/** Decodes a UTF-8 value in the form of RFC 8187; returns any other value unchanged. */
 function extended(value: string | undefined): string | undefined {
   const encoded = /^utf-8'[^']*'(.*)$/i.exec(value ?? "")?.[1];
   if (encoded === undefined) return value;

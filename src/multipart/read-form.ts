@@ -1,4 +1,4 @@
-// Reads the form of a request: its texts, and the metadata of its files. The bytes are kept until the request ends.
+// Reads the form of a request: its text fields and its files' metadata. The bytes are stored until the request ends.
 import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
 import type { ByteSpan } from "../base/bytes/byte-span.ts";
 import { GatheredBytes } from "../base/bytes/gathered-bytes.ts";
@@ -10,9 +10,7 @@ import type { PartHead } from "./part-head.ts";
 import { SpooledBytes, type SpoolOptions } from "./spooled-bytes.ts";
 import { type WrittenPart, writtenForm } from "./written-form.ts";
 
-/**
- * Maximum bytes of all texts of a form together, and maximum number of parts. Texts are prompts and options, not files.
- */
+/** Maximum bytes of all text fields together, and maximum parts of a form. Text fields have prompts and options. */
 const [maxTextBytes, maxParts] = [1024 * 1024, 512];
 const [modelField, charsetField] = ["model", "_charset_"];
 
@@ -26,17 +24,19 @@ export interface FormFile {
   readonly filename: string;
   readonly contentType: string | undefined;
   readonly bytes: number;
-  /** Duration if the file is audio; see `audioSeconds`. */
+  /** Duration in seconds if the file is audio. */
   readonly seconds: number;
 }
 
 export interface FormOptions extends SpoolOptions {
   boundary: string;
-  /** Size of the whole form, if the client declares it. */
+  /** `Content-Length` of the form; undefined if the client sent none. */
   declaredBytes: number | undefined;
 }
 
-/** Throws, or rejects with, a GatewayError and keeps nothing. `faultOf` converts the errors of `source`. */
+/**
+ * Reads a form. Throws or rejects with a GatewayError and then stores nothing. `faultOf` converts errors of `source`.
+ */
 export function readForm(
   source: BodySource,
   options: FormOptions,
@@ -62,7 +62,7 @@ export class ReadForm implements KeptForm {
   readonly texts: readonly FormText[];
   readonly files: readonly FormFile[];
   readonly #bytes: SpooledBytes;
-  /** Fields and files of the form, in the client's order. */
+  /** Text fields and files of the form, in the client's order. */
   readonly #parts: readonly WrittenPart[];
 
   constructor(bytes: SpooledBytes, { texts, files, parts }: Reading) {
@@ -72,7 +72,7 @@ export class ReadForm implements KeptForm {
     this.files = files;
   }
 
-  /** Bytes of the whole form. */
+  /** Size of the form in bytes. */
   get length(): number {
     return this.#bytes.length;
   }
@@ -87,7 +87,7 @@ export class ReadForm implements KeptForm {
     return { ...written, open: () => this.#bytes.source(segments) };
   }
 
-  /** Releases the bytes when the request no longer needs the form. */
+  /** Deletes the stored bytes. Call this when the request no longer needs the form. */
   release(): void {
     this.#bytes.release();
   }
@@ -98,7 +98,10 @@ function requireUtf8(charset: string): void {
   throw invalidRequest("_charset_: must be utf-8: the texts of a form are read as that.", { param: charsetField });
 }
 
-/** Returns the new value of a field, or undefined if the field stays unchanged. An empty number would be refused. */
+/**
+ * Returns the new value of a field; undefined if it stays. A removed `priority` becomes 0, because servers refuse an
+ * empty number.
+ */
 function editOf(name: string, edits: Readonly<Record<string, string | null>>): string | undefined {
   const [base = name] = name.split("[", 1);
   const json = edits[base];
@@ -106,11 +109,11 @@ function editOf(name: string, edits: Readonly<Record<string, string | null>>): s
   return json === undefined ? undefined : String(JSON.parse(json));
 }
 
-/** Part that is being read. */
+/** The part that is being read. */
 interface Part {
   readonly head: PartHead;
   readonly at: number;
-  /** Whole content of a text; the beginning of a file. */
+  /** The whole content of a text field, or the beginning of a file. */
   readonly text: GatheredBytes;
   bytes: number;
 }
@@ -154,7 +157,7 @@ class Reading implements BodySink, PartTaker {
     }
   }
 
-  /** Continues when there is room again, or stops if buffering failed. */
+  /** Continues to read when there is space, or stops if storing failed. */
   goOn(): void {
     if (!this.onEnd) return;
     if (this.#bytes.fault) this.#stop(this.#bytes.fault);
@@ -197,7 +200,7 @@ class Reading implements BodySink, PartTaker {
     if (kept > 0) part.text.add(bytes.subarray(start, start + kept));
     part.bytes += end - start;
     if (filename !== undefined) return;
-    // Bytes of texts count until the request ends, because the request's JSON is made from these bytes.
+    // Count the bytes of text fields until the request ends, because its JSON consists of them.
     const refusal = this.#hold(end - start);
     if (refusal) throw refusal;
     this.#textBytes += end - start;
@@ -223,7 +226,7 @@ class Reading implements BodySink, PartTaker {
       throw invalidRequest("model: appears twice in the form; send it once.", { param: modelField });
     }
     const value = isLatin1 ? all.toString("latin1") : this.#textOf(name, all);
-    // Parsers may take the charset of all texts from this field (WHATWG HTML, 4.10.22).
+    // Some parsers take the charset of all texts from this field (WHATWG HTML, 4.10.22).
     if (name === charsetField) requireUtf8(value);
     else {
       this.texts.push({ name, value });
@@ -239,7 +242,7 @@ class Reading implements BodySink, PartTaker {
     }
   }
 
-  /** Cancels the rest of the body and ends with the error. */
+  /** Stops reading the body, and fails with this error. */
   #stop(error: unknown): void {
     this.#source.cancel();
     this.#ended(error);

@@ -1,9 +1,9 @@
-// Streams spooled bytes in pieces, as fast as the reader consumes them.
+// Streams stored bytes of a form, as fast as the reader consumes them.
 import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
 import type { GatewayError } from "../base/errors.ts";
 
-/** Range of the spooled bytes, or bytes that replace a range. */
+/** A range of the stored bytes, or bytes to send instead of a range. */
 export type Segment = Stretch | { readonly bytes: Buffer };
 
 interface Stretch {
@@ -12,13 +12,13 @@ interface Stretch {
 }
 
 export interface SpoolReader {
-  /** Reserves bytes of memory, or returns the refusal. A negative number releases bytes. */
+  /** Counts bytes of memory; a negative number subtracts them. Returns an error if the limit is exceeded. */
   hold(bytes: number): GatewayError | undefined;
-  /** Fills `buffer` with spooled bytes from offset `at` on. Returns how many bytes were read. */
+  /** Fills `buffer` with stored bytes, beginning at offset `at`. Resolves to the number of bytes. */
   read(buffer: Buffer, at: number): Promise<number>;
 }
 
-/** Bytes of one read. A single buffer serves all reads. */
+/** Bytes per read. All reads share one buffer. */
 const pieceBytes = 256 * 1024;
 
 export class SpoolSource implements BodySource {

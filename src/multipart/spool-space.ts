@@ -1,10 +1,10 @@
-// Directory for forms that are too large for memory, and the disk space that all forms may take together.
+// Directory for forms that are too large for memory, and the disk space that all forms together may use.
 import { chmodSync, mkdirSync, readdirSync, rmSync, unlinkSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { join } from "node:path";
 import { BlamelessError, type GatewayError } from "../base/errors.ts";
 
-/** Share of the disk space that one account may take. */
+/** Fraction of the disk space that one account may use, unless it has only one form. */
 const partOfAccount = 1 / 2;
 const retrySeconds = 10;
 
@@ -14,7 +14,7 @@ export class SpoolSpace {
   readonly #byAccount = new Map<string, number>();
   #reservedBytes = 0;
 
-  /** Calls `maxBytes` each time, because a reload may change the limit. */
+  /** `maxBytes` is called each time, because a reload may change the limit. */
   constructor(directory: string, maxBytes: () => number) {
     this.#directory = directory;
     this.#maxBytes = maxBytes;
@@ -25,14 +25,14 @@ export class SpoolSpace {
     return this.#maxBytes();
   }
 
-  /** Bytes that are reserved. */
+  /** Number of reserved bytes. */
   get reservedBytes(): number {
     return this.#reservedBytes;
   }
 
   /**
-   * Removes the files of a killed process, and creates the directory for its owner only. Throws if the directory is not
-   * usable.
+   * Prepares the directory at start: makes it private, and deletes files that a killed process left. Throws if that
+   * fails.
    */
   sweep(): void {
     mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
@@ -41,7 +41,7 @@ export class SpoolSpace {
   }
 
   /**
-   * Opens a new file and unlinks its name, so that no file stays behind when the process ends. Rejects with the
+   * Creates a file and deletes its name at once, so that nothing remains when the process ends. Rejects with the
    * system's error.
    */
   async file(): Promise<FileHandle> {
@@ -50,12 +50,12 @@ export class SpoolSpace {
     try {
       unlinkSync(path);
     } catch {
-      // Systems such as Windows keep the name of an open file. The sweep at the next start removes that file.
+      // Windows cannot delete the name of an open file. The next start deletes it.
     }
     return handle;
   }
 
-  /** Reserves bytes, or returns the refusal. */
+  /** Reserves disk space. Returns an error if there is too little. */
   take(accountId: string, bytes: number): GatewayError | undefined {
     const most = this.maxBytes;
     const ofAccount = (this.#byAccount.get(accountId) ?? 0) + bytes;

@@ -1,4 +1,4 @@
-// Bytes of one form: in memory if the form is small, else in a file.
+// Stores the bytes of one form: in memory if it is small, otherwise in a file.
 import type { FileHandle } from "node:fs/promises";
 import type { BodySource } from "../base/bytes/body-source.ts";
 import { freeBytes } from "../base/bytes/free-bytes.ts";
@@ -10,29 +10,29 @@ import type { SpoolSpace } from "./spool-space.ts";
 export interface SpoolOptions {
   space: SpoolSpace;
   accountId: string;
-  /** Bytes up to which the form stays in memory. */
+  /** Maximum bytes of a form that stays in memory. */
   memoryBytes: number;
-  /** Reserves bytes of memory, or returns the refusal. A negative number releases bytes. */
+  /** Counts bytes of memory; a negative number subtracts them. Returns an error if the limit is exceeded. */
   hold(bytes: number): GatewayError | undefined;
 }
 
-/** Bytes waiting for the disk above which the sender pauses. */
+/** Number of bytes that wait to be written above which the sender must pause. */
 const behindBytes = 1024 * 1024;
-/** Small pieces are gathered in blocks of this minimum and maximum size. */
+/** Minimum and maximum bytes of the blocks in which small pieces are collected. */
 const [minBlockBytes, mostBlockBytes] = [4 * 1024, 64 * 1024];
-/** Bytes of disk space that a form of undeclared length reserves at a time. */
+/** Bytes of disk space that are reserved at a time if the size of the form is unknown. */
 const roomBytes = 16 * 1024 * 1024;
 
 export class SpooledBytes {
-  /** Called when there is room again after `isBehind`, and when writing failed. */
+  /** Called when `isBehind` has become false, and when storing has failed. */
   onRoom: (() => void) | undefined;
   length = 0;
-  /** Reason why the form could not be kept. */
+  /** Why the form could not be stored; undefined if all is well. */
   fault: GatewayError | undefined;
   readonly #options: SpoolOptions;
-  /** Pieces that stay in memory, or that wait to be written to the file. */
+  /** Pieces in memory: all of a small form, or those that are not in the file yet. */
   #pieces: Buffer[] = [];
-  /** Last block, which has room for more bytes, and how much of the block is filled. */
+  /** The block to which pieces are added, and the number of its bytes in use. */
   #block: Buffer | undefined;
   #blockBytes = 0;
   #reservedBytes = 0;
@@ -42,10 +42,10 @@ export class SpooledBytes {
   #writtenBytes = 0;
   #writing: Promise<void> | undefined;
   #isReleased = false;
-  /** Number of reads in progress. The file closes after the last read. */
+  /** Number of running reads. The file is closed only when none is left. */
   #readers = 0;
 
-  /** Throws the refusal if `declaredBytes`, the declared length of the form, do not fit on the disk. */
+  /** Throws if the disk has no space for a form of `declaredBytes`. */
   constructor(options: SpoolOptions, declaredBytes: number | undefined) {
     this.#options = options;
     if (declaredBytes !== undefined && declaredBytes > options.memoryBytes) {
@@ -59,7 +59,7 @@ export class SpooledBytes {
     return this.#isSpooled && this.#reservedBytes > behindBytes;
   }
 
-  /** Copies the bytes. If that fails, `fault` says why. */
+  /** Adds a copy of the bytes. On failure, sets `fault`. */
   append(bytes: Uint8Array): void {
     if (this.fault || this.#isReleased) return;
     const refusal = this.#options.hold(bytes.byteLength);
@@ -76,15 +76,15 @@ export class SpooledBytes {
     if (!this.fault) this.#writing ??= this.#write();
   }
 
-  /** Resolves when the whole form is kept. Rejects with `fault`. */
+  /** Resolves when the whole form is stored. Rejects with `fault` otherwise. */
   async whole(): Promise<void> {
     await this.#writing;
     if (this.fault) throw this.fault;
-    // Releases the disk space that was reserved beyond the form's length.
+    // Return the disk space that was reserved but not needed.
     if (this.#isSpooled) this.#giveRoom(this.#room - this.length);
   }
 
-  /** Returns the bytes of these segments in sequence. */
+  /** Returns the bytes of these segments one after another. */
   source(segments: readonly Segment[]): BodySource {
     this.#closeBlock();
     const pieces = this.#isSpooled ? undefined : Buffer.concat(this.#pieces);
@@ -97,7 +97,7 @@ export class SpooledBytes {
     });
   }
 
-  /** Releases memory and file. May be called again. */
+  /** Frees memory and deletes the file. May be called repeatedly. */
   release(): void {
     if (this.#isReleased) return;
     this.#isReleased = true;
@@ -106,8 +106,8 @@ export class SpooledBytes {
   }
 
   /**
-   * Gathers small pieces in blocks. A sender may send single bytes, and an object for each byte would exceed the
-   * counted memory.
+   * Copies bytes into blocks. If a client sends single bytes, one object per byte would use far more memory than is
+   * counted.
    */
   #keep(bytes: Uint8Array): void {
     if (!this.#block || this.#blockBytes + bytes.byteLength > this.#block.length) {
@@ -148,7 +148,7 @@ export class SpooledBytes {
       for (let piece = this.#nextPiece(); piece && !this.#isReleased; piece = this.#nextPiece()) {
         await this.#writePiece(this.#file, piece);
         const { length } = piece;
-        // Frees the whole block, because a piece may be a part of the block.
+        // Free the whole block, of which the piece may be only a part.
         freeBytes(Buffer.from(piece.buffer));
         this.#giveBack(length);
         if (!this.isBehind) this.onRoom?.();
@@ -193,7 +193,7 @@ export class SpooledBytes {
     this.#options.hold(-bytes);
   }
 
-  /** Releases the pieces in memory. */
+  /** Frees the pieces in memory. */
   #drop(): void {
     this.#pieces = [];
     this.#block = undefined;
@@ -205,7 +205,7 @@ export class SpooledBytes {
     this.#giveRoom(this.#room);
     const file = this.#file;
     this.#file = undefined;
-    // The file has no name, so nothing is left even if closing fails.
+    // Ignore the error: the file has no name, so nothing remains.
     file?.close().catch(() => {});
   }
 }
@@ -214,7 +214,7 @@ function notWritten(error: unknown): GatewayError {
   const detail = `spool of forms: ${error instanceof Error ? error.message : String(error)}`;
   if (isDiskFull(error)) {
     const message = "The server's disk is full, so it cannot take this form. Its operator must make room first.";
-    // SDKs would send the whole form again.
+    // No retry, because SDKs would send the whole form again.
     return new GatewayError("service_unavailable", message, { detail, shouldRetry: false, cause: error });
   }
   const message = "The server cannot write what it was sent to its disk. Retry later, or tell its operator.";

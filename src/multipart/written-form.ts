@@ -1,8 +1,9 @@
-// Writes a form anew from the parsed parts, so that the upstream cannot read the form differently (RFC 7578).
+// Writes a form again from its parsed parts, so that the upstream cannot parse the client's form differently (RFC
+// 7578).
 import type { SentForm } from "../domain/models/sent-form.ts";
 import { lengthOf, type Segment } from "./spool-source.ts";
 
-/** A part to write: a text, or a file whose content is spooled. */
+/** A part to write: a text, or a file whose content is stored. */
 export type WrittenPart =
   | { readonly name: string; readonly text: string }
   | {
@@ -13,21 +14,21 @@ export type WrittenPart =
     };
 
 /**
- * Characters that are removed from a filename. Parsers read the rest alike; quotes, escapes and path separators are
- * removed.
+ * Characters that are removed from filenames, such as quotes, escapes and path separators. Parsers treat them
+ * differently.
  */
 const unsafeInFilename = /[^\p{L}\p{M}\p{N} ._()+-]/gu;
-/** Maximum length in UTF-16 units. A longer filename keeps its end, which has the extension. */
+/** Maximum length of a filename. A longer one loses its beginning and keeps its extension. */
 const maxFilename = 200;
-/** Filename of a file without one. Some parsers treat a part without a filename as a text. */
+/** Filename for a file without one. Without a filename, some parsers take the part for a text. */
 const noFilename = "file";
-/** Media type without parameters, because parsers differ in how they read parameters. */
+/** Media type without parameters, which parsers read differently. */
 const plainType = /^[\w.+-]+\/[\w.+-]+(?=[ \t]*(?:;|$))/;
 const unknownType = "application/octet-stream";
 
-/** Returns the segments of the form, and the request headers that describe the form. */
+/** Returns the segments of the new form, and its request headers. */
 export function writtenForm(parts: readonly WrittenPart[]): Omit<SentForm, "open"> & { segments: readonly Segment[] } {
-  // The boundary is random and made after all contents are known, so that a client cannot put it into a file.
+  // Choose the boundary at random and only now, so that no file of the client can contain it.
   const boundary = `headrace-${crypto.randomUUID()}`;
   const segments: Segment[] = [];
   for (const part of parts) {

@@ -1,4 +1,4 @@
-// The gateway's side of the endpoint for nodes: upgrades the request, and verifies the node.
+// The gateway's endpoint for nodes: upgrades the request to a WebSocket and verifies the node.
 import { forbidden, GatewayError, invalidRequest } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { PausableChannel } from "../http1/byte-channel.ts";
@@ -19,21 +19,21 @@ import { maxEarlyMessageBytes, maxMessageBytes } from "./tunnel/messages.ts";
 import { TunnelConnection } from "./tunnel/tunnel-connection.ts";
 
 export interface NodeAcceptorOptions {
-  /** Returns this gateway's own URL, which nodes got when they joined: they sign for this URL only. */
+  /** Returns this gateway's own URL. Nodes got it when they joined, and their signature contains it. */
   gatewayUrl(): string;
-  /** Returns the key of a node. Rejects if the key cannot be read now; the node then tries again. */
+  /** Returns the public key of a node. Rejects if the database is unavailable; the node then tries again. */
   findKey(nodeId: string): Promise<NodeKey>;
-  /** Called once a node has proven its identity. The returned listener gets all later events. */
+  /** Called when a node's identity is verified. The returned listener gets all later events. */
   connected(end: GatewayEnd): GatewayEndListener;
-  /** The longest wait for an answer's head; `idleTimeoutMs` is the longest silence within an answer. */
+  /** Maximum milliseconds until an answer's headers arrive. `idleTimeoutMs` is the maximum silence within an answer. */
   firstByteTimeoutMs: number;
   idleTimeoutMs: number;
-  /** The limits of tunnels. Missing members have defaults. */
+  /** Limits of a connection; missing members have defaults. */
   limits?: Partial<TunnelLimits>;
   log: Log;
 }
 
-/** The members of an HTTP request that the acceptor needs. */
+/** The parts of an HTTP request that are needed for the upgrade. */
 export interface ConnectExchange {
   readonly req: IncomingRequest;
   readonly clientAddress: string;
@@ -46,13 +46,13 @@ export interface ConnectAnswer {
   upgrade(channel: PausableChannel): void;
 }
 
-/** The most connections that have not proven their identity yet. Each costs a few KB, and one look-up at most. */
+/** Maximum connections whose node is not verified yet. */
 const maxUnproven = 256;
 
 export class NodeAcceptor {
   readonly #options: NodeAcceptorOptions;
   readonly #limits: TunnelLimits;
-  /** Connections that have not proven their identity yet, oldest first, with the network of each. */
+  /** Connections whose node is not verified yet, oldest first, with the network of their client. */
   readonly #unproven = new Map<TunnelConnection, string>();
   #closed = false;
 
@@ -61,11 +61,9 @@ export class NodeAcceptor {
     this.#limits = { ...defaultTunnelLimits, ...options.limits };
   }
 
-  /**
-   * Accepts an upgrade request. Throws a GatewayError if the request is not a valid upgrade, or if there is no room.
-   */
+  /** Accepts an upgrade request. Throws a GatewayError if it is invalid or there are too many connections. */
   upgrade({ req, clientAddress, answerHeaders }: ConnectExchange): ConnectAnswer {
-    // Browsers always send an Origin header and nodes never do. No page may connect here.
+    // Browsers always send an Origin header, and nodes never do. Web pages must not connect here.
     if (req.headers.has("origin")) {
       throw forbidden("Nodes connect here with `headrace node`, pages do not.");
     }
@@ -87,10 +85,7 @@ export class NodeAcceptor {
     };
   }
 
-  /**
-   * Accepts no more connections, and ends those that have not proven their identity. The others are ended by their
-   * owners.
-   */
+  /** Accepts no more connections, and closes those that are not verified. The others are closed by their users. */
   close(): void {
     this.#closed = true;
     for (const connection of [...this.#unproven.keys()]) {
@@ -99,8 +94,8 @@ export class NodeAcceptor {
   }
 
   /**
-   * Reports whether there is room for a connection. If all places are taken, the network with the most connections
-   * loses its oldest one to a network with fewer.
+   * Reports whether another connection may begin. If there are too many, the network with the most loses its oldest one
+   * to a network with fewer.
    */
   #hasRoom(network: string): boolean {
     if (this.#unproven.size < maxUnproven) return true;

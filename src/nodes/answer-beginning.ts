@@ -1,5 +1,5 @@
-// The beginning of an engine's answer at a node. The gateway cannot ask the node's next engine, so the node reads
-// enough of a success to see whether it is an answer.
+// Reads the beginning of an engine's successful response at a node, to see whether it is an answer. Only the node can
+// try its next engine.
 import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
 import { ByteSpan, withoutMark } from "../base/bytes/byte-span.ts";
 import { byteTextOf, decodeByteText } from "../base/bytes/byte-text.ts";
@@ -10,11 +10,11 @@ import type { Dispatched } from "../inference/routing/attempt.ts";
 import { hasFault, reportedFault } from "../requests/dialects/engine-fault.ts";
 import { isHeartbeat } from "../requests/dialects/keep-alive.ts";
 
-/** The most bytes that are read ahead. A longer beginning without an event counts as an answer. */
+/** Maximum bytes that are read ahead. If they contain no complete event, the body counts as an answer. */
 const maxBeginning = 64 * 1024;
 const failed = "The model server failed.";
 
-/** A successful response that turned out to be no answer. */
+/** The error of a successful response that is no answer. */
 export class NoBeginning {
   readonly error: unknown;
   /** True if the body broke off, so that the engine may have worked. */
@@ -27,8 +27,8 @@ export class NoBeginning {
 }
 
 /**
- * Reads the beginning of an answer. Resolves with the whole body once its beginning is known to be that of an answer,
- * or else with the reason why it is none. Rejects with the reason of `cancellation`.
+ * Reads the beginning of a response. Resolves to its whole body if it is an answer, otherwise to the error. Rejects if
+ * cancelled.
  */
 export function answerBeginning(dispatched: Dispatched, cancellation: Cancellation): Promise<BodySource | NoBeginning> {
   const { body } = dispatched.response;
@@ -69,8 +69,7 @@ class BeginningReader {
   }
 
   /**
-   * Checks the beginning of a body. Returns the error if the body is no answer. `bytes` is everything so far; `isEnd`
-   * means that nothing follows.
+   * Checks the bytes that have arrived so far; `isEnd`: there are no more. Returns the error if the body is no answer.
    */
   read(bytes: ByteSpan, isEnd: boolean): "answer" | "unknown" | Error {
     const text = withoutMark(bytes).text.trimStart();
@@ -109,7 +108,7 @@ class BeginningReader {
   }
 }
 
-/** Parses text as a JSON object. Undefined for any other text. */
+/** Parses a JSON object. Returns undefined for any other text. */
 function objectOf(text: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(text);
@@ -119,10 +118,10 @@ function objectOf(text: string): Record<string, unknown> | undefined {
   }
 }
 
-/** A body whose beginning was read. */
+/** A body whose beginning was already read. */
 class BegunBody implements BodySource {
   readonly #source: BodySource;
-  /** Called with each piece and at the end. Returns whether to read further ahead. */
+  /** Called after each piece and at the end. Returns true if more must be read ahead. */
   readonly #onMore: (isEnd: boolean, fault: unknown) => boolean;
   #pieces: ByteSpan[] = [];
   #readsAhead = true;

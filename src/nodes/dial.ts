@@ -1,4 +1,4 @@
-// The node's side of the connection: dials the gateway's endpoint for nodes.
+// Connects a node to the gateway's endpoint for nodes.
 import { trimSlashes } from "../base/text/http-url.ts";
 import { connectWebSocket } from "../websocket/connect.ts";
 import { nodeConnectPath, tunnelProtocol } from "./tunnel/contract.ts";
@@ -6,26 +6,23 @@ import { maxMessageBytes } from "./tunnel/messages.ts";
 import { NodeTunnel, type NodeTunnelOptions } from "./tunnel/node-tunnel.ts";
 
 export interface DialOptions extends NodeTunnelOptions {
-  /** The base URL at which this machine reaches the gateway. */
+  /** Base URL of the gateway, as this machine reaches it. */
   url: string;
-  /** The time limit for the connection, TLS and the upgrade together, in milliseconds. */
+  /** Maximum milliseconds for the connection, TLS and the upgrade together. */
   connectMs: number;
-  /** `http://[user:password@]host:port` if connections use a proxy. */
+  /** URL of the proxy, `http://[user:password@]host:port`; undefined for a direct connection. */
   proxy?: string | undefined;
-  /** Certificates (PEM) to trust instead of the well-known ones and the system's. */
+  /** Certificates (PEM) to trust instead of the system's. */
   ca?: string | undefined;
 }
 
-/**
- * Returns the URL of the gateway's endpoint for nodes. Throws a TypeError if the gateway's URL is not an http or https
- * URL.
- */
+/** Returns the URL of the gateway's endpoint for nodes. Throws a TypeError if `gateway` is not an http or https URL. */
 export function connectUrl(gateway: string): URL {
   const url = new URL(gateway);
   if (url.protocol !== "http:" && url.protocol !== "https:") {
     throw new TypeError("The URL of the gateway must begin with https:// or http://.");
   }
-  // Clients use a base URL that ends in /v1, and the path of this endpoint begins with /v1 as well.
+  // The base URL may end in /v1, which the endpoint's path contains already.
   const base = trimSlashes(url.pathname).replace(/\/v1$/, "");
   url.pathname = base + nodeConnectPath;
   url.search = "";
@@ -33,7 +30,7 @@ export function connectUrl(gateway: string): URL {
   return url;
 }
 
-/** Connects to a gateway. Rejects with a ConnectError. The listener gets all later events. */
+/** Connects to a gateway. Rejects with a ConnectError. All later events go to the listener. */
 export async function dialGateway(options: DialOptions): Promise<NodeTunnel> {
   let tunnel: NodeTunnel | undefined;
   await connectWebSocket({

@@ -1,4 +1,4 @@
-// Enrols a machine: an operator's token becomes, once, a node with its own key.
+// Lets a machine join as a node: an operator's token can be used once, with the machine's own key.
 
 import { forbidden, GatewayError, invalidRequest } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
@@ -19,16 +19,16 @@ export interface EnrolmentOptions {
   store: Pick<NodeStore, "enrol" | "findNode">;
   directory: Pick<NodeDirectory, "refresh">;
   limits: Pick<LimitStore, "admit">;
-  /** Reports whether a model server other than a node has the name. */
+  /** Reports whether an upstream has this name. */
   isUpstream(name: string): boolean;
-  /** Returns this gateway's address for nodes, without `/v1`. Nodes sign for this address. */
+  /** Returns this gateway's URL for nodes, without `/v1`. Nodes sign it when they connect. */
   gatewayUrl(): string;
-  /** The keys of 32 bytes under which join tokens are digested, the current one first. */
+  /** Keys for digests of join tokens (32 bytes each), the current one first. */
   tokenKey: Keys;
   log: Log;
 }
 
-/** The most attempts to join from one address in a minute. One address may have a rack of machines behind it. */
+/** Maximum attempts per minute from one address. Many machines may share an address. */
 const perMinute = 60;
 const windowSeconds = 60;
 const nothing = { tokens: 0, nanoUsd: 0, minTokens: 0, minNanoUsd: 0 };
@@ -41,7 +41,7 @@ export class Enrolment {
   }
 
   /**
-   * Makes a machine a node. Throws `permission_denied`, the same for all refused tokens, `invalid_request` or
+   * Makes a machine a node. Throws `permission_denied` (without details) if the token is refused, `invalid_request`, or
    * `rate_limit_exceeded`.
    */
   async join(request: JoinRequest, origin: Origin): Promise<JoinedWire> {
@@ -65,7 +65,7 @@ export class Enrolment {
       lastSeenAt: null,
     };
     const { store, directory, gatewayUrl, isUpstream } = this.#options;
-    // Only a caller with a good token learns which names exist.
+    // Check the name only after the token, so that others cannot find out which names exist.
     const isFree = !isUpstream(name);
     const outcome = await store.enrol(
       node,
@@ -111,7 +111,7 @@ export class Enrolment {
     );
   }
 
-  /** Returns the refusal of a token. The reason is only for the log. */
+  /** Returns the error for a refused token. The reason appears only in the log. */
   #refuse(reason: string, { clientAddress }: Origin): GatewayError {
     this.#options.log.warn("node_join_refused", { reason, client: clientAddress });
     return forbidden(

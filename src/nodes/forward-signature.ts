@@ -1,20 +1,20 @@
-// Signs requests between replicas: proves that a request comes from the same installation, is meant for the replica,
-// and is not repeated.
+// Signs requests between replicas of the gateway. A signature proves the same installation, names the receiver, and is
+// accepted once.
 
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Bytes } from "../base/bytes/byte-span.ts";
 import { type Clock, maxClockDifferenceSeconds as windowSeconds } from "../base/clock.ts";
 import { currentKey, type KeyRing, type Keys, keyRing } from "../domain/key-ring.ts";
 
-/** The signed members, besides the time and the nonce. */
+/** What is signed, besides the time and a random nonce. */
 export interface SignedRequest {
   method: string;
   path: string;
-  /** Id of the replica that is asked. */
+  /** Id of the replica that must handle the request. */
   replicaId: string;
-  /** The subject of the request, as the text of a header. */
+  /** Description of the request, as the text of a header. */
   about: string;
-  /** Hex SHA-256 of the body. */
+  /** SHA-256 of the body, as hex digits. */
   bodyDigest: string;
 }
 
@@ -35,8 +35,7 @@ export function signForward(request: SignedRequest, keys: Keys, clock: Pick<Cloc
 }
 
 /**
- * Checks signatures. Remembers accepted requests as long as their signatures stay valid, so that none is accepted
- * twice.
+ * Verifies signatures. Remembers the nonces of accepted requests while they are valid, so that none is accepted twice.
  */
 export class ForwardVerifier {
   readonly #keys: KeyRing;
@@ -51,7 +50,7 @@ export class ForwardVerifier {
     this.#turnedMs = clock.monotonicMs();
   }
 
-  /** Reports whether the request is genuine. A request is accepted only once. */
+  /** Verifies a signature. Returns true only once for the same request. */
   verify(request: SignedRequest, signed: string): boolean {
     const [, at = "", nonce = "", given = ""] = pattern.exec(signed) ?? [];
     if (given === "" || Math.abs(this.#clock.nowSeconds() - Number(at)) > windowSeconds) return false;
@@ -65,10 +64,7 @@ export class ForwardVerifier {
     return true;
   }
 
-  /**
-   * Forgets old nonces. A nonce is remembered for at least the whole window, which extends before and after the current
-   * time.
-   */
+  /** Forgets old nonces. They are remembered at least as long as their signature is valid. */
   #forgetOld(): void {
     const nowMs = this.#clock.monotonicMs();
     if (nowMs - this.#turnedMs < 2 * windowSeconds * 1000) return;
@@ -80,7 +76,7 @@ export class ForwardVerifier {
 
 function signature(request: SignedRequest, at: string, nonce: string, key: Uint8Array): string {
   const { method, path, replicaId, about, bodyDigest: digest } = request;
-  // The members are separated by line breaks, which none of them contains.
+  // Line breaks separate the values, and none of them contains one.
   const text = ["headrace replica forward v1", method, path, replicaId, at, nonce, about, digest].join("\n");
   return createHmac("sha256", key).update(text).digest("base64url");
 }

@@ -1,4 +1,4 @@
-// The form in which one replica sends another a request for a node, and of the answer with the outcome.
+// How replicas of the gateway send each other requests for nodes, and the answers.
 import { z } from "zod";
 import { NoRoomError } from "../base/bytes/buffered-bytes.ts";
 import { errorCodes, GatewayError } from "../base/errors.ts";
@@ -10,30 +10,27 @@ import type { TunnelRequest } from "./tunnel/contract.ts";
 export const forwardPath = "/internal/nodes/:id/requests";
 
 export const forwardHeaders = {
-  /** The whole request without its body, as JSON in base64url. */
+  /** Header with the request except its body, as JSON in base64url. */
   about: "x-headrace-request",
   digest: "x-headrace-digest",
   replica: "x-headrace-replica",
   signature: "x-headrace-signature",
-  /**
-   * A header of the answer with one of `forwardOutcomes`. An answer without this header comes from something else than
-   * a replica.
-   */
+  /** Response header with one of `forwardOutcomes`. Without it, the response does not come from a replica. */
   outcome: "x-headrace-outcome",
-  /** A trailer after an answer that broke off, with the error as base64url. */
+  /** Trailer after an incomplete answer: the error in base64url. */
   fault: "x-headrace-fault",
 } as const;
 
 /**
- * The outcomes. `answer`: the answer of the node. `not_there`: this process does not hold the node's connection.
- * `error`: JSON of a GatewayError.
+ * `answer`: the node's answer follows. `not_there`: the node is not connected to this process. `error`: a GatewayError
+ * as JSON.
  */
 export const forwardOutcomes = ["answer", "not_there", "error"] as const;
 export type ForwardOutcome = (typeof forwardOutcomes)[number];
 
 const aboutAny = z.object({
   requestId: z.string().min(1).max(200),
-  /** The owner of the request's bytes. An older version does not send it. */
+  /** The memory account for the request's bytes. Older versions do not send it. */
   holder: z.object({ key: z.string().min(1).max(200), account: z.string().min(1).max(200) }).optional(),
 });
 const aboutModel = aboutAny.extend({
@@ -41,7 +38,7 @@ const aboutModel = aboutAny.extend({
   model: z.string().min(1).max(256),
   stream: z.boolean(),
   width: z.int().min(1),
-  /** The priority. An older version does not send it, and a newer version may have other values. */
+  /** Priority of the request. Older versions do not send it; unknown values of newer versions are ignored. */
   priority: z.enum(priorities).optional().catch(undefined),
 });
 const aboutTool = aboutAny.extend({
@@ -68,7 +65,7 @@ export function aboutText(request: TunnelRequest): string {
   return Buffer.from(JSON.stringify(said)).toString("base64url");
 }
 
-/** Parses the header about a request. Undefined for text that no replica sends. */
+/** Parses the header with the request; returns undefined if it is invalid. */
 export function readAbout(text: string): AboutRequest | undefined {
   try {
     return about.parse(JSON.parse(Buffer.from(text, "base64url").toString()));
@@ -86,24 +83,24 @@ const errorShape = z.object({
   noRoom: z.boolean().optional(),
 });
 
-/** Returns the text of an error for other replicas only, including what only the log may contain. */
+/** Returns an error as text for other replicas, including details that only the log may contain. */
 export function errorText(error: GatewayError): string {
   const { code, message, detail, retryAfterSeconds, engineLimited } = error;
   const noRoom = error instanceof NoRoomError || undefined;
   return JSON.stringify({ code, message, detail, retryAfterSeconds, engineLimited, noRoom });
 }
 
-/** The trailer of an answer that broke off. */
+/** Returns the trailer for an answer that broke off. */
 export function faultTrailer(error: GatewayError): string {
   return `${forwardHeaders.fault}: ${Buffer.from(errorText(error)).toString("base64url")}`;
 }
 
-/** Returns the error in the value of the `fault` trailer, or undefined if the value is invalid. */
+/** Returns the error in a `fault` trailer; undefined if the value is invalid. */
 export function readFault(value: string): GatewayError | undefined {
   return readError(Buffer.from(value, "base64url").toString());
 }
 
-/** Parses the text of an error. Undefined if the text is invalid. */
+/** Parses the text of an error; returns undefined if it is invalid. */
 export function readError(text: string): GatewayError | undefined {
   try {
     const { code, message, detail, retryAfterSeconds, engineLimited, noRoom } = errorShape.parse(JSON.parse(text));

@@ -1,21 +1,21 @@
-// The proof of a node's identity: an Ed25519 key pair, and a signature over the gateway's message for one connection.
+// A node proves its identity by an Ed25519 signature of a message that is different for each connection.
 import { createPrivateKey, createPublicKey, generateKeyPairSync, sign, verify } from "node:crypto";
 
 export interface NodeKeyPair {
-  /** The public key: 32 bytes as base64url, which the gateway stores. */
+  /** Public key: 32 bytes in base64url. The gateway stores it. */
   publicKey: string;
-  /** The private key: PKCS #8 as base64url, which never leaves the node. */
+  /** Private key: PKCS #8 in base64url. It never leaves the node. */
   privateKey: string;
 }
 
-/** The content of a signature. Another gateway, node, connection or version needs another signature. */
+/** The signed values. A signature is valid only for this gateway, node, connection and protocol version. */
 export interface ProofText {
-  /** The subprotocol, with its major version. */
+  /** WebSocket subprotocol, which contains the major version. */
   protocol: string;
-  /** The gateway's own URL, as the node got it when it joined. */
+  /** The gateway's own URL, which the node got when it joined. */
   gateway: string;
   nodeId: string;
-  /** The gateway's nonce, random for each connection, in base64url. */
+  /** Random value that the gateway chose for this connection, in base64url. */
   nonce: string;
 }
 
@@ -30,12 +30,12 @@ export function newNodeKey(): NodeKeyPair {
   };
 }
 
-/** Reports whether a text can be a node's public key at all. */
+/** Reports whether the text has the form of a node's public key. */
 export function isPublicKey(publicKey: string): boolean {
   return isBytes(publicKey, publicKeyBytes);
 }
 
-/** Returns the signature as base64url. Throws for an invalid key. */
+/** Returns the signature in base64url. Throws if the key is invalid. */
 export function signProof(privateKey: string, text: ProofText): string {
   const key = createPrivateKey({ key: Buffer.from(privateKey, "base64url"), format: "der", type: "pkcs8" });
   if (key.asymmetricKeyType !== "ed25519") throw new TypeError("The key of a node must be an Ed25519 key.");
@@ -52,15 +52,12 @@ export function verifyProof(publicKey: string, text: ProofText, signature: strin
   }
 }
 
-/** Returns the bytes to sign. Their first part prevents confusion with anything else that the key may sign one day. */
+/** Returns the bytes to sign. They begin with their purpose, so that the signature is useless for any other. */
 function bytesOf({ protocol, gateway, nodeId, nonce }: ProofText): Buffer {
   return Buffer.from(JSON.stringify(["headrace node authentication", protocol, gateway, nodeId, nonce]));
 }
 
-/**
- * Reports whether text is exactly this many bytes in their only encoding, because a signature must not have two
- * spellings.
- */
+/** Reports whether the text is the only valid base64url encoding of this many bytes. */
 function isBytes(text: string, count: number): boolean {
   const bytes = Buffer.from(text, "base64url");
   return bytes.length === count && bytes.toString("base64url") === text;

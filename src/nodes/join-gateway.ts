@@ -1,21 +1,21 @@
-// Joins a gateway from a machine: creates its key pair, and sends the public key with a join token.
+// Lets this machine join a gateway: creates a key pair, and sends the public key with a join token.
 import { z } from "zod";
 import type { NodeIdentity } from "../domain/models/node-identity.ts";
 import { joinedShape } from "../wire/nodes.ts";
 import { newNodeKey } from "./identity.ts";
 
 export interface JoinOptions {
-  /** Base address of the gateway, without `/v1` and without a slash at its end. */
+  /** URL of the gateway, without `/v1` and without a slash at the end. */
   gatewayUrl: string;
-  /** The join token, which is a secret. */
+  /** The join token; it is secret. */
   token: string;
   name: string;
-  /** The proxy for outgoing connections, now and later. */
+  /** URL of the proxy for this and all later connections. */
   proxy?: string | undefined;
   signal: AbortSignal;
 }
 
-/** The error for a refusal by the gateway. `message` is the gateway's own. */
+/** The gateway refused the request. `message` is the gateway's. */
 export class JoinRefused extends Error {
   override readonly name = "JoinRefused";
   readonly status: number;
@@ -30,8 +30,8 @@ const timeoutMs = 30_000;
 const refusal = z.object({ error: z.object({ message: z.string() }) });
 
 /**
- * Joins a gateway. Rejects with JoinRefused, with the reason of `signal`, or like `fetch`. Once it resolves, the token
- * is used up.
+ * Joins a gateway; the token can then not be used again. Rejects with JoinRefused, with the reason of `signal`, or with
+ * an error of `fetch`.
  */
 export async function joinGateway({ gatewayUrl, token, name, proxy, signal }: JoinOptions): Promise<NodeIdentity> {
   const { publicKey, privateKey } = newNodeKey();
@@ -39,7 +39,7 @@ export async function joinGateway({ gatewayUrl, token, name, proxy, signal }: Jo
     method: "POST",
     headers: { "content-type": "application/json", accept: "application/json" },
     body: JSON.stringify({ token, name, public_key: publicKey }),
-    // Redirects are not followed, because the token must not go to another server.
+    // Do not follow redirects, because the token must not reach another server.
     redirect: "manual",
     ...(proxy === undefined ? {} : { proxy }),
     signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),

@@ -1,4 +1,4 @@
-// Serves at a node: what this machine offers to its gateway, and how it answers requests from the tunnel.
+// At a node: announces this machine's models, and answers the gateway's requests.
 import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
 import { bodyOf } from "../base/bytes/body-source.ts";
 import { AccountMemory, bufferedBytes } from "../base/bytes/buffered-bytes.ts";
@@ -33,39 +33,33 @@ export interface LocalServingOptions {
   clock: Clock;
   log: Log;
   version: string;
-  /** The demo model, which is offered only if there is no other model, because its text is useless. */
+  /** Id of the demo model. It is offered only if there is no other model. */
   demoModel: string;
-  /** Returns the limits of a request that the gateway passes on. */
+  /** Returns the limits for requests of the gateway. */
   requestLimits(): RequestLimits;
-  /** Renders an error like the public API. */
+  /** Converts an error to an HTTP response, as the public API does. */
   renderError(error: GatewayError): { status: number; headers: Readonly<Record<string, string>>; body: string };
 }
 
-/**
- * The account of all requests from the gateway: they wait in one queue, because the gateway does not say whose they
- * are.
- */
+/** The account of all requests from the gateway, which does not say whose they are. They share one queue. */
 const gatewayAccount = "gateway";
 
-/** A node seals nothing: the gateway has the seal, and sends nodes pseudonyms instead of real ids. */
+/** A node cannot encrypt or pseudonymize for accounts; the gateway does that. */
 const nothingSealed: AccountSeal = { seal: () => "", open: () => undefined, pseudonym: (_use, value) => value };
 
 export class LocalServing {
   readonly #options: LocalServingOptions;
-  /**
-   * The account of the bytes of all requests: they count as those of one key, because the gateway does not say whose
-   * they are.
-   */
+  /** Memory account for all requests from the gateway, which does not say whose they are. */
   readonly #memoryAccount = bufferedBytes.memoryAccount(new AccountMemory());
   #running = 0;
-  /** Models that the log has already reported as not offered. */
+  /** Models for which the log already says that they are not offered. */
   readonly #withheld = new Set<string>();
 
   constructor(options: LocalServingOptions) {
     this.#options = options;
   }
 
-  /** The number of running requests from the gateway. */
+  /** Number of running requests from the gateway. */
   get running(): number {
     return this.#running;
   }
@@ -79,7 +73,10 @@ export class LocalServing {
     };
   }
 
-  /** Answers a request from the gateway. Rejects only if the request was cancelled. A failure is an answer. */
+  /**
+   * Answers a request of the gateway. Rejects only if the request was cancelled; any other failure is an error
+   * response.
+   */
   async handle(request: NodeRequest, cancellation: Cancellation): Promise<NodeAnswer> {
     const { clock, log } = this.#options;
     const { requestId, operation, model, stream } = request;
@@ -97,7 +94,7 @@ export class LocalServing {
       };
       log.info("node_request", { id: requestId, operation, model, stream, outcome, ms, ...faultFields });
     };
-    // The request gets a separate cancellation, because the gateway's ends with the answer's head.
+    // A separate cancellation, because the gateway's works only until the response headers.
     const own = new Cancellation();
     const stop = () => own.cancel(cancellation.reason);
     cancellation.onCancel(stop);
@@ -119,7 +116,7 @@ export class LocalServing {
   }
 
   /**
-   * Returns the first valid answer. An engine whose success turns out to be no answer rests, and the next engine is
+   * Returns the first valid answer. If an engine's response is no answer, that engine is suspended and the next one is
    * asked.
    */
   async #begunAnswer(request: NodeRequest, own: Cancellation): Promise<{ dispatched: Dispatched; body: BodySource }> {
@@ -149,7 +146,7 @@ export class LocalServing {
     let prefix: PromptPrefix | undefined | null = null;
     const sender: Sender = {
       requestId,
-      // Only the gateway knows the priority of its requests, beside the work that this machine has for itself.
+      // The gateway sends the priority. All of its requests share one account here.
       ...{ priority, accountId: gatewayAccount, partyId: gatewayAccount },
       memoryAccount: this.#memoryAccount,
       recording: false,
@@ -165,9 +162,9 @@ export class LocalServing {
         },
       },
       modelNow: (id) => this.#find(id),
-      // The gateway decided where the request may go, for this machine as a whole.
+      // The gateway has already decided that the request may run on this machine.
       mayAsk: () => true,
-      // The gateway itself falls back to other models.
+      // Fallback models are the gateway's task.
       fallbackModels: () => [],
       waits() {},
       waited() {},
@@ -213,8 +210,8 @@ export class LocalServing {
   }
 
   /**
-   * Returns the model as this machine itself has it. Models that other nodes serve to this machine are not passed on,
-   * or two machines could pass a request back and forth.
+   * Returns the model with only this machine's own deployments; undefined if it has none. Models of other nodes are
+   * excluded, so that no request can go in circles.
    */
   #own(model: Model): Model | undefined {
     const deployments = model.deployments.filter(
@@ -224,7 +221,7 @@ export class LocalServing {
   }
 }
 
-/** Reports whether an engine has chat completions. The gateway itself converts requests of other formats. */
+/** Reports whether an engine supports chat completions, to which the gateway converts all other formats. */
 function speaksChat({ formats }: Engine): boolean {
   return formats === undefined || formats.chat !== undefined;
 }
@@ -244,16 +241,13 @@ function announced(model: Model): AnnouncedModel {
   };
 }
 
-/**
- * Returns the way to continue an answer that all engines of the model share, because the gateway does not know which of
- * them answers. Undefined if they differ.
- */
+/** Returns how the model's engines continue a broken answer; undefined if they do so in different ways. */
 function continuationOf({ deployments }: Model): ChatContinuation | undefined {
   const [way, ...others] = new Set(deployments.map(({ engine, model }) => engine.continues?.(model)));
   return others.length === 0 ? way : undefined;
 }
 
-/** Returns the concurrency by operation, if all engines of the model know it. */
+/** Returns the number of parallel requests by operation, summed over all engines; left out if one is unknown. */
 function concurrencyOf({ deployments }: Model): Partial<Record<Operation, number>> {
   const concurrency: Partial<Record<Operation, number>> = {};
   for (const operation of operations) {
@@ -272,7 +266,7 @@ function faultOf(error: unknown): GatewayError {
   return new GatewayError("internal_error", "The node failed.", { detail });
 }
 
-/** The answer on its way to the gateway. At its end the engine's slot is freed. */
+/** An answer that is being sent to the gateway. When it ends, its slot at the engine is released. */
 class ServedBody implements BodySource {
   readonly #body: BodySource;
   readonly #dispatched: Dispatched;

@@ -1,4 +1,4 @@
-// Nodes as operators manage them: what they may serve, draining, removal, and join tokens.
+// Lets operators manage nodes and join tokens: approve models, drain and remove nodes.
 
 import { GatewayError, invalidRequest } from "../base/errors.ts";
 import { shown } from "../base/text/shown.ts";
@@ -29,17 +29,17 @@ export interface NodesOptions {
   directory: Pick<NodeDirectory, "records" | "engines" | "locate" | "isLeaving" | "refresh">;
   capacity: Pick<Capacity, "figures" | "regroup">;
   router: Pick<Router, "drained">;
-  /** Reads again which upstreams and nodes are drained. */
+  /** Reads again from the database which upstreams and nodes are draining. */
   drainedChanged(): Promise<void>;
-  /** Reports whether a model server other than a node has the name. */
+  /** Reports whether an upstream has this name. */
   isUpstream(name: string): boolean;
-  /** Returns this gateway's address for nodes, without `/v1`. */
+  /** Returns this gateway's URL for nodes, without `/v1`. */
   gatewayUrl(): string;
-  /** The keys of 32 bytes under which join tokens are digested, the current one first. */
+  /** Keys for digests of join tokens (32 bytes each), the current one first. */
   tokenKey: Keys;
 }
 
-/** The most open join tokens. Each is a database row and admits a machine. */
+/** Maximum valid join tokens. */
 const maxOpenTokens = 100;
 
 export class Nodes {
@@ -61,10 +61,7 @@ export class Nodes {
     return nodeToWire(known.record, known.engine, this.#options);
   }
 
-  /**
-   * Changes the settings of a node. The change takes effect here at once, and at all replicas with their next poll,
-   * within 2 s.
-   */
+  /** Changes the settings of a node. They apply here at once, and at other replicas within 2 s. */
   async change(principal: Principal, id: string, request: UpdateNodeRequest, origin: Origin): Promise<NodeWire> {
     requireOperator(principal);
     const record = this.#record(id);
@@ -90,7 +87,7 @@ export class Nodes {
   }
 
   /**
-   * Removes a node: cuts its connection and ends its running requests. The machine can only come back with a new token.
+   * Removes a node: closes its connection and ends its running requests. The machine needs a new token to join again.
    */
   async remove(principal: Principal, id: string, origin: Origin): Promise<void> {
     requireOperator(principal);
@@ -143,7 +140,7 @@ export class Nodes {
     return (await this.#options.store.listTokens()).map((token) => joinTokenToWire(token, nowSeconds));
   }
 
-  /** Deletes a join token. A node that has joined with the token stays. */
+  /** Deletes a join token. Nodes that joined with it stay. */
   async removeToken(principal: Principal, id: string, origin: Origin): Promise<void> {
     requireOperator(principal);
     const event = auditEvent("node_token.deleted", principal, origin, aboutInstallation(id, {}));
@@ -155,7 +152,7 @@ export class Nodes {
     const { directory, capacity, drainedChanged } = this.#options;
     await drainedChanged();
     await directory.refresh();
-    // This makes waiting requests check again where they may go.
+    // Waiting requests choose their deployment again.
     capacity.regroup();
   }
 
@@ -183,7 +180,7 @@ function changeOf(request: UpdateNodeRequest): NodeChange {
   };
 }
 
-/** Returns the settings under their wire names, for the audit log. */
+/** Returns the settings in the form of the API, for the audit log. */
 function settingsToWire({ name, approvedModels, environments, maxConcurrency, local }: NodeRecord, draining: boolean) {
   return {
     name,

@@ -1,4 +1,5 @@
-// Knows the nodes and which process holds each connection, and routes requests to a node.
+// Knows all nodes and the gateway process that each is connected to. Sends requests to nodes, also through other
+// processes.
 
 import type { Cancellation } from "../base/cancellation.ts";
 import type { Clock } from "../base/clock.ts";
@@ -23,36 +24,36 @@ export interface NodeDirectoryOptions {
   audit: Pick<AuditLog, "append">;
   clock: Clock;
   log: Log;
-  /** Called when nodes, or the models that they serve, have changed, so that the catalog refreshes. */
+  /** Called when nodes or their models have changed, so that the catalog is refreshed. */
   onChange(): void;
   pollMs?: number;
 }
 
-/** The process that holds a node's connection, and the node's address. */
+/** The gateway process that a node is connected to, and the node's address. */
 export interface NodeLocation {
   replicaId: string;
   clientAddress: string;
-  /** The time of the connection in Unix seconds. */
+  /** Unix seconds at which the node connected. */
   connectedAt: number;
 }
 
-/** A node whose connection is here. */
+/** A node that is connected to this process. */
 interface Link {
   end: GatewayEnd;
   connectedAt: number;
   /**
-   * The number of database reads that had begun when the connection came. `standsSince` is their number when the
-   * connection was written to the database, undefined before that.
+   * Number of the last database read that began before the node connected. `standsSince` is that number when the
+   * connection was written to the database; undefined before.
    */
   cameAt: number;
   standsSince: number | undefined;
-  /** The status that was last sent to the node, as text. */
+  /** JSON of the status that was last sent to the node. */
   sentStatus: string;
 }
 
-/** The interval in which a dead process with connections is noticed. */
+/** Milliseconds between polls, which notice that another gateway process has died. */
 const defaultPollMs = 2_000;
-/** The seconds for which the models of a disconnected node stay on offer. */
+/** Seconds for which a disconnected node's models stay available. */
 const awaySeconds = 600;
 const touchMs = 60_000;
 const removed = "The node was removed from the gateway.";
@@ -62,24 +63,24 @@ export class NodeDirectory implements NodeWays {
   readonly #options: NodeDirectoryOptions;
   readonly #audit: BoundedAudit;
   #records = new Map<string, NodeRecord>();
-  /** Connections that other processes hold, by node. */
+  /** Nodes that are connected to other processes, by node id. */
   #remote: ReadonlyMap<string, NodeConnection> = new Map();
   readonly #links = new Map<string, Link>();
-  /** Connections whose node has a newer connection: they accept no new requests and finish the running ones. */
+  /** Older connections of nodes that have connected again. They only finish their running requests. */
   readonly #leaving = new Set<GatewayEnd>();
   readonly #pace: ConnectionPace;
-  /** Engines by the id, name and limit of their node. If one of these changes, the node gets a new engine. */
+  /** Engines by id, name and limit of the node, because a change of these requires a new engine. */
   #engines = new Map<string, NodeEngine>();
-  /** The monotonic time since which each disconnected node is away, in milliseconds. */
+  /** For each disconnected node, the monotonic milliseconds of its disconnection. */
   readonly #awaySinceMs = new Map<string, number>();
-  /** The part of the records that the catalog and operators see, as text. */
+  /** JSON of all node records without the time of last contact, to detect changes. */
   #recordsText = "";
   #polls = 0;
-  /** The number of the latest read whose answer is known. */
+  /** Number of the latest database read whose result was used. */
   #seenPoll = 0;
   #polling: Promise<void> | undefined;
   #again = false;
-  /** Writes that the database has not received yet. */
+  /** Database writes that have not succeeded yet, by node. */
   readonly #unwritten = new Map<string, () => Promise<void>>();
   #timers: ReturnType<typeof setInterval>[] = [];
   #isClosing = false;
@@ -100,7 +101,7 @@ export class NodeDirectory implements NodeWays {
     await this.#readRecords();
   }
 
-  /** Follows the existing processes. The code that watches for changes of nodes calls `refresh`. */
+  /** Begins to poll for connections at other processes. `refresh` must be called when nodes have changed. */
   start(): void {
     const { feed, pollMs = defaultPollMs } = this.#options;
     feed.onChange("connections", () => void this.refresh());
@@ -108,13 +109,13 @@ export class NodeDirectory implements NodeWays {
     for (const timer of this.#timers) timer.unref();
   }
 
-  /** Tells nodes to connect to another replica. Running requests continue. */
+  /** Tells the nodes to connect to another gateway process. Running requests continue. */
   drain(): void {
     this.#isClosing = true;
     for (const { end } of this.#links.values()) void end.drain();
   }
 
-  /** Ends all connections with their running requests. */
+  /** Closes all connections and ends their running requests. */
   async close(): Promise<void> {
     this.#isClosing = true;
     for (const timer of this.#timers) clearInterval(timer);
@@ -129,7 +130,7 @@ export class NodeDirectory implements NodeWays {
     await this.#audit.close();
   }
 
-  /** The number of audit log rows that wait to be written, and how many were lost. */
+  /** Number of audit log rows that are not written yet, and of those that were lost. */
   get auditFigures(): { pending: number; lost: number } {
     return this.#audit.figures;
   }
@@ -142,7 +143,7 @@ export class NodeDirectory implements NodeWays {
     return this.#records.get(nodeId);
   }
 
-  /** Returns one engine for each node. It is the same object until the node's name or limit changes. */
+  /** Returns an engine for each node. It stays the same object until the node's name or limit changes. */
   engines(): readonly { record: NodeRecord; engine: NodeEngine }[] {
     const kept = new Map<string, NodeEngine>();
     const engines = this.records().map((record) => {
@@ -155,12 +156,12 @@ export class NodeDirectory implements NodeWays {
     return engines;
   }
 
-  /** Returns the node's connection to this process, if it is here. */
+  /** Returns the node's connection to this process; undefined if there is none. */
   local(nodeId: string): GatewayEnd | undefined {
     return this.#links.get(nodeId)?.end;
   }
 
-  /** Returns where the node's connection is. Undefined while the node is not connected. */
+  /** Returns which process the node is connected to; undefined if it is disconnected. */
   locate(nodeId: string): NodeLocation | undefined {
     const link = this.#links.get(nodeId);
     if (!link) return this.#remote.get(nodeId);
@@ -168,7 +169,7 @@ export class NodeDirectory implements NodeWays {
     return { replicaId: this.#options.replicaId, clientAddress: end.clientAddress, connectedAt };
   }
 
-  /** Reports whether the node itself accepts no new requests. Known only for nodes connected here. */
+  /** Reports whether the node has announced that it stops. False for nodes at other processes. */
   isLeaving(nodeId: string): boolean {
     return this.local(nodeId)?.draining ?? false;
   }
@@ -196,17 +197,14 @@ export class NodeDirectory implements NodeWays {
       if (!remote) throw nodeIsAway(name);
       const sent = await this.#options.forwarder.send(remote, request, cancellation);
       if (sent !== "not_there") return sent;
-      // The node has moved, or that process is gone, so its place is read once more.
+      // The node may have connected to another process, so read the connections once more.
       if (attempt === 2) throw nodeIsAway(name);
       await this.refresh();
       cancellation.throwIfCancelled();
     }
   }
 
-  /**
-   * Returns the key with which a node must sign. The key is read from the database, because a deleted node must no
-   * longer be admitted.
-   */
+  /** Returns the public key of a node. Reads the database, so that a deleted node cannot connect. */
   async findKey(nodeId: string): Promise<{ publicKey: string } | { refused: "unknown" }> {
     const { store, log } = this.#options;
     const known = await store.findNode(nodeId).catch((error) => {
@@ -216,10 +214,7 @@ export class NodeDirectory implements NodeWays {
     return known ? { publicKey: known.publicKey } : { refused: "unknown" };
   }
 
-  /**
-   * Takes the connection of a node that has proven its identity. The connection replaces an earlier one of the same
-   * node.
-   */
+  /** Takes the connection of a verified node, in place of an earlier one. */
   connected(end: GatewayEnd): GatewayEndListener {
     const { nodeId } = end;
     const refusal = this.#refusal(nodeId);
@@ -249,10 +244,13 @@ export class NodeDirectory implements NodeWays {
     };
   }
 
-  /** Reads the database again. Resolves once everything written before the call is known. Never rejects. */
+  /**
+   * Reads nodes and connections from the database. Resolves when everything that was written before the call is known.
+   * Never rejects.
+   */
   refresh(): Promise<void> {
     if (this.#polling) {
-      // The running read may have begun too early.
+      // The running read may have begun before the change.
       this.#again = true;
       return this.#polling.then(() => (this.#again ? this.refresh() : this.#polling));
     }
@@ -267,8 +265,7 @@ export class NodeDirectory implements NodeWays {
 
   #refusal(nodeId: string): [code: number, reason: string] | undefined {
     if (this.#isClosing) return [tunnelCloseCodes.goingAway, "The gateway stops."];
-    // Each connection costs a write, and a read by all replicas. If the new connection is refused, the current one
-    // stays.
+    // Limit new connections, because each costs database writes and reads. If one is refused, the current one stays.
     if (!this.#pace.take(nodeId)) return [tunnelCloseCodes.busy, "The node connects too often; it has to wait."];
     return undefined;
   }
@@ -278,10 +275,7 @@ export class NodeDirectory implements NodeWays {
     else end.close(tunnelCloseCodes.replaced, "The node has connected again.");
   }
 
-  /**
-   * Ends leaving connections that have no open requests or whose node was removed: a node that announces that it leaves
-   * may never do so.
-   */
+  /** Closes older connections that have no running requests or whose node was removed. */
   #endRemoved(): void {
     for (const end of [...this.#leaving]) {
       if (!this.#records.has(end.nodeId)) end.close(tunnelCloseCodes.revoked, removed);
@@ -291,9 +285,9 @@ export class NodeDirectory implements NodeWays {
 
   async #poll(): Promise<void> {
     await this.#writeAgain();
-    // A process that died reports neither that its nodes are gone nor when it last saw them.
+    // A process that died does not report that its nodes are disconnected.
     const before = [...this.#remote.keys()];
-    // The last state counts until the next poll.
+    // Ignore the error: until the next poll, the last known state is used.
     if (before.length > 0) await this.#readConnections(++this.#polls).catch(() => {});
     if (before.some((nodeId) => !this.locate(nodeId))) await this.refresh();
     this.#endRemoved();
@@ -314,7 +308,7 @@ export class NodeDirectory implements NodeWays {
   async #readConnections(pollNumber: number): Promise<void> {
     const { store, replicaId } = this.#options;
     const connections = await store.listConnections();
-    // Two reads may run at once, and the later one may be answered first.
+    // Ignore the result if a later read has already been used.
     if (pollNumber < this.#seenPoll) return;
     this.#seenPoll = pollNumber;
     const before = this.#remote;
@@ -327,14 +321,14 @@ export class NodeDirectory implements NodeWays {
   }
 
   /**
-   * Ends a connection that may not stay. A read that began before the connection came, or before the database had it,
-   * says nothing about the connection.
+   * Closes a connection if the node was removed or has connected elsewhere. A database read that began before the
+   * connection was written proves nothing.
    */
   #check({ end, cameAt, standsSince }: Link, holder: NodeConnection | undefined, pollNumber: number): void {
     if (pollNumber > cameAt && !this.#records.has(end.nodeId)) {
       end.close(tunnelCloseCodes.revoked, removed);
     } else if (end.draining) {
-      // The node has connected elsewhere, and open requests here end in their own time.
+      // The node is connected elsewhere; here it only finishes open requests.
     } else if (
       standsSince !== undefined &&
       pollNumber > standsSince &&
@@ -345,7 +339,7 @@ export class NodeDirectory implements NodeWays {
     }
   }
 
-  /** Writes the connection of a node and the node's announcement to the database. */
+  /** Writes a node's connection and announcement to the database. */
   async #register(link: Link): Promise<void> {
     const { store, replicaId, clock } = this.#options;
     const { end, connectedAt } = link;
@@ -383,7 +377,7 @@ export class NodeDirectory implements NodeWays {
     if (!this.#awaySinceMs.has(nodeId)) this.#awaySinceMs.set(nodeId, this.#options.clock.monotonicMs());
   }
 
-  /** Tells the catalog if something that it would see has changed. */
+  /** Notifies the catalog and the nodes if anything visible has changed. */
   #notice(): void {
     for (const nodeId of this.#awaySinceMs.keys()) if (!this.#records.has(nodeId)) this.#awaySinceMs.delete(nodeId);
     const statuses = this.records().map(({ id }) => `${id} ${this.isReachable(id)} ${this.isGone(id)}`);
@@ -412,7 +406,7 @@ export class NodeDirectory implements NodeWays {
     await store.touch(nodeIds, at).catch((error) => log.warn("nodes_not_written", { detail: String(error) }));
   }
 
-  /** Notes in memory when nodes were last seen, so that the database need not be read again. */
+  /** Updates the time of last contact in memory, to save database reads. */
   #saw(nodeIds: readonly string[], at: number): void {
     for (const nodeId of nodeIds) {
       const record = this.#records.get(nodeId);
@@ -421,8 +415,8 @@ export class NodeDirectory implements NodeWays {
   }
 
   /**
-   * Writes to the database, now or, while the database refuses, again and again. A later write for the same node
-   * replaces this one.
+   * Writes to the database, and tries again at each poll until it succeeds. A later write for the same node replaces
+   * this one.
    */
   async #write(nodeId: string, work: () => Promise<void>): Promise<void> {
     this.#unwritten.set(nodeId, work);

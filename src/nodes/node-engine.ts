@@ -1,4 +1,4 @@
-// A node as an engine: the announced models that operators approved, wherever its connection is.
+// A node as an engine: its announced models that operators have approved.
 import type { Cancellation } from "../base/cancellation.ts";
 import { GatewayError } from "../base/errors.ts";
 import type { ChatContinuation, Engine, EngineModel, EngineRequest, EngineResponse } from "../domain/models/engine.ts";
@@ -6,33 +6,33 @@ import type { ModelProcessState } from "../domain/models/model-process-state.ts"
 import { type AnnouncedModel, everyModel, type NodeRecord } from "../domain/models/node.ts";
 import type { Operation } from "../domain/models/operation.ts";
 
-/** The port by which a node's engine asks about nodes. */
+/** What a node's engine needs of `NodeDirectory`. */
 export interface NodeWays {
-  /** Returns the record of a node as it is known now, or undefined if the node was deleted. */
+  /** Returns the current record of a node; undefined if it was deleted. */
   record(nodeId: string): NodeRecord | undefined;
-  /** Reports whether requests can reach the node from here. */
+  /** Reports whether this process can send requests to the node. */
   isReachable(nodeId: string): boolean;
-  /** Reports whether the node has been away for too long to be expected back. */
+  /** Reports whether the node has been disconnected for so long that its models are no longer offered. */
   isGone(nodeId: string): boolean;
   send(nodeId: string, request: EngineRequest, cancellation: Cancellation): Promise<EngineResponse>;
 }
 
 const hashed = { cacheSalt: false, priority: false, identifiers: "hashed" } as const;
 
-/** The suggested wait for a disconnected node, which is usually back sooner. */
+/** `Retry-After` in seconds for a disconnected node, which usually reconnects soon. */
 export const awayRetrySeconds = 2;
 
 export class NodeEngine implements Engine {
   readonly nodeId: string;
   readonly name: string;
-  /** A tunnel carries messages, and has no room for gigabytes beside them. */
+  /** Forms are not accepted, because they may have gigabytes and the tunnel sends messages. */
   readonly takesForms = false;
-  /** The machine of a node knows no accounts, so identifiers are hashed. */
+  /** A node knows no accounts, so users' identifiers are hashed. */
   readonly isolation = hashed;
   readonly maxConcurrency: number | undefined;
   /**
-   * Returns the announced concurrency of a model. Left out if an operator set a limit, which applies to all models of
-   * the node together.
+   * Returns the number of parallel requests that the node announced for a model. Absent if an operator set a limit for
+   * the whole node.
    */
   readonly concurrency?: (model: string, operation: Operation) => number | undefined;
   readonly #ways: NodeWays;
@@ -45,18 +45,18 @@ export class NodeEngine implements Engine {
     if (maxConcurrency === null) this.concurrency = (model, operation) => this.#announced(model, operation);
   }
 
-  /** False while the node accepts no new requests: it is not connected, or about to leave. */
+  /** True if the node accepts requests; false while it is disconnected or stopping. */
   get accepts(): boolean {
     return this.#ways.isReachable(this.nodeId);
   }
 
-  /** Returns the models that the node may serve. Rejects while the node is away. */
+  /** Returns the models that the node may serve. Rejects while it is disconnected. */
   async models(): Promise<EngineModel[]> {
     if (this.accepts || !this.#ways.record(this.nodeId)) return this.lastModels();
     throw new GatewayError("upstream_error", "The node is not connected.");
   }
 
-  /** Returns the models as they were last known. They stay on offer while the node is away for a short time only. */
+  /** Returns the last known models; none if the node has been disconnected for too long. */
   lastModels(): EngineModel[] {
     const record = this.#ways.record(this.nodeId);
     return record && !this.#ways.isGone(this.nodeId) ? servedModels(record) : [];

@@ -1,4 +1,4 @@
-// Keeps a node connected to its gateway: connects, announces, and reconnects after every drop until told to stop.
+// Keeps a node connected to its gateway: connects, announces the node's models, and reconnects until it is stopped.
 import { exactMs, wallMs } from "../base/clock.ts";
 import { connectUrl, dialGateway } from "./dial.ts";
 import { signProof } from "./identity.ts";
@@ -13,51 +13,51 @@ import {
 import type { NodeTunnel, NodeTunnelListener } from "./tunnel/node-tunnel.ts";
 
 /**
- * `waiting`: for the next attempt. `draining`: takes nothing new. `refused`, `closed`: for good; of the former the
- * operator has to hear.
+ * `waiting`: until the next attempt. `draining`: no new requests. `refused`: by the gateway, permanently; an operator
+ * must act. `closed`: stopped.
  */
 export type NodeLinkStatus = "connecting" | "connected" | "waiting" | "draining" | "refused" | "closed";
 
 export interface NodeLinkState {
   status: NodeLinkStatus;
-  /** A sentence for a terminal, or an empty text. */
+  /** A message for the user; empty if there is none. */
   message: string;
-  /** The number of attempts since the last connection; 0 while connected. */
+  /** Number of attempts since the last connection; 0 while connected. */
   attempts: number;
-  /** When this state began, in Unix milliseconds. */
+  /** Unix milliseconds at which this state began. */
   since: number;
 }
 
 export interface NodeLinkTimings {
   connectMs: number;
-  /** The longest wait before the next attempt. */
+  /** Maximum milliseconds before the next attempt. */
   backoffMs: number;
-  /** The wait before the second attempt. It doubles from there on. */
+  /** Milliseconds before the second attempt; doubled for each further one. */
   firstBackoffMs: number;
-  /** The duration after which a connection counts as successful, so that the waits begin again. */
+  /** Milliseconds after which a connection counts as stable. The next wait then starts short again. */
   stableMs: number;
-  /** The wait if gateway and node have no common version: one of them must be updated. */
+  /** Milliseconds to wait if gateway and node have no common protocol version, because one of them must be updated. */
   versionBackoffMs: number;
 }
 
 export interface NodeLinkOptions {
-  /** The base URL at which this machine reaches the gateway. */
+  /** Base URL of the gateway, as this machine reaches it. */
   url: string;
-  /** The gateway's own URL, as the node got it when it joined. */
+  /** The gateway's own URL, which the node got when it joined. */
   gateway: string;
   node: { id: string; privateKey: string };
   handle: NodeHandler;
-  /** Returns the node's announcement. Called at each connection, and by `announce`. */
+  /** Returns the node's current announcement. Called for each connection and by `announce`. */
   announcement(): NodeAnnouncement;
-  /** Called after each change. */
+  /** Called after each change of the state. */
   onState?(state: NodeLinkState): void;
-  /** Called each time that the gateway sends the node's status: its name and approved models. */
+  /** Called when the gateway sends the node's name and approved models. */
   onStatus?(status: NodeStatus): void;
-  /** Called with a handler's error that is not a GatewayError. */
+  /** Called with an error of `handle` that is no GatewayError. */
   onFault?(error: unknown): void;
-  /** `http://[user:password@]host:port`. */
+  /** URL of the proxy, `http://[user:password@]host:port`. */
   proxy?: string | undefined;
-  /** Certificates (PEM) to trust instead of the well-known ones and the system's. */
+  /** Certificates (PEM) to trust instead of the system's. */
   ca?: string | undefined;
   limits?: Partial<TunnelLimits>;
   timings?: Partial<NodeLinkTimings>;
@@ -71,7 +71,7 @@ const defaultTimings: NodeLinkTimings = {
   versionBackoffMs: 30_000,
 };
 
-/** Close codes after which another attempt would end the same way, and what the operator must know. */
+/** Close codes after which the node must not connect again, with the message for the operator. */
 const refusals: Readonly<Record<number, string>> = {
   [tunnelCloseCodes.revoked]: "The gateway has revoked this node: join again with a new token.",
   [tunnelCloseCodes.unknownNode]: "The gateway does not know this node: join again with a new token.",
@@ -85,19 +85,19 @@ export class NodeLink implements NodeTunnelListener {
   readonly #limits: TunnelLimits;
   readonly #timings: NodeLinkTimings;
   #state: NodeLinkState = { status: "closed", message: "", attempts: 0, since: wallMs() };
-  /** The tunnel that accepts requests or is being connected. */
+  /** The current tunnel, which is connected or being connected. */
   #tunnel: NodeTunnel | undefined;
-  /** Tunnels to gateways that are shutting down. They finish their requests. */
+  /** Tunnels to gateway processes that are stopping. They only finish their requests. */
   readonly #leaving = new Set<NodeTunnel>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #started = false;
   #stopped = false;
   #attempts = 0;
-  /** The number of failed attempts since the waits began again. */
+  /** Number of failed attempts, which determines the next wait. */
   #failures = 0;
   #welcomeAtMs = Number.POSITIVE_INFINITY;
 
-  /** Creates a link that is not started. Throws for an invalid key or URL. */
+  /** Creates a link; `start` begins to connect. Throws if the key or URL is invalid. */
   constructor(options: NodeLinkOptions) {
     this.#options = options;
     this.#limits = { ...defaultTunnelLimits, ...options.limits };
@@ -110,24 +110,24 @@ export class NodeLink implements NodeTunnelListener {
     return this.#state;
   }
 
-  /** The number of running requests. */
+  /** Number of running requests. */
   get openStreams(): number {
     return this.#tunnels().reduce((open, tunnel) => open + tunnel.openStreams, 0);
   }
 
-  /** Starts to connect. Call this method once. */
+  /** Begins to connect. Call this once. */
   start(): void {
     if (this.#started || this.#stopped) return;
     this.#started = true;
     void this.#connect();
   }
 
-  /** Announces the served models after a change. */
+  /** Announces the node's models to the gateway again. */
   announce(): void {
     if (this.#tunnel) this.#announceOn(this.#tunnel);
   }
 
-  /** Accepts no new requests and never connects again. Resolves once all open requests have ended. */
+  /** Accepts no new requests and never reconnects. Resolves when all open requests have ended. */
   async drain(): Promise<void> {
     if (!this.#stop()) return;
     this.#setState("draining", "");
@@ -135,7 +135,7 @@ export class NodeLink implements NodeTunnelListener {
     this.#setState("closed", "");
   }
 
-  /** Ends the link immediately, with its open requests. */
+  /** Closes the connection immediately; open requests fail. */
   close(): void {
     this.#stop();
     for (const tunnel of this.#tunnels()) tunnel.close(tunnelCloseCodes.normal, "the node is going away");
@@ -156,7 +156,7 @@ export class NodeLink implements NodeTunnelListener {
 
   draining(tunnel: NodeTunnel): void {
     if (this.#stopped || tunnel !== this.#tunnel) return;
-    // Another replica may take over before the open requests here have ended.
+    // Finish open requests on this tunnel, while the next one connects to another gateway process.
     this.#leaving.add(tunnel);
     this.#tunnel = undefined;
     void this.#connect();
@@ -220,7 +220,7 @@ export class NodeLink implements NodeTunnelListener {
     const most = longer ? versionBackoffMs : Math.min(backoffMs, firstBackoffMs * 2 ** this.#failures);
     this.#failures++;
     this.#setState("waiting", message);
-    // Without the random part, all nodes of a restarting gateway would come back at once.
+    // Randomize the wait; otherwise all nodes would reconnect to a restarted gateway at the same moment.
     this.#timer = setTimeout(() => void this.#connect(), most * (0.5 + Math.random() / 2));
   }
 
@@ -230,7 +230,7 @@ export class NodeLink implements NodeTunnelListener {
     this.#setState("refused", message);
   }
 
-  /** Stops reconnecting. Returns false if the link was stopped already. */
+  /** Prevents further attempts. Returns false if that was done before. */
   #stop(): boolean {
     const stopped = this.#stopped;
     this.#stopped = true;

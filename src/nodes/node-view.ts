@@ -1,4 +1,4 @@
-// Nodes and join tokens as operators see them.
+// Builds the operators' view of nodes and join tokens.
 import type { NodeJoinToken, NodeRecord } from "../domain/models/node.ts";
 import { workOf } from "../inference/models/upstream-view.ts";
 import type { Capacity } from "../inference/routing/capacity.ts";
@@ -36,7 +36,7 @@ export function nodeToWire(
     status: statusOf({
       isConnected: location !== undefined,
       draining: draining || directory.isLeaving(id),
-      // A machine with only tools needs no approval.
+      // A node that offers only MCP servers needs no approval.
       isApproved: models.some(({ approved }) => approved) || (models.length === 0 && toolServers.length > 0),
     }),
     draining,

@@ -1,8 +1,8 @@
-// Finds the proxy for a URL in the environment, by the usual variables.
+// Finds the proxy for a URL in environment variables such as HTTPS_PROXY and NO_PROXY.
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/** Returns the URL of the proxy, or undefined for direct connections. `url` is an http or https URL. */
+/** Returns the URL of the proxy; undefined for a direct connection. */
 export function proxyFor(url: string, variables: Variables): string | undefined {
   const { protocol, hostname, port } = new URL(url);
   const of = (name: string) => variables[name.toLowerCase()] || variables[name] || undefined;
@@ -14,8 +14,8 @@ export function proxyFor(url: string, variables: Variables): string | undefined 
 }
 
 /**
- * Reports whether a host is exempt from the proxy. `list` contains names, each including its subdomains, or `*`, with
- * or without a port.
+ * Reports whether NO_PROXY exempts a host. `list` contains host names (each with its subdomains) or `*`, perhaps with a
+ * port.
  */
 function isExempt(hostname: string, port: string, list: string): boolean {
   const host = hostname.toLowerCase();

@@ -1,4 +1,4 @@
-// Sends a request for a node to the process with the node's connection, at its address in the database.
+// Sends a request for a node to the gateway process that the node is connected to.
 
 import { readAll } from "../base/bytes/body-source.ts";
 import type { Cancellation } from "../base/cancellation.ts";
@@ -14,17 +14,17 @@ import { aboutText, forwardHeaders, forwardPath, readError, readFault } from "./
 import type { TunnelRequest } from "./tunnel/contract.ts";
 
 export interface ReplicaForwarderOptions {
-  /** The keys of 32 bytes that sign requests, the same at all replicas. */
+  /** Keys for signing requests (32 bytes each), the same in all processes. */
   key: Keys;
   clock: Pick<Clock, "nowSeconds">;
-  /** The same timeouts as for the tunnel, which the other replica enforces. */
+  /** Timeouts of the tunnel. The other process enforces them. */
   firstByteTimeoutMs: number;
   idleTimeoutMs: number;
 }
 
-/** The time that is waited beyond the other replica's timeouts, because its own answer says more. */
+/** Additional milliseconds to wait, so that the other process reports its timeout first. */
 const marginMs = 2_000;
-/** The time for a connection in the same network. Another replica may be asked instead. */
+/** Milliseconds for connecting to another gateway process in the same network. */
 const connectTimeoutMs = 3_000;
 const maxErrorBytes = 64 * 1024;
 
@@ -36,19 +36,16 @@ export class ReplicaForwarder {
     this.#options = options;
   }
 
-  /**
-   * Keeps connections to these addresses. Connections to other addresses are closed once their running requests have
-   * ended.
-   */
+  /** Drops the HTTP clients for all other addresses. Their running requests continue. */
   keep(advertiseUrls: readonly string[]): void {
     const kept = new Set(advertiseUrls);
-    // A client without requests closes its connections itself.
+    // A client without requests closes its connections by itself.
     for (const url of this.#clients.keys()) if (!kept.has(url)) this.#clients.delete(url);
   }
 
   /**
-   * Sends a request to a node through the replica that holds the node's connection. `not_there` means that nothing was
-   * sent to the node, because that process is gone or does not hold the connection. Otherwise like `Engine.send`.
+   * Sends a request through another gateway process. Resolves to `not_there` if that process is gone or the node is not
+   * connected to it; the node then got nothing.
    */
   async send(
     { nodeId, replicaId, advertiseUrl }: NodeConnection,
@@ -117,8 +114,8 @@ async function read(
 }
 
 /**
- * Returns the fault of an answer that has begun. If the other replica reports no fault, the replica or its connection
- * broke, and the node may still work.
+ * Returns the error of an answer that broke off. If the other process reported none, the process or the connection
+ * failed, and the node may still work.
  */
 function answerFault(fault: unknown): unknown {
   if (!(fault instanceof ClientError && fault.answerBegan)) return fault;

@@ -1,4 +1,4 @@
-// Nodes as hosts of MCP servers: which exist, whether they accept requests, and the route to them.
+// Nodes that offer MCP servers: finds them, and sends requests to their servers.
 import type { Cancellation } from "../base/cancellation.ts";
 import { GatewayError } from "../base/errors.ts";
 import type { EngineResponse } from "../domain/models/engine.ts";
@@ -49,13 +49,13 @@ export class DirectoryToolNodes implements ToolNodes {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Call this when nodes came or went, or when their announcements changed. */
+  /** Call this when nodes or their announcements have changed. */
   changed(): void {
     for (const listener of [...this.#listeners]) listener();
   }
 }
 
-/** Error messages about MCP servers that replace those about models. */
+/** Error messages for MCP servers, in place of those for models. */
 const said: Readonly<Partial<Record<GatewayError["code"], string>>> = {
   upstream_timeout: "The MCP server did not answer its node in time.",
   service_unavailable: "The node of the MCP server is not connected, or takes no more for now. Retry in 2 s.",

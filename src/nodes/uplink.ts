@@ -1,4 +1,5 @@
-// Keeps a node's connection to the gateway that this machine has joined, as the file in the data directory says.
+// Connects this machine as a node to the gateway that it has joined. The identity file in the data directory names the
+// gateway.
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { NodeIdentity, NodeLinkReport } from "../domain/models/node-identity.ts";
@@ -11,11 +12,13 @@ export interface UplinkOptions {
   serving: Pick<LocalServing, "handle" | "announcement" | "running">;
   tools: OfferedTools;
   files: {
-    /** Returns a text that changes with the identity file. Undefined if the machine has not joined a gateway. */
+    /**
+     * Returns a text that changes whenever the identity file does; undefined if the machine has not joined a gateway.
+     */
     mark(): string | undefined;
-    /** Reads the identity file. Throws if the file is invalid. */
+    /** Reads the identity file. Throws if it is invalid. */
     identity(): NodeIdentity | undefined;
-    /** Writes the report for other processes of this machine, or removes it if `report` is undefined. */
+    /** Writes the state of the connection for other processes on this machine; `undefined` removes it. */
     writeReport(report: NodeLinkReport | undefined): void;
   };
   clock: Clock;
@@ -26,11 +29,11 @@ export interface UplinkOptions {
 export interface UplinkView extends NodeLinkReport {
   gatewayUrl: string;
   name: string;
-  /** The number of running requests from the gateway. */
+  /** Number of running requests from the gateway. */
   running: number;
 }
 
-/** The interval in which it is noticed that the machine has joined, left, or serves something else. */
+/** Milliseconds between checks whether the machine has joined or left a gateway or has other models. */
 const defaultPollMs = 500;
 
 export class Uplink {
@@ -40,7 +43,7 @@ export class Uplink {
   #joined: { identity: NodeIdentity; link: NodeLink } | undefined;
   #announced = "";
   #reported = "";
-  /** The ids of models that the gateway has approved, `*` for all. Undefined until the gateway reports them. */
+  /** Ids of the models that the gateway has approved, or `*`; undefined until the gateway has sent them. */
   #approved: readonly string[] | undefined;
   #isDraining = false;
 
@@ -54,7 +57,7 @@ export class Uplink {
     this.#timer.unref();
   }
 
-  /** Returns the state for display. Undefined if the machine has not joined a gateway. */
+  /** Returns the state for display; undefined if the machine has not joined a gateway. */
   view(): UplinkView | undefined {
     if (!this.#joined) return undefined;
     const { identity, link } = this.#joined;
@@ -62,7 +65,7 @@ export class Uplink {
     return { ...this.#report(identity, link.state), gatewayUrl, name, running: this.#options.serving.running };
   }
 
-  /** Accepts no new requests. Resolves once running requests have ended. */
+  /** Accepts no new requests. Resolves when running requests have ended. */
   async drain(): Promise<void> {
     this.#isDraining = true;
     await this.#joined?.link.drain();

@@ -8,43 +8,40 @@ import type { RequestLimits } from "../../requests/decode/decode-request.ts";
 import type { AskedServer, HostedTool } from "../../requests/dialects/response/hosted/asked-servers.ts";
 import type { CallResult } from "../../requests/dialects/response/hosted/hosted-items.ts";
 
-/** The party that a server is asked for. */
+/** Who calls the tools of an MCP server: the principal, its memory account, and its cancellation. */
 export interface ToolAsker {
   readonly principal: Principal;
   readonly memoryAccount: MemoryAccount;
   readonly clientGone: Cancellation;
-  /** The trace of the calls. */
+  /** The trace in which the tool calls appear. */
   readonly trace: RequestTrace | undefined;
 }
 
 export interface ModelTools {
-  /**
-   * Returns the name of the requested server, by its label or address; undefined if the principal can use no such
-   * server.
-   */
+  /** Returns the name of the MCP server with this label or URL; undefined if the principal can use no such server. */
   serverOf(principal: Principal, asked: Pick<AskedServer, "label" | "url">): string | undefined;
   /** Lists the tools that the principal may call. Rejects with a GatewayError. */
   list(server: string, asker: ToolAsker): Promise<readonly HostedTool[]>;
-  /** Reports whether an earlier list in a conversation is still valid. */
+  /** Reports whether the tool list from an earlier response of the conversation is still valid. */
   holds(listed: readonly HostedTool[]): boolean;
-  /** Rejects with the refusal of a used-up rate limit, because the call would not reach its server. */
+  /** Rejects if the rate limit of this tool is used up. Check this before an approval is used. */
   permit(server: string, tool: string, asker: Pick<ToolAsker, "principal" | "trace">): Promise<void>;
-  /** Calls a listed tool. An error of the server or on the way is a result; rejects only if the client has left. */
+  /** Calls a listed tool. A failed call resolves to an error result; only a client that has left makes it reject. */
   call(server: string, tool: string, args: Readonly<Record<string, unknown>>, asker: ToolAsker): Promise<CallResult>;
 }
 
-/** Records which approvals have been used for a call. */
+/** Records which approvals of tool calls have been used; each can be used once. */
 export interface ApprovedCalls {
   /**
-   * Uses an approval for a call. Resolves to the call that used it before, or to undefined if there is none, so that
-   * the call is to be made.
+   * Uses an approval for this call. Resolves to the earlier call that used the approval; undefined if it was unused and
+   * the call may be made.
    */
   take(principal: Principal, approvalId: string, call: MadeCall): Promise<TakenCall | undefined>;
 }
 
 export interface TakenCall {
   readonly responseId: string;
-  /** The item of the call, if it is stored for the principal. */
+  /** The output item of the call, if it is stored for the principal. */
   readonly item: Readonly<Record<string, unknown>> | undefined;
 }
 
@@ -52,9 +49,9 @@ export interface TakenCall {
 export interface HostedTools {
   readonly tools: ModelTools;
   readonly approved: ApprovedCalls;
-  /** Returns the current rights of an admitted request. Rejects with a GatewayError if it has no rights any more. */
+  /** Returns the current rights of the principal. Rejects with a GatewayError if they were revoked. */
   still(principal: Principal): Promise<Principal>;
-  /** Returns the limits of client requests, which also apply to each turn. */
+  /** Returns the limits of client requests, which also apply to each model call of the response. */
   requestLimits(): RequestLimits;
 }
 

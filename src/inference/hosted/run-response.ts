@@ -49,15 +49,18 @@ import type { HostedTools, ToolAsker } from "./model-tools.ts";
 import { AgentStepCall } from "./turn-call.ts";
 import { TurnStream } from "./turn-stream.ts";
 
-/** Maximum turns. In the last turn the model must answer, because a model that only calls tools would never end. */
+/**
+ * Maximum model calls of one response. In the last one the model must answer, because a model that only calls tools
+ * would never end.
+ */
 const maxTurns = 50;
-/** Maximum concurrent calls of one turn. */
+/** Maximum tool calls that run at the same time. */
 const callsAtOnce = 8;
-/** Maximum tools of all servers together in one request. */
+/** Maximum tools of one request, over all MCP servers. */
 const maxTools = 512;
 const nothingBefore: GoesOn = { previousId: null, keptAfter: null, conversationId: null, input: [] };
 
-/** Does what `run` does, and runs the tools of MCP servers that the request names and that the gateway knows. */
+/** Runs a model request. If the request names MCP servers that the gateway knows, their tools run here. */
 export function runResponse<Result>(call: InferenceCall<Result>, deps: InferenceDeps): MaybePromise<Result> {
   const { hosted } = deps;
   if (!hosted || !call.request.namesServers) return run(call, deps);
@@ -86,7 +89,7 @@ class HostedRun<Result> implements Stoppable {
   setIndex = noIndex;
   readonly #call: InferenceCall<Result>;
   readonly #deps: InferenceDeps;
-  /** Turns are not stored separately: the response is stored once, at its end. */
+  /** The model calls of a response are not stored: the whole response is stored once, at its end. */
   readonly #turnDeps: InferenceDeps;
   readonly #hosted: HostedTools;
   readonly #servers: readonly (readonly [AskedServer, string])[];
@@ -95,20 +98,20 @@ class HostedRun<Result> implements Stoppable {
   /** Cancels tool calls when the client leaves or the server stops. */
   readonly #calling = new Cancellation();
   readonly #names: ReadonlyMap<string, string>;
-  /** Items for the model in the next turn. */
+  /** The input items of the next model call. */
   #items: Json[] = [];
   #offered: OfferedTools | undefined;
   #turns = 0;
   #calls = 0;
-  /** True if guardrails have passed the first turn. */
+  /** True if the guardrails have let the first model call pass. */
   #isChecked = false;
-  /** Tool choice of the current turn. */
+  /** The tool choice of the current model call. */
   #choice: unknown;
   /** Number of bytes of tool results. */
   #bufferedBytes = 0;
-  /** Releases the bytes of the turn's body. */
+  /** Releases the buffered bytes of the current request body. */
   #releaseBody = () => {};
-  /** Usage of all turns so far. */
+  /** Token usage of all model calls so far. */
   #used: UsageEnd | undefined;
   #ended: { outcome: UsageOutcome; error: unknown } = { outcome: "completed", error: undefined };
 
@@ -134,12 +137,12 @@ class HostedRun<Result> implements Stoppable {
     this.#calling.cancel(this.#call.clientGone.reason);
   }
 
-  /** Stops the response without waiting for a running call: it fails with the next turn. */
+  /** Stops the response. A running tool call is not awaited; the next model call fails. */
   stop(): void {
     this.#calling.cancel(stoppingError());
   }
 
-  /** A failure must leave no reference to the response, because one connection may have thousands of them. */
+  /** On failure, no listener may keep a reference to this response: one connection may have thousands of responses. */
   async start(): Promise<Result> {
     this.#call.clientGone.onCancel(this);
     this.#deps.stopping.add(this);
@@ -178,7 +181,7 @@ class HostedRun<Result> implements Stoppable {
         return this.#call.answer((client) => void this.#stream(client, first, response, recorder));
       return await this.#whole(first, response, recorder);
     } catch (error) {
-      // If no tool was called, the client may repeat the request; otherwise tools would be called twice.
+      // If no tool was called yet, the client may repeat the request. Otherwise a repeat would call tools twice.
       if (this.#calls === 0 || this.#call.clientGone.cancelled) {
         this.#release(recorder);
         throw error;
@@ -187,7 +190,7 @@ class HostedRun<Result> implements Stoppable {
     }
   }
 
-  /** Resolves to the id of the model, before anything is done for the request. */
+  /** Resolves to the id of the requested model. Rejects if the principal may not use the model. */
   async #model(): Promise<string> {
     const { catalog } = this.#deps;
     const { principal, request } = this.#call;
@@ -212,14 +215,14 @@ class HostedRun<Result> implements Stoppable {
     lists: ReadonlyMap<string, readonly HostedTool[]>,
   ): Promise<readonly [AskedServer, { tools: readonly HostedTool[]; isNew: boolean }]> {
     const known = lists.get(asked.label);
-    // A list in the conversation is reused. Whether a tool may be called is decided at each call.
+    // A tool list that the conversation already contains is reused. The right to call a tool is checked at each call.
     if (known && hasAllowed(asked, known) && this.#hosted.tools.holds(known))
       return [asked, { tools: known, isNew: false }];
     const listed = await this.#hosted.tools.list(name, this.#asker);
     return [asked, { tools: listed.filter((tool) => isAllowed(asked, tool)), isNew: true }];
   }
 
-  /** Makes a call that the client has approved. */
+  /** Runs a tool call that the client has approved. */
   async #decide(one: Decided, offered: OfferedTools, response: HostedResponse) {
     const { requestId, label, name, arguments: args } = one;
     const item = callItem(label, name, { arguments: args, approvedBy: requestId });
@@ -234,11 +237,12 @@ class HostedRun<Result> implements Stoppable {
   }
 
   /**
-   * Uses the approval of a call, which can be used once. Returns what the client gets if another response has used it.
+   * Uses up the approval of a tool call. Returns a result for the client if another response has already used the
+   * approval.
    */
   async #taken({ requestId: approvalId, label, name }: Decided, callId: string): Promise<CallResult | undefined> {
     const { requestId, request } = this.#call;
-    // If an approval is used and its call is not made, the call is lost, so rights are checked first.
+    // Check the rights first: once the approval is used, the call could not be tried again.
     const principal = await this.#still();
     await this.#hosted.tools.permit(this.#serverOf(label), name, { ...this.#asker, principal });
     this.#calling.throwIfCancelled();
@@ -267,8 +271,7 @@ class HostedRun<Result> implements Stoppable {
   }
 
   /**
-   * Returns the current principal. Each turn and each call counts as a separate request, so rights that were revoked
-   * meanwhile do not apply.
+   * Returns the principal with its current rights, so that rights that were revoked during the response do not apply.
    */
   async #still(): Promise<Principal> {
     const principal = await this.#hosted.still(this.#call.principal);
@@ -277,7 +280,7 @@ class HostedRun<Result> implements Stoppable {
     return principal;
   }
 
-  /** A tool's result is buffered until the response has ended. */
+  /** Counts the bytes of a tool result until the response has ended. */
   #hold({ output }: CallResult): void {
     const bytes = Buffer.byteLength(output);
     const refusal = this.#call.memoryAccount.take("requests", bytes);
@@ -285,7 +288,7 @@ class HostedRun<Result> implements Stoppable {
     this.#bufferedBytes += bytes;
   }
 
-  /** Asks the model. The client's answer begins with that of the first turn. If the key has ended, rejects. */
+  /** Calls the model. The client's stream begins with the first call. Rejects if the key was revoked or has expired. */
   async #turn(response: HostedResponse): Promise<InferenceAnswer> {
     const { memoryAccount, requestId, request: asked } = this.#call;
     const principal = await this.#still();
@@ -300,7 +303,7 @@ class HostedRun<Result> implements Stoppable {
     response.beginTurn();
     const request = decodeRequest("response", ByteSpan.of(body), this.#hosted.requestLimits());
     const { goesOn = nothingBefore } = asked;
-    // If guardrails mask a part of the client's items, the masked items are stored.
+    // Only the first model call gets the client's items, so that guardrails can mask them before they are stored.
     request.goesOn = { ...goesOn, input: isFirst ? ownInput(asked) : [] };
     const turnId = isFirst ? requestId : `req_${Bun.randomUUIDv7()}`;
     if (!isFirst) this.#call.trace?.asked(request, turnId);
@@ -319,14 +322,17 @@ class HostedRun<Result> implements Stoppable {
     );
   }
 
-  /** Sets the client's own items in their stored form. Recorders read them from the request. */
+  /** Sets the client's items as they will be stored; the recorder reads them from the request. */
   #keepInput(input: GoesOn["input"]): void {
     const { request } = this.#call;
     request.goesOn = { ...(request.goesOn ?? nothingBefore), input };
     this.#call.request = request;
   }
 
-  /** Returns the tokens that are left of the client's limit, which covers all turns; undefined without a limit. */
+  /**
+   * Returns the output tokens that remain of `max_output_tokens`, which covers all model calls; undefined without a
+   * limit.
+   */
   #remainingTokens({ outputTokens }: HostedResponse): number | undefined {
     const { max_output_tokens: most } = this.#body;
     return typeof most === "number" ? most - outputTokens : undefined;
@@ -350,7 +356,10 @@ class HostedRun<Result> implements Stoppable {
     };
   }
 
-  /** A forced tool choice applies only to the first turn: otherwise no turn could answer. */
+  /**
+   * Returns the tool choice of the next model call. A forced choice applies only to the first one; otherwise the model
+   * could never answer.
+   */
   #choiceOf(offered: OfferedTools): unknown {
     const { tool_choice: choice, max_tool_calls: most } = this.#body;
     if (this.#turns >= maxTurns || (typeof most === "number" && this.#calls >= most)) return "none";
@@ -363,7 +372,9 @@ class HostedRun<Result> implements Stoppable {
     return isObject(choice) ? offered.asChoice(choice) : (choice ?? "auto");
   }
 
-  /** Runs the calls that the model requests. Resolves to whether another turn follows; `send` gets its events. */
+  /**
+   * Runs the tool calls that the model requests. Resolves to whether the model is called again. `send` gets the events.
+   */
   async #goesOn(response: HostedResponse, send: (events: string) => void): Promise<boolean> {
     const { calls } = response;
     if (!response.isCompleted || calls.length === 0) return false;
@@ -383,7 +394,7 @@ class HostedRun<Result> implements Stoppable {
         outputs.push(result.value);
       }
     }
-    // A model that keeps calling tools against its instructions is not asked again.
+    // Some models call tools although the tool choice forbids it. Such a model is not called again.
     if (response.waitsForClient || this.#turns > maxTurns) return false;
     const remaining = this.#remainingTokens(response);
     if (remaining !== undefined && remaining < this.#call.request.dialect.minLimit(this.#body)) {
@@ -416,13 +427,12 @@ class HostedRun<Result> implements Stoppable {
     return this.#call.answer(truthfulWhole(response, recorder));
   }
 
-  /** Answers with the response so far. */
+  /** Answers with the part of the response that exists after a failure. */
   async #broken(error: unknown, response: HostedResponse, recorder: AnswerRecorder | undefined): Promise<Result> {
-    // Guardrails have not checked the client's items, so the response is stored without them.
+    // Guardrails have not checked the client's items yet, so the response is stored without them.
     if (!this.#isChecked) this.#keepInput([]);
     const last = await this.#endBroken(error, response, recorder);
-    // The turn was refused before it was in the ledger. Tool calls were made, so a caller that waits for the ledger may
-    // continue.
+    // The failed model call may not be in the ledger. Tools were called anyway, so waiting callers must continue.
     this.#call.onLedger();
     if (!this.#call.request.stream) return this.#call.answer(truthfulWhole(response, recorder));
     return this.#call.answer((client) => client.end(encodeByteText(last)));
@@ -452,7 +462,7 @@ class HostedRun<Result> implements Stoppable {
     client.end(encodeByteText(last));
   }
 
-  /** Streams a turn. Resolves to whether the turn ended in a way that decides what follows. */
+  /** Streams one model call to the client. Resolves to false if the model's stream broke off or had no end. */
   async #streamTurn(
     client: ClientStream,
     answer: (client: ClientStream) => void,
@@ -478,11 +488,11 @@ class HostedRun<Result> implements Stoppable {
     return this.#end(response, recorder);
   }
 
-  /** Returns the last events after the response is stored; nothing if the client got no end. */
+  /** Stores the response. Returns the last events of the stream, or nothing if the response has no end. */
   async #end(response: HostedResponse, recorder: AnswerRecorder | undefined): Promise<string> {
     const { outcome, error } = this.#ended;
     const last = response.hasEnded ? response.end() : "";
-    // The blocked text is in a tool result, and is not stored.
+    // If a guardrail blocked text of a tool result, the response contains that text and is not stored.
     const isKept = outcome !== "cancelled" && !(error instanceof GatewayError && error.code === "content_blocked");
     if (recorder && isKept && response.hasEnded) {
       recorder.addWhole(JSON.stringify(response.whole));

@@ -1,4 +1,4 @@
-// One turn of a response whose tools the gateway runs: an ordinary model call with its own ledger record.
+// One model call of a response whose tools the gateway runs. Each model call has its own ledger record.
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { GatewayError } from "../../base/errors.ts";
@@ -18,11 +18,11 @@ export interface AgentStep {
   /** The principal with its current rights. */
   readonly principal: Principal;
   readonly requestId: string;
-  /** Callbacks before an answer are called only for the first turn. */
+  /** True for the first model call of the response; later calls do not notify the client before their answer. */
   readonly isFirst: boolean;
   /** Called if guardrails have masked a part of the request. */
   masked(request: DecodedRequest): void;
-  /** Called when the turn is in the ledger. */
+  /** Called when the model call is in the ledger. */
   begun(): void;
   ended(outcome: UsageOutcome, usage: UsageEnd, error: unknown): void;
 }

@@ -1,4 +1,4 @@
-// Reads the stream of one turn's answer event by event, and sends the client's events.
+// Reads the stream of one model call event by event, and sends the response's events to the client.
 import { decodeByteText, encodeByteText } from "../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import { SseReader } from "../../base/text/sse.ts";
@@ -10,10 +10,10 @@ export class TurnStream implements ClientStream {
   readonly #response: HostedResponse;
   readonly #reader = new SseReader();
   readonly #over: () => void;
-  /** True if the stream broke off without an end. */
+  /** True if the model's stream broke off. */
   isAborted = false;
 
-  /** `over` is called once, when no more output follows. */
+  /** `over` is called once, when the model's stream has ended. */
   constructor(client: ClientStream, response: HostedResponse, over: () => void) {
     this.#client = client;
     this.#response = response;
@@ -27,7 +27,7 @@ export class TurnStream implements ClientStream {
     for (let data = this.#reader.next(); data !== undefined; data = this.#reader.next()) {
       events += this.#response.take(JSON.parse(decodeByteText(data)) as Record<string, unknown>);
     }
-    // A comment keeps the connection alive.
+    // A comment (a line that starts with a colon) keeps the client's connection alive.
     return this.#client.write(events === "" && bytes.startsWith(":") ? bytes : encodeByteText(events));
   }
 

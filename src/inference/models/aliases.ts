@@ -17,9 +17,9 @@ export interface AliasWithoutEffect {
 /** If two models have the same alias, as in the file and the database, the first one counts. */
 export class Aliases {
   readonly #exact = new Map<string, string>();
-  /** Ids by the part of the alias before the `*`. */
+  /** Model ids by the prefix of an alias that ends in `*`. */
   readonly #prefixes = new Map<string, string>();
-  /** Lengths of the prefixes, longest first: a look-up costs no more than the number of lengths. */
+  /** Lengths of all prefixes, longest first, so that a look-up takes one step per length. */
   readonly #lengths: readonly number[];
   readonly #taken: readonly AliasWithoutEffect[];
 
@@ -39,7 +39,7 @@ export class Aliases {
     this.#lengths = [...new Set([...this.#prefixes.keys()].map(({ length }) => length))].sort((a, b) => b - a);
   }
 
-  /** Returns the id of the model that the name stands for. */
+  /** Returns the id of the model that has this alias; undefined if none has. */
   idOf(name: string): string | undefined {
     const exact = this.#exact.get(name);
     if (exact !== undefined) return exact;
@@ -50,7 +50,7 @@ export class Aliases {
     return undefined;
   }
 
-  /** Returns aliases that belong to another model, or that equal one of the existing `ids`. */
+  /** Returns the aliases that have no effect: another model has the alias, or it equals an existing model id. */
   withoutEffect(ids: Pick<ReadonlySet<string>, "has">): AliasWithoutEffect[] {
     const hidden = [...this.#exact].filter(([alias]) => ids.has(alias));
     return [...this.#taken, ...hidden.map(([alias, model]) => ({ alias, model, served_by: alias }))];

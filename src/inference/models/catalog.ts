@@ -14,9 +14,9 @@ import { describeFault, pollTimeoutMs } from "./engine-fault.ts";
 /** An engine, and how its models enter the catalog. */
 export interface CatalogSource {
   engine: Engine;
-  /** True if models that are not configured are offered under the engine's own ids. */
+  /** True if the engine's models are offered under its own ids even if they are not declared. */
   discover: boolean;
-  /** Environments of the engine's discovered models. */
+  /** Environments in which models found at the engine may be used. */
   environments: readonly Environment[];
   /**
    * True if the engine is configured or approved, so that a warning is logged while it cannot be reached; other
@@ -57,7 +57,7 @@ export interface EngineStatus {
   error: string | undefined;
 }
 
-/** Receives the availability of engines as polls show it. */
+/** Is notified of each poll's result: whether the engine listed its models. */
 export interface EngineWatcher {
   reached(engine: Engine): void;
   unreachable(engine: Engine): void;
@@ -66,7 +66,7 @@ export interface EngineWatcher {
 }
 
 export class Catalog {
-  /** Notified of each engine's availability; undefined if nothing watches it. */
+  /** Notified of each engine's availability; undefined if there is no watcher. */
   watcher: EngineWatcher | undefined;
   /** Called when the available models may have changed. */
   onChange: (() => void) | undefined;
@@ -75,22 +75,22 @@ export class Catalog {
   #sources: readonly CatalogSource[] = [];
   #declared: readonly DeclaredModel[] = [];
   /**
-   * The last answer of each engine, kept while the engine cannot be reached: a server's restart must not change the
-   * models.
+   * The last model list of each engine. It is kept while the engine is unreachable, so that a restart does not change
+   * the models.
    */
   #reported = new Map<Engine, readonly EngineModel[]>();
-  /** Ids of the models in such an answer, computed on demand. */
+  /** The model ids of each list in `#reported`, computed on demand. */
   readonly #listed = new WeakMap<readonly EngineModel[], ReadonlySet<string>>();
-  /** Why an engine cannot be reached. */
+  /** Error texts of engines that cannot be reached. */
   #faults = new Map<Engine, string>();
   #firstSeen = new Map<string, number>();
   #models: ReadonlyMap<string, Model> = new Map();
   #aliases = new Aliases([]);
-  /** Aliases without effect that were logged, as JSON. */
+  /** Aliases without effect that are already in the log, as JSON. */
   #warnedOf = new Set<string>();
-  /** Nodes that were logged as left out of a model, each with the model's id, as JSON. */
+  /** Pairs of node and model id, as JSON, whose exclusion is already in the log. */
   #leftOut = new Set<string>();
-  /** Resolves when every source was asked once. */
+  /** Resolves when every engine was asked for its models once. */
   readonly #firstPoll = Promise.withResolvers<void>();
   #isPolled = false;
 
@@ -99,7 +99,7 @@ export class Catalog {
     this.#clock = options.clock;
   }
 
-  /** Replaces sources and declarations in one step. What is known of engines that stay is kept. */
+  /** Replaces sources and declarations in one step. Known model lists of remaining engines are kept. */
   configure(sources: readonly CatalogSource[], declared: readonly DeclaredModel[]): void {
     this.#sources = sources;
     this.#declared = declared;
@@ -116,8 +116,8 @@ export class Catalog {
   }
 
   /**
-   * Returns the model that a client means, by its id or an alias. Until every source was asked, aliases do not count,
-   * because a model may have that id.
+   * Returns the model with this id or alias. Until every engine was asked, aliases are ignored, because a model may
+   * have the alias as its id.
    */
   find(name: string): Model | undefined {
     return this.#models.get(name) ?? (this.#isPolled ? this.#aliased(name) : undefined);
@@ -137,20 +137,20 @@ export class Catalog {
     return [...this.#models.values()];
   }
 
-  /** True if every source was asked at least once. */
+  /** True if every engine was asked for its models at least once. */
   get complete(): boolean {
     return this.#isPolled;
   }
 
   /**
-   * Resolves immediately or, just after the start, when every source was asked: until then an unknown model may only be
-   * not known yet.
+   * Resolves once every engine was asked for its models. Just after the start, a model may be unknown only because its
+   * engine was not asked yet.
    */
   async whenComplete(): Promise<void> {
     if (!this.#isPolled) await this.#firstPoll.promise;
   }
 
-  /** Asks every source for its models. Never rejects: a source that fails keeps its last answer. */
+  /** Asks every engine for its models. Never rejects: an engine that fails keeps its last list. */
   async refresh(): Promise<void> {
     await Promise.all(this.#sources.map((source) => this.#poll(source)));
     this.#rebuild();
@@ -162,7 +162,7 @@ export class Catalog {
     return { models: this.#reported.get(engine)?.length, error: this.#faults.get(engine) };
   }
 
-  /** Reports whether the engine's last list contained the model; null if it was never reached. */
+  /** Reports whether the engine's last list contained the model; null if the engine was never reached. */
   lists(engine: Engine, model: string): boolean | null {
     const reported = this.#reported.get(engine);
     if (!reported) return null;
@@ -174,17 +174,17 @@ export class Catalog {
     return ids.has(model);
   }
 
-  /** Reports whether the engine is configured or was added; otherwise it is built in or was discovered. */
+  /** Reports whether the engine was configured or added by an operator, and is neither built in nor discovered. */
   isConfigured(engine: Engine): boolean {
     return this.#sources.some((source) => source.engine === engine && source.configured);
   }
 
-  /** Reports whether the engine is a machine that joined. */
+  /** Reports whether the engine is a node, which is a machine that joined this gateway. */
   isNode(engine: Engine): boolean {
     return this.#sources.some((source) => source.engine === engine && source.isNode);
   }
 
-  /** Asks only these sources, for a few seconds at most. */
+  /** Asks these engines for their models, for a few seconds at most. */
   async refreshSource(...engines: readonly Engine[]): Promise<void> {
     const asked = new Set(engines);
     await Promise.all(this.#sources.filter((source) => asked.has(source.engine)).map((source) => this.#poll(source)));
@@ -218,7 +218,7 @@ export class Catalog {
     }
   }
 
-  /** The sources may have been reconfigured while one was asked. */
+  /** Reports whether the engine still exists: the sources may have changed while it was asked. */
   #has(engine: Engine): boolean {
     return this.#sources.some((source) => source.engine === engine);
   }
@@ -238,7 +238,7 @@ export class Catalog {
         const { engine, local = false } = source;
         const deployment: Deployment = { engine, model: reported.id, weight: 1, local };
         if (!known) models.set(reported.id, this.#fromReport(reported, deployment, source));
-        // The same id at several engines is one model with several deployments. A declaration takes precedence.
+        // If several engines list the same id, they serve one model. The deployments of a declaration take precedence.
         else if (source.configured && !declared.has(reported.id) && !runsOn(known, source.engine)) {
           const [first = deployment] = known.deployments;
           const isGuest = source.isNode === true && !this.isNode(first.engine);
@@ -259,7 +259,7 @@ export class Catalog {
     this.onChange?.();
   }
 
-  /** Logs each alias without effect once, while it lasts. */
+  /** Logs each alias without effect once, as long as it has none. */
   #warnOfAliases(): void {
     const withoutEffect = new Map(this.#aliases.withoutEffect(this.#models).map((one) => [JSON.stringify(one), one]));
     for (const [text, one] of withoutEffect) if (!this.#warnedOf.has(text)) this.#log.warn("alias_in_vain", { ...one });
@@ -275,7 +275,7 @@ export class Catalog {
       if (!source) continue;
       const { engine, local = false } = source;
       deployments.push({ engine, model, weight, local });
-      // The environments that a node may serve were set when it joined.
+      // A node may only serve environments that were set when it joined.
       if (source.isNode) environments = environments.filter((one) => source.environments.includes(one));
       reported ??= this.#reported.get(engine)?.find((candidate) => candidate.id === model);
     }
@@ -339,7 +339,7 @@ function additionsOf(declared: DeclaredModel): Pick<Model, "fallbacks" | "aliase
   };
 }
 
-/** Returns the rank of a source. Upstreams come before nodes, because a node may be anybody's machine. */
+/** Returns the rank of a source. Configured engines come before nodes, because a node may belong to anybody. */
 function rankOf({ configured, isNode = false }: CatalogSource): number {
   return configured ? 2 - Number(isNode) : 0;
 }
@@ -358,8 +358,8 @@ function promisesOf(declared: DeclaredModel | undefined): Partial<Pick<Model, "c
 }
 
 /**
- * Returns the model with one more deployment. A deployment may only narrow the model's promises, because each
- * deployment may get a request. Without `reported`, the deployment narrows only the model's environments.
+ * Returns the model with one more deployment. Any deployment may get a request, so a new one can only narrow the
+ * model's context and capabilities. Without `reported`, only the environments are narrowed.
  */
 function merge(known: Model, deployment: Deployment, source: CatalogSource, reported: EngineModel | undefined): Model {
   const contexts = [known.context, reported?.context].filter((context) => context !== undefined);
@@ -381,7 +381,7 @@ function runsOn(model: Model, engine: Engine): boolean {
   return model.deployments.some((deployment) => deployment.engine === engine);
 }
 
-/** Combines capabilities: no if one says no, yes if all say yes, otherwise unknown. */
+/** Combines the capabilities of two deployments: false if one says false, true if both say true, otherwise unknown. */
 function commonCapabilities(a: Capabilities | undefined, b: Capabilities | undefined): Capabilities {
   const common: Capabilities = {};
   for (const name of capabilityNames) {

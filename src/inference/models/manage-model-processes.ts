@@ -1,4 +1,4 @@
-// Model processes that are started for requests, as operators see, load, unload and pin them.
+// Model processes that the gateway starts on demand: operators list, load, unload and pin them.
 import { fieldError, GatewayError } from "../../base/errors.ts";
 import { shown } from "../../base/text/shown.ts";
 import type { AuditLog } from "../../domain/audit.ts";
@@ -31,7 +31,7 @@ export class ModelProcesses {
     return this.#options.memory().pools;
   }
 
-  /** Finds a process by name. Also accepts the id of a model that only this process serves. Throws `not_found`. */
+  /** Returns the process with this name, or the only process that serves the model with this id. Throws `not_found`. */
   find(name: string): ModelProcessWire {
     return this.#shown(this.#find(name));
   }
@@ -40,7 +40,7 @@ export class ModelProcesses {
     return this.#find(name).outputAfter(number);
   }
 
-  /** Resolves when the change has begun and is in the audit log. */
+  /** Resolves when the change has begun and is recorded in the audit log. */
   async change(
     principal: Principal,
     name: string,
@@ -59,7 +59,7 @@ export class ModelProcesses {
     if (pinned !== undefined) process.pin(pinned);
     if (loaded === true) process.load();
     if (loaded === false) process.unload();
-    // Requests that can never fit are refused by the end of the turn, and abandoned ones have left the queue.
+    // By the next tick, requests that can never fit are refused and abandoned ones have left the queue.
     await new Promise((resolve) => setImmediate(resolve));
     return this.#shown(process);
   }

@@ -1,4 +1,4 @@
-// Manages models at run time: operators declare, change and delete them, effective from the response on.
+// Lets operators add, change and delete declared models while the gateway runs.
 
 import { forbidden, GatewayError, invalidRequest } from "../../base/errors.ts";
 import { usdOf } from "../../base/money.ts";
@@ -30,9 +30,9 @@ export interface ManagedModelsOptions {
   modelStatus: Pick<ModelStatus, "stateOf">;
   capacity: Pick<Capacity, "regroup">;
   spending: Pick<OverflowSpending, "spent" | "opensAt">;
-  /** Gives the catalog the current declarations. */
+  /** Passes the current declarations to the catalog. */
   configure(): void;
-  /** Called after a local commit; other replicas poll. */
+  /** Called after a committed change, to notify other replicas; without it they poll. */
   announce?(): void;
 }
 
@@ -48,12 +48,15 @@ export class ManagedModels {
     this.#options = options;
   }
 
-  /** Reads the stored models. Configure the catalog afterwards. Throws `service_unavailable`. */
+  /**
+   * Reads the declared models from the database. Throws `service_unavailable`. The caller must then configure the
+   * catalog.
+   */
   load(): Promise<void> {
     return this.#inTurn(() => this.#load());
   }
 
-  /** Lists models by id: those of the file, of the database, and of upstreams. */
+  /** Lists all models by id: from the configuration file, the database, and model servers. */
   async list(): Promise<ManagedModelWire[]> {
     const { sources, catalog } = this.#options;
     await catalog.whenComplete();
@@ -94,7 +97,7 @@ export class ManagedModels {
     return await this.get(id);
   }
 
-  /** Changes a model. The first change of an undeclared model declares it. */
+  /** Changes a model's settings. A model that is not declared yet becomes declared. */
   async change(
     principal: Principal,
     id: string,
@@ -102,7 +105,7 @@ export class ManagedModels {
     origin: Origin,
   ): Promise<ManagedModelWire> {
     requireOperator(principal);
-    // Just after the start, an unknown model may only be not known yet.
+    // Throws for an unknown model. Just after the start, this waits until every engine was asked for its models.
     await this.get(id);
     await this.#decide(async () => {
       const { file, stored } = this.#known(id);
@@ -123,7 +126,7 @@ export class ManagedModels {
     return await this.get(id);
   }
 
-  /** Deletes a model. Its running requests end and are priced as if it still existed. */
+  /** Deletes a declared model. Running requests end as usual and keep their price. */
   async remove(principal: Principal, id: string, origin: Origin): Promise<void> {
     requireOperator(principal);
     await this.get(id);
@@ -151,7 +154,7 @@ export class ManagedModels {
     const { sources, configure, capacity } = this.#options;
     sources.storedModels = stored;
     configure();
-    // Waiting requests may go elsewhere now, or have no deployment left.
+    // Waiting requests may have new deployments now, or none.
     capacity.regroup();
   }
 
@@ -202,7 +205,7 @@ export class ManagedModels {
     this.#options.sources.storedModels = await this.#options.store.listModels();
   }
 
-  /** Another process may have changed the models just now. */
+  /** Runs a change after the stored models were read again, because another process may have changed them. */
   #decide(change: () => Promise<void>): Promise<void> {
     return this.#inTurn(async () => {
       await this.#load();

@@ -1,4 +1,4 @@
-// Models that were pulled to this server, as operators list and delete them at run time.
+// Lets operators list, pull and delete models on this server while the gateway runs.
 
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
@@ -26,29 +26,29 @@ export interface PulledModelsOptions {
   audit: Pick<AuditLog, "append">;
   catalog: Pick<Catalog, "refreshSource">;
   engine: PulledModelEngine;
-  /** Model files that another program runs. */
+  /** Model processes, other than the built-in engine, that use the files of pulled models. */
   elsewhere: readonly FileElsewhere[];
   log: Log;
 }
 
 /** The engine that serves pulled models. */
 export interface PulledModelEngine extends Engine {
-  /** Returns the current use of a model. */
+  /** Returns whether the model is loaded and in use. */
   use(id: string): ModelUse;
-  /** Returns the memory that models can be loaded into. */
+  /** Returns the size of the memory that models are loaded into. */
   memory(): ModelMemory;
-  /** Returns the models that use memory. */
+  /** Returns the loaded models and the memory of each. */
   held(): readonly HeldMemory[];
 }
 
 export interface ListedPulledModel extends PulledModel {
   use: ModelUse;
-  /** Whether the model can be loaded; null if its need is unknown, or if it is loaded. */
+  /** Whether the memory suffices for the model; null if its need is unknown or the model is loaded. */
   fit: Fit | null;
 }
 
 export interface FittedOffer extends PullOffer {
-  /** Whether it fits. The known need is a minimum; the model may need more. */
+  /** Whether the memory suffices. The model may need more than the known minimum. */
   fit: Fit;
 }
 
@@ -77,7 +77,7 @@ export class PulledModels {
     return this.#options.store.pulls();
   }
 
-  /** Resolves to what `source` names and whether it fits. Fetches no model. */
+  /** Resolves to the model that `source` names, and whether memory suffices. Downloads nothing. */
   async offer(source: string, name: string | undefined): Promise<FittedOffer> {
     return this.#fitted(await this.#options.store.offer(source, name));
   }
@@ -102,7 +102,7 @@ export class PulledModels {
     return runs ? useBy(runs) : engine.use(id);
   }
 
-  /** Reads the models again after files were added or removed. */
+  /** Reads the list of pulled models again after files were added or removed. */
   async #refresh(): Promise<void> {
     const { catalog, engine, elsewhere } = this.#options;
     await catalog.refreshSource(engine, ...elsewhere.map(({ process }) => process.engine));
@@ -113,9 +113,9 @@ export class PulledModels {
   }
 
   /**
-   * Resolves when the model is no longer available. Rejects with `service_unavailable` while the model is in use,
-   * unless `force` is set, which lets running work end as usual; while it is being pulled; and if not all of its
-   * files could be deleted.
+   * Resolves when the model is deleted. Rejects with `service_unavailable` if the model is being pulled, or if a file
+   * could not be deleted. Also rejects while the model is in use, unless `force` is set; with `force`, running requests
+   * end as usual.
    */
   async remove(principal: Principal, id: string, force: boolean, origin: Origin): Promise<PulledModel> {
     requireOperator(principal);

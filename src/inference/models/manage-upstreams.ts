@@ -1,4 +1,4 @@
-// Manages upstreams at run time: operators add, change, drain and delete them, effective from the response on.
+// Lets operators add, change, drain and delete upstreams while the gateway runs.
 
 import { forbidden, GatewayError, invalidRequest } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
@@ -32,9 +32,9 @@ export interface UpstreamsOptions {
   capacity: Pick<Capacity, "figures" | "regroup">;
   /** Keys of 32 bytes. */
   sealingKey: Keys;
-  /** Gives the catalog the current sources. */
+  /** Passes the current upstreams to the catalog. */
   configure(): void;
-  /** Called after a local commit; other replicas poll. */
+  /** Called after a committed change, to notify other replicas; without it they poll. */
   announce?(): void;
   log: Log;
 }
@@ -47,22 +47,22 @@ export class Upstreams {
   /** Runs one change at a time, because each depends on the result of the previous one. */
   readonly #changes = new Turns(1, maxWaitingChanges);
   #stored: readonly StoredUpstream[] = [];
-  /** Names of upstreams whose key was sealed with another secret. */
+  /** Names of upstreams whose API key cannot be decrypted, because it was sealed with another secret. */
   #unreadable = new Set<string>();
 
   constructor(options: UpstreamsOptions) {
     this.#options = options;
   }
 
-  /** Reads the stored upstreams. Call before the catalog is configured for the first time. */
+  /** Reads the upstreams from the database. Call this before the catalog is configured for the first time. */
   async load(): Promise<void> {
     this.#use(await this.#options.store.listUpstreams());
     this.#options.router.drained = new Set(await this.#options.store.listDrained());
   }
 
   /**
-   * Applies changes of other processes. Engines with unchanged settings stay. Resolves when new engines were asked
-   * for their models. Throws `service_unavailable`.
+   * Applies changes that other processes made. Unchanged upstreams keep their engine. Resolves when new engines were
+   * asked for their models. Throws `service_unavailable`.
    */
   async reload(): Promise<void> {
     const { sources, catalog, capacity, configure } = this.#options;
@@ -94,7 +94,7 @@ export class Upstreams {
     return known;
   }
 
-  /** Resolves when the upstream was asked for its models, which takes a few seconds at most. */
+  /** Adds an upstream. Resolves when it was asked for its models, which takes a few seconds at most. */
   async add(principal: Principal, request: CreateUpstreamRequest, origin: Origin): Promise<UpstreamWire> {
     requireOperator(principal);
     const settings = newSettings(request);
@@ -113,7 +113,7 @@ export class Upstreams {
     return await this.#refreshed(name);
   }
 
-  /** Resolves when the upstream was asked for its models, if more than its draining changes. */
+  /** Changes an upstream. Resolves when it was asked for its models; not asked if only draining changes. */
   async change(
     principal: Principal,
     name: string,
@@ -130,7 +130,7 @@ export class Upstreams {
       if (upstream) this.#use(this.#stored.map((stored) => (stored.name === name ? upstream : stored)));
       if (draining !== undefined) this.#drain(name, draining);
       this.#options.configure();
-      // Waiting requests for a moved upstream look for a deployment again when its models are known.
+      // Requests that wait for a drained upstream look for another deployment.
       if (draining !== undefined) this.#options.capacity.regroup();
       return plan.change;
     });
@@ -143,7 +143,7 @@ export class Upstreams {
     await this.#decide(async () => {
       const stored = this.#stored.find((upstream) => upstream.name === name);
       if (!stored) throw readOnly(name, this.known(name).source);
-      // An upstream of the file with the same name keeps its draining.
+      // If the configuration file has an upstream of the same name, that upstream stays drained.
       const draining = this.known(name).source !== "database" && this.#isDraining(name);
       const detail = { ...settingsToWire(stored), has_api_key: stored.sealedApiKey !== null };
       const event = auditEvent("upstream.deleted", principal, origin, aboutInstallation(name, detail));
@@ -151,7 +151,7 @@ export class Upstreams {
       this.#use(this.#stored.filter((upstream) => upstream !== stored));
       this.#drain(name, draining);
       this.#options.configure();
-      // Requests that wait there look for another deployment.
+      // Requests that wait for the deleted upstream look for another deployment.
       this.#options.capacity.regroup();
     });
   }
@@ -187,7 +187,7 @@ export class Upstreams {
     if (request.api_key !== undefined) {
       const apiKey = request.api_key === null ? null : upstreamApiKey(request.api_key);
       sealedApiKey = this.#seal(apiKey, settings);
-      // A key is never shown, so only its change is recorded.
+      // An API key is never shown, so the audit log records only that it changed.
       const became = apiKey === null ? "removed" : "replaced";
       if (apiKey !== before || this.#unreadable.has(name)) detail["api_key"] = stored.sealedApiKey ? became : "added";
     } else if (sealedApiKey !== null && addressOf(settings) !== addressOf(stored)) {
@@ -214,7 +214,7 @@ export class Upstreams {
     );
   }
 
-  /** Seals a key for its server: if only the database row is changed, the key cannot be sent to another server. */
+  /** Encrypts an API key for its server. If somebody changes the URL in the database, the key cannot be sent there. */
   #seal(apiKey: string | null, upstream: Pick<UpstreamSettings, "name" | "url">): string | null {
     return apiKey === null ? null : seal(apiKey, this.#options.sealingKey, upstreamKeyContext(upstream));
   }
@@ -252,12 +252,12 @@ export class Upstreams {
 
   async #refreshed(name: string): Promise<UpstreamWire> {
     await this.#options.catalog.refreshSource(this.known(name).engine);
-    // Waiting requests may find their model here now.
+    // Waiting requests may find their model at the new upstream.
     this.#options.capacity.regroup();
     return this.get(name);
   }
 
-  /** Another process may have changed the upstreams just now. */
+  /** Runs a change after the stored upstreams were read again, because another process may have changed them. */
   #decide<Value>(change: () => Promise<Value>): Promise<Value> {
     return this.#inTurn(async () => {
       await this.load();
@@ -281,12 +281,12 @@ export class Upstreams {
   }
 }
 
-/** Returns the sealing context of an upstream's key. */
+/** Returns the name and server for which an upstream's key is sealed. */
 export function upstreamKeyContext(upstream: Pick<UpstreamSettings, "name" | "url">): string {
   return `upstream ${upstream.name} ${addressOf(upstream)}`;
 }
 
-/** Scheme, host and port. */
+/** Returns scheme, host and port of an upstream's URL. */
 function addressOf({ url }: Pick<UpstreamSettings, "url">): string {
   return new URL(url).origin;
 }
@@ -315,7 +315,7 @@ const readOnlyText = {
   found:
     "was found on this machine; here it can only be drained. POST /v1/admin/upstreams with its name and url adds it.",
   node: "is a node; PATCH /v1/admin/nodes changes it.",
-  // The upstream was deleted while this request ran.
+  // This text is for requests whose upstream was deleted meanwhile.
   database: "is not there any more.",
 } as const satisfies Record<UpstreamSource, string>;
 

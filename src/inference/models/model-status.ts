@@ -1,4 +1,4 @@
-// Lists where each model runs, and the current state of each deployment.
+// Lists the deployments of each model, and their current state.
 import type { Clock } from "../../base/clock.ts";
 import { builtInEngineName, type Engine } from "../../domain/models/engine.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
@@ -10,23 +10,25 @@ import type { Capacity, QueueForecast } from "../routing/capacity.ts";
 import type { Router } from "../routing/route.ts";
 import type { Catalog } from "./catalog.ts";
 
-/** `configured`: by the configuration file, or added by an operator; `node`: a machine that joined. */
+/**
+ * `configured` is an upstream of the configuration file or one that an operator added; `node` is a machine that joined.
+ */
 export const deploymentKinds = ["built-in", "configured", "found", "node"] as const;
 
 export interface DeploymentStatus {
   upstream: string;
   kind: (typeof deploymentKinds)[number];
-  /** The engine's own id of the model. */
+  /** The model's id at the engine. */
   model: string;
   state: DeploymentState;
-  /** State of the process that serves the model, if it is started for requests. */
+  /** State of the process that serves the model, if the gateway starts that process on demand. */
   process: ModelProcessState | null;
   /** Running requests of this model, or of the whole engine if one limit covers all of its models. */
   running: number;
   waiting: number;
-  /** Waiting requests of each priority, and the expected wait of a new request. */
+  /** By priority: the waiting requests, and the expected wait of a new one. */
   lines: Record<Priority, QueueForecast>;
-  /** Number of slots; null if it is not known before the first request. */
+  /** Number of requests that the engine takes at once; null before the first request if unknown. */
   concurrency: number | null;
   speed: Omit<Speed, "model" | "upstream"> | undefined;
 }
@@ -39,7 +41,7 @@ export interface ModelStatusOptions {
   clock: Clock;
 }
 
-/** Milliseconds for which speeds are cached, however often they are requested. */
+/** Milliseconds for which measured speeds are cached. */
 const speedsKeptMs = 5_000;
 
 export class ModelStatus {
@@ -52,7 +54,7 @@ export class ModelStatus {
   }
 
   /**
-   * Lists the models in the order of the catalog. `usable` returns each model as it may be shown, or undefined to hide
+   * Lists models in the order of the catalog. `usable` returns the model that the caller may see, or undefined to hide
    * it.
    */
   async list(
@@ -109,7 +111,7 @@ export class ModelStatus {
     };
   }
 
-  /** Returns the last speeds if they cannot be read now, because the state of the models is useful anyway. */
+  /** Returns the measured speeds, or the last known ones if reading fails. */
   #recentSpeeds(): Promise<readonly Speed[]> {
     const { clock, speeds } = this.#options;
     const nowMs = clock.monotonicMs();

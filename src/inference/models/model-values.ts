@@ -1,4 +1,4 @@
-// Checks the values of a model in a request beyond their shape, and converts them to the stored form.
+// Validates the values of a model in an operator's request, and converts them to the stored form.
 
 import { type GatewayError, invalidRequest } from "../../base/errors.ts";
 import { inUsualOrder } from "../../domain/api-key.ts";
@@ -20,7 +20,7 @@ import { listedPriceFault } from "../../prices/price-list.ts";
 import type { CreateModelRequest, UpdateModelRequest } from "../../wire/models.ts";
 import type { PoliciesRequest } from "../../wire/policies/model-policies.ts";
 
-/** The names that a model can refer to. */
+/** The names that a model's settings may refer to. */
 export interface ModelSurroundings {
   /** Names of all upstreams and nodes, and of the built-in engine. */
   upstreams: readonly string[];
@@ -37,7 +37,10 @@ export const openSettings: ModelSettings = {
   ...{ deployments: [], fallbacks: [], aliases: [] },
 };
 
-/** Returns the changed settings. Absent members stay; null removes a member. Throws `invalid_request`. */
+/**
+ * Returns the changed settings. Members that the request does not contain stay; null removes a member. Throws
+ * `invalid_request`.
+ */
 export function changedModelSettings(
   id: string,
   current: ModelSettings,
@@ -45,8 +48,7 @@ export function changedModelSettings(
   surroundings: ModelSurroundings,
 ): ModelSettings {
   const { deployments } = request;
-  // Only changed deployments are checked: an earlier one may name a deleted upstream, and other settings can still be
-  // changed.
+  // Unchanged deployments are not checked, so that a model whose upstream was deleted can still be edited.
   if (deployments) throwFirst(deploymentFaults(id, deployments, surroundings.upstreams));
   const settings: ModelSettings = {
     ownedBy: chosen(request.owned_by, current.ownedBy),
@@ -83,7 +85,7 @@ export function changedModelSettings(
   return settings;
 }
 
-/** A request replaces each policy as a whole. */
+/** Returns the changed policies. A policy in the request replaces the earlier one as a whole. */
 function changedPolicies(
   current: ModelPolicies | null,
   said: PoliciesRequest | null | undefined,
@@ -94,7 +96,10 @@ function changedPolicies(
   return policiesFromWire({ ...(current && policiesToWire(current)), ...Object.fromEntries(given) }) ?? null;
 }
 
-/** Checks policies. Unchanged ones may refer to deleted guardrails or upstreams; removed deployments are reported. */
+/**
+ * Checks changed policies. Unchanged policies may name deleted guardrails or upstreams; policies for removed
+ * deployments are refused.
+ */
 function requirePolicies(
   id: string,
   { capabilities, deployments, policies }: ModelSettings,
@@ -119,7 +124,7 @@ function requireAliases(id: string, aliases: readonly string[], { aliasOwner }: 
   throwFirst(aliasFaults({ id, aliases }, ownerOf));
 }
 
-/** Throws `invalid_request`. */
+/** Returns the id of a new model. Throws `invalid_request` if the id is invalid. */
 export function newModelId({ id }: Pick<CreateModelRequest, "id">): string {
   if (!isPrintable(id)) throw unprintable("id");
   // Clients resolve `.` and `..` before they send a path, so such an id could never be requested.
@@ -129,7 +134,7 @@ export function newModelId({ id }: Pick<CreateModelRequest, "id">): string {
   );
 }
 
-/** Returns the settings in wire form. */
+/** Returns the settings in the form of the API. */
 export function modelSettingsToWire(settings: ModelSettings) {
   return {
     owned_by: settings.ownedBy,

@@ -1,4 +1,4 @@
-// All models, whoever declares them, and their current state, as operators see them.
+// Builds the operators' view of all models, from the configuration file, the database and model servers.
 
 import { defaultEnvironments } from "../../domain/api-key.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
@@ -10,13 +10,13 @@ import type { Catalog } from "./catalog.ts";
 import type { ModelStatus } from "./model-status.ts";
 import { modelSettingsToWire } from "./model-values.ts";
 
-/** A model of the configuration file. */
+/** A model that the configuration file declares. */
 export interface FileModel extends ModelSettings {
   readonly id: string;
 }
 
 export interface ModelSources {
-  /** Models of the database. The catalog offers them after it is configured again. */
+  /** Models that operators have declared in the database. Changes apply when the catalog is configured again. */
   storedModels: readonly StoredModel[];
   fileModels(): readonly FileModel[];
   guardrails(): readonly { readonly name: string }[];
@@ -27,7 +27,7 @@ export interface ModelViewDeps {
   modelStatus: Pick<ModelStatus, "stateOf">;
 }
 
-/** What is known of one id. At least one of the three is set. */
+/** The sources that know one model id. At least one of the three is set. */
 export interface KnownModel {
   id: string;
   file: FileModel | undefined;
@@ -36,7 +36,7 @@ export interface KnownModel {
   offered: Model | undefined;
 }
 
-/** Returns the amount that the model's overflow may cost in each period, as currently configured; null if unlimited. */
+/** Returns how much the model's overflow deployments may cost in each period; null if unlimited. */
 export function overflowSpendOf({ file, stored, offered }: KnownModel): OverflowSpend | null {
   const { policies } = offered ?? file ?? stored ?? {};
   return policies?.overflow?.spend ?? null;
@@ -48,7 +48,7 @@ export function sourceOf({ file, stored }: KnownModel): ModelSource {
   return file ? "file" : stored ? "database" : "upstream";
 }
 
-/** Returns everything that is known without the database. */
+/** Returns the view of a model without the parts that need the database. */
 export function modelToWire(known: KnownModel, deps: ModelViewDeps): Omit<ManagedModelWire, "overflow_spend"> {
   const { id, file, stored, offered } = known;
   const settings: ModelSettings | undefined = file ?? stored;

@@ -1,5 +1,4 @@
-// Logs names in policies that do not exist, once while they last, because nothing else shows why such a policy has no
-// effect.
+// Logs the names in model policies that match no model or guardrail. Each name is logged once while it is missing.
 import type { Log } from "../../base/log.ts";
 import type { Model } from "../../domain/models/model.ts";
 import type { Catalog } from "./catalog.ts";
@@ -22,7 +21,7 @@ export class PoliciesWithoutEffect {
   /** Call when models or guardrails may have changed. */
   report(): void {
     const { catalog, log } = this.#options;
-    // Until every server was asked, a missing model may still be found.
+    // Until every engine was asked for its models, a missing model may still be found.
     if (!catalog.complete) return;
     const now = new Map(
       catalog.list().flatMap((model) => this.#withoutEffect(model).map((one) => [JSON.stringify(one), one])),

@@ -1,4 +1,4 @@
-// Asks a model server for its models, to test it before or during its use.
+// Tests a model server by asking for its models, even before it is added as an upstream.
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError, invalidRequest } from "../../base/errors.ts";
 import type { Engine } from "../../domain/models/engine.ts";
@@ -29,7 +29,7 @@ export class UpstreamTests {
     this.#options = options;
   }
 
-  /** A fault of the server is a result and not an error. */
+  /** Resolves even if the server fails; the failure is the result of the test. */
   async run(principal: Principal, request: UpstreamTestRequest): Promise<UpstreamTestWire> {
     requireOperator(principal);
     const engine = this.#engineOf(request);

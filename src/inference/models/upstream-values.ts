@@ -1,4 +1,4 @@
-// Checks the values of an upstream in a request beyond their shape, and converts them to the stored form.
+// Validates the values of an upstream in an operator's request, and converts them to the stored form.
 
 import { invalidRequest } from "../../base/errors.ts";
 import { parseHttpUrl, trimSlashes } from "../../base/text/http-url.ts";
@@ -31,7 +31,7 @@ export function newSettings(request: CreateUpstreamRequest): UpstreamSettings {
 
 export function changedSettings(current: UpstreamSettings, request: UpdateUpstreamRequest): UpstreamSettings {
   const url = request.url === undefined ? current.url : upstreamUrl(request.url);
-  // Settings for one server do not apply to another.
+  // If the URL moves to another server, the earlier settings no longer apply.
   const isSameServer = new URL(url).origin === new URL(current.url).origin;
   return {
     name: current.name,
@@ -49,7 +49,10 @@ export function changedSettings(current: UpstreamSettings, request: UpdateUpstre
 type SpeechRequest = Pick<UpdateUpstreamRequest, SpeechMember>;
 type SpeechMember = "api" | "apis" | "key_header" | "query" | "cache_salt" | "priority" | "identifiers";
 
-/** Absent members stay as in `current`. Throws `invalid_request`. */
+/**
+ * Returns the changed settings. Members that the request does not contain stay as in `current`. Throws
+ * `invalid_request`.
+ */
 export function requestedSpeech(current: UpstreamSpeech, request: Nullable<SpeechRequest>): UpstreamSpeech {
   const { api, apis, key_header: keyHeader, query, identifiers } = request;
   const speech: UpstreamSpeech = {
@@ -83,7 +86,7 @@ function upstreamQuery(query: UpstreamSpeech["query"]): UpstreamSpeech["query"] 
   return query;
 }
 
-/** Returns the settings in wire form, for the audit log. */
+/** Returns the settings in the form of the API, for the audit log. */
 export function settingsToWire(settings: UpstreamSettings) {
   return {
     url: settings.url,

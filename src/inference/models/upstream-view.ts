@@ -1,4 +1,4 @@
-// All upstreams, wherever they come from, and their state, as operators see them.
+// Builds the operators' view of all upstreams, whatever their source.
 import type { Engine } from "../../domain/models/engine.ts";
 import type { StoredUpstream, UpstreamSettings, UpstreamSource } from "../../domain/models/upstream.ts";
 import { apisOf, type UpstreamSpeech } from "../../domain/models/upstream-speech.ts";
@@ -7,7 +7,7 @@ import type { Capacity } from "../routing/capacity.ts";
 import type { Router } from "../routing/route.ts";
 import type { Catalog } from "./catalog.ts";
 
-/** An upstream of the database with its key decrypted. */
+/** An upstream from the database, with its API key decrypted. */
 export interface OpenedUpstream extends UpstreamSettings {
   /** The key, a secret. */
   apiKey: string | undefined;
@@ -19,7 +19,7 @@ export interface KnownUpstream
     UpstreamSettings,
     "name" | "discover" | "local" | "environments" | "maxConcurrency" | keyof UpstreamSpeech
   > {
-  /** Address; null for the built-in engine and for nodes, as are their times. */
+  /** URL and times are null for the built-in engine and for nodes. */
   url: string | null;
   timeoutSeconds: number | null;
   idleSeconds: number | null;
@@ -29,10 +29,10 @@ export interface KnownUpstream
 }
 
 export interface UpstreamSources {
-  /** Upstreams of the database. They take effect after the catalog is configured again. */
+  /** Upstreams from the database. Changes apply when the catalog is configured again. */
   stored: readonly OpenedUpstream[];
   known(): readonly KnownUpstream[];
-  /** Returns former engines of this name, which may still handle earlier requests. */
+  /** Returns earlier engines of this upstream, which may still run requests that began before a change. */
   former(name: string): readonly Engine[];
 }
 
@@ -44,9 +44,9 @@ export interface UpstreamViewDeps {
 }
 
 export interface UpstreamStatus {
-  /** The upstream in the database. */
+  /** The upstream's row in the database; undefined if it has none. */
   stored: StoredUpstream | undefined;
-  /** True if its key cannot be decrypted. */
+  /** True if the upstream's API key cannot be decrypted. */
   isUnreadable: boolean;
   isDraining: boolean;
 }
@@ -95,7 +95,7 @@ export function upstreamToWire(
 
 type Figures = ReturnType<Capacity["figures"]>;
 
-/** Returns the running requests of all engines, and the slots of the current ones; `declared` if there are none yet. */
+/** Sums the running requests of `all`, and the slots of `now`. `declared` is used if no slots are known yet. */
 export function workOf(all: Figures, now: Figures, declared: number | null) {
   return {
     running: sum(all.map(({ inFlight }) => inFlight)),

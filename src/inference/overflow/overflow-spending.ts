@@ -1,5 +1,5 @@
-// Reserves money for overflows before a request is sent there, and corrects it by the actual cost, so that no cap is
-// exceeded.
+// Reserves money before a request goes to an overflow deployment, and later corrects it to the actual cost, so that no
+// spending cap is exceeded.
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { calendarPeriod, windowOf } from "../../domain/limits/quota-rules.ts";
@@ -17,32 +17,32 @@ export interface OverflowSpendingOptions {
   log: Pick<Log, "warn">;
 }
 
-/** An amount that is reserved for one request. */
+/** Money that is reserved for one request. */
 export interface SetAside extends SpendPeriod {
   readonly nanoUsd: number;
 }
 
 interface Asked {
   readonly change: SpendChange;
-  /** Called with false if the amount would exceed the cap; with undefined if that is unknown. */
+  /** Called with true if the money is reserved, false if it would exceed the cap, undefined if the store failed. */
   answer(made: boolean | undefined): void;
 }
 
 interface Known {
   readonly period: SpendPeriod;
   spentNanoUsd: number;
-  /** Monotonic milliseconds. */
+  /** Monotonic milliseconds when the spending was read. */
   atMs: number;
 }
 
-/** Milliseconds for which a used-up cap is cached, because other processes may return reserved money. */
+/** Milliseconds for which a known spending is used. Other processes may return reserved money at any time. */
 const capCacheMs = 1_000;
-/** Milliseconds after a failure of the store in which nothing is reserved and corrections wait. */
+/** After a failure of the store, milliseconds in which nothing is reserved and corrections wait. */
 const retryMs = 1_000;
 
 export class OverflowSpending {
   readonly #options: OverflowSpendingOptions;
-  /** Known spending by model. */
+  /** The last known spending of each model. */
   readonly #known = new Map<string, Known>();
   #asked: Asked[] = [];
   /** Corrections by model and period, summed over many requests. */
@@ -55,16 +55,12 @@ export class OverflowSpending {
     this.#options = options;
   }
 
-  /**
-   * True if the store failed a moment ago: nothing is reserved, and requests that need a reservation do not overflow.
-   */
+  /** True just after the store failed: nothing is reserved, and requests that need a reservation do not overflow. */
   get isUnknown(): boolean {
     return this.#options.clock.monotonicMs() < this.#failedUntilMs;
   }
 
-  /**
-   * Returns the nano-USD that are left in this period; undefined if that is not known well enough to refuse a request.
-   */
+  /** Returns the nano-USD that remain under the cap in this period; undefined if the known figure is too old. */
   remaining(model: string, spend: OverflowSpend): number | undefined {
     if (this.isUnknown) return 0;
     const known = this.#known.get(model);
@@ -77,7 +73,7 @@ export class OverflowSpending {
     return { model, per, start: this.#period(per).start };
   }
 
-  /** Returns the start of the next period in Unix seconds. */
+  /** Returns the Unix seconds at which the next period begins. */
   opensAt({ per }: OverflowSpend): number {
     return this.#period(per).end;
   }
@@ -86,7 +82,7 @@ export class OverflowSpending {
     return calendarPeriod(windowOf({ per, window: "calendar" }), this.#options.clock.nowSeconds());
   }
 
-  /** Reserves an amount. Resolves to undefined if too little is left, or if that is unknown. Never rejects. */
+  /** Reserves money. Resolves to undefined if the cap would be exceeded or the store failed. Never rejects. */
   setAside(model: string, spend: OverflowSpend, nanoUsd: number): Promise<SetAside | undefined> {
     const period = this.periodOf(model, spend);
     return new Promise((resolve) => {
@@ -116,10 +112,7 @@ export class OverflowSpending {
     return await this.#options.store.spent(this.periodOf(model, spend));
   }
 
-  /**
-   * Returns the spending that this process knows: for each model that of its last known period, unless the period is
-   * over.
-   */
+  /** Returns the last known spending of each model in the current period, without asking the database. */
   figures(): { model: string; spentNanoUsd: number }[] {
     return [...this.#known.values()]
       .filter(({ period }) => this.#period(period.per).start === period.start)
@@ -132,12 +125,12 @@ export class OverflowSpending {
     if (this.#corrections.size > 0) await this.#writeAll();
   }
 
-  /** Everything that arrives during a transaction is written together in the next one. */
+  /** Starts a write. Changes that arrive during a transaction are written together in the next one. */
   #write(): void {
     this.#writing ??= this.#writeAll();
   }
 
-  /** `#writing` is cleared in the same tick in which nothing is left, so that a later request starts a new write. */
+  /** `#writing` must be cleared in the tick in which nothing is left; otherwise a new change would start no write. */
   async #writeAll(): Promise<void> {
     while (this.#asked.length + this.#corrections.size > 0) {
       const asked = this.#asked;
@@ -154,7 +147,7 @@ export class OverflowSpending {
     this.#writing = undefined;
   }
 
-  /** Returned amounts are written first, because they make space. */
+  /** Writes corrections before reservations, because returned money makes space under the cap. */
   async #change(corrections: readonly SpendChange[], asked: readonly Asked[]): Promise<void> {
     const changes = [...corrections, ...asked.map(({ change }) => change)];
     const answers = await this.#options.store.change(changes);
@@ -166,13 +159,13 @@ export class OverflowSpending {
     for (const [index, { answer }] of asked.entries()) answer(answers[corrections.length + index]?.made);
   }
 
-  /** A correction may concern a past period, and the clock may have been set back into it. */
+  /** Remembers the spending of the current period. A correction may concern an earlier period. */
   #know({ model, per, start }: SpendPeriod, spentNanoUsd: number, atMs: number): void {
     if (this.#period(per).start !== start) return;
     this.#known.set(model, { period: { model, per, start }, spentNanoUsd, atMs });
   }
 
-  /** If it is unknown whether a transaction succeeded, its returned amounts are not returned again. */
+  /** Keeps corrections for a retry. If the transaction may have succeeded, returned money is not returned twice. */
   #failed(corrections: readonly SpendChange[], asked: readonly Asked[], error: unknown): void {
     const { clock, log } = this.#options;
     log.warn("overflow_spend_unwritten", { error: error instanceof Error ? error.message : String(error) });

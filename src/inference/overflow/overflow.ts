@@ -1,4 +1,4 @@
-// Decides when a model's overflow deployments may be asked, which one first, and what they may cost.
+// Decides when a model's overflow deployments may serve a request, in which order, and at what cost.
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
@@ -28,17 +28,19 @@ export interface OverflowChoice {
   readonly candidates: readonly Deployment[];
   /** Reason why overflow deployments are included; undefined if they are not. */
   readonly reason: OverflowReason | undefined;
-  /** Milliseconds until the waiting time becomes a reason; undefined if it never does. */
+  /**
+   * Milliseconds until the request has waited long enough to overflow; undefined if it never overflows for that reason.
+   */
   readonly laterMs: number | undefined;
-  /** Error for the client if no deployment is permitted because of the cost. */
+  /** Error for the client if cost limits exclude every overflow deployment. */
   readonly refusal: GatewayError | undefined;
 }
 
-/** The money that one request owes for an overflow deployment. */
+/** The money that is reserved for one request at an overflow deployment. */
 export interface OverflowBill {
-  /** Settles with the usage, once; undefined if there was none. */
+  /** Settles the reservation, once. Without a usage, all of the money is returned. */
   settle(usage: PricedUsage | undefined): void;
-  /** Called instead of `settle` if the usage is unknown: the reserved amount counts as spent. */
+  /** Called instead of `settle` if the usage is unknown; the whole reservation counts as spent. */
   keep(): void;
 }
 
@@ -51,7 +53,7 @@ type Excess = "request" | "spend" | "untold" | "unpriced";
 
 export class Overflow {
   readonly #options: OverflowOptions;
-  /** Number of overflowing requests by model, deployment and reason. */
+  /** Number of requests sent to overflow deployments, by model, deployment and reason. */
   readonly #counts = new Map<string, { labels: OverflowLabels; count: number }>();
 
   constructor(options: OverflowOptions) {
@@ -62,7 +64,9 @@ export class Overflow {
     return this.#options.spending;
   }
 
-  /** `ranked` is the order without the policy. `waitedMs` is the time in the queue. */
+  /**
+   * Chooses the deployments for a request. `ranked` is the order without overflow; `waitedMs` is the time in the queue.
+   */
   choose(
     ranked: readonly Deployment[],
     model: Model,
@@ -96,13 +100,14 @@ export class Overflow {
       return { ...none, candidates: ranked.filter((one) => own.includes(one) || affordable.includes(one)), reason };
     }
     const cheapest = costs.sort((a, b) => a.expected - b.expected).map(({ deployment }) => deployment);
-    // A long prompt should not slow other requests: the model's own deployments get it only if no other accepts it.
+    // A long prompt should not slow other requests, so the model's own deployments come last.
     const candidates = reason === "prompt" ? [...cheapest, ...own] : [...own, ...cheapest];
     return { ...none, candidates, reason };
   }
 
   /**
-   * Requests of the idle lane wait for slots that nobody else wants: neither waiting nor a lack of slots is a reason.
+   * Returns why the request may overflow. A request of the idle lane (background work) does not overflow to avoid
+   * waiting.
    */
   #reason(
     own: readonly Deployment[],
@@ -123,7 +128,7 @@ export class Overflow {
     return expectedMs !== undefined && expectedMs >= afterMs && expectedMs > 0 ? "wait" : undefined;
   }
 
-  /** Returns the cost at a deployment, or the reason why it is not permitted. */
+  /** Returns the expected cost at an overflow deployment, or why cost limits exclude it. */
   #costs(deployment: Deployment, model: Model, policy: OverflowPolicy, request: DecodedRequest): Costs | Excess {
     const { mostNanoUsdPerRequest: most, spend } = policy;
     const price = priceAt(targetOf(policy, deployment), model);
@@ -140,12 +145,15 @@ export class Overflow {
     return { deployment, expected };
   }
 
-  /** Returns the expected tokens of each generation: the usual length for this model, at most the request's limit. */
+  /** Returns the expected tokens of each generation: the model's usual length, but at most the request's limit. */
   #expectedTokens(model: Model, request: DecodedRequest): number {
     return Math.min(request.maxCompletionTokens ?? Number.POSITIVE_INFINITY, this.#options.lengths.estimate(model.id));
   }
 
-  /** Returns the amount to reserve: a server is expected to obey the request's token limit. */
+  /**
+   * Returns the amount to reserve: the cost at the request's token limit, or at the usual length without a reliable
+   * limit.
+   */
   #mostNanoUsd(model: Model, price: Price, request: DecodedRequest): number {
     const { maxCompletionTokens: said, limitHolds } = request;
     const usual = said !== undefined && limitHolds ? 0 : this.#options.lengths.estimate(model.id);
@@ -162,9 +170,8 @@ export class Overflow {
   }
 
   /**
-   * Must be called before the request is sent. Returns undefined if the deployment is not one of the overflow.
-   * Returns a promise if money must be reserved first; it settles to undefined if too little is left, so that the
-   * request looks elsewhere.
+   * Reserves money before a request is sent. Returns undefined if the deployment is no overflow deployment. The promise
+   * settles to undefined if the cap would be exceeded; the request then needs another deployment.
    */
   bill(
     deployment: Deployment,
@@ -177,7 +184,7 @@ export class Overflow {
     const { spend } = policy;
     const price = priceAt(target, model);
     if (spend === null) return freeBill;
-    // The deployments may have changed since the choice.
+    // The price may have been removed since the deployment was chosen.
     if (!price) return nothingToSpend;
     const at = this.#options.clock.nowSeconds();
     const setAside = this.spending.setAside(model.id, spend, this.#mostNanoUsd(model, price, request));
@@ -197,7 +204,7 @@ export class Overflow {
     return this.#counts.values();
   }
 
-  /** The operator's amounts appear only in the log. */
+  /** Returns the error for the client. It does not contain the operator's amounts. */
   #refusal(excess: Excess, { id }: Model, { spend }: OverflowPolicy): GatewayError {
     const begin = `The model \`${id}\` has no server of its own that takes this request now, and`;
     if (excess === "spend" && spend) {
@@ -226,7 +233,7 @@ export interface OverflowLabels {
   readonly reason: OverflowReason;
 }
 
-/** Returns the deployments without those of the overflow, for calls that do not queue or cost nothing. */
+/** Returns the deployments without the overflow deployments, for calls that do not queue or cost nothing. */
 export function ownDeployments({ deployments, policies }: Model): readonly Deployment[] {
   const overflow = policies?.overflow;
   return overflow ? deployments.filter((one) => !targetOf(overflow, one)) : deployments;
@@ -235,7 +242,7 @@ export function ownDeployments({ deployments, policies }: Model): readonly Deplo
 const none = { reason: undefined, laterMs: undefined, refusal: undefined } as const;
 const retrySeconds = 5;
 const nothingToSpend = Promise.resolve(undefined);
-/** Maximum number of metric series. */
+/** Maximum combinations of model, deployment and reason that are counted, each a metric series. */
 const maxCounted = 1_000;
 const freeBill: OverflowBill = { settle() {}, keep() {} };
 
@@ -273,7 +280,7 @@ function priceAt(target: OverflowTarget | undefined, model: Model): Price | unde
   return target.cost ?? (target.costOf === null ? undefined : listedPrice(target.costOf)) ?? model.price;
 }
 
-/** A period whose end is not after its start continues after midnight. */
+/** Reports whether the time is within the daily hours. If their end is not after their start, they pass midnight. */
 function isWithin(hours: NonNullable<OverflowPolicy["hours"]>, nowSeconds: number): boolean {
   const minute = Math.floor(nowSeconds / 60) % 1_440;
   return hours.some(({ start, end }) =>

@@ -1,5 +1,4 @@
-// One response or transcript of a realtime session: admitted, recorded in the ledger, and settled once, however it
-// ends.
+// One response or transcript of a realtime session. It is admitted, recorded in the ledger, and settled exactly once.
 import type { GatewayError } from "../../base/errors.ts";
 import type { LogFields } from "../../base/log.ts";
 import type { Granted } from "../../domain/limits/limits.ts";
@@ -14,7 +13,7 @@ import type { InferenceDeps } from "../call.ts";
 import type { Json } from "./reported-usage.ts";
 import { addSpoken, type Spoken, spokenTokens } from "./said-so-far.ts";
 
-/** Reports a request to its end in the log, in traces and in metrics. */
+/** Reports one response to the log, traces and metrics. */
 export interface RequestLine {
   readonly requestId: string;
   readonly line: Record<string, LogFields[string]>;
@@ -34,28 +33,28 @@ export interface Booking {
   principal: Principal;
   model: Model;
   upstream: string;
-  /** Value of `x-headrace-tags` of the connection. */
+  /** Value of the header `x-headrace-tags` on the connection. */
   tagHeader: string | null;
   /** Estimated tokens of the prompt. */
   promptTokens: number;
-  /** Requested maximum tokens, which are reserved; undefined if there is none. */
+  /** Requested maximum tokens, which are reserved; undefined without a limit. */
   maxTokens: number | undefined;
 }
 
 /**
- * Only the context limits the usage. These requests have no body, and the last values that a client sent may not be
- * those of the server: the server may have refused them or know them under another name.
+ * Only the model's context limits the usage. The session's settings cannot, because the server may have refused them or
+ * know them by another name.
  */
 const unbounded = { bodyBytes: 0, hasMedia: true, width: 1, maxCompletionTokens: undefined };
 const noTiers: readonly string[] = [];
-/** A transcript is reported after it was made, so it is charged even if its limits do not admit it. */
+/** A transcript is charged after it exists, so nothing is reserved for it and no limit can refuse it. */
 const nothingSetAside: Pick<Granted, "lease" | "reservedTokens" | "stop"> = {
   lease: { extend() {}, settle() {} },
   reservedTokens: 0,
   stop: undefined,
 };
 
-/** Resolves when the response is in the ledger. Rejects with the refusal, which was also reported to `line`. */
+/** Admits a response. Resolves when it is in the ledger. Rejects with the refusal, after it was reported to `line`. */
 export async function bookResponse(booking: Booking, line: RequestLine, deps: BookingDeps): Promise<BookedResponse> {
   const { principal, model } = booking;
   try {
@@ -73,8 +72,8 @@ export async function bookResponse(booking: Booking, line: RequestLine, deps: Bo
 }
 
 /**
- * Charges usage that has already happened. Resolves to the refusal if the limits do not admit it; it is in the ledger
- * anyway. Rejects if that cannot be written.
+ * Charges usage that has already happened. Resolves to the refusal if limits are exceeded; the usage is in the ledger
+ * even then. Rejects if the ledger cannot be written.
  */
 export async function bookReported(
   booking: Booking,
@@ -151,7 +150,7 @@ export class BookedResponse {
     try {
       await booked.#meter.begun;
     } catch (error) {
-      // Nothing is charged: the reservation is released.
+      // Nothing was used, so the whole reservation is released.
       const usage = { promptTokens: 0, completionTokens: 0, estimated: true };
       const { upstream } = booking;
       const { end } = booked.#meter.settle({ outcome: "failed", usage, errorCode: null, upstream, queueMs: 0 });
@@ -179,8 +178,8 @@ export class BookedResponse {
   }
 
   /**
-   * Counts an event for the client. Returns whether a quota allows the response to continue; a promise if the
-   * question must be repeated.
+   * Counts an event for the client. Returns whether quotas allow the response to go on; a promise means: check again
+   * when it settles.
    */
   heard(event: Json): "goes_on" | "spent" | Promise<void> {
     if (this.#isOver || !addSpoken(this.#spoken, event)) return "goes_on";
@@ -190,12 +189,12 @@ export class BookedResponse {
     return stop && all > stop.dueTokens ? this.#meter.checkStop(this.usageSoFar) : "goes_on";
   }
 
-  /** Asks again whether the response may continue. */
+  /** Checks again whether quotas allow the response to go on. */
   recheck(): "goes_on" | "spent" | Promise<void> {
     return this.#meter.checkStop(this.usageSoFar);
   }
 
-  /** Settles; call once. Resolves when the record survives a crash of the process; never rejects. */
+  /** Settles the response. Resolves when the record is durable; never rejects. Later calls do nothing. */
   async settle(outcome: UsageOutcome, usage: TokenUsage, error?: GatewayError): Promise<void> {
     if (this.#isOver) return;
     this.#isOver = true;

@@ -1,4 +1,4 @@
-// The names of realtime events (OpenAI's current and preview API; vLLM). Clients must write them exactly so.
+// The names of realtime events in OpenAI's current and preview API and in vLLM. They are case-sensitive.
 import { ClearNames } from "../../domain/names/clear-names.ts";
 
 export const eventNames = new ClearNames({

@@ -9,12 +9,12 @@ import { isJson, type Json, memberOf } from "./reported-usage.ts";
 export const closing = { normal: 1000, goingAway: 1001, refused: 1008, serverFault: 1011 } as const;
 
 const maxEventIdLength = 512;
-/** Maximum levels of objects and arrays; a tool's schema has about ten. */
+/** Maximum nesting depth of an event; a tool's schema has about ten levels. */
 const maxDepth = 100;
 
 const limits = { depth: maxDepth, ...bodyMass };
 
-/** Throws `invalid_request`. */
+/** Parses an event of the server. Throws `invalid_request`. */
 export function readServerEvent(bytes: Uint8Array): Json {
   return eventOf(bytes, (text) => {
     scanObject(text, limits);
@@ -22,7 +22,7 @@ export function readServerEvent(bytes: Uint8Array): Json {
   });
 }
 
-/** Reads a client event so that its server must read it in the same way. Throws `invalid_request`. */
+/** Parses a client event strictly, so that the server cannot understand it differently. Throws `invalid_request`. */
 export function readClientEvent(bytes: Uint8Array): Json {
   const event = eventOf(bytes, (text) => parseOnceRead(text, limits).value);
   eventNames.require(event);
@@ -41,7 +41,7 @@ function eventOf(bytes: Uint8Array, parse: (text: string) => unknown): Json {
   throw invalidRequest("A message must be an event: a JSON object with a type.");
 }
 
-/** Returns the client's id of an event; null if it has none. */
+/** Returns the `event_id` that the client set; null if there is none. */
 export function eventIdOf({ event_id: id }: Json): string | null {
   return typeof id === "string" && id.length <= maxEventIdLength ? id : null;
 }
@@ -56,8 +56,8 @@ export function responseIdOf(event: Json): string {
 }
 
 /**
- * Returns the token limit of a response, by its current or preview name; `usual` if neither is present. `inf`, or an
- * invalid limit, means no limit.
+ * Returns the token limit of a response, under its current or preview name. Returns `usual` if neither is present, and
+ * undefined for `inf` or an invalid limit.
  */
 export function tokenLimitIn(
   { max_output_tokens: limit, max_response_output_tokens: older }: Json,

@@ -1,19 +1,18 @@
-// One direction of a relayed connection: forwards messages in order, each after the previous one is handled, and no
-// faster than the receiver reads.
+// One direction of a relayed connection. Messages are handled one after another, and no faster than the receiver reads.
 import type { PausableLink } from "../../base/bytes/message-link.ts";
 
 export interface OneWayOptions {
   /** The sender's link, which is paused while too much input waits. */
   from: () => PausableLink | undefined;
-  /** Reports whether the receiver accepts a message. If not, call `goOn` when it does. */
+  /** Reports whether the receiver accepts a message. If not, call `goOn` once it does. */
   hasRoom(): boolean;
-  /** Never rejects, and never throws. */
+  /** Handles a message. Must neither throw nor reject. */
   take(message: Uint8Array): void | Promise<void>;
-  /** Called when this many added bytes are no longer buffered. Absent if they are not counted. */
+  /** Called when this many bytes of added messages are no longer buffered. Optional. */
   release?(bytes: number): void;
 }
 
-/** Number of waiting bytes above which the sender is paused. */
+/** Number of buffered bytes above which the sender is paused. */
 export const maxBufferedBytes = 256 * 1024;
 
 export class OneWay {
@@ -37,7 +36,7 @@ export class OneWay {
     this.goOn();
   }
 
-  /** Handles waiting messages as far as the receiver accepts them. */
+  /** Handles buffered messages while the receiver accepts them. */
   goOn(): void {
     while (!this.#busy && this.#options.hasRoom()) {
       const message = this.#waiting.shift();
@@ -59,13 +58,13 @@ export class OneWay {
     this.#endIfDone();
   }
 
-  /** Ends the direction: `then` is called once, after the last message, when the receiver accepts more. */
+  /** Ends this direction. `then` is called once, when all buffered messages are handled. */
   end(then: () => void): void {
     this.#onEnd = then;
     this.goOn();
   }
 
-  /** Stops: drops waiting messages and accepts no more. */
+  /** Drops buffered messages and ignores later ones. */
   stop(): void {
     this.#stopped = true;
     for (const { byteLength } of this.#waiting.splice(0)) this.#options.release?.(byteLength);

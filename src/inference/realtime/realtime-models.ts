@@ -10,7 +10,7 @@ import type { InferenceDeps } from "../call.ts";
 import { isJson, type Json } from "./reported-usage.ts";
 
 export interface SessionModels {
-  /** Name that the client used. */
+  /** The model name that the client requested. */
   name: string;
   /** The model of the session, and its deployment. */
   model: Model;
@@ -24,19 +24,19 @@ export interface SentEvent {
   readonly event: Json;
   /** The transcription model, if the event names one. */
   readonly transcriber: Model | undefined;
-  /** Reason why the server is not asked for transcripts although the event requests them. */
+  /** Why the event's transcription settings were removed; undefined if they were not. */
   readonly leftOut: GatewayError | undefined;
 }
 
-/** Reports whether the event may name a model, so that `forServer` must read it. */
+/** Reports whether the event may name a model and must be passed to `forServer`. */
 export function namesModel(event: Json): boolean {
   return event["type"] === "response.create" || "session" in event || "model" in event || "response" in event;
 }
 
 /**
- * Returns the event for the server, with the server's own model ids. If the principal may not use the transcription
- * model there, the transcription is left out and the rest stays, because SDKs request one on their own. `principal`
- * is needed for an event with a session. Throws `invalid_request` for another model than the session's.
+ * Returns the event with the server's own model ids. If the principal may not use the transcription model, only the
+ * transcription settings are removed, because SDKs set them by default. `principal` is required for session events.
+ * Throws `invalid_request` for a model other than the session's.
  */
 export function forServer(
   event: Json,
@@ -44,7 +44,7 @@ export function forServer(
   principal: Principal | undefined,
   { catalog }: Pick<InferenceDeps, "catalog">,
 ): SentEvent {
-  // vLLM puts the model directly into the event, beside `type`.
+  // vLLM expects `model` at the top level of the event.
   let sent = withOwnModel(event, [], models);
   for (const part of ["session", "response"]) {
     const settings = sent[part];
@@ -94,7 +94,7 @@ function withOwnModel(part: Json, path: readonly string[], { name, model, deploy
   throw fieldError(field, `must be \`${shown(name)}\`: a session keeps the model that it was opened with.`);
 }
 
-/** Returns the session for the client, without a secret by which the client could bypass the gateway. */
+/** Returns the session settings for the client, without the secret that would let the client bypass the gateway. */
 export function forClient(
   { client_secret: _, ...session }: Json,
   { name, deployment }: SessionModels,

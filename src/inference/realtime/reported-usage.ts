@@ -10,7 +10,7 @@ export type Json = Readonly<Record<string, unknown>>;
 /** Tokens per second of user speech, as OpenAI counts them. */
 const tokensOfSecond = 10;
 
-/** Returns undefined if no usage is reported. */
+/** Returns the usage of a response or transcript; undefined if none is reported. */
 export function reportedUsage(usage: unknown): TokenUsage | undefined {
   if (!isJson(usage)) return undefined;
   if (usage["type"] === "duration") return ofDuration(usage["seconds"]);
@@ -27,7 +27,7 @@ export function reportedUsage(usage: unknown): TokenUsage | undefined {
       cachedTokens: countOf(input["cached_tokens"]),
       reasoningTokens: countOf(output["reasoning_tokens"]),
       details: detailsOf({
-        // Cached audio tokens have their own rate and are included in both figures.
+        // Cached audio tokens are included in both figures and have their own rate.
         inputAudioTokens: freshOf(input, "audio_tokens"),
         inputImageTokens: freshOf(input, "image_tokens"),
         outputAudioTokens: countOf(output["audio_tokens"]),
@@ -37,13 +37,13 @@ export function reportedUsage(usage: unknown): TokenUsage | undefined {
 }
 
 /**
- * Returns the reported usage, with an estimate in place of an impossible figure: a server may leave out a prompt of
- * speech, or report far less than it generated.
+ * Returns the reported usage, with an estimate in place of impossible figures: some servers omit the audio prompt or
+ * report far less than they generated.
  */
 export function atLeastSaid(reported: TokenUsage, estimate: TokenUsage): TokenUsage {
   const { promptTokens, completionTokens } = reported;
   const isUnheard = promptTokens === 0 && estimate.promptTokens > 0;
-  // A usage in seconds contains no tokens of the text.
+  // A usage that is given in seconds of audio contains no text tokens.
   const isUndeclared = !reported.estimated && isFarBelow(completionTokens, estimate.completionTokens);
   if (!isUnheard && !isUndeclared) return reported;
   return {

@@ -1,4 +1,4 @@
-// Estimates the tokens of a realtime session from texts and the length of audio, for servers that report none.
+// Estimates the tokens of a realtime session from its texts and audio length, for servers that report no usage.
 
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import { estimateTokens } from "../../requests/dialects/prompt-tokens.ts";
@@ -6,14 +6,14 @@ import { detailsOf, partsOf } from "../../requests/dialects/reported-parts.ts";
 import { isJson, type Json, memberOf } from "./reported-usage.ts";
 
 /**
- * OpenAI counts a token for 100 ms of a user's speech, and for 50 ms of the model's. Audio has 24 kHz at 16 bits
- * unless the session has another format.
+ * Audio bytes per token. OpenAI counts a token per 100 ms of user speech and per 50 ms of model speech; audio is
+ * assumed to be 24 kHz, 16 bits.
  */
 const [bytesOfHeardToken, bytesOfSpokenToken] = [4_800, 2_400];
-/** Minimum tokens of a conversation item, for its template. */
+/** Tokens that the chat template adds to each conversation item. */
 const tokensOfItem = 4;
 
-/** The output of a response. */
+/** The output of a response so far. */
 export interface Spoken {
   textBytes: number;
   /** Bytes of decoded audio. */
@@ -25,16 +25,16 @@ export class SaidSoFar {
   #tokens = 0;
   #instructions = 0;
   #audioBytes = 0;
-  /** Bytes of input for the transcript in progress, and bytes of its text. */
+  /** Audio bytes and text bytes of the transcript in progress. */
   #unwrittenBytes = 0;
   #writtenBytes = 0;
 
-  /** Tokens that a response reads if it begins now. */
+  /** Prompt tokens of a response that begins now. */
   get promptTokens(): number {
     return this.#tokens + this.#instructions + Math.ceil(this.#audioBytes / bytesOfHeardToken);
   }
 
-  /** Counts a client event that the server got. */
+  /** Counts a client event that was sent to the server. */
   heard(event: Json): void {
     switch (event["type"]) {
       case "session.update":
@@ -54,7 +54,7 @@ export class SaidSoFar {
     }
   }
 
-  /** True if a part of a transcript was delivered, but not its end. */
+  /** True if a transcript has begun and not ended. */
   get isWriting(): boolean {
     return this.#writtenBytes > 0;
   }
@@ -75,7 +75,7 @@ export class SaidSoFar {
     return { promptTokens: heard, completionTokens, estimated: true, parts };
   }
 
-  /** Ends a response: its prompt and output become part of the next prompt. */
+  /** Ends a response: its prompt and output become the prompt of the next response. */
   answered({ promptTokens, completionTokens, estimated }: TokenUsage): void {
     if (estimated) this.#tokens += completionTokens;
     else this.#tokens = Math.max(0, promptTokens + completionTokens - this.#instructions);
@@ -90,7 +90,7 @@ export function spokenTokens({ textBytes, audioBytes }: Spoken): { all: number; 
   return { all: estimateTokens(textBytes) + audio, audio };
 }
 
-/** Adds the output in a server event; returns false if it has none. */
+/** Adds the text or audio of a server event to `spoken`. Returns false if the event has none. */
 export function addSpoken(spoken: Spoken, { type, delta }: Json): boolean {
   if (typeof type !== "string" || typeof delta !== "string" || !type.startsWith("response.")) return false;
   if (audioDeltas.has(type)) spoken.audioBytes += bytesOfBase64(delta);
@@ -98,7 +98,7 @@ export function addSpoken(spoken: Spoken, { type, delta }: Json): boolean {
   return true;
 }
 
-/** Event names in the current API and in the preview. */
+/** Names of the audio events, in the current API and in the preview. */
 const audioDeltas: ReadonlySet<string> = new Set(["response.output_audio.delta", "response.audio.delta"]);
 
 function tokensIn(item: Json): number {

@@ -1,4 +1,4 @@
-// The responses of a session: requested and running ones, and the charges for them and for transcripts.
+// The responses of a realtime session: requested and running ones, and the charges for them and for transcripts.
 import { fieldError, GatewayError } from "../../base/errors.ts";
 import { shown } from "../../base/text/shown.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
@@ -22,23 +22,23 @@ export interface SessionResponsesOptions {
   deps: BookingDeps & Pick<InferenceDeps, "catalog">;
   models: SessionModels;
   principal(): Principal | Promise<Principal>;
-  /** Like `principal`, without recording a use of the key. */
+  /** Checks the credential like `principal`, but does not record a use of the key. */
   holds(): Principal | Promise<Principal>;
   /** Returns a new request for each response. */
   line(): RequestLine;
-  /** Notified of a response that was refused before it was in the ledger. */
+  /** Called when a response was refused before it was in the ledger. */
   refused(line: RequestLine, principal: Principal, error: GatewayError): void;
   tagHeader: string | null;
   toGatewayError(thrown: unknown): GatewayError;
 }
 
-/** A response that the client requested and the server has not begun. */
+/** A response that the client requested and that the server has not begun. */
 interface Asked {
   readonly eventId: string;
   readonly booked: BookedResponse;
 }
 
-/** The end of running responses when the session ends. */
+/** How running responses end when the session ends. */
 export interface SessionEnd {
   outcome: UsageOutcome;
   error: GatewayError | undefined;
@@ -48,14 +48,14 @@ const nothingUsed: TokenUsage = { promptTokens: 0, completionTokens: 0, estimate
 
 export class SessionResponses {
   readonly said = new SaidSoFar();
-  /** Maximum tokens of a response without its own limit, as last set by the client. */
+  /** The client's last token limit for responses without their own; undefined without a limit. */
   maxTokens: number | undefined;
-  /** The transcription model, if the session names one. */
+  /** The transcription model of the session; undefined if there is none. */
   transcriber: Model | undefined;
   readonly #options: SessionResponsesOptions;
   readonly #asked: Asked[] = [];
   readonly #underWay = new Map<string, BookedResponse>();
-  /** The principal at the last check of the credential. */
+  /** The principal that the last check of the credential returned. */
   #lastPrincipal: Principal | undefined;
 
   constructor(options: SessionResponsesOptions) {
@@ -76,8 +76,8 @@ export class SessionResponses {
   }
 
   /**
-   * Requests a response for the client. Rejects with the refusal; resolves to whether the response may still be
-   * requested.
+   * Admits a response that the client requests. Rejects with the refusal. Resolves to false if the session ended
+   * meanwhile.
    */
   async ask(eventId: string, maxTokens: number | undefined, isOver: () => boolean): Promise<boolean> {
     const booked = await this.#book(maxTokens);
@@ -90,8 +90,8 @@ export class SessionResponses {
   }
 
   /**
-   * Called when the server begins the first requested response, or one on its own after the user's speech. Rejects with
-   * the refusal.
+   * Called when the server begins a response: the first requested one, or its own after user speech. Rejects with the
+   * refusal.
    */
   async begin(id: string): Promise<void> {
     const booked = this.#asked.shift()?.booked ?? (await this.#book(this.maxTokens));
@@ -101,14 +101,14 @@ export class SessionResponses {
     await forgotten?.settle("failed", forgotten.usageSoFar, serverFault("The model server began a response twice."));
   }
 
-  /** Returns the response that an event belongs to. */
+  /** Returns the running response of this event; undefined if there is none. */
   of(event: Json): BookedResponse | undefined {
     return this.#underWay.get(responseIdOf(event));
   }
 
   /**
-   * Ends a response as its server reports. `end` is set if the session is ending. Resolves when the response is in the
-   * ledger.
+   * Settles a response when the server reports its end. `end` is set if the session is ending. Resolves when the ledger
+   * has the end.
    */
   async done(event: Json, end: SessionEnd | undefined): Promise<void> {
     const { status, usage } = memberOf(event, "response");
@@ -127,7 +127,7 @@ export class SessionResponses {
     else await booked.settle(end?.outcome ?? "completed", bookedUsage, end?.error);
   }
 
-  /** Called if the server refused the response that this client event requested, before it began: it costs nothing. */
+  /** Called if the server refused the response that this client event requested. The response costs nothing. */
   refusedAtServer(eventId: unknown): void {
     const at = this.#asked.findIndex((asked) => asked.eventId === eventId);
     const [asked] = at < 0 ? [] : this.#asked.splice(at, 1);
@@ -135,8 +135,8 @@ export class SessionResponses {
   }
 
   /**
-   * Ends a transcript. `text` is the whole text, if known. Charges the reported usage, or an estimate. Resolves to
-   * the reason for ending the session: the limits do not admit the usage, or it could not be written.
+   * Charges a transcript with the reported usage, or an estimate. `text` is the whole text, if known. Resolves to a
+   * reason to end the session if limits are exceeded or the ledger cannot be written.
    */
   async transcribed(usage: unknown, text: unknown): Promise<unknown> {
     const estimate = this.said.transcribed(text);
@@ -144,13 +144,13 @@ export class SessionResponses {
     return await this.#bookTranscript(reported ? atLeastSaid(reported, estimate) : estimate);
   }
 
-  /** Resolves if the credential still permits the session and its model; rejects otherwise. */
+  /** Checks that the credential still permits the session and its model; rejects otherwise. */
   async holds(): Promise<void> {
     const principal = await this.#options.holds();
     this.#lastPrincipal = principal;
     const { deps, models } = this.#options;
     const { id } = models.model;
-    // If the model is not available at the moment, this does not show who may use it.
+    // A model that is briefly unavailable says nothing about the right to use it.
     const model = deps.catalog.get(id);
     if (model) requireModel(principal, model, id);
   }
@@ -169,7 +169,7 @@ export class SessionResponses {
     }
   }
 
-  /** Settles all responses with their delivered output. */
+  /** Settles all requested and running responses with the output that was delivered. */
   settleAll({ outcome, error }: SessionEnd): void {
     const open = [...this.#underWay.values(), ...this.#asked.map(({ booked }) => booked)];
     this.#underWay.clear();
@@ -196,7 +196,7 @@ export class SessionResponses {
     }
   }
 
-  /** Returns the model with its current price. Throws if the principal may no longer use it there. */
+  /** Returns the model with its current price. Throws if the principal may no longer use it at this deployment. */
   #modelNow(principal: Principal): Model {
     const { deps, models } = this.#options;
     const { id } = models.model;
@@ -210,7 +210,7 @@ export class SessionResponses {
   }
 }
 
-/** Throws for a model with guardrails: a session contains audio, which they cannot check. */
+/** Throws if the model has guardrails, which cannot check the audio of a session. */
 export function requireUnguarded({ id, policies }: Model): void {
   if (!policies?.guardrails) return;
   throw fieldError(

@@ -1,9 +1,9 @@
-// Watches a session that may last long: its age, its silence, and whether its credential is still valid.
+// Ends a realtime session that is too old, silent for too long, or whose credential is no longer valid.
 import type { Clock } from "../../base/clock.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import { longLived } from "../../base/long-lived.ts";
 
-/** Times of a session. `linger` is the time to wait for the usage of a response that is broken off. */
+/** Time limits of a session. `linger` is how long the usage of a cancelled response is awaited. */
 export const realtimeTimes = {
   maxMs: longLived.realtimeSession.maxMs,
   idleMs: longLived.realtimeSession.idleMs,
@@ -13,7 +13,7 @@ export const realtimeTimes = {
 export type RealtimeTimes = Readonly<Record<keyof typeof realtimeTimes, number>>;
 
 const maxIdlePollMs = 15_000;
-/** Error codes that end a session. A store that is briefly away does not. */
+/** Error codes that end a session. A database that is briefly unavailable does not. */
 const endsSession: ReadonlySet<string> = new Set([
   ...["invalid_api_key", "token_expired", "insufficient_scope"],
   ...["model_not_found", "permission_denied"],
@@ -48,7 +48,7 @@ export class SessionWatch {
     ];
   }
 
-  /** Called when either side has sent something. */
+  /** Called when the client or the server has sent something. */
   spoken(): void {
     this.#spokenMs = this.#options.clock.monotonicMs();
   }

@@ -1,5 +1,4 @@
-// A realtime session: forwards events between a client and a model's server until one of them ends, or the session must
-// end.
+// A realtime session: forwards events between a client and a model server.
 
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { MessageLinkListener, PausableLink } from "../../base/bytes/message-link.ts";
@@ -32,14 +31,14 @@ export interface RealtimeOptions extends SessionResponsesOptions {
   memoryAccount: MemoryAccount;
   /** Called once, when the connection to the server has ended. */
   over(): void;
-  /** Returns the member `error` of an event that reports the error. */
+  /** Returns the `error` member of an error event for the client. */
   errorOf(error: GatewayError): Json;
   times?: Partial<RealtimeTimes>;
 }
 
-/** Maximum requested and running responses at once. */
+/** Maximum requested and running responses of one session. */
 const maxResponses = 8;
-/** Prefix of ids for client events that have none. */
+/** Prefix of the event ids that the gateway adds to client events without an id. */
 const ownIds = "event_headrace_";
 const maxBeatLength = 256;
 
@@ -53,7 +52,7 @@ export class RealtimeSession implements Stoppable {
   #client: PausableLink | undefined;
   #server: PausableLink | undefined;
   #watch: SessionWatch | undefined;
-  /** The end of the session, once it has ended. */
+  /** How the session ended; undefined while it runs. */
   #over: SessionEnd | undefined;
   #isServerGone = false;
   #linger: ReturnType<typeof setTimeout> | undefined;
@@ -71,13 +70,14 @@ export class RealtimeSession implements Stoppable {
     });
     this.#fromServer = new OneWay({
       from: () => this.#server,
-      // The server's first events wait for the client; its last events are read even without a client.
+      // The server's first events are buffered until the client has connected. After the client has left, events are
+      // still read.
       hasRoom: () => (this.#client ? this.#client.unsentBytes <= maxBufferedBytes : this.#over !== undefined),
       take: (bytes) => this.#ofServer(bytes),
     });
   }
 
-  /** Returns the listener of the connection to the server. */
+  /** Returns the listener for the connection to the model server. */
   listenToServer(link: PausableLink): MessageLinkListener {
     this.#server = link;
     return {
@@ -88,13 +88,13 @@ export class RealtimeSession implements Stoppable {
       drained: () => this.#fromClient.goOn(),
       closed: (code) => {
         this.#isServerGone = true;
-        // The last event of the server may contain a response's usage.
+        // End only after all buffered events: the last one may contain a response's usage.
         this.#fromServer.end(() => this.#serverClosed(code));
       },
     };
   }
 
-  /** Returns the listener of the connection to the client. The session begins. */
+  /** Returns the listener for the client's connection, and begins the session. */
   listenToClient(link: PausableLink): MessageLinkListener {
     const { deps, toGatewayError, memoryAccount } = this.#options;
     this.#client = link;
@@ -120,20 +120,20 @@ export class RealtimeSession implements Stoppable {
     };
   }
 
-  /** Called if the client never connected. */
+  /** Called if the client's connection was never established. */
   abandon(): void {
     this.#over = { outcome: "cancelled", error: undefined };
     this.#server?.terminate();
   }
 
-  /** Ends the session because the process stops: nothing is awaited, not even the usage of broken-off responses. */
+  /** Ends the session immediately because the process stops. Usage that the server has not reported is not awaited. */
   stop(): void {
     this.#fail(stoppingError(), closing.goingAway);
     if (this.#over) this.#responses.settleAll(this.#over);
     this.#endIfAlone();
   }
 
-  // Events towards the server.
+  // Events from the client to the server.
 
   #ofClient(bytes: Uint8Array): void | Promise<void> {
     if (this.#over || this.#isServerGone) return;
@@ -150,11 +150,11 @@ export class RealtimeSession implements Stoppable {
 
   #pass(event: Json): void {
     this.#responses.said.heard(event);
-    // The event is serialised again, so that the server cannot read it differently than the gateway did.
+    // Send the parsed event, serialised again, so that the server cannot read it differently than the gateway did.
     this.#server?.send(Buffer.from(JSON.stringify(event)));
   }
 
-  /** Handles an event that may name models and set limits. */
+  /** Handles a client event that may name models or set limits. */
   async #named(event: Json): Promise<void> {
     const { models, deps } = this.#options;
     const own = eventIdOf(event);
@@ -191,7 +191,7 @@ export class RealtimeSession implements Stoppable {
     this.#server?.send(Buffer.from(JSON.stringify({ type: "response.cancel", response_id: id })));
   }
 
-  // Events towards the client.
+  // Events from the server to the client.
 
   #ofServer(bytes: Uint8Array): void | Promise<void> {
     if (isBeat(bytes)) return;
@@ -211,7 +211,7 @@ export class RealtimeSession implements Stoppable {
         this.#give({ ...event, session: forClient(session, this.#options.models, this.#responses.transcriber) });
         return;
       }
-      // The operator's limits at the server do not apply to the client.
+      // These are the operator's rate limits at the server, which the client must not see.
       case "rate_limits.updated":
         return;
       case "response.created":
@@ -257,7 +257,7 @@ export class RealtimeSession implements Stoppable {
     this.#endIfAlone();
   }
 
-  /** Some servers name the model in each response. */
+  /** Replaces the server's model id in a response by the name that the client used. */
   #withName(event: Json): Json {
     const response = memberOf(event, "response");
     if (typeof response["model"] !== "string") return event;
@@ -329,8 +329,7 @@ export class RealtimeSession implements Stoppable {
   }
 
   /**
-   * Ends the session for a client that is gone or was asked to leave. Running responses are broken off, and the
-   * server may still report their usage.
+   * Ends the session when the client has left or must leave. Running responses are cancelled; their usage is awaited.
    */
   #leave(outcome: UsageOutcome, error: GatewayError | undefined): void {
     if (this.#over) return;
@@ -349,7 +348,7 @@ export class RealtimeSession implements Stoppable {
     this.#endIfAlone();
   }
 
-  /** Closes the connection to the server if the session is over and nothing runs there. */
+  /** Closes the connection to the server if the session has ended and no response runs. */
   #endIfAlone(): void {
     if (!this.#over || this.#responses.count > 0) return;
     clearTimeout(this.#linger);
@@ -359,7 +358,8 @@ export class RealtimeSession implements Stoppable {
   }
 
   #serverClosed(code: number): void {
-    // A server that transcribes continuously reports usage only at the end.
+    // A server that transcribes continuously reports usage only at the end, so the unfinished transcript is charged
+    // now.
     if (this.#responses.said.isWriting) void this.#responses.transcribed(undefined, undefined);
     const error = serverFault("The connection to the model server ended.");
     const isPlain = code === closing.normal || code === closing.goingAway;
@@ -373,7 +373,7 @@ export class RealtimeSession implements Stoppable {
   }
 }
 
-/** Reports whether a server's message only shows that the server is alive. */
+/** Reports whether a server's message is a heartbeat. */
 function isBeat(bytes: Uint8Array): boolean {
   return bytes.byteLength <= maxBeatLength && isHeartbeat("", Buffer.from(bytes).toString());
 }

@@ -1,33 +1,27 @@
-// Records the times of an engine's answers by the number of requests in flight, to detect that requests queue inside
-// the engine.
+// Records an engine's answer times by the number of requests in flight, to detect a queue inside the engine.
 import { BeginTimes } from "./overdue.ts";
 
 export interface Answer {
   /** Number of the request, from `ConcurrencyLimit.sent`. */
   sent: number;
-  /** Requests at the engine when this one was sent, including this one. */
+  /** Requests in flight at the engine when this one was sent, including this one. */
   inFlight: number;
   /** Time from sending to the first byte of the body. */
   durationMs: number;
-  /** Only answers of one kind are compared: the same model, operation and streaming. */
+  /** Answer times are compared only within a kind: the same model, operation and streaming. */
   kind: AnswerKind;
 }
 
-/**
- * Number of levels, one for each doubling of requests in flight; no engine takes more than the last level stands for.
- */
+/** Number of levels; each level covers twice as many requests in flight as the one below. */
 const levels = 20;
 
-/** For one kind of answers: the mean of log(time) and the number of answers, by requests in flight. */
+/** Answer times of one kind: for each level of requests in flight, the mean of log(time) and the count. */
 export class AnswerKind {
   #begins: BeginTimes | undefined;
-  /** Mean and count of each level side by side, because each answer needs both. */
+  /** Mean and count of each level, side by side in one array. */
   #figures: Float64Array | undefined;
 
-  /**
-   * Times to the beginning of these answers. `clear` keeps them, because they are used to judge one request and not the
-   * concurrency.
-   */
+  /** Times until these answers began, for judging a single request. `clear` keeps them. */
   get begins(): BeginTimes {
     this.#begins ??= new BeginTimes();
     return this.#begins;
@@ -53,19 +47,16 @@ export class AnswerKind {
   }
 }
 
-/** Number of answers that a level's mean effectively covers. */
+/** Number of recent answers that a level's mean covers (a moving average). */
 const remembered = 16;
 const fewestAnswers = 8;
-/** Minimum answers at a lower level. A burst passes the lower levels once: four answers for levels from 4 on. */
+/** Minimum answers at a lower level for a comparison. A burst passes low levels only once, and thereby leaves few. */
 const fewestBelow = 4;
-/**
- * Rise of log(time) per doubling of requests in flight, relative to that of a queue, from which on a queue is
- * suspected.
- */
+/** A queue is suspected if log(time) rises at least this fast with log(requests in flight); 1 would be a pure queue. */
 const doubtfulSlope = 0.6;
-/** Minimum rise worth a trial: below it hardly any request waits. */
+/** Minimum rise of log(time) that starts a trial: if times do not double, hardly any request waits. */
 const minRise = Math.LN2;
-/** Minimum time worth a trial: nothing starves within a second, and short times rise with the gateway's own load. */
+/** Minimum log(time) that starts a trial: shorter times depend on the gateway's own load. */
 const minLogTime = Math.log(1_000);
 
 export class AnswerTimes {
@@ -83,14 +74,13 @@ export class AnswerTimes {
   }
 
   /**
-   * Reports whether the times of this kind of answers rise about in proportion to the requests in flight, compared with
-   * any lower level.
+   * Reports whether answer times rise about in proportion to the requests in flight, compared with some lower level.
    */
   looksQueued(answer: Answer): boolean {
     return this.#rises(answer, fewestBelow, doubtfulSlope);
   }
 
-  /** Reports whether answers take twice as long as at any lower level, however few are known. */
+  /** Reports whether answers take at least twice as long as at some lower level, even if few answers are known. */
   isSlow(answer: Answer): boolean {
     return this.#rises(answer, 1, 0);
   }
@@ -118,7 +108,7 @@ interface Sums {
   time: number;
 }
 
-/** A sample of consecutive answers. */
+/** Answer times of consecutive answers. */
 export class Sample {
   readonly #kinds = new Map<AnswerKind, Sums>();
   #size = 0;
@@ -147,9 +137,8 @@ export class Sample {
   }
 
   /**
-   * Returns the slope of log(time) over log(in flight) between this sample and another, comparing each kind with
-   * itself: 0 if the engine works on all requests at once, 1 if they queue. Undefined if both had about the same
-   * number in flight.
+   * Returns how log(time) changes with log(requests in flight) between two samples: 0 if the engine works in parallel,
+   * 1 if requests queue. Kinds are compared separately. Undefined if both samples had about the same number in flight.
    */
   slopeTo(other: Sample): number | undefined {
     let [run, rise, weights] = [0, 0, 0];

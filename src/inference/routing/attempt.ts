@@ -1,4 +1,4 @@
-// One attempt at a deployment and, once the deployment took the request, its part in the answer.
+// One attempt of a request at a deployment, from sending to the end of the answer.
 
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { type CancelListener, Cancellation } from "../../base/cancellation.ts";
@@ -30,121 +30,118 @@ export interface Dispatched {
   deployment: Deployment;
   /** The model that serves the request: the requested one or a fallback. */
   model: Model;
-  /** Set if the engine was asked in another format than the client's. */
+  /** Set if the request was translated to another API format for the engine. */
   readonly translation?: Translation | undefined;
-  /** Members of the client's request that the engine did not get. */
+  /** Members of the client's request that the gateway removed for the engine. */
   readonly leftOut?: readonly string[];
-  /** Token limit of each generation that the engine got because of a quota. */
+  /** Token limit of each generation that the gateway set because of a quota. */
   readonly capped?: number | undefined;
-  /** The member with the engine's token limit; undefined if it got none. */
+  /** Name of the member with the token limit that the engine got; undefined without a limit. */
   readonly limitName?: string | undefined;
-  /** Set if the deployment belongs to the model's overflow: the money owed for it, to be settled at the end. */
+  /** The reserved money, if this is an overflow deployment; settled at the end. */
   readonly bill?: OverflowBill | undefined;
-  /** Receives what the engine answers. */
+  /** The trace that records the engine's answer. */
   readonly trace?: RequestTrace | undefined;
-  /** Call when the body's first byte has arrived: the time until then shows how busy the engine is. Optional. */
+  /** Call when the first byte of the body has arrived. The time until then shows how busy the engine is. */
   firstByte(): void;
-  /** Call when the body is known to be an answer: the deployment works. */
+  /** Call when the body is known to be an answer, which shows that the deployment works. */
   answers(): void;
   /**
-   * Ends the request's part in load and capacity figures; `failed` also suspends the deployment. `completionTokens`
-   * are those of a whole answer, for measuring speed.
+   * Ends the attempt in load and capacity figures. `failed` also suspends the deployment. `completionTokens` is set for
+   * whole answers, to measure speed.
    */
   done(failed: boolean, completionTokens?: number): void;
   /**
-   * Call in place of `done` if the body was no answer and the client got no event: suspends the deployment and asks
-   * the next one, within the retry budget. `isCut` means that the body broke off, so the server may have worked.
-   * Rejects with the GatewayError for the client if no deployment is left.
+   * Call instead of `done` if the body was no answer and the client got nothing. Suspends the deployment and tries the
+   * next one, within the retry budget. `isCut` means that the body broke off. Rejects with a GatewayError if no
+   * deployment is left.
    */
   another(error: unknown, isCut: boolean): MaybePromise<Dispatched>;
 }
 
-/** The rest of an answer that began elsewhere, as its dispatch sees it. */
+/** A broken stream that another deployment shall continue. */
 export interface Continuing {
   /** True if only the rest is requested; false if nothing was delivered and the whole answer is requested again. */
   readonly asksRest: boolean;
   /** Returns the deployments that can continue the answer. */
   candidates(ranked: readonly Deployment[]): readonly Deployment[];
-  /** Asks the deployment for the rest. `whole` is the request for the whole answer. */
+  /** Asks the deployment for the rest of the answer. `whole` is the request for the whole answer. */
   sendRest(deployment: Deployment, whole: EngineRequest): MaybePromise<EngineResponse>;
 }
 
 /**
- * A request as its dispatch sees it. It is notified as events happen, because a request that ends early has no result.
+ * What an attempt needs to know of its request, and the callbacks of the request. They are called as events happen,
+ * because a cancelled request gets no result.
  */
 export interface Sender {
   readonly requestId: string;
   /**
-   * Priority in queues, and at servers that accept one. Between requests of one priority, `accountId` and `partyId`
-   * decide whose turn it is.
+   * Priority in queues, and at servers that support priorities. Among equal priorities, `accountId` and `partyId` share
+   * slots fairly.
    */
   readonly priority: Priority;
   readonly accountId: string;
-  /** The person or key within the account. */
+  /** Id of the person or key within the account. */
   readonly partyId: string;
-  /** The account for buffered bytes. */
+  /** The memory account for buffered bytes. */
   readonly memoryAccount: MemoryAccount;
-  /** True if the gateway stores the completion, so that the engine is not asked to store it. */
+  /** True if the gateway stores the completion, so that the engine must not. */
   readonly recording: boolean;
-  /** Seal for data that the client stores for the gateway. */
+  /** Encrypts state that the client keeps for the gateway. */
   readonly seal: AccountSeal;
   readonly workload: Workload;
-  /**
-   * Returns the maximum tokens of each generation that quotas allow for this model; absent or undefined if none limits
-   * them.
-   */
+  /** Returns the maximum tokens of each generation that quotas leave for this model; undefined without a limit. */
   maxTokensOf?(model: Model): number | undefined;
-  /** Returns names of limits that the deployment is known to ignore. Default: none. */
+  /** Returns the names of token limits that the deployment is known to ignore. Default: none. */
   ignoredLimits?(deployment: Deployment): ReadonlySet<string>;
-  /** For requests of the idle lane: see `SlotRequest`. */
+  /** Set for background requests (the idle lane): called if a client's request needs the slot. */
   readonly onWanted?: (() => void) | undefined;
   /** The trace of the request. */
   readonly trace?: RequestTrace | undefined;
-  /** Set if another deployment is looked for in the middle of an answer; absent or undefined for a whole answer. */
+  /** Set while a broken stream is continued at another deployment. */
   readonly continuing?: Continuing | undefined;
-  /** Stops the attempt until the response has arrived. */
+  /** Cancels the attempt. It has no effect once the response has arrived. */
   readonly cancellation: Cancellation;
-  /** Returns the current model; undefined if it is no longer offered. */
+  /** Returns the model as currently configured; undefined if it was removed. */
   modelNow(id: string): Model | undefined;
   /**
-   * Reports whether the request may go to the deployment, called directly before it does: this decides whether a
-   * request stays local.
+   * Reports whether the request may go to the deployment. Called immediately before it is sent, because this check
+   * keeps local requests local.
    */
   mayAsk(deployment: Deployment, model: Model): boolean;
   /** Returns the fallback models, best first. */
   fallbackModels(): readonly Model[];
   /**
-   * Reserves the amount by which the model costs more than the requested one; returns false if a quota has too little
-   * left. Absent if no reservation is needed.
+   * Reserves the additional cost of a fallback model. Returns false if a quota has too little left. Absent if no
+   * reservation is needed.
    */
   affords?(model: Model): boolean | Promise<boolean>;
-  /** Called when the request has to wait: `position` returns its position while it waits. */
+  /** Called when the request has to wait. The function returns the position in the queue. */
   waits(position: () => QueuePosition | undefined): void;
   waited(ms: number): void;
   /** `sinceMs` is the monotonic time when the slot was taken, or when the engine is asked again in it. */
   sending(sinceMs: number): void;
   /**
-   * Called once for each attempt: when the body is known to be an answer, or with `error` if the engine failed or
-   * refused, or the client left.
+   * Called once for each attempt: when the engine answers, or with `error` if it failed, refused, or the client left.
    */
   attempted(deployment: Deployment, error: unknown): void;
-  /** Called when a step of the request's trail ended without an engine taking the request. */
+  /** Called when an attempt ended without an answer, with its entry for the trail (the log of attempts). */
   tried(step: Tried): void;
 }
 
 export interface Refused {
   failure: GatewayError;
-  /** Set if the engine had too many requests: it may be asked again when one of them has ended. */
+  /** The gate of an engine that had too many requests. It may be asked again when one of them has ended. */
   again: Gate | undefined;
-  /** True if the server ended before it got the request, which may wait for the next start. */
+  /** True if the server stopped before it got the request. The request may wait for its next start. */
   isUnsent?: boolean;
 }
 
-/** The dispatch that makes an attempt and then asks the next deployment. */
+/** Makes attempts at one deployment after another. */
 export interface AttemptDispatch {
-  /** Reports whether the request may use a deployment other than the one of `model` that was asked. */
+  /** Reports whether the request may use any deployment besides the one that was asked. */
   hasChoice(model: Model): boolean;
-  /** Reports whether another deployment than `asked` could be asked now. */
+  /** Reports whether a deployment other than `asked` could be asked now. */
   hasOther(asked: Deployment): boolean;
   following(attempt: Attempt, refused: Refused): MaybePromise<Dispatched>;
   /** Takes a retry from the budget. Returns the monotonic time; undefined if none is left. */
@@ -172,13 +169,13 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   readonly #sender: Sender;
   readonly #assignment: Assignment;
   #response: EngineResponse | undefined;
-  /** The format in which the engine was asked. */
+  /** The API format in which the engine was asked. */
   #asked: Operation | undefined;
   #isStream = false;
   /** True once the body is known to be an answer. */
   #isProven = false;
   readonly #dispatch: AttemptDispatch;
-  /** Milliseconds after which the attempt is overdue and given up for another, and the cancellation that ends it. */
+  /** Milliseconds after which the attempt is overdue. It is then cancelled, and another deployment is asked. */
   #limitMs = 0;
   #overdue: Cancellation | undefined;
   /** True if the time to the first byte is recorded, because another deployment could be asked. */
@@ -191,7 +188,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   #timesAdapted = 0;
   /** The error of the last refusal after which the engine may be asked again. */
   lastRefusal: GatewayError | undefined;
-  /** Set if the engine refused the request itself: no other deployment would answer differently. */
+  /** Set if the engine refused the request as invalid, so that other deployments would refuse it as well. */
   #refusal: Outcome | undefined;
 
   constructor(
@@ -244,12 +241,12 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     const sent: EngineRequest = { requestId, operation, model, body, stream, width, memoryAccount, priority };
     if (form) sent.form = form;
     if (request.answersBytes) sent.takesBytes = true;
-    // A translated request is the gateway's own, so the client's headers for its own format do not apply.
+    // The client's headers belong to its own format and do not apply to a translated request.
     if (!translation && request.messageHeaders) sent.messageHeaders = request.messageHeaders;
     if (translation && stream && request.dialect.reportsPromptFirst && this.#timesAdapted === 0) this.#count(sent);
     if (this.trace) sent.trace = this.trace.attempt(engine, model, this.model.id);
     if (continuing?.asksRest) return continuing.sendRest(this.deployment, sent);
-    // A whole answer arrives only when it is complete, and it is unknown how long that takes.
+    // The time of an answer that is not streamed cannot be predicted.
     if (!stream || !this.#dispatch.hasChoice(this.model) || !isTimed(operation))
       return engine.send(sent, this.#sender.cancellation);
     this.#isTimed = true;
@@ -273,7 +270,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     });
   }
 
-  /** Returns the cancellation of the attempt: the request's own, or one that also ends an overdue attempt. */
+  /** Returns the cancellation for the attempt: the request's own, or one that also cancels an overdue attempt. */
   #watched(): Cancellation {
     const { cancellation } = this.#sender;
     const limitMs = this.#slot.kind.begins.limitMs(this.#sender.workload.promptTokens);
@@ -290,7 +287,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     this.#overdue?.cancel(this.#sender.cancellation.reason);
   }
 
-  /** Gives the deployment up if it is overdue, shows no sign of life, and another one could be asked. */
+  /** Cancels the attempt if it is overdue, the engine shows no sign of life, and another deployment could be asked. */
   checked(waitedMs: number): void {
     const { engine, model } = this.deployment;
     const state = engine.processState?.(model);
@@ -298,8 +295,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
       this.checks = 0;
       return;
     }
-    // If other answers are running, the engine may be busy with them, or they may be dead as well, so the limit is
-    // longer.
+    // If the engine is sending other answers, it may be busy, so the limit doubles.
     const limitMs = this.#limitMs * (this.#router.isAnswering(engine) ? 2 : 1);
     if (waitedMs < limitMs || this.#router.answeredSince(engine, this.#slot.sinceMs)) return;
     if (!this.#dispatch.hasOther(this.deployment)) return;
@@ -310,14 +306,14 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     this.#overdue?.cancel(new GatewayError("upstream_timeout", message, { detail }));
   }
 
-  /** Called when the engine returned the head of an answer, or failed. */
+  /** Called when the engine returned response headers, or failed. */
   arrived(): void {
     if (!this.#overdue) return;
     this.#router.overdue.delete(this);
     this.#sender.cancellation.off(this);
   }
 
-  /** Counts tokens in parallel to the request; nothing waits for the count. */
+  /** Counts the prompt's tokens while the request runs. Nothing waits for the result. */
   #count(sent: EngineRequest): void {
     const { operation } = sent;
     if (!isConversation(operation)) return;
@@ -358,14 +354,14 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   }
 
   /**
-   * Handles a refusal. Returns undefined if the engine may be asked again, because it refused something that only the
-   * gateway wrote. Throws if no other deployment would answer differently.
+   * Handles a refusal by the engine. Returns undefined if the engine may be asked again, because it refused something
+   * that only the gateway wrote. Throws if other deployments would refuse the request as well.
    */
   async refused(response: EngineResponse, request: DecodedRequest): Promise<Refused | undefined> {
     const asked = this.#asked ?? request.operation;
     const { error, final, said, lacksEndpoint, text } = await refusalOf(response, this.deployment, request, asked);
     const refusal = { result: "refused", status: response.status, said } as const;
-    // The engine read the request and named its fault, so the engine works.
+    // The engine named a fault of the request, so the engine itself works.
     if (final) this.#router.succeeded(this.deployment);
     const againMs = final ? this.#adapt(response.status, text, request) : undefined;
     if (againMs !== undefined) {
@@ -381,7 +377,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
       throw error;
     }
     const again = isBusy(error, this.#slot) && response.headers.get("retry-after") === null;
-    // A busy engine, or one without this endpoint, is not broken.
+    // An engine that is busy or lacks this endpoint is not suspended.
     if (again || (lacksEndpoint && this.#assignment.lacks(asked))) this.#release();
     else this.#fail("deployment");
     this.#end();
@@ -408,7 +404,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     return sinceMs;
   }
 
-  /** Handles a failure. Returns undefined if the engine is not at fault. */
+  /** Handles a failed attempt. Returns undefined if the engine is not at fault. */
   failed(error: unknown): Refused | undefined {
     if (this.bill) this.#settle(this.bill, error);
     const isFault = !this.#sender.cancellation.cancelled && error instanceof GatewayError && isEngineFault(error);
@@ -416,7 +412,8 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     if (isUnsent) this.#release();
     else if (isFault) {
       if (error.code === "upstream_timeout") this.#slot.refused();
-      // An unreachable engine serves none of its models; a silent one, or one that reports a failure, may serve others.
+      // If the engine is unreachable, all of its models fail. If it is silent or reports an error, other models may
+      // work.
       this.#fail(error.code === "upstream_error" ? "engine" : "deployment");
     } else {
       this.#release();
@@ -428,10 +425,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     return isFault ? { failure: error, again: undefined, isUnsent } : undefined;
   }
 
-  /**
-   * The engine may have read the prompt before the request ended or became overdue, and may have written any part of a
-   * whole answer.
-   */
+  /** Settles the reserved money. A cancelled or overdue attempt may have cost any amount up to the reservation. */
   #settle(bill: OverflowBill, error: unknown): void {
     const isLate = error instanceof GatewayError && error.code === "upstream_timeout";
     if (!this.#sender.cancellation.cancelled && !isLate) bill.settle(undefined);
@@ -439,7 +433,10 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     else bill.keep();
   }
 
-  /** A server that completed its response without an answer has used nothing; one that broke off may have. */
+  /**
+   * Settles the reserved money if the body was no answer. Nothing was used if the body was complete; a cut body may
+   * have cost something.
+   */
   #settleUnanswered(bill: OverflowBill, error: GatewayError, isCut: boolean): void {
     if (isCut && !this.#isStream) bill.keep();
     else bill.settle(isCut || error.code === "upstream_timeout" ? this.#promptAlone : undefined);
@@ -461,7 +458,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   }
 
   done(failed: boolean, completionTokens?: number): void {
-    // The time of an abandoned answer shows nothing.
+    // The answer time of a cancelled attempt says nothing about the engine.
     const isMeasured = !failed && !this.#sender.cancellation.cancelled;
     if (isMeasured) this.#began();
     if (failed) this.#fail("deployment");
@@ -469,9 +466,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     this.#end(isMeasured ? completionTokens : undefined);
   }
 
-  /**
-   * Ends an attempt whose client left before the body was known to be an answer, or whose fault is the request's own.
-   */
+  /** Ends an attempt without judging the engine: the client left early, or the request itself was at fault. */
   #endUnproven(): void {
     const { cancelled, reason } = this.#sender.cancellation;
     if (!cancelled) {
@@ -500,12 +495,12 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   }
 }
 
-/** Reports whether the time of an operation grows with the tokens of its request. */
+/** Reports whether an operation takes longer for more tokens. */
 function isTimed(operation: Operation): boolean {
   return generates[operation] || operation === "embedding";
 }
 
-/** Reports a lack of capacity to the capacity figures. Returns whether the engine works on other requests meanwhile. */
+/** Records that the engine lacks capacity. Returns true if the engine works on other requests meanwhile. */
 function isBusy(error: GatewayError, slot: Slot): boolean {
   if (error.code !== "service_unavailable" && error.code !== "upstream_timeout") return false;
   slot.refused();

@@ -1,4 +1,4 @@
-// Gives requests their slots at engines. If all are taken, requests wait in a bounded, fair queue with a deadline.
+// Assigns slots at engines to requests. If all slots are taken, requests wait in a bounded, fair queue with a deadline.
 
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -21,13 +21,13 @@ export interface CapacityBounds {
 export interface CapacityOptions {
   clock: Clock;
   router: Pick<Router, "resting" | "claim">;
-  /** Called whenever a request has to wait, because a reload may change the bounds. */
+  /** Returns the current bounds, which a configuration reload may change. */
   bounds(): CapacityBounds;
-  /** Maximum requests of the idle lane at an engine whose capacity nobody states. Default: as many as are measured. */
+  /** Maximum background requests (the idle lane) at an engine of unknown capacity. Default: the measured capacity. */
   maxIdle?(): number;
 }
 
-/** Figures for metrics and the state of models. */
+/** Capacity and load of one engine or model, for metrics and status. */
 export interface CapacityFigures {
   /** The engine's own id of the model; null if one limit covers all of its models. */
   model: string | null;
@@ -36,26 +36,26 @@ export interface CapacityFigures {
   waiting: number;
 }
 
-/** Waiting requests of one priority for a model at an engine, and the expected wait of a new request. */
+/** Waiting requests of one priority, and the expected wait of a new one. */
 export interface QueueForecast {
   waiting: number;
-  /** Whole milliseconds; 0 if it would not wait, null if no answer times are known yet. */
+  /** Expected wait in whole milliseconds; 0 if a slot is free, null if no answer times are known yet. */
   expectedMs: number | null;
 }
 
-/** The arrival of a request and its maximum waiting time, which stays the same if it has to wait again. */
+/** Arrival number and deadline of a request. Both stay the same if the request has to wait again. */
 export interface QueueTicket {
   order: number;
-  /** Monotonic milliseconds. */
+  /** Deadline in monotonic milliseconds. */
   deadlineMs: number;
-  /** Set while the request waits, with the monotonic time of the beginning. */
+  /** Set while the request waits. */
   waiting?: Waiting | undefined;
   sinceMs?: number;
 }
 
 /** The position of a waiting request. */
 export interface QueuePosition {
-  /** 1 means that the request is next. */
+  /** Position in the queue; 1 is next. */
   place: number;
   /** Number of waiting requests, including this one. */
   of: number;
@@ -68,15 +68,15 @@ export interface QueuePosition {
 interface EngineGates {
   shared: Gate | undefined;
   generation: Map<string, Gate>;
-  /** Separate gates, because the built-in engine has its own slots for embeddings. */
+  /** Gates for embeddings, because the built-in engine has separate slots for them. */
   embedding: Map<string, Gate>;
 }
 
 const maxRetrySeconds = 60;
-/** Used if no answer times are known yet. */
+/** `Retry-After` in seconds if no answer times are known yet. */
 const defaultRetrySeconds = 5;
 
-/** Milliseconds between checks whether an engine's suspension is over while requests wait for it. */
+/** Interval in milliseconds at which requests that wait for a suspended engine check whether its suspension is over. */
 const restCheckMs = 250;
 
 export class Capacity {
@@ -97,12 +97,14 @@ export class Capacity {
     };
   }
 
-  /** Takes a slot at the first candidate with a free one, unless other requests already wait for it. */
+  /**
+   * Takes a free slot at the first possible candidate. Returns undefined if none is free or other requests wait for it.
+   */
   take(candidates: readonly Deployment[], request: SlotRequest): Slot | undefined {
     const [only] = candidates;
     if (candidates.length === 1 && only) {
       const gate = this.#gate(only, request);
-      // A suspension of the engine does not matter, because there is no other.
+      // If there is only one candidate, it is asked even while it is suspended.
       return gate.mayTake(request) ? gate.take(only, request) : undefined;
     }
     const othersWork = this.#anyWorks(candidates);
@@ -116,10 +118,9 @@ export class Capacity {
   }
 
   /**
-   * Waits for a slot at the first candidate that has one. Rejects with `service_unavailable` immediately if too many
-   * requests wait or the wait would pass the deadline, and otherwise when the deadline passes. Rejects with the
-   * reason of `cancellation` if that comes first. Resolves to undefined after `regroup` and after `laterMs`: the
-   * request may then have other candidates, and keeps its ticket.
+   * Waits for a slot at one of the candidates. Rejects with `service_unavailable` if the queue is full, the expected
+   * wait is too long, or the deadline passes. Resolves to undefined after `regroup` and after `laterMs`, so that the
+   * caller can choose other candidates with the same ticket.
    */
   async wait(
     candidates: readonly Deployment[],
@@ -136,10 +137,10 @@ export class Capacity {
     }
     const gates = [...options.keys()];
     const remainingMs = turn.deadlineMs - this.#options.clock.monotonicMs();
-    // Only the turns of requests ahead count: a mean does not show when the next slot becomes free.
+    // Only requests ahead in the queue count: a mean does not show when the next slot becomes free.
     const { ahead, turnMs } = outlook(gates, request);
     if (remainingMs <= 0 || ahead * (turnMs ?? 0) > remainingMs) throw noCapacity(request, gates);
-    // The idle lane has its own bound, and takes no place in the queue.
+    // Background requests (the idle lane) have their own bound and take no place in the queue.
     if (!request.onWanted) {
       const { maxWaiting } = this.#options.bounds();
       for (const gate of gates) if (!makeRoom(gate, request, maxWaiting)) options.delete(gate);
@@ -149,8 +150,8 @@ export class Capacity {
   }
 
   /**
-   * Waits until an answer of the engine that refused the request ends, or the engine is idle; resolves to "late" if
-   * the deadline comes first. Rejects with the reason of `cancellation`.
+   * Waits until the engine that refused the request ends another answer or is idle. Resolves to "late" at the deadline.
+   * Rejects if cancelled.
    */
   waitForRoom(gate: Gate, turn: QueueTicket, cancellation: Cancellation): Promise<RoomFound | "late"> {
     cancellation.throwIfCancelled();
@@ -176,7 +177,7 @@ export class Capacity {
     });
   }
 
-  /** Returns the position at the candidate where the request's turn comes first; undefined if it does not wait. */
+  /** Returns the position at the candidate where the request is served first; undefined if it does not wait. */
   positionOf({ waiting, sinceMs = 0 }: QueueTicket): QueuePosition | undefined {
     if (!waiting) return undefined;
     const gates = [...waiting.options.keys()];
@@ -193,8 +194,8 @@ export class Capacity {
   }
 
   /**
-   * Returns the expected wait for a slot at one of the candidates in milliseconds, from earlier answer times; 0 if
-   * one is free, undefined if unknown.
+   * Returns the expected wait in milliseconds until a candidate has a free slot; 0 if one is free, undefined if
+   * unknown.
    */
   expectedWaitMs(candidates: readonly Deployment[], request: SlotRequest): number | undefined {
     const gates = [...new Set(candidates.map((deployment) => this.#gate(deployment, request)))];
@@ -204,8 +205,8 @@ export class Capacity {
   }
 
   /**
-   * Returns the number of such requests for which the idle lane has slots now, at all candidates together. If all
-   * candidates are suspended, one request is enough to test them.
+   * Returns the number of slots for background requests at all candidates together. If all are suspended, 1, to test
+   * them.
    */
   idleSlots(candidates: readonly Deployment[], request: SlotRequest): number {
     const isAtRest = !this.#anyWorks(candidates);
@@ -218,7 +219,7 @@ export class Capacity {
     return isAtRest ? Math.min(1, slots) : slots;
   }
 
-  /** Returns one entry for each limit of this engine that was needed so far. */
+  /** Returns the figures of each limit at this engine that was needed so far. */
   figures(engine: Engine): CapacityFigures[] {
     const gates = this.#engines.get(engine);
     if (!gates) return [];
@@ -229,7 +230,7 @@ export class Capacity {
     return gates.shared ? [figuresOf(null, gates.shared), ...byModel] : byModel;
   }
 
-  /** Returns the forecasts for a model at this engine, or for all of its models if one limit covers them. */
+  /** Returns the queue forecasts of a model at this engine; of all its models if they share one limit. */
   lines(engine: Engine, model: string): Record<Priority, QueueForecast> {
     const { shared, generation, embedding } = this.#engines.get(engine) ?? {};
     const gates = [shared, generation?.get(model), embedding?.get(model)].filter((gate) => gate !== undefined);
@@ -240,12 +241,12 @@ export class Capacity {
     return { low: lineOf("low"), normal: lineOf("normal"), high: lineOf("high") };
   }
 
-  /** Returns the waiting requests by account at an engine with one limit for all of its models. */
+  /** Returns the number of waiting requests by account, at an engine with one limit for all of its models. */
   waitingByAccount(engine: Engine): ReadonlyMap<string, number> {
     return this.#engines.get(engine)?.shared?.queue.waitingByAccount ?? new Map();
   }
 
-  /** Call when an engine that is started for requests is open: waiting requests get its slots. */
+  /** Call when an on-demand engine has started: waiting requests get its slots. */
   opened(engine: Engine): void {
     const gates = this.#engines.get(engine);
     if (!gates) return;
@@ -272,9 +273,9 @@ export class Capacity {
     return counts;
   }
 
-  /** Call after a change of engines: waiting requests look for candidates again. */
+  /** Call after a change of engines: waiting requests choose their candidates again. */
   regroup(): void {
-    // In the order of arrival: the first request takes a free slot.
+    // In order of arrival, so that the earliest request gets a free slot.
     for (const waiting of [...this.#waiting].sort((a, b) => a.order - b.order)) waiting.regroup();
   }
 
@@ -297,7 +298,7 @@ export class Capacity {
       const fail = (reason: () => unknown) => {
         leave();
         reject(reason());
-        // A narrower request, or one of another account, may have waited behind this one.
+        // This request may have blocked a smaller one, or one of another account.
         for (const gate of gates) gate.wake();
       };
       const waiting: Waiting = {
@@ -330,26 +331,26 @@ export class Capacity {
           : setTimeout(() => fail(refusal), remainingMs);
       cancellation.onCancel(onCancel);
       for (const gate of gates) gate.enlist(waiting);
-      // One released slot is enough, whichever gate releases it.
+      // One gate is enough: only one background request must release its slot.
       if (!request.onWanted) gates.some((gate) => gate.makeWay());
-      // A slot may have become free meanwhile, for example after an engine's suspension.
+      // A slot may have become free before the request was in the queue.
       for (const gate of gates) gate.wake();
     });
   }
 
   /**
-   * Gives free slots to the requests whose turn it is, and the remaining ones to the idle lane. A wide request that
-   * does not fit yet blocks the others.
+   * Gives free slots to waiting requests, then to background requests. A request that needs several slots blocks those
+   * behind it.
    */
   #serve(gate: Gate): void {
-    // The next request is determined only when a slot is free: thousands may wait, and arrive or leave at once.
+    // Look for the next request only if a slot is free, because thousands may wait.
     if (!gate.fits(1)) {
       gate.makeWay();
       return;
     }
     for (let next = gate.next(); next; next = gate.next()) {
       if (this.#granted(gate, next)) continue;
-      // The released slot is not enough: the request is wide, or the engine takes fewer requests by now.
+      // One released slot may not be enough for a request that needs several.
       if (!gate.fits(next.request.width)) gate.makeWay();
       return;
     }
@@ -371,7 +372,10 @@ export class Capacity {
     return slot;
   }
 
-  /** A suspended deployment gets no request while others work, and one request after its suspension. */
+  /**
+   * Reports whether the deployment can get the request. A suspended one gets nothing while others work, and one test
+   * request afterwards.
+   */
   #isFree(gate: Gate, deployment: Deployment, { width, onWanted }: SlotRequest, othersWork: boolean): boolean {
     if (othersWork && this.#options.router.resting(deployment)) {
       gate.wakeLater(restCheckMs);
@@ -397,7 +401,7 @@ export class Capacity {
     return gates.shared;
   }
 
-  /** Returns the gate of one model at an engine that states the capacity of each model. */
+  /** Returns the gate of one model, at an engine with a separate capacity for each model. */
   #gateOf({ engine, model }: Deployment, { operation }: SlotRequest, { embedding, generation }: EngineGates): Gate {
     const byModel = generates[operation] ? generation : embedding;
     let gate = byModel.get(model);
@@ -420,10 +424,12 @@ export class Capacity {
   }
 }
 
-/** Makes space in a full queue: a sharer with more than its fair part of the queue yields to those with less. */
+/**
+ * Makes space in a full queue: a sharer with more than its fair share loses a request. Returns false if there is none.
+ */
 function makeRoom(gate: Gate, sharer: Sharer, maxWaiting: number): boolean {
   const { queue, idleInFlight } = gate;
-  // A request that gets the slot of the idle lane does not wait for an answer to end.
+  // A background request may end immediately, so its slot counts as queue space.
   if (queue.waiting < maxWaiting + idleInFlight) return true;
   const yielding = queue.yielding(sharer);
   if (!yielding) return false;
@@ -434,8 +440,8 @@ function makeRoom(gate: Gate, sharer: Sharer, maxWaiting: number): boolean {
 }
 
 /**
- * Returns how many requests are served before another one of this sharer, or before `waiting`, and the time per
- * request. `turnMs` is undefined if unknown.
+ * Returns how many requests are served before the next one of this sharer, or before `waiting`, and the time per
+ * request.
  */
 function outlook(
   gates: readonly Gate[],
@@ -452,7 +458,7 @@ function outlook(
   return { ahead, turnMs: 1 / turnsPerMs };
 }
 
-/** Returns the whole milliseconds that a request of an otherwise idle party would wait; null if unknown. */
+/** Returns the expected wait in whole milliseconds for an account without other requests; null if unknown. */
 function expectedMs(gate: Gate, priority: Priority): number | null {
   if (gate.mayTake({ priority, width: 1 })) return 0;
   const { ahead, turnMs } = outlook([gate], { priority, accountId: "", partyId: "" });

@@ -1,16 +1,16 @@
-// Measures how many requests an engine takes at once, from its refusals and from how its answers slow down.
+// Measures how many requests an engine can work on at once, from its refusals and answer times.
 import { type Answer, type AnswerKind, AnswerTimes, Sample } from "./answer-times.ts";
 
-/** A trial: half as many requests in flight, to see whether answers take half as long. */
+/** A trial: the limit is halved, to see whether answers then take half as long. */
 interface Trial {
   sample: Sample;
   /** The limit before the trial. */
   from: number;
   /** True if the previous trial found a queue. */
   confirmed: boolean;
-  /** Requests up to this number were sent before the trial. */
+  /** Number of the last request that was sent before the trial. */
   sentAfter: number;
-  /** Number of answers still to leave out of the sample. */
+  /** Number of answers that the sample still leaves out. */
   skip: number;
 }
 
@@ -34,17 +34,17 @@ export class ConcurrencyLimit {
   readonly #watchesTimes: boolean;
   readonly #times = new AnswerTimes();
   #value: number;
-  /** True while there was no sign of trouble. */
+  /** True until the first refusal or detected queue. */
   #guess = true;
-  /** True if an answer began, or a request was refused, since the last pause. */
+  /** True if an answer began or a request was refused since the last pause. */
   #heard = false;
   #sent = 0;
-  /** Requests up to this number were sent before the last reduction and show nothing about its effect. */
+  /** Number of the last request before the limit was reduced. Earlier requests do not show the effect. */
   #cutAt = 0;
   #roundFloor = 1;
   /** Sample at the suspected level, taken before a trial. */
   #before: Sample | undefined;
-  /** Number of answers until the next suspicion counts. */
+  /** Number of answers until another trial may begin. */
   #quiet = 0;
   #trial: Trial | undefined;
 
@@ -60,7 +60,7 @@ export class ConcurrencyLimit {
     return Math.floor(this.#value);
   }
 
-  /** Call when a request is sent. The result identifies the request for `answered` and `refused`. */
+  /** Call when a request is sent. Returns its number for `answered` and `refused`. */
   sent(): number {
     return ++this.#sent;
   }
@@ -79,7 +79,7 @@ export class ConcurrencyLimit {
     this.#value = Math.min(this.#max, this.#value + step);
   }
 
-  /** Call when the engine had no capacity for the request `sent`; it still holds `running` others. */
+  /** Call when the engine refused request `sent` for lack of capacity; `running` others are in flight. */
   refused(sent: number, running: number): void {
     this.#guess = false;
     this.#before = undefined;
@@ -91,7 +91,7 @@ export class ConcurrencyLimit {
     this.#value = Math.max(this.#roundFloor, Math.min(this.#value, running));
   }
 
-  /** Call for each second in which requests wait. Returns whether the next second matters as well. */
+  /** Call for each second in which requests wait. Returns whether to call again. */
   waitedASecond(): boolean {
     if (!this.#guess || !this.#watchesTimes) return false;
     if (!this.#heard) this.#value *= 1 + growthInSilence;
@@ -102,14 +102,14 @@ export class ConcurrencyLimit {
   #watch(answer: Answer): void {
     this.#times.add(answer);
     if (this.#trial) {
-      // The first answers of a new level are the quick ones, so the first round is left out.
+      // Leave out the first answers after a change, which are the fast ones.
       if (answer.sent <= this.#trial.sentAfter || this.#trial.skip-- > 0) return;
       this.#trial.sample.add(answer);
       if (this.#trial.sample.size >= sampleSize) this.#decide(this.#trial, answer);
     } else if (this.#before) {
       this.#before.add(answer);
       if (this.#before.size < sampleSize) return;
-      // The suspicion may be chance; the sample is not.
+      // The first suspicion may be chance, so check again after a whole sample.
       if (this.#times.looksQueued(answer)) this.#try(this.#before, false);
       else this.#before = undefined;
     } else if (this.#quiet > 0) {
@@ -133,7 +133,7 @@ export class ConcurrencyLimit {
     if (slope < queueSlope) {
       this.#value = from;
       this.#quiet = quietAfterTrial;
-      // The suspicious times came from other kinds of requests and must not cause the next suspicion.
+      // Requests of different kinds may have caused the suspicion, so the recorded times are cleared.
       if (!confirmed && slope < queueSlope / 2) this.#times.clear();
       return;
     }
@@ -143,16 +143,17 @@ export class ConcurrencyLimit {
 }
 
 /**
- * Initial limit: above what small servers take (1 to 8), and no obstacle for large ones (256 in vLLM), because a
- * burst doubles it within the time of one answer. A hidden queue holds this many of one tenant's requests once,
- * before it is detected.
+ * Initial limit. Small servers take 1 to 8 requests, vLLM 256; a burst doubles the limit within one answer time. A
+ * hidden queue grows this long once before it is detected.
  */
 const firstGuess = 64;
 const growthPerRound = 0.1;
 const growthInSilence = 0.25;
-/** Answers before and in a trial. Halving changes a queue's times by far more than chance does over so many answers. */
+/** Answers in each sample, before and during a trial: enough that chance cannot look like a halved queue. */
 const sampleSize = 24;
 /** Number of answers without another trial after one that found no queue. */
 const quietAfterTrial = 256;
-/** Slope that counts as a queue: a batching engine reaches it at about four fifths of its maximum throughput. */
+/**
+ * A slope from which a queue is assumed: a batching engine reaches it at about four fifths of its maximum throughput.
+ */
 const queueSlope = 0.7;

@@ -1,4 +1,4 @@
-// What the gateway knows of one engine and of each of its models: health, open work and pace.
+// State of each engine and of each model on it: health, open work (in tokens), and speed.
 import type { Clock } from "../../base/clock.ts";
 import type { EngineLoad } from "../../domain/models/engine.ts";
 import type { Operation } from "../../domain/models/operation.ts";
@@ -6,21 +6,21 @@ import { AdaptationMemory } from "./adaptation-memory.ts";
 import { Health } from "./health.ts";
 
 /**
- * Work of an answer token in prompt tokens: answer tokens are computed one by one, prompt tokens many at once.
- * Servers differ (about 5 to 20 with many parallel requests), and little depends on it.
+ * Work of an answer token, in prompt tokens: prompt tokens are computed many at once, answer tokens one by one. Servers
+ * differ (about 5 to 20 with many parallel requests), and little depends on it.
  */
 const answerTokenWork = 8;
-/** Weight of the newest request in the averages of a deployment. */
+/** Weight of the newest request in the moving averages of a deployment. */
 const newest = 1 / 32;
-/** Minimum requests before the measured pace is used. */
+/** Minimum measured requests before the measured speed is used. */
 const fewestPaced = 8;
-/** Estimated tokens of an answer before any is known. */
+/** Expected tokens of an answer before any answer is known. */
 const firstGuess = 256;
 
 export class EngineState {
   readonly health = new Health();
   readonly models = new Map<string, DeploymentState>();
-  /** Open work of all its models together, because they share one machine. */
+  /** Open work of all models of the engine together, because they share one machine. */
   work = 0;
   requests = 0;
   /** Requests of other senders, as the engine reports them, and the monotonic time until which the report is valid. */
@@ -28,7 +28,7 @@ export class EngineState {
   saidUntilMs = Number.NEGATIVE_INFINITY;
   said: EngineLoad | undefined;
   lastUsedMs = Number.NEGATIVE_INFINITY;
-  /** Number of requests whose answers have begun, and the monotonic time of the last beginning. */
+  /** Number of answers that have begun and not ended, and the monotonic time when the last one began. */
   answering = 0;
   answeredMs = Number.NEGATIVE_INFINITY;
 }
@@ -36,15 +36,16 @@ export class EngineState {
 export class DeploymentState {
   readonly engine: EngineState;
   readonly health = new Health();
-  /** The operations that the deployment has answered. */
+  /** Operations (such as chat or embeddings) that the deployment has answered at least once. */
   readonly answered = new Set<Operation>();
   /** Keeps what requests need here because the server refuses them otherwise; undefined until that is known. */
   adaptations: AdaptationMemory | undefined;
   /**
-   * A number that differs between deployments and is the same in every process: it decides where a conversation goes.
+   * A number that is the same in every process and differs between deployments. Rendezvous hashing of conversations
+   * uses it.
    */
   readonly lot: number;
-  /** Work and milliseconds of ended requests, weighted towards the latest. */
+  /** Work and duration of ended requests, as sums that decay towards the newest. */
   #paceWork = 0;
   #paceMs = 0;
   #paced = 0;
@@ -60,12 +61,12 @@ export class DeploymentState {
     return this.health.isWell && this.engine.health.isWell;
   }
 
-  /** Work per millisecond as one request sees it; 0 if unknown. */
+  /** Work per millisecond for a single request; 0 if unknown. */
   get pace(): number {
     return this.#paced < fewestPaced ? 0 : this.#paceWork / this.#paceMs;
   }
 
-  /** Returns the expected tokens of an answer with or without a limit. */
+  /** Returns the expected tokens of an answer, at most the limit `most`. */
   answerTokens(most: number | undefined): number {
     return Math.min(this.#answerTokens, most ?? this.#answerTokens);
   }
@@ -78,9 +79,9 @@ export class DeploymentState {
   }
 }
 
-/** The facts of a request that determine its work. */
+/** The sizes of a request from which its work is estimated. */
 export interface RequestSize {
-  /** Estimated from the text. */
+  /** Estimated from the prompt's text. */
   promptTokens: number;
   /** Token limit of each generation; undefined if the request has none. */
   maxCompletionTokens: number | undefined;
@@ -88,12 +89,12 @@ export interface RequestSize {
   width: number;
 }
 
-/** Returns the expected work of the answer at the deployment for a request of `size`. */
+/** Returns the expected work of the answer to a request of this size. */
 export function answerWork(state: DeploymentState, { maxCompletionTokens, width }: RequestSize): number {
   return state.answerTokens(maxCompletionTokens) * width * answerTokenWork;
 }
 
-/** A request's work at a deployment, from the moment it is sent. */
+/** Counts the work of one request at a deployment, from when it is sent until it ends. */
 export class Assignment {
   readonly #state: DeploymentState;
   readonly #clock: Clock;
@@ -101,14 +102,12 @@ export class Assignment {
   readonly #promptWork: number;
   readonly #width: number;
   readonly #learns: boolean;
-  /** The work that is still counted as open. */
+  /** The part of the request's work that is not done yet. */
   #open: number;
   #prompted = false;
   #ended = false;
 
-  /**
-   * `promptTokens` are those that the deployment has to read, as far as known. `learns` is true if its pace is needed.
-   */
+  /** `promptTokens` are those that the deployment must compute. `learns`: the request's speed is measured. */
   constructor(
     state: DeploymentState,
     promptTokens: number,
@@ -129,12 +128,12 @@ export class Assignment {
     state.engine.lastUsedMs = sinceMs;
   }
 
-  /** True if the deployment is healthy, so that a success need not be reported. */
+  /** True if the deployment is healthy. A success then need not be reported. */
   get isWell(): boolean {
     return this.#state.isWell;
   }
 
-  /** Remembers that the deployment answers the operation. */
+  /** Remembers that the deployment supports the operation. */
   answers(operation: Operation): void {
     this.#state.answered.add(operation);
   }
@@ -156,7 +155,7 @@ export class Assignment {
     this.#state.adaptations.add(keys, this.#clock.monotonicMs());
   }
 
-  /** Called when the answer began, so that its prompt was read. Only the first call counts. */
+  /** Called when the answer began, so the prompt's work is done. Later calls do nothing. */
   answering(): void {
     if (this.#prompted || this.#ended) return;
     this.#prompted = true;
@@ -167,8 +166,8 @@ export class Assignment {
   }
 
   /**
-   * Ends the assignment. `answerTokens` are those of all generations, if the answer came whole. Only the first call
-   * counts.
+   * Ends the request's work. `answerTokens` are the tokens of all generations; undefined if the answer is incomplete.
+   * Later calls do nothing.
    */
   end(answerTokens?: number): void {
     if (this.#ended) return;
@@ -176,7 +175,7 @@ export class Assignment {
     const { engine } = this.#state;
     engine.requests--;
     if (this.#prompted) engine.answering--;
-    // Sums of fractions leave a remainder, so the open work is reset if no request is open.
+    // Rounding errors add up, so the open work is set to 0 when no request is open.
     engine.work = engine.requests === 0 ? 0 : engine.work - this.#open;
     if (answerTokens === undefined || !this.#learns) return;
     const work = this.#promptWork + answerTokens * answerTokenWork;

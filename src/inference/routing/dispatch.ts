@@ -1,4 +1,4 @@
-// Sends one request to the first deployment that takes it, of the requested model or of a fallback.
+// Sends a request to the first deployment that accepts it, of the requested model or of a fallback model.
 import type { Clock } from "../../base/clock.ts";
 import { Deferred, type MaybePromise, whenSettled } from "../../base/deferred.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -20,21 +20,20 @@ export interface DispatchDeps {
   router: Router;
   capacity: Capacity;
   clock: Clock;
-  /** For models with an overflow policy; absent if there are none. */
+  /** Required for models with an overflow policy. */
   overflow?: Overflow | undefined;
 }
 
 /**
- * Maximum number of times that one deployment is asked. An engine that only has too many requests is asked again each
- * time it has answered another one. The number is how often an unknown limit is halved until it is right.
+ * Maximum attempts at one deployment. An engine that is only busy is asked again after it has answered another request.
+ * Its unknown limit may be halved this often until it is right.
  */
 const maxAttempts = 6;
 
 /**
- * Tries the candidates in order, each when it has capacity. Nothing was delivered yet, so after a failure the next
- * candidate may be asked, within the model's retry budget. If none is left, the failure is the answer. A refusal of
- * the request itself (400 and the like) is final. If all deployments of a model fail, are full or are suspended, its
- * fallback models are tried in the same way.
+ * Tries the deployments in order, each when it has a free slot. After a failure, the next one is asked, within the
+ * model's retry budget. The last failure is the answer. If the request itself is refused (status 400 and the like), no
+ * other deployment is asked. If all deployments of a model fail, are full or are suspended, its fallback models follow.
  */
 export function dispatch(
   request: DecodedRequest,
@@ -47,33 +46,33 @@ export function dispatch(
   return dispatching;
 }
 
-/** The state of a request that the first deployment did not serve immediately. Other requests need none. */
+/** The state of a request that its first deployment did not serve immediately. */
 class Detour {
-  /** The current model: as it was at the beginning of its attempts, and as it is offered now. */
+  /** The model that is being tried, before and after changes by an operator. */
   model: Model;
   offered: Model;
-  /** Fallback models to try afterwards. */
+  /** Fallback models that are still untried. */
   fallbackModels: Model[] | undefined;
-  /** The failure of the requested model, if a fallback is tried. */
+  /** The failure of the requested model, while fallback models are tried. */
   failure: GatewayError | undefined;
   turn: QueueTicket | undefined;
-  /** True if a deployment was asked and failed, so that the next one is a retry. */
+  /** True if a deployment has failed, so that the next attempt is a retry. */
   asked = false;
-  /** Number of attempts at each deployment of the current model, and its last refusal. */
+  /** Number of attempts at each deployment of the current model, and the last refusal. */
   attempts: Map<Deployment, number> | undefined;
   refused: Refused | undefined;
-  /** True if the retry budget has already granted the next attempt. */
+  /** True if the next attempt is already counted in the retry budget. */
   isBudgeted = false;
-  /** True if the same deployment may be asked again. */
+  /** True if a deployment that was only busy may be asked again. */
   mayReturn = false;
   /**
-   * True after the request waited for the next start of a server. The request may be what ended the server, so it waits
+   * True after the request has waited for a server to start again. The request may have crashed the server, so it waits
    * only once.
    */
   wasUnsent = false;
   /** Monotonic time since which the request waits. */
   waitingSinceMs: number | undefined;
-  /** The last overflow decision, if the model overflows. */
+  /** The last decision of the model's overflow policy. */
   choice: OverflowChoice | undefined;
 
   constructor(model: Model) {
@@ -89,7 +88,9 @@ class Detour {
   }
 }
 
-/** One step leads to the next in the same call, unless it has to wait. In most cases it waits only for the answer. */
+/**
+ * Runs the steps of a request. Each step calls the next one directly, unless it has to wait for a slot or an answer.
+ */
 class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDispatch {
   readonly #request: DecodedRequest;
   readonly #deps: DispatchDeps;
@@ -154,7 +155,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     return this.#detour;
   }
 
-  /** Orders the models: those known to be broken come last, so that nothing waits for another failure. */
+  /** Puts models without a healthy deployment last, so that no time is lost on another failure. */
   #lineUp(): void {
     const { router } = this.#deps;
     const models = [this.#wanted, ...this.#sender.fallbackModels()];
@@ -188,11 +189,11 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     this.#moveOn(way.failure ?? tooDear(this.#wanted));
   }
 
-  /** Asks the next deployment when it has a slot. */
+  /** Asks the next deployment, or waits for its slot. */
   #next(): void {
     const { router, capacity } = this.#deps;
     const { cancellation, workload } = this.#sender;
-    // Checked before an engine is asked or counted, because a client that has left pays nothing.
+    // If the client has left, no engine is asked and nothing is charged.
     if (cancellation.cancelled) {
       this.reject(cancellation.reason);
       return;
@@ -222,8 +223,8 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
   }
 
   /**
-   * Returns the deployments that the budget allows after a failure. If the last engine was only busy, these are the
-   * ones not asked before.
+   * Returns the deployments that the retry budget allows after a failure. If the last engine was only busy, excludes
+   * those already asked.
    */
   #allowed(candidates: readonly Deployment[], { again }: Refused): readonly Deployment[] {
     const { attempts } = this.#way;
@@ -231,7 +232,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     return others.length > 0 && this.#mayRetry() ? others : [];
   }
 
-  /** A busy engine is asked again when it has answered another request, but not during an outage. */
+  /** Waits until the busy engine has answered another request, then asks it again. */
   #waitForRoom(gate: Gate, candidates: readonly Deployment[], refused: Refused): void {
     const { capacity, clock } = this.#deps;
     const way = this.#way;
@@ -258,7 +259,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     this.#moveOn(failure);
   }
 
-  /** Takes a retry once for each failure, however often the next deployment is looked for. */
+  /** Takes one retry from the budget per failure, even if it is called several times. */
   #mayRetry(): boolean {
     const way = this.#way;
     way.isBudgeted ||= this.#budget.take();
@@ -280,7 +281,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     this.#goOn(
       bill,
       (made) => {
-        // The request may have been restricted to local deployments meanwhile.
+        // The principal may have been restricted to local deployments while the reservation was made.
         if (made && this.#sender.mayAsk(slot.deployment, model)) {
           this.#send(slot, model, made);
           return;
@@ -303,7 +304,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
 
   #send(slot: Slot, model: Model, bill: OverflowBill | undefined): void {
     const { cancellation } = this.#sender;
-    // The client may have left after the slot was assigned; a request that was never sent costs nothing.
+    // The client may have left after the slot was assigned. A request that was never sent costs nothing.
     if (cancellation.cancelled) {
       bill?.settle(undefined);
       this.#giveBack(slot);
@@ -340,8 +341,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
   }
 
   /**
-   * Does not count a deployment that is suspended or full, or one that costs more: an overflow target, or a fallback
-   * with a price, which a quota may refuse.
+   * Reports whether another deployment is free. Deployments that are suspended, full or more expensive do not count.
    */
   hasOther(asked: Deployment): boolean {
     const { router, capacity } = this.#deps;
@@ -403,7 +403,9 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     }
   }
 
-  /** Continues after an attempt without an answer: this dispatch has already returned its result. */
+  /**
+   * Asks another deployment after an attempt gave no answer. This object has already settled, so a new one continues.
+   */
   following(attempt: Attempt, refused: Refused): MaybePromise<Dispatched> {
     const following = new Dispatching(this.#request, this.#wanted, this.#deps, this.#sender);
     following.#detour = this.#way;
@@ -428,7 +430,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     this.#next();
   }
 
-  /** Moves to the next fallback, if the failure is neither the request's nor the gateway's fault. */
+  /** Tries the next fallback model. Rejects if the request or the gateway caused the failure. */
   #moveOn(failure: GatewayError): void {
     const way = this.#way;
     if (!way.fallbackModels || this.#sender.cancellation.cancelled || !isEngineFault(failure)) {
@@ -504,10 +506,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     this.#sender.tried({ deployment, model: model.id, result: "overflowed", said: reason });
   }
 
-  /**
-   * Adds a step to the trail for each deployment of the model that is away or suspended, except the one that was just
-   * asked.
-   */
+  /** Adds an entry to the trail (the log of attempts) for each unavailable or suspended deployment, except `asked`. */
   #reportIdle({ id, deployments }: Model, asked?: Deployment): void {
     const { router } = this.#deps;
     for (const deployment of deployments) {
@@ -517,14 +516,14 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     }
   }
 
-  /** An error in the callback also ends the request, because nothing else would report it. */
+  /** Continues after a promise. An error in a callback rejects the request, because nothing else would report it. */
   #goOn<Value>(promise: Promise<Value>, onValue: (value: Value) => void, onError: (error: unknown) => void): void {
     promise.then(onValue, onError).catch((fault: unknown) => this.reject(fault));
   }
 
   /**
-   * Called when deployments may have changed while the request waited. It keeps its ticket and uses the current
-   * deployments. If nothing changed, failed deployments are not asked again.
+   * Chooses again after deployments may have changed. The request keeps its queue ticket, and failed deployments are
+   * not asked again.
    */
   #recheck(): void {
     const { offered } = this.#way;
@@ -533,7 +532,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     this.#next();
   }
 
-  /** A failure can take minutes, so deployments that were deleted meanwhile are left out. */
+  /** Returns the deployments that may still be asked. Those that were deleted meanwhile are left out. */
   #untried(
     ranked: readonly Deployment[],
     attempts: ReadonlyMap<Deployment, number>,
@@ -549,7 +548,7 @@ function tooDear({ id }: Model): GatewayError {
   return new GatewayError("service_unavailable", message, { retryAfterSeconds: 30 });
 }
 
-/** Seconds for a retry if a node lost its connection: fewer than otherwise, because it is mostly back soon. */
+/** `Retry-After` if a node lost its connection: a node usually reconnects quickly. */
 const awayRetrySeconds = 2;
 
 function notDeployed({ id, deployments }: Model): GatewayError {

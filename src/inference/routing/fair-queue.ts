@@ -2,26 +2,26 @@
 // they hold.
 import { type Priority, priorities, priorityShares } from "../../domain/models/policies/priority.ts";
 
-/** The party that holds a slot or wants one. */
+/** Who holds a slot or waits for one. */
 export interface Sharer {
   readonly priority: Priority;
   readonly accountId: string;
-  /** Id of the person or key within the account; no other account has the same. */
+  /** Id of the person or key; unique over all accounts. */
   readonly partyId: string;
 }
 
 export interface Waiter extends Sharer {
-  /** Increases with arrival. A request that has to wait again keeps its order and so its turn. */
+  /** Increases with each new request. A request that has to wait again keeps its number. */
   readonly order: number;
 }
 
-/** The figures by which accounts are compared, and the people and keys of an account. */
+/** The figures by which accounts, or people and keys of an account, are compared. */
 interface Share {
   /** Number of slots held. */
   inFlight: number;
-  /** When a slot was last assigned, counted in assignments, however many slots each. */
+  /** Number of the last assignment of slots to this account or party. */
   lastGiven: number;
-  /** The order of the earliest request since waiting began; infinite if none waits. */
+  /** The lowest `order` since waiting began; infinite if no request waits. */
   firstOrder: number;
   /** Number of waiting requests. */
   readonly waiting: number;
@@ -33,7 +33,7 @@ class Party<W> implements Share {
   inFlight = 0;
   lastGiven: number;
   firstOrder = Number.POSITIVE_INFINITY;
-  /** Waiting requests by `order`; undefined if there never were any. */
+  /** Waiting requests sorted by `order`; undefined if there never were any. */
   line: W[] | undefined;
 
   constructor(id: string, account: Account<W>, lastGiven: number) {
@@ -53,7 +53,7 @@ class Account<W> implements Share {
   lastGiven: number;
   firstOrder = Number.POSITIVE_INFINITY;
   waiting = 0;
-  /** Waiting people and keys; undefined if there never were any. */
+  /** People and keys with waiting requests; undefined if there never were any. */
   lined: Set<Party<W>> | undefined;
 
   constructor(id: string, lastGiven: number) {
@@ -62,7 +62,7 @@ class Account<W> implements Share {
   }
 }
 
-/** All parties of one priority. */
+/** All requests of one priority. */
 class Rank<W> {
   readonly priority: Priority;
   readonly share: number;
@@ -70,11 +70,11 @@ class Rank<W> {
   readonly parties = new Map<string, Party<W>>();
   /** Waiting accounts. */
   readonly lined = new Set<Account<W>>();
-  /** Number of parties that neither wait nor hold a slot. A few are kept for their next request. */
+  /** Number of parties without waiting requests or slots. Some are kept for later requests. */
   idle = 0;
   inFlight = 0;
   waiting = 0;
-  /** Turns taken while any request waited, divided by the priority's share. */
+  /** Slots assigned while any request waited, divided by the priority's share. */
   used = 0;
 
   constructor(priority: Priority) {
@@ -82,30 +82,32 @@ class Rank<W> {
     this.share = priorityShares[priority];
   }
 
-  /** Returns `used` after this many more turns. A priority without a waiting request starts from `now` at least. */
+  /**
+   * Returns `used` after this many more assigned slots. If no request of this priority waits, counting starts at `now`
+   * or later.
+   */
   usedAfter(turns: number, now: number): number {
     return (this.waiting > 0 ? this.used : Math.max(this.used, now)) + turns / this.share;
   }
 }
 
 /**
- * Shares slots fairly. Between priorities by weight: while all of them wait, each has turns by its share, so that the
- * lowest is served as well. Within a priority, max-min fairness between accounts, and within an account between its
- * people and keys: whoever holds fewer slots is next. Between equal holders, the one served longer ago is next; a
- * newcomer counts as served just before the last one, so that neither many newcomers nor a long queue can starve
- * others.
+ * Shares slots fairly. Priorities get slots in proportion to their shares, so the lowest is served too. Within a
+ * priority, the account with the fewest slots is next; within an account, the person or key with the fewest. Among
+ * equals, the least recently served is next. A newcomer counts as served just before the last one, so neither many
+ * newcomers nor a long queue can starve others.
  */
 export class FairQueue<W extends Waiter> {
-  /** The highest priority first: it is next if two would have used the same. */
+  /** Highest priority first, so that it wins if several have the same `used`. */
   readonly #ranks: readonly Rank<W>[] = [...priorities].reverse().map((priority) => new Rank<W>(priority));
   #waiting = 0;
   #given = 0;
   /**
-   * The highest `used` at which a priority was served so far. A priority that begins to wait starts from at least this
-   * value, so that it cannot claim earlier turns.
+   * The highest `used` of any priority that was served. A priority that begins to wait starts here, so that it cannot
+   * claim slots for the past.
    */
   #now = 0;
-  /** Number of the current round. A round ends when nobody waits, and owed turns expire with it. */
+  /** Number of the current round. A round ends when no request waits, and all debts end with it. */
   #round = 1;
 
   get waiting(): number {
@@ -129,20 +131,17 @@ export class FairQueue<W extends Waiter> {
     return counts;
   }
 
-  /** Number of people and keys that wait or hold slots, counted once for each priority. */
+  /** Number of people and keys that wait or hold slots. A person who uses two priorities counts twice. */
   get busy(): number {
     return this.#ranks.reduce((sum, { parties, idle }) => sum + parties.size - idle, 0);
   }
 
-  /** Number of people and keys in memory, idle ones included, counted once for each priority. */
+  /** Number of people and keys in memory, including idle ones. A person who uses two priorities counts twice. */
   get known(): number {
     return this.#ranks.reduce((sum, { parties }) => sum + parties.size, 0);
   }
 
-  /**
-   * Records assigned slots. Returns the round in which they count as turns; 0 if nobody waits, so that they do not
-   * count.
-   */
+  /** Records assigned slots. Returns the number of the round that they count in; 0 if no request waits. */
   took(sharer: Sharer, slots: number): number {
     const rank = this.#rank(sharer.priority);
     const party = this.#party(rank, sharer);
@@ -160,8 +159,8 @@ export class FairQueue<W extends Waiter> {
   }
 
   /**
-   * Releases slots. `moreTurns` is the difference to the usual holding time, in turns beyond those counted in
-   * `round`. It applies only to that round.
+   * Releases slots. `moreTurns` corrects the count of slots if they were held longer or shorter than usual. It applies
+   * only in the same round.
    */
   gaveBack(sharer: Sharer, slots: number, round = 0, moreTurns = 0): void {
     const rank = this.#rank(sharer.priority);
@@ -217,9 +216,8 @@ export class FairQueue<W extends Waiter> {
   }
 
   /**
-   * Returns the next request. `isHeldBack` reports whether a request must not take a slot that is reserved for the
-   * highest priority; absent if no slots are reserved. If the next request is held back, only the highest priority goes
-   * before it: otherwise a wide request would never find enough slots.
+   * Returns the next request. `isHeldBack` reports whether only reserved slots are left for a request. Then only the
+   * highest priority may go first, because otherwise a request for several slots would wait forever.
    */
   next(isHeldBack?: (waiter: W) => boolean): W | undefined {
     if (this.#waiting === 0) return undefined;
@@ -236,10 +234,7 @@ export class FairQueue<W extends Waiter> {
     return first && isHeldBack?.(first) ? firstIn(this.#rank("high")) : first;
   }
 
-  /**
-   * Returns how many requests are served before a new one of this sharer, or before its `waiter`: of each other
-   * person, key and account as many as of its own, and of other priorities as many as they have turns meanwhile.
-   */
+  /** Returns how many requests are served before a new request of this sharer, or before its `waiter`. */
   ahead(sharer: Sharer, waiter?: W): number {
     const rank = this.#rank(sharer.priority);
     const party = rank.parties.get(sharer.partyId);
@@ -253,7 +248,7 @@ export class FairQueue<W extends Waiter> {
     for (const other of this.#ranks) {
       if (other === rank || other.waiting === 0) continue;
       const turns = (until - other.used) * other.share;
-      // The higher priority is first if both would have used the same.
+      // If two priorities have the same `used`, the higher one is first.
       const before = other.share > rank.share ? Math.floor(turns) : Math.ceil(turns) - 1;
       ahead += Math.min(other.waiting, Math.max(0, before));
     }
@@ -261,9 +256,8 @@ export class FairQueue<W extends Waiter> {
   }
 
   /**
-   * Returns the request whose place in a full queue goes to this sharer: the last request of the party with the most
-   * waiting ones, by priority shares, then accounts, then people and keys. Afterwards that party must still have at
-   * least as many as this sharer. Undefined if this sharer already has its part and is refused.
+   * Returns the request that must leave a full queue for this sharer: the last one of the party with the most waiting
+   * requests, relative to its share. Undefined if this sharer has its fair part already.
    */
   yielding(sharer: Sharer): W | undefined {
     const rank = this.#rank(sharer.priority);
@@ -312,7 +306,7 @@ export class FairQueue<W extends Waiter> {
     return party;
   }
 
-  /** Resets turns when nobody waits, so that later requests neither owe nor claim any. */
+  /** Resets all counts when no request waits, so that no debts remain. */
   #forgetTurns(): void {
     this.#round++;
     this.#now = 0;
@@ -320,17 +314,14 @@ export class FairQueue<W extends Waiter> {
   }
 }
 
-/**
- * Number of idle parties that are kept for each priority, or as many as are busy, so that parties are not created for
- * each request.
- */
+/** Number of idle parties that are kept for each priority (more if many are busy), to avoid allocations. */
 const maxIdle = 64;
 
 function isIdle({ inFlight, waiting }: Share): boolean {
   return inFlight === 0 && waiting === 0;
 }
 
-/** Call when a party may have become idle. */
+/** Removes idle parties if there are too many. Call this when a party may have become idle. */
 function forgetIdle<W extends Waiter>(rank: Rank<W>, party: Party<W>): void {
   if (!isIdle(party)) return;
   const { accounts, parties } = rank;
@@ -359,7 +350,7 @@ function longestOf<Each extends Share>(some: ReadonlySet<Each> | undefined): Eac
   return longest;
 }
 
-/** Returns the requests of the others that are served before the one with `before` own requests in front of it. */
+/** Returns how many requests of others are served before a request that has `before` own requests ahead of it. */
 function amongOthers(others: ReadonlySet<Share> | undefined, own: Share, before: number): number {
   let ahead = 0;
   for (const other of others ?? []) {
@@ -374,7 +365,7 @@ function isBefore(a: Share, b: Share): boolean {
   return a.firstOrder < b.firstOrder;
 }
 
-/** Returns the index of `order`, or where it belongs, in a list sorted by `order`. */
+/** Binary search: returns the index of `order` in the sorted list, or the index at which to insert it. */
 function indexOf(waiting: readonly Waiter[], order: number): number {
   let low = 0;
   let high = waiting.length;

@@ -1,4 +1,5 @@
-// Counts requests in flight at one engine, or at one model of an engine that states the capacity of each.
+// Counts the requests in flight at one engine. If the engine declares a capacity for each model, each model has its own
+// gate.
 
 import type { Clock } from "../../base/clock.ts";
 import type { IndexedItem } from "../../base/indexed-set.ts";
@@ -12,33 +13,33 @@ import { ConcurrencyLimit } from "./concurrency-limit.ts";
 import { FairQueue, type Sharer, type Waiter } from "./fair-queue.ts";
 import { Headroom } from "./headroom.ts";
 
-/** The facts of a request that its slot depends on. */
+/** The parts of a request that decide about its slot. */
 export interface SlotRequest extends Sharer {
   operation: Operation;
   stream: boolean;
   /** Number of parallel generations. */
   width: number;
-  /** The model's public id, for messages. */
+  /** The model's public id, for error messages. */
   model: string;
   /**
-   * For requests of the idle lane, which use slots that nobody else wants: called when another request wants the
-   * slot, which must be released immediately.
+   * Set for background requests (the idle lane): called if another request needs the slot, which must then be released
+   * immediately.
    */
   readonly onWanted?: (() => void) | undefined;
 }
 
-/** A waiting request, perhaps at several gates. */
+/** A waiting request. It may wait at the gates of several engines. */
 export interface Waiting extends Waiter, IndexedItem {
   readonly request: SlotRequest;
   readonly options: Map<Gate, Deployment>;
   grant(slot: Slot): void;
-  /** Called when all of its gates gave its place in the queue to others. */
+  /** Called when the request was removed from the queues of all its gates. */
   refuse(): void;
-  /** Called when the engines changed. */
+  /** Called when engines have changed, so that the request looks for new gates. */
   regroup(): void;
 }
 
-/** An answer of the engine ended, or the engine is idle and answered nobody. */
+/** Why a refused request may try again: the engine ended an answer, or it is idle. */
 export type RoomFound = "answered" | "idle";
 
 /** A request that the engine refused for lack of capacity. */
@@ -49,44 +50,41 @@ export interface RoomWaiter {
 
 export interface GateOptions {
   clock: Clock;
-  /** Returns the capacity that the engine states, each time; undefined if it is measured. */
+  /** Returns the capacity that the engine currently declares; undefined if it must be measured. */
   declared: (() => number | undefined) | undefined;
-  /** The operator's limit for a measured capacity. */
+  /** The operator's upper limit for a measured capacity. */
   bound: number | undefined;
-  /** Notified of running and waiting requests, if the engine's server is started on demand. */
+  /** Notified of running and waiting requests, if the server is started on demand. */
   onDemand: OnDemand | undefined;
   /** Called when a slot may be free while requests wait. */
   onFree(gate: Gate): void;
-  /**
-   * Returns the maximum requests of the idle lane if neither the engine nor the operator states a capacity. Default: as
-   * many as are measured.
-   */
+  /** Returns the maximum background requests at an engine of unknown capacity. Default: the measured capacity. */
   maxIdle?: (() => number) | undefined;
 }
 
-/** Maximum turns that one held slot counts as, so that the debt of a priority is repaid soon. */
+/** Maximum slots that one long-held slot counts as, so that a priority's debt is repaid soon. */
 const maxTurns = 8;
 
-/** Milliseconds between checks whether fewer slots are reserved, while requests wait for that. */
+/** Milliseconds after which waiting requests check again whether fewer slots are reserved. */
 const headroomCheckMs = 1_000;
 
-/** Weight of the newest value in the mean holding time. */
+/** Weight of the newest value in the mean time for which slots are held. */
 const holdWeight = 1 / 16;
 
 /**
- * Milliseconds without new requests of the idle lane after it was asked to release a slot: otherwise it would start
- * work repeatedly that it has to abandon.
+ * Milliseconds without new background requests after one had to release its slot. Otherwise work would be started and
+ * abandoned again and again.
  */
 const calmMs = 250;
 
-/** Index of the whole answers of an operation; streamed answers have the next index. */
+/** Index of the answer kind of each operation; its streams have the next index. */
 const kindIndex = Object.fromEntries(operations.map((name, index) => [name, 2 * index])) as Readonly<
   Record<Operation, number>
 >;
 
 export class Gate {
   readonly queue = new FairQueue<Waiting>();
-  /** Queue of the idle lane, which is served when nobody else waits. */
+  /** The queue of background requests, served only when no other request waits. */
   readonly idleQueue = new FairQueue<Waiting>();
   readonly #headroom: Headroom;
   readonly #measured: ConcurrencyLimit;
@@ -94,22 +92,22 @@ export class Gate {
   readonly #declared: GateOptions["declared"];
   readonly #onDemand: OnDemand | undefined;
   readonly #onFree: GateOptions["onFree"];
-  /** Kinds of answers by the engine's own id of the model, in the order of `kindIndex`. */
+  /** Answer kinds by model id at the engine, in the order of `kindIndex`. */
   readonly #kinds = new Map<string, readonly AnswerKind[]>();
   #inFlight = 0;
-  /** Slots of the idle lane that were not asked for yet, oldest first. */
+  /** Slots of background requests that were not asked to end, oldest first. */
   readonly #idle: Slot[] = [];
-  /** Number of slots of the idle lane, and of those that it was asked to release. */
+  /** Number of slots of background requests, and of those that were asked to end. */
   #idleInFlight = 0;
   #askedFor = 0;
-  /** Monotonic time until which the idle lane takes no slot. */
+  /** Monotonic time until which no background request gets a slot. */
   #calmUntilMs = 0;
   readonly #maxIdle: () => number;
   #holdMs: number | undefined;
   readonly #refused = new Set<RoomWaiter>();
   #patience: ReturnType<typeof setTimeout> | undefined;
   #later: ReturnType<typeof setTimeout> | undefined;
-  /** The monotonic time of the timer. */
+  /** The monotonic time at which the timer fires. */
   #laterAtMs = 0;
 
   constructor({ clock, declared, bound, onDemand, onFree, maxIdle }: GateOptions) {
@@ -131,21 +129,21 @@ export class Gate {
     return this.#inFlight;
   }
 
-  /** Requests of the idle lane that hold slots. */
+  /** Number of background requests that hold slots. */
   get idleInFlight(): number {
     return this.#idleInFlight;
   }
 
   /**
-   * Returns the mean time between two slots that become free for this priority while all are taken; undefined before
-   * the first answer.
+   * Returns the mean milliseconds until the next slot for this priority becomes free, if all are taken; undefined
+   * before the first answer.
    */
   turnMsOf(priority: Priority): number | undefined {
     if (this.#holdMs === undefined) return undefined;
     return this.#holdMs / Math.max(1, this.limit - (priority === "high" ? 0 : this.#reservedSlots));
   }
 
-  /** False if a server has to be started first. */
+  /** False if the server must be started first. */
   get isOpen(): boolean {
     return this.#onDemand?.open !== false;
   }
@@ -154,32 +152,32 @@ export class Gate {
     return this.isOpen && this.#inFlight + this.#weightOf(width) <= this.limit;
   }
 
-  /** Reports whether a request may have a slot immediately: one is free, and no waiting request comes first. */
+  /** Reports whether a request may have a slot now: one is free, and no waiting request goes first. */
   mayTake({ priority, width, onWanted }: Pick<SlotRequest, "priority" | "width" | "onWanted">): boolean {
     if (onWanted) return this.fitsIdle(width);
     if (!this.fits(width) || this.#isReserved(priority, width)) return false;
     return this.queue.waiting === 0 || (priority === "high" && this.next() === undefined);
   }
 
-  /** Reports whether a request of the idle lane may have a slot. */
+  /** Reports whether a background request may have a slot now. */
   fitsIdle(width: number): boolean {
     if (this.queue.waiting > 0 || this.#isCalm || this.#idleInFlight >= this.#maxIdle()) return false;
     return this.fits(width) && !this.#isReserved("low", width);
   }
 
-  /** Returns the next waiting request; undefined also if the free slots are reserved for other priorities. */
+  /** Returns the next waiting request; undefined if there is none or the free slots are reserved for high priority. */
   next(): Waiting | undefined {
     return this.queue.next(this.#reservedSlots === 0 ? undefined : this.#isReservedFor);
   }
 
-  /** Number of free slots that lower priorities may not take. */
+  /** Number of free slots that are reserved for high priority. */
   get #reservedSlots(): number {
     return Math.max(0, this.#headroom.slotsOf(this.limit) - this.queue.inFlightOf("high"));
   }
 
   /**
-   * Reports whether a slot would be one reserved for a higher priority. Lower priorities together stay within the
-   * rest; a wide request may exceed it if it is the only one.
+   * Reports whether only reserved slots are left for this request. All lower priorities together must leave the
+   * reserved slots free; a single request for several slots may exceed that.
    */
   #isReserved(priority: Priority, width: number): boolean {
     if (priority === "high") return false;
@@ -196,8 +194,8 @@ export class Gate {
   }
 
   /**
-   * Returns how many requests of the idle lane would get a slot now. If a server has to be started first, one may
-   * wait for it as long as nobody else does.
+   * Returns how many more background requests would get a slot now. If the server must be started first, one may wait
+   * for it.
    */
   get idleSlots(): number {
     if (this.queue.waiting > 0 || this.#isCalm) return 0;
@@ -206,10 +204,7 @@ export class Gate {
     return Math.max(0, Math.floor(free) - this.idleQueue.waiting);
   }
 
-  /**
-   * Asks the idle lane to release a slot for each waiting request, or all of its slots if it holds fewer. Returns
-   * whether it was asked now.
-   */
+  /** Asks background requests to end, one for each waiting request. Returns whether any was asked. */
   makeWay(): boolean {
     let asked = false;
     while (this.#askedFor < this.queue.waiting) {
@@ -226,7 +221,7 @@ export class Gate {
     return asked;
   }
 
-  /** Waits after the engine refused the request for lack of capacity; see `RoomWaiter`. */
+  /** Waits after the engine refused the request for lack of capacity. */
   waitForRoom(waiter: RoomWaiter): void {
     if (this.#inFlight === 0) waiter.room("idle");
     else this.#refused.add(waiter);
@@ -246,7 +241,7 @@ export class Gate {
     }
   }
 
-  /** Takes slots, whether they are free or not. */
+  /** Takes a slot for the request, even if none is free. */
   take(deployment: Deployment, request: SlotRequest): Slot {
     const { operation, stream, onWanted } = request;
     const weight = this.#weightOf(request.width);
@@ -265,7 +260,7 @@ export class Gate {
     return slot;
   }
 
-  /** Releases a slot. `heldMs` is the holding time if an answer came. */
+  /** Releases a slot. `heldMs` is the time for which it was held, if an answer came. */
   giveBack(slot: Slot, weight: number, heldMs: number | undefined): void {
     this.#inFlight -= weight;
     if (slot.onWanted) this.#idleGaveBack(slot, weight);
@@ -277,12 +272,12 @@ export class Gate {
   }
 
   answered(answer: Answer): void {
-    // Reserved slots count as taken: otherwise nothing would be learned about the server meanwhile.
+    // Reserved slots count as taken; otherwise the measured limit could not grow while slots are reserved.
     if (this.#declared?.() === undefined) this.#measured.answered(answer, !this.fits(1) || this.#isReserved("low", 1));
     this.wake();
   }
 
-  /** Called after the slots were released. */
+  /** Called when the engine refused request `sent`, after its slot was released. */
   refused(sent: number): void {
     this.#measured.refused(sent, this.#inFlight);
     this.wake();
@@ -305,19 +300,21 @@ export class Gate {
     this.#reportDemand();
   }
 
-  /** Lets waiting requests use slots that became free. */
+  /** Lets waiting requests take free slots. */
   wake(): void {
     if (this.queue.waiting + this.idleQueue.waiting > 0) this.#onFree(this);
   }
 
-  /** Waiting requests are held back: the idle lane releases slots for them, and fewer slots may be reserved soon. */
+  /**
+   * Called when waiting requests get no slot. Background requests must end, and the reservation is checked again later.
+   */
   waitForHeadroom(): void {
     if (this.queue.waiting === 0) return;
     this.makeWay();
     this.wakeLater(headroomCheckMs);
   }
 
-  /** Checks again later, for slots that become free without a notification. */
+  /** Checks again after `ms`, for slots that become free without a notification. */
   wakeLater(ms: number): void {
     const atMs = this.nowMs() + ms;
     if (this.#later !== undefined) {
@@ -340,7 +337,7 @@ export class Gate {
     return this.queue.inFlightOf("high") + this.queue.waitingOf("high");
   }
 
-  /** Returns how much longer than usual the slot was held, in turns. */
+  /** Returns by how many times the usual holding time the slot was held longer (negative if shorter). */
   #moreTurns({ sinceMs }: Slot, weight: number): number {
     if (!this.#holdMs) return 0;
     return weight * (Math.min((this.nowMs() - sinceMs) / this.#holdMs, maxTurns) - 1);
@@ -365,7 +362,7 @@ export class Gate {
     const timer = setTimeout(() => {
       this.#patience = undefined;
       if (this.queue.waiting === 0) return;
-      // Nothing is learned about a server that is not open yet.
+      // A server that is still starting shows nothing about its capacity.
       if (this.isOpen && !this.#measured.waitedASecond()) return;
       this.wake();
       if (this.queue.waiting > 0) this.#beImpatient();
@@ -374,38 +371,38 @@ export class Gate {
     this.#patience = timer;
   }
 
-  /** Engines without a stated capacity count requests, whatever their width. */
+  /** Returns the capacity that a request takes. Without a declared capacity, each request counts as 1. */
   #weightOf(width: number): number {
     return this.#declared?.() === undefined ? 1 : Math.min(width, this.limit);
   }
 }
 
-/** A request's part in an engine's capacity, from before it is sent until its answer ended. */
+/** A request's share of the engine's capacity, from before it is sent until its answer has ended. */
 export class Slot implements Answer, Sharer {
   readonly gate: Gate;
   /** The deployment that the slot belongs to. */
   readonly deployment: Deployment;
-  /** True if the request tests the deployment after a suspension; it then owes a verdict. */
+  /** True if the request tests a deployment after its suspension. The router must learn the result. */
   isTrial = false;
-  /** The round of the queue in which the slot counts as a turn of its priority; 0 if it does not count. */
+  /** The round of the queue that the slot counts in; 0 if it counts in none. */
   round = 0;
   readonly priority: Priority;
   readonly accountId: string;
   readonly partyId: string;
-  /** The callback of its request. */
+  /** The callback of a background request whose slot is needed. */
   onWanted: SlotRequest["onWanted"];
   readonly kind: AnswerKind;
   readonly sent: number;
   readonly inFlight: number;
-  /** Monotonic milliseconds. */
+  /** Monotonic milliseconds when the slot was taken. */
   readonly sinceMs: number;
-  /** Milliseconds until the answer began; 0 before. */
+  /** Milliseconds until the answer began; 0 before that. */
   durationMs = 0;
   readonly #weight: number;
   #answered = false;
   #held = true;
 
-  /** `sent` is its number among the gate's requests. `inFlight` is the number now at the engine, including this one. */
+  /** `sent` is the request's number at this gate. `inFlight` includes this request. */
   constructor(
     gate: Gate,
     deployment: Deployment,
@@ -432,7 +429,7 @@ export class Slot implements Answer, Sharer {
     this.onWanted?.();
   }
 
-  /** Called when the first byte of the answer arrived. Returns true for the first call; others do nothing. */
+  /** Called when the first byte of the answer has arrived. Returns true for the first call; later calls do nothing. */
   answered(): boolean {
     if (this.#answered || !this.#held) return false;
     this.#answered = true;
@@ -448,7 +445,7 @@ export class Slot implements Answer, Sharer {
     this.gate.refused(this.sent);
   }
 
-  /** Releases the slot. Only the first call counts, so it is safe after `refused`. */
+  /** Releases the slot. Does nothing if it was already released. */
   release(): void {
     if (!this.#held) return;
     this.#giveBack(this.#answered ? this.gate.nowMs() - this.sinceMs : undefined);

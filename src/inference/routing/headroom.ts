@@ -1,19 +1,18 @@
-// Reserves slots for requests of high priority if some came lately: as many as were wanted at once.
+// Reserves slots for requests of high priority: as many as were recently needed at the same time.
 import type { Clock } from "../../base/clock.ts";
 import { priorities, priorityShares } from "../../domain/models/policies/priority.ts";
 
-/** Milliseconds for which demand counts: at least this long, at most twice as long. */
+/** Milliseconds of a period. Demand counts for the current and the previous period. */
 const spanMs = 30_000;
 
 const allShares = priorities.reduce((sum, priority) => sum + priorityShares[priority], 0);
-/** The part of all slots that lower priorities keep, whatever the demand. */
+/** Fraction of all slots that lower priorities always keep. */
 const lowerPart = (allShares - priorityShares.high) / allShares;
 
 /**
- * A request of high priority that must not wait has to find a free slot, because the next one becomes free only after
- * a whole answer. So the maximum of running and waiting requests in this and the previous period is kept free of
- * lower priorities, plus one for chance. The number stays within the share of high priorities, so that others keep
- * their own share. If no request of high priority came for a while, nothing is reserved.
+ * A request of high priority should find a free slot, because the next one becomes free only after a whole answer. So
+ * the highest number of running and waiting ones in this and the previous period stays reserved, plus one. The
+ * reservation never exceeds the share of high priority. Without recent demand, nothing is reserved.
  */
 export class Headroom {
   readonly #clock: Pick<Clock, "monotonicMs">;
@@ -25,15 +24,13 @@ export class Headroom {
     this.#clock = clock;
   }
 
-  /** Notes that this many slots are wanted now, including the ones held. */
+  /** Records that requests of high priority hold or need this many slots now. */
   wanted(slots: number): void {
     this.#turn();
     this.#peak = Math.max(this.#peak, slots);
   }
 
-  /**
-   * Returns how many of `limit` slots lower priorities must leave. Reads no clock if there was nothing to reserve for.
-   */
+  /** Returns how many of `limit` slots are reserved. Does not read the clock without recent demand. */
   slotsOf(limit: number): number {
     if (this.#peak === 0 && this.#peakBefore === 0) return 0;
     this.#turn();

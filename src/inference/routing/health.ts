@@ -1,27 +1,24 @@
-// Decides whether an engine, or one of its models, may be asked: it is suspended after a failure, and then one request
-// tests it.
+// Health of an engine or of one of its models: suspended after a failure, then tested by a single request.
 import type { HealthState } from "../../wire/upstreams.ts";
 
 /**
- * `ready`: the suspension is over and the next request tests it; `trying`: a request tests it, and others wait for the
- * result.
+ * `ready`: the suspension is over, and the next request is the test. `trying`: a test request is running, and others
+ * must wait.
  */
 export type { HealthState };
 
 const firstRestMs = 2_000;
 const maxRestMs = 60_000;
-/** Suspensions vary by up to this part in either direction, so that what failed together is not tested together. */
+/** Random fraction by which suspensions vary, so that engines that failed together are not tested together. */
 const jitter = 0.1;
-/**
- * Milliseconds without a verdict after which another request may test: the first one may be delayed by something else.
- */
+/** Milliseconds after which another request may test, if the first one has no result yet. */
 const maxTrialMs = 60_000;
 
 export class Health {
   /** End of the suspension in monotonic milliseconds; 0 if healthy. */
   #restUntilMs = 0;
   #trialUntilMs = 0;
-  /** Length of the last suspension without jitter; 0 if it no longer matters. */
+  /** Length of the last suspension without jitter; 0 if the next one starts short again. */
   #restMs = 0;
   #recoveredMs = Number.NEGATIVE_INFINITY;
 
@@ -29,7 +26,7 @@ export class Health {
     return this.#restUntilMs === 0;
   }
 
-  /** Time of the last recovery after a suspension. */
+  /** Monotonic time of the last recovery from a suspension. */
   get recoveredMs(): number {
     return this.#recoveredMs;
   }
@@ -40,29 +37,26 @@ export class Health {
     return nowMs < this.#trialUntilMs ? "trying" : "ready";
   }
 
-  /** Returns the milliseconds until the suspension is over; 0 if it is. */
+  /** Returns the remaining milliseconds of the suspension; 0 if it is over. */
   restLeftMs(nowMs: number): number {
     return Math.max(0, this.#restUntilMs - nowMs);
   }
 
-  /**
-   * Returns true for the first request that asks in the state `ready`: this request tests and must later call
-   * `release` or give a verdict.
-   */
+  /** Returns true if the caller may send the test request. Its result must be reported, or `release` called. */
   claim(nowMs: number): boolean {
     if (this.state(nowMs) !== "ready") return false;
     this.#trialUntilMs = nowMs + maxTrialMs;
     return true;
   }
 
-  /** Called if the test had no verdict, for example because the client left. */
+  /** Called if the test request had no result, for example because the client left. */
   release(): void {
     this.#trialUntilMs = 0;
   }
 
   succeeded(nowMs: number): void {
     if (this.#restUntilMs === 0) return;
-    // An answer to an earlier request shows that there was no outage, so the next suspension is short.
+    // A success during the suspension shows that there was no outage, so the next suspension is short.
     if (nowMs < this.#restUntilMs) this.#restMs = 0;
     this.#restUntilMs = 0;
     this.#trialUntilMs = 0;
@@ -70,9 +64,9 @@ export class Health {
   }
 
   /**
-   * Suspends after a failure. Suspensions double, up to a minute, if it fails again before it was healthy for as long
-   * as it was suspended. Failures during a suspension do not count, because their requests were sent earlier. Returns
-   * whether a suspension begins.
+   * Begins a suspension after a failure. Its length doubles, up to a minute, if the previous suspension was recent.
+   * Failures during a suspension do not count, because their requests were sent earlier. Returns whether a suspension
+   * began.
    */
   failed(nowMs: number, random: () => number): boolean {
     if (nowMs < this.#restUntilMs) return false;

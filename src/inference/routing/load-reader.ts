@@ -1,4 +1,4 @@
-// Asks servers that get requests for their load, because other senders may use the same servers.
+// Polls the load of model servers in use, because other gateways or clients may use the same servers.
 import type { Clock } from "../../base/clock.ts";
 import type { Engine } from "../../domain/models/engine.ts";
 import type { Router } from "./route.ts";
@@ -7,21 +7,21 @@ export interface LoadReaderOptions {
   engines(): readonly Engine[];
   router: Pick<Router, "said" | "lastUsedMs">;
   clock: Clock;
-  /** Milliseconds between two polls. Default 2 s. */
+  /** Milliseconds between two polls. Default: 2,000. */
   everyMs?: number | undefined;
 }
 
 const everyMs = 2_000;
-/** A server without a request in this time is not asked. */
+/** A server that got no request for this many milliseconds is not polled. */
 const usedWithinMs = 10_000;
 const timeoutMs = 1_000;
-/** Milliseconds without a poll for a server that could not answer. */
+/** Milliseconds without polls after a server could not report its load. */
 const pauseMs = 30_000;
 
 export class LoadReader {
   readonly #options: LoadReaderOptions;
   readonly #timer: ReturnType<typeof setInterval>;
-  /** Monotonic time until which an engine is not asked. */
+  /** Monotonic time until which each engine is not polled. */
   readonly #quietUntilMs = new WeakMap<Engine, number>();
   readonly #asked = new WeakSet<Engine>();
 

@@ -1,31 +1,31 @@
-// Finds requests whose deployment takes far longer to begin an answer than ever before, so that another one can be
+// Finds requests whose answer takes far longer to begin than usual at their deployment, so that another one can be
 // asked.
 import { type IndexedItem, IndexedSet } from "../../base/indexed-set.ts";
 
 /** Minimum known answers of a kind before a request of that kind can be overdue. */
 const fewestAnswers = 16;
-/** A request is overdue after this multiple of the slowest known answer. */
+/** A request is overdue after this multiple of the longest recent time until an answer began. */
 const patience = 5;
 /**
- * Minimum milliseconds before a stream is overdue: some servers send nothing while a model thinks, and load models
- * silently.
+ * Minimum milliseconds before a stream is overdue, because some servers send nothing while they load a model or the
+ * model thinks.
  */
 const minMs = 120_000;
-/** Weight of a new answer against the slowest known one. */
+/** Fraction by which the longest known time decays with each answer. */
 const newest = 1 / 256;
-/** The limit doubles with each consecutive overdue request, at most this often. */
+/** The limit doubles with each consecutive overdue request, up to this many times. */
 const maxMisses = 4;
 const pollMs = 5_000;
 
-/** Times from a request to the beginning of its stream, for one deployment and one kind of request. */
+/** Times until a stream begins, for one deployment and one kind of request. */
 export class BeginTimes {
-  /** Milliseconds and tokens: maxima that decay slowly with later answers. */
+  /** Longest time and largest prompt. Both decay slowly with later answers. */
   #slowestMs = 0;
   #largest = 0;
   #answers = 0;
   #misses = 0;
 
-  /** `tokens` are those of the prompt. */
+  /** `tokens` is the number of prompt tokens. */
   add(durationMs: number, tokens: number): void {
     this.#slowestMs = Math.max(durationMs, this.#slowestMs * (1 - newest));
     this.#largest = Math.max(tokens, this.#largest * (1 - newest));
@@ -34,14 +34,17 @@ export class BeginTimes {
   }
 
   /**
-   * Called for an overdue request. A server that is slower now, for example because it loads its model, gets more time
-   * with each test.
+   * Called for an overdue request. The limit doubles, so that a server that is slower now gets more time at the next
+   * test.
    */
   missed(): void {
     this.#misses = Math.min(this.#misses + 1, maxMisses);
   }
 
-  /** Returns the milliseconds after which a request is overdue; undefined if too little is known. */
+  /**
+   * Returns the milliseconds after which a request with this many prompt tokens is overdue; undefined if too few
+   * answers are known.
+   */
   limitMs(tokens: number): number | undefined {
     if (this.#answers < fewestAnswers) return undefined;
     const size = Math.max(1, tokens / Math.max(1, this.#largest));
@@ -50,15 +53,15 @@ export class BeginTimes {
   }
 }
 
-/** A request that waits for the beginning of its answer. */
+/** A request whose answer has not begun. */
 export interface AwaitedAnswer extends IndexedItem {
   /** Called every few seconds. `waitedMs` excludes time in which this process did not run. */
   checked(waitedMs: number): void;
-  /** Number of checks so far. Only the watch writes it. */
+  /** Number of checks so far. Only `OverdueWatch` writes it. */
   checks: number;
 }
 
-/** Checks all waiting requests, with one timer that runs only while there are any. */
+/** Checks all requests whose answers have not begun. The timer runs only while there are any. */
 export class OverdueWatch {
   readonly #awaited = new IndexedSet<AwaitedAnswer>();
   #timer: ReturnType<typeof setInterval> | undefined;
@@ -75,7 +78,8 @@ export class OverdueWatch {
   }
 
   check(): void {
-    // Checks are counted instead of reading a clock: a process that was frozen has unread answers in its sockets.
+    // Count checks instead of reading a clock: after this process was frozen, sockets may hold answers that it has not
+    // read.
     for (const answer of [...this.#awaited]) answer.checked(pollMs * answer.checks++);
     if (this.#awaited.size > 0) return;
     clearInterval(this.#timer);

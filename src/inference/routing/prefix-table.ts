@@ -1,4 +1,4 @@
-// Remembers which prompt beginnings each deployment of a model was sent lately and may still have cached.
+// Remembers which prompt beginnings were recently sent to each deployment of a model, and may still be in its cache.
 import type { PromptPrefix } from "./prompt-prefix.ts";
 
 /** Deployments per word of bits. */
@@ -7,28 +7,29 @@ const maxWords = 4;
 
 interface Word {
   /**
-   * The deployments that were sent a prompt with the hash, as bits: since the last change of generation, and before it.
+   * For each hash of a prompt beginning, a bit for each deployment that was sent it. `young` is the current generation,
+   * `old` the previous one.
    */
   young: Map<number, number>;
   old: Map<number, number>;
 }
 
 /**
- * Bounded: when the maximum of hashes is known, those not used since the last change of generation are forgotten. The
- * caches of deployments behave roughly like this, and do not report their content.
+ * Size-bounded table of prompt hashes in two generations. When the new one is full, the old one is dropped. This
+ * roughly models the caches of deployments, which do not report their content.
  */
 export class PrefixTable<D extends object> {
   readonly #words: Word[] = [];
   #columns = new Map<D, number>();
 
-  /** Number of remembered hashes, at most twice the last maximum of `record` for each 31 deployments. */
+  /** Number of remembered hashes: at most two generations for each 31 deployments. */
   get size(): number {
     let size = 0;
     for (const { young, old } of this.#words) size += young.size + old.size;
     return size;
   }
 
-  /** Sets for each candidate how many characters of the prompt it was sent before. */
+  /** Sets `warm` of each candidate: how many characters of the prompt's beginning it was sent before. */
   read(prefix: PromptPrefix, candidates: readonly { state: D; warm: number }[]): void {
     const known = this.#words.map((word) => lengthsIn(word, prefix));
     for (const candidate of candidates) {
@@ -37,14 +38,14 @@ export class PrefixTable<D extends object> {
     }
   }
 
-  /** Returns how many characters of the prompt the deployment was sent before. */
+  /** Returns how many characters of the prompt's beginning the deployment was sent before. */
   warm(prefix: PromptPrefix, deployment: D): number {
     const candidate = { state: deployment, warm: 0 };
     this.read(prefix, [candidate]);
     return candidate.warm;
   }
 
-  /** Records that the deployment is sent the prompt. `most` is the maximum of hashes per generation. */
+  /** Records that the prompt is sent to the deployment. `most` is the maximum number of hashes per generation. */
   record(prefix: PromptPrefix, deployment: D, most: number): void {
     const column = this.#columnOf(deployment);
     const word = this.#words[Math.floor(column / wordBits)];
@@ -60,7 +61,7 @@ export class PrefixTable<D extends object> {
     let column = this.#columns.get(deployment);
     if (column !== undefined) return column;
     if (this.#columns.size >= wordBits * maxWords) {
-      // Deployments that no longer exist keep their columns, so the table starts again when all columns are taken.
+      // Deleted deployments keep their bits. When all bits are taken, the table starts again empty.
       this.#columns = new Map();
       this.#words.length = 0;
     }
@@ -72,8 +73,8 @@ export class PrefixTable<D extends object> {
 }
 
 /**
- * Returns lengths by bit. A deployment with a hash has or had all hashes before it, so the first missing one ends its
- * length.
+ * Returns the known length of the prompt by deployment. A deployment with a hash had all earlier ones, so the first
+ * missing hash ends its length.
  */
 function lengthsIn({ young, old }: Word, { hashes, ends }: PromptPrefix): number[] {
   const lengths: number[] = [];

@@ -1,38 +1,34 @@
-// Represents the beginning of a prompt as a chain of hashes: two prompts share as many hashes as they are equal from
-// the start.
+// Represents a prompt as a chain of hashes, each of the text up to a certain length. Prompts with the same beginning
+// share their first hashes.
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
 
-/** Characters between two hashes: few where prompts are short, many where they are long. */
+/** Characters between two hashes: few at the beginning of a prompt, more further on. */
 const steps = [
   { until: 8 * 1024, size: 512 },
   { until: 64 * 1024, size: 2 * 1024 },
   { until: Number.POSITIVE_INFINITY, size: 8 * 1024 },
 ] as const;
-/** Limits the work for one request; the chain then covers about 1.7 million characters. */
+/** Maximum hashes of one prompt, which bounds the work. They cover about 1.7 million characters. */
 const maxHashes = 256;
 
 export class PromptPrefix {
-  /** Each hash stands for everything up to its end. */
+  /** Each hash covers the prompt from its start to the position in `ends`. */
   readonly hashes: number[] = [];
-  /** The end of each hash, in characters. */
+  /** The position in characters at which each hash ends. */
   readonly ends: number[] = [];
-  /** Characters of the whole prompt. */
+  /** Length of the whole prompt in characters. */
   length = 0;
-  /** Hash of what all requests of a conversation share: everything up to the first user message. */
+  /** Hash of the prompt up to and including the first user message, which all requests of a conversation share. */
   origin = 0;
-  /** The end of the part that `origin` stands for, in characters. */
+  /** The position in characters at which the part of `origin` ends. */
   originEnd = 0;
-  /**
-   * True if the prompt has more messages after `originEnd`: the conversation has had an answer before, perhaps
-   * elsewhere.
-   */
+  /** True if messages follow the first user message, so that the conversation had an answer before. */
   continues = false;
 }
 
 /**
- * Returns the chain of a request's prompt: tools first, because models read them before the messages, then role and
- * content of each message. Chains of different accounts share nothing, whatever their content. Undefined for
- * embeddings, because servers cache nothing of their prompts.
+ * Returns the hashes of a request's prompt: first tools and instructions, in the order in which models read them, then
+ * the messages. Accounts never share hashes. Undefined for embeddings, which servers do not cache.
  */
 export function promptPrefixOf(request: DecodedRequest, accountId: string): PromptPrefix | undefined {
   const { dialect, body } = request;
@@ -51,7 +47,7 @@ export function promptPrefixOf(request: DecodedRequest, accountId: string): Prom
 class Chain {
   readonly #prefix = new PromptPrefix();
   #hash: number;
-  /** Characters that the chain still needs for its next hash. */
+  /** Characters until the next hash. */
   #missing: number = steps[0].size;
   #userSpoke = false;
 
@@ -91,7 +87,7 @@ class Chain {
       this.addValue(message);
       return;
     }
-    // One letter distinguishes the roles: hashing the whole role would take longer than a short message.
+    // The first letter distinguishes the roles, and is faster than hashing the whole role.
     if (typeof role === "string") this.#hash = Math.imul(this.#hash ^ role.charCodeAt(0), 0x9e3779b1) >>> 0;
     this.addValue(content);
     if (calls !== undefined && calls !== null) this.add(JSON.stringify(calls));
@@ -102,7 +98,7 @@ class Chain {
     this.#prefix.originEnd = this.#prefix.length;
   }
 
-  /** Adds a text, a list of texts or token ids, or parts of a message, with the URL or data of media. */
+  /** Adds the text in any value: a string, a list of strings or token ids, or message parts, including media. */
   addValue(value: unknown): void {
     if (typeof value === "string") this.add(value);
     else if (Array.isArray(value)) {
@@ -114,7 +110,7 @@ class Chain {
   }
 }
 
-/** Returns the characters from a hash that ends at `length` to the next one. */
+/** Returns the distance to the next hash after one that ends at `length`. */
 export function stepAt(length: number): number {
   for (const { until, size } of steps) if (length < until) return size;
   return steps[2].size;

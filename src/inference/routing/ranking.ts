@@ -1,15 +1,15 @@
-// Ranks the deployments of a model for one request, by the work of each and by how much of the prompt is warm there.
+// Ranks a model's deployments for one request, by their load and by how much of the prompt their caches may hold.
 import type { Deployment } from "../../domain/models/model.ts";
 import { answerWork, type DeploymentState, type RequestSize } from "./deployment-state.ts";
 import type { PromptPrefix } from "./prompt-prefix.ts";
 
-/** A deployment and its state for one request. */
+/** A deployment that may serve the request, and its state. */
 export interface Candidate {
   deployment: Deployment;
   state: DeploymentState;
-  /** True if suspended: it comes last in any case. */
+  /** True if the deployment is suspended. Suspended deployments are ranked last. */
   isAway: boolean;
-  /** Characters of the prompt that it was sent before. */
+  /** Characters of the prompt's beginning that the deployment was sent before. */
   warm: number;
 }
 
@@ -19,53 +19,55 @@ interface Rank {
   readonly warm: number;
   /** 0: healthy; 1: healthy, but loaded beyond the bound; 2: suspended. */
   class: number;
-  /** The part of the work that it should have, relative to the others. */
+  /** The fraction of the work that this deployment should get, relative to the others. */
   readonly share: number;
   /** Its open work. */
   readonly work: number;
-  /** Tokens of the prompt that it would have to read. */
+  /** Prompt tokens that the deployment would have to compute. */
   cold: number;
   cost: number;
   readonly lot: number;
 }
 
-/** The request and the state that the choice depends on. */
+/** The facts about the request and the gateway on which the ranking depends. */
 export interface Question {
   size: RequestSize;
-  /** Undefined if no deployment caches prompts, or if there is no choice. */
+  /** Undefined if there is no choice or the request has no cacheable prompt. */
   prefix: PromptPrefix | undefined;
   /** Monotonic milliseconds. */
   nowMs: number;
-  /** Processes that send to these deployments, including this one. */
+  /** Number of gateway processes that use these deployments, including this one. */
   gateways: number;
 }
 
-/** Load, as a multiple of the mean, above which a warm prompt no longer matters. */
+/** If a deployment's load exceeds this multiple of the mean, its cache no longer matters. */
 const maxAboveMean = 1.25;
-/** Requests of usual size that are allowed beyond that bound, because few requests are never evenly spread. */
+/**
+ * Additional requests of usual size that are allowed beyond that bound, because few requests are never evenly spread.
+ */
 const spare = 1;
 /**
- * Cost of a cold prompt token within that bound: repeated computation is lost for everyone, and a slightly uneven
- * load costs hardly anything. Found by simulation (docs/routing.md).
+ * Cost of a prompt token that is not cached: computing it again is a loss for all requests, while slightly uneven load
+ * costs little. Found by simulation (docs/routing.md).
  */
 const coldTokenCost = 16;
 /**
- * Costs that differ by less than this part of a usual request count as equal, so that a conversation stays at its
+ * Costs that differ by less than this fraction of a usual request count as equal, so that a conversation stays at its
  * deployment.
  */
 const sameCost = 0.1;
 /**
- * Requests of usual size by which the deployment of a new conversation may be worse, so that other gateways can find
- * it.
+ * Additional load, in requests of usual size, that is accepted so that all gateways choose the same deployment for a
+ * new conversation.
  */
 const worthFinding = 8;
-/** Paces whose ratio is above this count as equal: the difference is chance and the mix of requests. */
+/** If the ratio of two speeds is above this, they count as equal: the difference may be chance. */
 const leastPart = 0.75;
-/** Part of its work that a deployment gets after a suspension; the part then grows. */
+/** Fraction of its share that a deployment gets just after a suspension. The share then grows. */
 const slowStart = 0.1;
 const slowStartMs = 30_000;
 
-/** Returns the candidates, best first. `random` returns numbers from 0 up to, but not including, 1. */
+/** Returns the deployments, best first. `random` returns numbers in [0, 1). */
 export function ranked(candidates: readonly Candidate[], question: Question, random: () => number): Deployment[] {
   const { size, prefix, nowMs, gateways } = question;
   const isWeighted = candidates.some(({ deployment }) => deployment.weight !== candidates[0]?.deployment.weight);
@@ -85,19 +87,20 @@ export function ranked(candidates: readonly Candidate[], question: Question, ran
   });
   bound(ranks, size.promptTokens + answer, usual);
   if (isKeyed && gateways > 1) settle(ranks, prefix, usual);
-  // With the operator's weights, work is spread by weight; otherwise by measured pace, so that it ends soonest.
+  // With weights from the operator, spread work by weight; otherwise by measured speed, so that it ends soonest.
   const own = isWeighted ? -Math.min(...ranks.map(({ cold }) => cold)) * coldTokenCost : answer;
   for (const rank of ranks) {
     const cost = (rank.work + own + rank.cold * coldTokenCost) / rank.share;
     rank.cost = isKeyed ? Math.floor(cost / (sameCost * usual)) : cost;
   }
-  // Among equals, the share decides by lot (Efraimidis and Spirakis), or by conversation, as in rendezvous hashing.
+  // Among equal costs, decide at random in proportion to the share (Efraimidis and Spirakis). With a prompt, the same
+  // conversation always gives the same result (rendezvous hashing).
   ranks.sort((a, b) => a.class - b.class || a.cost - b.cost || a.lot - b.lot);
   return ranks.map(({ deployment }) => deployment);
 }
 
 /**
- * `usual` is the work of a usual request, `answer` that of this request's answer, and `others` the requests of other
+ * Returns the work of a usual request, the work of this request's answer, and the number of requests from other
  * senders.
  */
 function loadOf(candidates: readonly Candidate[], size: RequestSize, nowMs: number) {
@@ -111,9 +114,7 @@ function loadOf(candidates: readonly Candidate[], size: RequestSize, nowMs: numb
   return { usual: requests > 0 ? work / requests : size.promptTokens + answer, answer, others };
 }
 
-/**
- * Follows consistent hashing with bounded loads: a deployment that would be loaded too far above the mean gets no more.
- */
+/** Marks deployments whose load is too far above the mean (consistent hashing with bounded loads). */
 function bound(ranks: readonly Rank[], own: number, usual: number): void {
   let [work, shares] = [own, 0];
   for (const rank of ranks) {
@@ -128,9 +129,8 @@ function bound(ranks: readonly Rank[], own: number, usual: number): void {
 }
 
 /**
- * Lets all gateways choose the same deployment for a conversation, because none knows the conversations that began at
- * another gateway. The choice depends only on the prompt's beginning, and is made among the deployments at which most
- * of the prompt is warm.
+ * Makes all gateways choose the same deployment for a conversation that began at another gateway. The choice depends
+ * only on the prompt's beginning, and prefers deployments that may have cached most of it.
  */
 function settle(ranks: readonly Rank[], prefix: PromptPrefix, usual: number): void {
   const open = ranks.filter((rank) => rank.class === 0);
@@ -148,7 +148,9 @@ function settle(ranks: readonly Rank[], prefix: PromptPrefix, usual: number): vo
   if (best) best.cold = prefix.continues ? 0 : Math.max(0, best.cold - (worthFinding * usual) / coldTokenCost);
 }
 
-/** Returns the part of the prompt's tokens that is not warm. Tokens are unknown, but spread about evenly. */
+/**
+ * Returns the fraction of the prompt that is not cached. Tokens are assumed to be spread evenly over the characters.
+ */
 export function coldPart({ length }: PromptPrefix, warm: number): number {
   return length === 0 ? 1 : Math.max(0, 1 - warm / length);
 }
@@ -163,7 +165,7 @@ function fastestOf(candidates: readonly Candidate[]): number {
   return fastest;
 }
 
-/** A deployment with unknown pace counts as the fastest. */
+/** Returns the speed relative to the fastest deployment; 1 if it is unknown. */
 function paceShare({ pace }: DeploymentState, fastest: number): number {
   const part = pace === 0 ? 1 : pace / fastest;
   return part > leastPart ? 1 : part;
@@ -174,12 +176,12 @@ function rampOf({ engine, health }: DeploymentState, nowMs: number): number {
   return wellMs >= slowStartMs ? 1 : Math.max(slowStart, wellMs / slowStartMs);
 }
 
-/** Returns a value of which the lowest wins: each deployment wins in proportion to its share. */
+/** Returns a score for a weighted draw; the lowest wins. A deployment wins in proportion to its share. */
 function lotOf(part: number, share: number): number {
   return -Math.log(1 - part) / share;
 }
 
-/** Returns a mixed number from 0 up to, but not including, 1, without a pattern in either argument. */
+/** Mixes two numbers into a pseudo-random number in [0, 1). */
 function mixed(one: number, other: number): number {
   let bits = Math.imul(one ^ other, 0x9e3779b1);
   bits = Math.imul(bits ^ (bits >>> 15), 0x85ebca6b);

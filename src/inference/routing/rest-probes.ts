@@ -1,11 +1,11 @@
-// Asks suspended engines whether they are back, so that no client request has to test them.
+// Asks suspended engines for their models when the suspension ends, so that no client request has to test them.
 import type { Engine } from "../../domain/models/engine.ts";
 import type { Catalog } from "../models/catalog.ts";
 import type { Router } from "./route.ts";
 
 export interface RestProbesOptions {
   router: Pick<Router, "onRest" | "claimEngine" | "releaseEngine">;
-  /** Asks one engine, and reports the result to the router. */
+  /** Asks one engine for its models. The result reaches the router. */
   catalog: Pick<Catalog, "refreshSource">;
 }
 
@@ -36,10 +36,10 @@ export class RestProbes {
 
   async #probe(engine: Engine): Promise<void> {
     const { router, catalog } = this.#options;
-    // A request was faster, or the engine is healthy again.
+    // The engine has recovered, or a request is already testing it.
     if (!router.claimEngine(engine)) return;
     await catalog.refreshSource(engine);
-    // An engine that lists no models, or lists them slowly, proves nothing, so a request has to test it.
+    // If the engine did not list its models, that proves nothing; a request must test it.
     router.releaseEngine(engine);
   }
 }

@@ -1,16 +1,16 @@
-// Reads when a model server may be asked again.
+// Reads from a response when the model server may be asked again.
 
 interface Fields {
   get(name: string): string | null;
 }
 
-/** Maximum seconds: SDKs wait no longer, and OpenAI's ignores more than a minute. */
+/** Maximum seconds: SDKs wait no longer, and OpenAI's SDK ignores more than a minute. */
 const maxSeconds = 60;
 const defaultSeconds = 5;
 
 /**
- * Returns whole seconds from 1 to 60: from `retry-after-ms`, as OpenAI and Azure send it, or from `Retry-After` (RFC
- * 9110, 10.2.3), in seconds or as a date by the server's clock. Returns 5 if neither is useful.
+ * Returns whole seconds from 1 to 60. Reads `retry-after-ms` (OpenAI, Azure), then `Retry-After` (RFC 9110, 10.2.3), in
+ * seconds or as a date by the server's clock. Default: 5.
  */
 export function retryAfterOf(headers: Fields): number {
   const said = [inMs(headers), inSeconds(headers), untilDate(headers)].find((seconds) => seconds > 0);
@@ -29,7 +29,7 @@ function untilDate(headers: Fields): number {
   return (Date.parse(headers.get("retry-after") ?? "") - Date.parse(headers.get("date") ?? "")) / 1000;
 }
 
-/** Returns NaN for a text that is no number. */
+/** Returns NaN if the text is no number. */
 function numberOf(text: string | null): number {
   return /^\d+(?:\.\d+)?$/.test(text ?? "") ? Number(text) : Number.NaN;
 }

@@ -1,15 +1,12 @@
-// Limits how many requests of a model are sent again after a failure, so that an outage is not multiplied.
+// Limits the retries of a model's requests, so that an outage does not multiply the load.
 import type { Clock } from "../../base/clock.ts";
 
-/**
- * Allowed retries as a share of the requests of about the last ten seconds, and the number that is always allowed for
- * models with few requests.
- */
+/** Allowed retries as a fraction of recent requests, and the number that is always allowed. */
 const share = 0.2;
 const always = 10;
 const halfMs = 5_000;
 
-/** Counts over the last 5 to 10 s, in two halves. */
+/** Counts requests and retries of the last 5 to 10 seconds, in two halves. */
 export class RetryBudget {
   readonly #clock: Clock;
   readonly #gateways: () => number;
@@ -20,8 +17,8 @@ export class RetryBudget {
   #halfEndsMs = 0;
 
   /**
-   * `gateways` returns the number of processes that send to the same servers; each has its part of the retries that
-   * are always allowed, at least one.
+   * `gateways` returns the number of processes that use the same servers. They share the retries that are always
+   * allowed; each has at least one.
    */
   constructor(clock: Clock, gateways: () => number = () => 1) {
     this.#clock = clock;
@@ -33,7 +30,7 @@ export class RetryBudget {
     this.#requests++;
   }
 
-  /** Returns whether another retry is allowed, and counts it if so. */
+  /** Takes a retry from the budget. Returns false if none is left. */
   take(): boolean {
     if (!this.hasMore) return false;
     this.#retries++;

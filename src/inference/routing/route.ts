@@ -1,5 +1,4 @@
-// Chooses the order in which a model's deployments are tried: health first, then bounded load, warm prompts, least
-// work.
+// Chooses the order in which a model's deployments are tried: by health, then load, cached prompts and least work.
 import type { Clock } from "../../base/clock.ts";
 import type { Engine, EngineLoad } from "../../domain/models/engine.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
@@ -11,33 +10,33 @@ import type { PromptPrefix } from "./prompt-prefix.ts";
 import { type Candidate, coldPart, ranked } from "./ranking.ts";
 import { RetryBudget } from "./retry-budget.ts";
 
-/** The facts of a request that its routing depends on. */
+/** The parts of a request that its routing depends on. */
 export interface Workload extends RequestSize {
-  /** Called only if there is a choice; returns the same prefix each time. */
+  /** Returns the hashes of the prompt's beginning, the same each time. Called only if there are several deployments. */
   prefix(): PromptPrefix | undefined;
 }
 
-/** Where a failure lies: at the server, or at one of its models. */
+/** The cause of a failure: the whole engine, or one model on it. */
 export type FailureScope = "engine" | "deployment";
 
-/** Milliseconds for which a server's reported load is valid. */
+/** Milliseconds for which the load that a server reported is used. */
 const saidMs = 10_000;
-/** Work of a prompt token that is expected to be warm; it may no longer be cached. Found by simulation. */
+/** Work of a prompt token that was sent before and may be cached. Found by simulation. */
 const warmTokenWork = 0.25;
-/** Maximum models with a table; the oldest table is dropped. */
+/** Maximum models for which sent prompts are remembered. The oldest table is dropped. */
 const maxTables = 32;
-/** Maximum hashes of prompts for each deployment and for all, per generation: about 25 MB. */
+/** Maximum remembered hashes for each deployment, and for all together, per generation: about 25 MB. */
 const hashesEach = 2_048;
 const hashesInAll = 262_144;
 
 export class Router {
   /** Names of draining engines, which finish their requests and get no new ones. */
   drained: ReadonlySet<string> = new Set();
-  /** Called when an engine is suspended: it may be asked after `restMs` whether it is back. */
+  /** Called when an engine is suspended. It may be tested after `restMs`. */
   onRest: ((engine: Engine, restMs: number) => void) | undefined;
-  /** Requests that another deployment could answer as well. */
+  /** Watches requests whose answers have not begun and that another deployment could answer. */
   readonly overdue = new OverdueWatch();
-  /** Returns the number of processes that send to the same engines, including this one. */
+  /** Returns the number of gateway processes that use the same engines, including this one. */
   gateways: () => number = () => 1;
   readonly #clock: Clock;
   readonly #random: () => number;
@@ -52,7 +51,7 @@ export class Router {
     this.#random = random;
   }
 
-  /** Returns the deployments in order, without draining ones; may be empty. */
+  /** Returns the deployments in the order in which they are tried, without draining ones. May be empty. */
   order(model: Model, workload: Workload): readonly Deployment[] {
     const open = this.#open(model);
     return open.length < 2 ? open : this.#rank(open, model, workload);
@@ -72,12 +71,12 @@ export class Router {
     return ranked(candidates, { size: workload, prefix, nowMs, gateways: this.gateways() }, this.#random);
   }
 
-  /** Returns the state of the engine or of this model on it, whichever is worse. */
+  /** Returns the health of the engine or of this model on it, whichever is worse. */
   state(deployment: Deployment): HealthState {
     return stateOf(this.#state(deployment), this.#clock.monotonicMs());
   }
 
-  /** Reports whether the deployment failed a moment ago, or is already being tested. */
+  /** Reports whether the deployment is suspended or being tested. */
   resting(deployment: Deployment): boolean {
     const state = this.#state(deployment);
     return isAway(state, this.#clock.monotonicMs());
@@ -92,15 +91,15 @@ export class Router {
     return this.#engine(engine).health.state(this.#clock.monotonicMs());
   }
 
-  /** Reports whether the engine or one of its models failed and has not recovered. */
+  /** Reports whether the engine or one of its models has failed and has not recovered. */
   rests(engine: Engine): boolean {
     const { health, models } = this.#engine(engine);
     return !health.isWell || [...models.values()].some((model) => !model.health.isWell);
   }
 
   /**
-   * Call when taking a slot: returns true if the request tests the deployment after a suspension while others wait.
-   * The request then owes a verdict or a call of `release`.
+   * Call when taking a slot. Returns true if the request is the test of a suspended deployment. The result must then be
+   * reported, or `release` called.
    */
   claim(deployment: Deployment): boolean {
     const state = this.#state(deployment);
@@ -110,14 +109,14 @@ export class Router {
     return state.health.claim(nowMs) || triesEngine;
   }
 
-  /** Called if the test had no verdict. */
+  /** Called if the test had no result. */
   release(deployment: Deployment): void {
     const { engine, health } = this.#state(deployment);
     engine.health.release();
     health.release();
   }
 
-  /** Counts the request's work as open until its assignment ends; the deployment is warm for its prompt from now on. */
+  /** Counts the request's work as open until it ends, and records that the deployment gets its prompt. */
   begin(
     deployment: Deployment,
     model: Model,
@@ -126,7 +125,7 @@ export class Router {
   ): Assignment {
     const state = this.#state(deployment);
     let { promptTokens } = workload;
-    // The pace of a model's only deployment is not needed.
+    // The speed of a model's only deployment is not measured.
     const isAlone = model.deployments.length < 2;
     const prefix = !isAlone && this.#isChoice(model) ? workload.prefix() : undefined;
     if (prefix) {
@@ -151,32 +150,32 @@ export class Router {
       this.unreachable(deployment.engine);
     } else {
       const nowMs = this.#clock.monotonicMs();
-      // The model answered, so the server works too.
+      // The engine responded, so the fault is only in this model.
       engine.health.succeeded(nowMs);
       health.failed(nowMs, this.#random);
     }
   }
 
-  /** Called when the engine was reached without a request, for example when it listed its models. */
+  /** Called when the engine responded to something other than a request, such as a poll for its models. */
   reached(engine: Engine): void {
     this.#engine(engine).health.succeeded(this.#clock.monotonicMs());
   }
 
   /**
-   * Called when the engine did not list its models in time; the poll began at `sinceMs`. An engine that is only busy
-   * is in the middle of an answer, or began one since.
+   * Called when the engine did not list its models in time. `sinceMs` is when the poll began. An engine that sent an
+   * answer meanwhile is only busy.
    */
   silent(engine: Engine, sinceMs: number): void {
     const { answeredMs, answering } = this.#engine(engine);
     if (answering === 0 && answeredMs < sinceMs) this.unreachable(engine);
   }
 
-  /** Reports whether the engine began any answer after `sinceMs`, in monotonic milliseconds. */
+  /** Reports whether any answer of the engine began after `sinceMs` (monotonic milliseconds). */
   answeredSince(engine: Engine, sinceMs: number): boolean {
     return this.#engine(engine).answeredMs > sinceMs;
   }
 
-  /** Reports whether an answer of the engine has begun and not ended. */
+  /** Reports whether the engine is in the middle of an answer. */
   isAnswering(engine: Engine): boolean {
     return this.#engine(engine).answering > 0;
   }
@@ -187,7 +186,7 @@ export class Router {
     if (health.failed(nowMs, this.#random)) this.onRest?.(engine, health.restLeftMs(nowMs));
   }
 
-  /** Notes the load that the engine reports: the part beyond this gateway's requests comes from other senders. */
+  /** Records the load that the engine reports. Requests that are not this gateway's come from other senders. */
   said(engine: Engine, load: EngineLoad): void {
     const state = this.#engine(engine);
     state.said = load;
@@ -195,13 +194,13 @@ export class Router {
     state.saidUntilMs = this.#clock.monotonicMs() + saidMs;
   }
 
-  /** Returns the reported load; undefined if there is no recent report. */
+  /** Returns the load that the engine reported; undefined without a recent report. */
   loadOf(engine: Engine): EngineLoad | undefined {
     const { said, saidUntilMs } = this.#engine(engine);
     return saidUntilMs > this.#clock.monotonicMs() ? said : undefined;
   }
 
-  /** Like `claim` and `release`, for a check of the engine that is no request. */
+  /** Does the same as `claim`, for a test that is not a client's request. */
   claimEngine(engine: Engine): boolean {
     return this.#engine(engine).health.claim(this.#clock.monotonicMs());
   }
@@ -210,7 +209,7 @@ export class Router {
     this.#engine(engine).health.release();
   }
 
-  /** Returns the monotonic time of the last request to the engine. */
+  /** Returns the monotonic time at which the engine got its last request. */
   lastUsedMs(engine: Engine): number {
     return this.#engine(engine).lastUsedMs;
   }
@@ -239,12 +238,12 @@ export class Router {
     return deployments.filter(({ engine }) => this.isOpen(engine));
   }
 
-  /** Reports whether the engine takes new requests: it is neither away nor draining. */
+  /** Reports whether the engine takes new requests: it is connected and not draining. */
   isOpen({ name, accepts }: Engine): boolean {
     return accepts !== false && !this.drained.has(name);
   }
 
-  /** Reports whether there was a choice: for a single deployment nothing has to be remembered. */
+  /** Reports whether the model has several healthy deployments. For a single one, prompts need not be remembered. */
   #isChoice(model: Model): boolean {
     const nowMs = this.#clock.monotonicMs();
     let well = 0;
@@ -252,7 +251,7 @@ export class Router {
     return well > 1;
   }
 
-  /** Returns how many characters of the prompt the deployment was sent before, and records the prompt. */
+  /** Returns how many characters of the prompt the deployment was sent before, and records that it gets the prompt. */
   #remember({ id, deployments }: Model, state: DeploymentState, prefix: PromptPrefix): number {
     if (prefix.hashes.length === 0) return 0;
     let table = this.#tables.get(id);
@@ -274,7 +273,7 @@ export class Router {
     if (!state) {
       const { model } = deployment;
       const engine = this.#engine(deployment.engine);
-      // The catalog creates new deployments at each poll, so the state belongs to the model on the engine.
+      // The catalog creates new `Deployment` objects at each poll, so the state is found by engine and model.
       state = engine.models.get(model);
       if (!state) {
         state = new DeploymentState(engine, Bun.hash.xxHash32(`${deployment.engine.name} ${model}`));

@@ -1,4 +1,4 @@
-// Notices that another process changed upstreams, nodes or MCP servers, and reloads what this process knows of them.
+// Polls whether another process changed upstreams, nodes or MCP servers, and then reloads them.
 
 import type { Log } from "../../base/log.ts";
 import type { ChangeFeed } from "../../domain/change-feed.ts";
@@ -8,7 +8,7 @@ import { withDeadline } from "../../policy/deadline.ts";
 export interface RoutingWatcherOptions {
   store: Pick<UpstreamStore, "routingRevision">;
   feed: Pick<ChangeFeed, "onChange">;
-  /** Loads the stored state. If it rejects, it is called again at the next poll. */
+  /** Reads upstreams, nodes and MCP servers from the database. If it rejects, the next poll calls it again. */
   reload(): Promise<void>;
   log: Log;
   pollMs?: number;
@@ -30,7 +30,7 @@ export class RoutingWatcher {
     this.#options = options;
   }
 
-  /** The first poll reloads everything: something may have changed since this process read it. */
+  /** Starts polling. The first poll reloads everything, because something may have changed since it was read. */
   start(): void {
     const { feed, pollMs = defaultPollMs } = this.#options;
     this.#timer = setInterval(() => void this.poll(), pollMs);
@@ -39,19 +39,19 @@ export class RoutingWatcher {
     void this.poll();
   }
 
-  /** Adds another callback for the same revision, from the next poll on. */
+  /** Adds another callback that is called when the revision has changed. */
   also(reload: () => Promise<void>): void {
     this.#others.push(reload);
   }
 
-  /** Resolves when the store is no longer used. */
+  /** Stops polling. Resolves when the database is no longer used. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     this.#timer = undefined;
     await this.#polling;
   }
 
-  /** Resolves when changes before the call are known here, or cannot be read now. Never rejects. */
+  /** Polls now. Resolves when earlier changes are loaded, or cannot be read. Never rejects. */
   poll(): Promise<void> {
     this.#again = true;
     this.#polling ??= this.#pollUntilQuiet().finally(() => {
@@ -60,7 +60,7 @@ export class RoutingWatcher {
     return this.#polling;
   }
 
-  /** A change that is reported during a poll may be newer than the poll's result. */
+  /** Polls again if a change was reported during a poll, because the poll may have missed it. */
   async #pollUntilQuiet(): Promise<void> {
     const { log } = this.#options;
     while (this.#again && this.#timer !== undefined) {

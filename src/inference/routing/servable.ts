@@ -1,4 +1,4 @@
-// Checks whether a model can serve a request, by what is known before any engine is asked.
+// Checks before an engine is asked whether a model can serve a request.
 import { fieldError } from "../../base/errors.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
@@ -20,7 +20,10 @@ export function isServable(model: Model, request: DecodedRequest): boolean {
   }
 }
 
-/** Only a capability that is declared absent refuses. If nothing is declared, the engine decides. */
+/**
+ * Refuses a request only if the model declares that it lacks the capability. An undeclared capability is left to the
+ * engine.
+ */
 function requireCapability(model: Model, { dialect }: DecodedRequest): void {
   if (model.capabilities?.[dialect.capability] === false) {
     throw fieldError(
@@ -31,8 +34,8 @@ function requireCapability(model: Model, { dialect }: DecodedRequest): void {
 }
 
 /**
- * Throws `invalid_request` if no deployment of the model takes forms with files. A model without deployments passes:
- * the error that it runs nowhere is more useful.
+ * Throws `invalid_request` if no deployment accepts multipart forms. A model without deployments passes, because a
+ * later error is more useful.
  */
 function requireFormsTaken({ id, deployments }: Model): void {
   if (deployments.length === 0 || deployments.some(takesForms)) return;

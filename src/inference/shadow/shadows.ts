@@ -1,5 +1,5 @@
-// Sends a share of a model's requests to a second model as well: in parallel to the client's request, invisible to
-// the client, and only with idle slots.
+// Also sends a share of a model's requests to a second model. Clients do not see these shadow requests, which use only
+// idle slots.
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -14,8 +14,8 @@ import type { OwnCalls } from "../own-calls.ts";
 import { isServable } from "../routing/servable.ts";
 
 /**
- * `gave_way`: a live request wanted its slot; `dropped`: there was no idle slot or no memory; `skipped`: the second
- * model cannot serve the request, or may not get it.
+ * `gave_way`: a client's request needed the slot. `dropped`: no idle slot or no memory. `skipped`: the second model
+ * cannot or may not serve the request.
  */
 export const shadowResults = ["answered", "failed", "gave_way", "dropped", "skipped"] as const;
 export type ShadowResult = (typeof shadowResults)[number];
@@ -32,7 +32,7 @@ export interface ShadowsOptions {
   catalog: Pick<InferenceDeps["catalog"], "get">;
   capacity: Pick<InferenceDeps["capacity"], "idleSlots">;
   guardrails: Guardrails | undefined;
-  /** The account for buffered bytes, which is that of no client. */
+  /** The memory account for all shadow requests, separate from those of clients. */
   memoryAccount: MemoryAccount;
 }
 
@@ -44,8 +44,7 @@ interface Shadowed {
   readonly requestId: string;
   readonly neverLeaves: boolean;
   /**
-   * Names of the second model's guardrails that have not checked the request yet and must do so first; and of those
-   * that have.
+   * Names of the second model's guardrails: those that must still check the request, and those that have checked it.
    */
   readonly names: readonly string[];
   readonly checkedBy: readonly string[] | undefined;
@@ -53,7 +52,7 @@ interface Shadowed {
 
 /** Maximum concurrent shadow requests in this process. */
 const maxAtOnce = 64;
-/** Milliseconds after which a shadow answer is given up; otherwise its slot might never become free. */
+/** Milliseconds after which a shadow request is cancelled; otherwise it might hold its slot forever. */
 const maxMs = 10 * 60_000;
 
 export class Shadows implements ShadowSender {
@@ -69,11 +68,10 @@ export class Shadows implements ShadowSender {
     return this.#counts.values();
   }
 
-  /** Called when a client's request is being sent to its engine; the shadow starts only after that. Never throws. */
+  /** Called when a client's request is being sent. Starts the shadow request afterwards. Never throws. */
   sent(policy: ShadowPolicy, model: string, call: ShadowedCall): void {
     const { request, requestId, onWanted } = call;
-    // A batch line is itself in the idle lane, and content that is sealed for its client can be opened only for that
-    // client.
+    // Batch lines are background requests themselves. Sealed content can be opened only for the client.
     if (onWanted || request.form || request.background || request.maySeal || !request.dialect.generates) return;
     if (!isSampled(requestId, policy.percent)) return;
     setImmediate(() => this.#begin(policy, model, call));
@@ -146,7 +144,7 @@ export class Shadows implements ShadowSender {
   }
 }
 
-/** Decides by the random request id alone, so that a retried request gets the same decision. */
+/** Decides by a hash of the request id, so that a retried request gets the same decision. */
 export function isSampled(requestId: string, percent: number): boolean {
   return (Bun.hash.xxHash32(requestId) / 2 ** 32) * 100 < percent;
 }
@@ -155,7 +153,7 @@ function isLocal({ deployments }: Model): boolean {
   return deployments.length > 0 && deployments.every(({ local }) => local);
 }
 
-/** Returns the request for a whole answer that is not stored. */
+/** Returns the body of the shadow request, which neither streams nor stores the answer. */
 function bodyOf({ body, dialect }: DecodedRequest, model: string): string {
   const { stream: _stream, stream_options: _options, store: _store, ...asked } = body;
   return JSON.stringify({ ...asked, model, ...(dialect.kept && { store: false }) });

@@ -1,5 +1,5 @@
-// Decides which of the models that share a model's requests gets one: the same for all requests of a conversation, in
-// every process.
+// Chooses which model gets a request if a model's requests are split. All requests of a conversation get the same
+// model, in every process.
 import type { Model } from "../../domain/models/model.ts";
 import type { SplitPart } from "../../domain/models/policies/traffic.ts";
 import { accessibleModel } from "../../policy/authorize.ts";
@@ -9,8 +9,8 @@ import { promptPrefixOf } from "../routing/prompt-prefix.ts";
 import { isServable } from "../routing/servable.ts";
 
 /**
- * Returns the model that answers. It is the requested one if no other is chosen, if the chosen one cannot or may not
- * serve the request, and if nothing is generated: vectors of two models are not comparable.
+ * Returns the model that answers. The requested model answers if the chosen one cannot or may not serve the request.
+ * Embeddings are never split, because vectors of different models are not comparable.
  */
 export function splitOf(
   asked: Model,
@@ -27,9 +27,8 @@ export function splitOf(
 }
 
 /**
- * Returns the part with the lowest score, by weighted rendezvous hashing: a random number for this conversation and
- * part, which is lower the more percent the part has. A part that gets a greater share keeps all of its conversations.
- * With a single other model, exactly the difference moves.
+ * Returns the model with the lowest score (weighted rendezvous hashing): each has a score for each conversation, and a
+ * higher percentage lowers it. A model whose percentage rises keeps its conversations.
  */
 export function partOf(asked: string, parts: readonly SplitPart[], conversation: string): string {
   const own = parts.reduce((remaining, { percent }) => remaining - percent, 100);
@@ -44,14 +43,13 @@ export function partOf(asked: string, parts: readonly SplitPart[], conversation:
 
 function scoreOf(asked: string, part: string, percent: number, conversation: string): number {
   if (percent <= 0) return Number.POSITIVE_INFINITY;
-  // The hash is the same in every process and after every start: it contains no key of the installation, which may be
-  // replaced.
+  // The hash must be the same in every process and after every start, so it depends on no secret of the installation.
   const hash = Bun.hash.xxHash64(`${asked}\n${part}\n${conversation}`);
   const uniform = (Number(hash >> 11n) + 0.5) / 2 ** 53;
   return -Math.log(uniform) / percent;
 }
 
-/** Returns what all requests of a conversation share, and requests of other accounts do not. */
+/** Returns a value that all requests of a conversation share. Other accounts get different values. */
 export function conversationOf(request: DecodedRequest, accountId: string): string {
   const { goesOn, endUser } = request;
   if (goesOn?.conversationId) return `${accountId} conversation ${goesOn.conversationId}`;

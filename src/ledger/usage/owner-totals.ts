@@ -1,4 +1,5 @@
-// An owner's usage in a span: from the roll-ups and, for a partial first hour, from its records.
+// Reads the usage of an account or key in a time range: from roll-ups and, for an incomplete first hour, from single
+// records.
 
 import { matchesModel } from "../../domain/models/model-patterns.ts";
 import { ownAppId, type SpanTotals, type TotalsOwner } from "../../domain/usage/usage.ts";
@@ -8,7 +9,9 @@ import { tagInText } from "../../storage/tables/tags-text.ts";
 import { at, type UsageColumns } from "./usage-columns.ts";
 import type { TotalOf, UsageSpan } from "./usage-sums.ts";
 
-/** An owner's sums in the database, and what finds the owner's usage among records that are not there yet. */
+/**
+ * An owner's usage in the database, and how to find the owner's usage among records that are not in the database yet.
+ */
 export interface OwnerTotals {
   totals: SpanTotals;
   totalOf: TotalOf;
@@ -17,7 +20,7 @@ export interface OwnerTotals {
 
 const hourSeconds = 3_600;
 const daySeconds = 86_400;
-/** The most records of a partial hour, of all accounts, that are read one by one. */
+/** Maximum records (of all accounts) in an incomplete first hour that are added up one by one. */
 const maxRecords = 200_000;
 
 export async function readOwnerTotals(db: Database, owner: TotalsOwner): Promise<OwnerTotals> {
@@ -31,8 +34,7 @@ export async function readOwnerTotals(db: Database, owner: TotalsOwner): Promise
   for (const piece of piecesOf(since, until, part)) add(totals, await readRollups(db, whose, piece, since));
   const first = await readFirst(db, whose, { since, until, part, recordsFrom: kept?.records ?? 0 });
   add(totals, first.totals);
-  // If the partial hour was read from its records, usage that the roll-ups still lack is not added for that hour,
-  // because the records contain it.
+  // If the first hour was read from its records, it already includes usage that is not in the roll-ups yet.
   const totalOf = { ...ownerOf(whose), since: first.isOfRecords ? ceilTo(since, hourSeconds) : since, until };
   return {
     totals,
@@ -41,7 +43,7 @@ export async function readOwnerTotals(db: Database, owner: TotalsOwner): Promise
   };
 }
 
-/** Adds totals of the same owner for another span. */
+/** Adds `more` to `totals`. */
 export function add(totals: SpanTotals, more: SpanTotals): void {
   totals.requests += more.requests;
   totals.tokens += more.tokens;
@@ -55,7 +57,7 @@ export function noTotals(): SpanTotals {
 
 interface Whose {
   accountId: string;
-  /** The keys; undefined means the whole account. */
+  /** Ids of the keys whose usage counts; undefined for the whole account. */
   keyIds: ReadonlySet<string> | undefined;
   environment: string;
   models: readonly string[] | undefined;
@@ -68,7 +70,7 @@ interface Piece {
   to: number;
 }
 
-/** Returns the whole roll-ups after `since`, without the one that contains it. */
+/** Returns the roll-ups that lie entirely after `since`. */
 function piecesOf(since: number, until: number, part: UsageSpan): Piece[] {
   const firstDay = ceilTo(since, daySeconds);
   const lastDay = Math.max(firstDay, floorTo(until, daySeconds));
@@ -81,8 +83,8 @@ function piecesOf(since: number, until: number, part: UsageSpan): Piece[] {
 }
 
 /**
- * Reads the roll-up that contains `since`: whole if it has no older usage; otherwise its newer records, if these are
- * not too many; otherwise whole again, because no usage may be missing.
+ * Reads the first hour or day, in which `since` lies. Uses single records if older usage would count too. With too many
+ * records, the whole roll-up counts, because no usage may be missing.
  */
 async function readFirst(
   db: Database,
@@ -102,7 +104,7 @@ async function readFirst(
   return { totals: await readRecords(db, whose, since, end), isOfRecords: true };
 }
 
-/** Reads the sums of roll-ups. The first time is `since` if older usage is included. */
+/** Adds up roll-ups. If they include usage before `since`, `firstAt` is `since`. */
 async function readRollups(db: Database, whose: Whose, { span, from, to }: Piece, since: number): Promise<SpanTotals> {
   const { tag } = whose;
   const [row] = await db`
@@ -132,7 +134,7 @@ async function areMany(db: Database, since: number, until: number): Promise<bool
   return Number(row?.n) > maxRecords;
 }
 
-/** Returns the Unix seconds from which on records and hourly roll-ups are kept. */
+/** Returns the Unix seconds of the oldest records and of the oldest hourly roll-ups that retention keeps. */
 async function readKeptFrom(db: Database): Promise<{ records: number; hours: number }> {
   const rows: { name: string; value: string }[] = await db`
     SELECT name, value FROM installation WHERE name IN ${db([requestsKeptFrom, hourlyUsageKeptFrom])}`;
@@ -140,7 +142,7 @@ async function readKeptFrom(db: Database): Promise<{ records: number; hours: num
   return { records: of(requestsKeptFrom), hours: of(hourlyUsageKeptFrom) };
 }
 
-/** The gateway's own requests count against no quota. */
+/** Returns the SQL condition for the owner's usage. Requests that the gateway makes itself count against no quota. */
 function ownedBy(db: Database, { accountId, keyIds, environment, models }: Whose) {
   const whose = keyIds === undefined ? db`account_id = ${accountId}` : db`key_id IN ${db([...keyIds])}`;
   const owner = db`${whose} AND coalesce(app_id, '') <> ${ownAppId}`;
@@ -171,8 +173,8 @@ function isOf({ accountId, keyIds, environment, models, tag }: Whose, usage: Usa
 }
 
 /**
- * Returns the ids of a key, of its earlier and later rotations, and of the keys that were created with any of these.
- * All count against the key's limit.
+ * Returns the ids of all keys that count against this key's limit: itself, its rotations, and the keys that were
+ * created with any of them.
  */
 async function readFamily(db: Database, id: string): Promise<Set<string>> {
   const rows: { id: string }[] = await db`

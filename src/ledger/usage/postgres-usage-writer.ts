@@ -1,4 +1,5 @@
-// Writes usage into PostgreSQL: records and their roll-ups in one transaction.
+// Writes usage into PostgreSQL: records and their roll-ups in one transaction. Many processes may do so at the same
+// time.
 import { GatewayError } from "../../base/errors.ts";
 import type { UsageRecord } from "../../domain/usage/usage.ts";
 import { adding, type Database } from "../../storage/sql/database.ts";
@@ -11,14 +12,11 @@ import { columnsOf, keptUsage, type LaterRollups, type UsageWriter } from "./usa
 import { type RollupRow, rollupColumns, tagColumn, UsageSums } from "./usage-sums.ts";
 
 /**
- * Writes usage from many concurrent processes: a record is added if its id is new, and roll-ups are incremented. All
- * processes lock the roll-ups in the same order, so they do not deadlock. Rows arrive as one JSON value, so the
- * prepared statement is the same for any number of them.
+ * Adds each record whose id is new, and increments its roll-ups. All processes lock the roll-ups in the same order, so
+ * they do not deadlock. Rows are sent as one JSON value, so that one prepared statement serves any number of rows.
  */
 export class PostgresUsageWriter implements UsageWriter {
-  /**
-   * PostgreSQL's roll-ups are updated immediately, because another process may read them, so nothing is gathered here.
-   */
+  /** Nothing is delayed: PostgreSQL's roll-ups are updated at once, because other processes may read them. */
   readonly rollups: LaterRollups = {
     gathered: 0,
     moved: 0,
@@ -28,7 +26,7 @@ export class PostgresUsageWriter implements UsageWriter {
     totalOf: noTotals,
   };
   readonly #db: Database;
-  /** The id of the installation that owns the usage; undefined if the database had none. */
+  /** Id of the installation that the usage belongs to; undefined if the database had none. */
   readonly #installation: string | undefined;
   #tooOld = 0;
 
@@ -37,7 +35,7 @@ export class PostgresUsageWriter implements UsageWriter {
     this.#installation = installation;
   }
 
-  /** `installation` is the id of the usage's owner, by default the database's current id. */
+  /** `installation` is the id of the installation that the usage belongs to. Default: the id in the database. */
   static async open(db: Database, installation?: string): Promise<PostgresUsageWriter> {
     return new PostgresUsageWriter(db, installation ?? (await readInstallation(db, "id")));
   }
@@ -54,13 +52,12 @@ export class PostgresUsageWriter implements UsageWriter {
 
   #insert(all: UsageColumns): Promise<{ added: number; tooOld: number }> {
     return adding(this.#db, async (tx) => {
-      // The lock comes first: a deletion of old records either waits for this transaction, or has stored its limit
-      // before it.
+      // Lock first: a concurrent deletion of old records then either waits, or has already stored its age limit.
       await tx`SELECT pg_advisory_xact_lock_shared(${usageAgeLock})`;
       const known: { name: string; value: string }[] = await tx`
         SELECT name, value FROM installation WHERE name IN (${requestsKeptFrom}, 'id')`;
       const textOf = (name: string) => known.find((row) => row.name === name)?.value;
-      // Usage must not go to another installation's database: it would be lost, because the spool then deletes it.
+      // Usage must not go into another installation's database, because the spool deletes it afterwards.
       if (this.#installation !== undefined && textOf("id") !== this.#installation) throw replacedError();
       const usage = keptUsage(all, textOf(requestsKeptFrom));
       const tooOld = all.length - usage.length;
@@ -89,14 +86,14 @@ function replacedError(): GatewayError {
   });
 }
 
-/** Returns the first record of each added id. */
+/** Returns the records that were added, without duplicates in `usage`. */
 function newOf(usage: UsageColumns, added: readonly { request_id: string }[]): UsageColumns {
   if (added.length === usage.length) return usage;
   const ids = new Set(added.map((row) => row.request_id));
   return usage.filter((row) => ids.delete(usage.requestIds[row] ?? ""));
 }
 
-/** Merges equal rows of the roll-ups, because a statement can update each only once. */
+/** Sums up the records for the roll-ups, because one statement can update each row only once. */
 function rollUp(usage: UsageColumns): { rows: RollupRow[]; byTag: RollupRow[] } {
   const rows: RollupRow[] = [];
   const byTag: RollupRow[] = [];
@@ -118,7 +115,7 @@ async function addRollups(tx: Database, table: string, key: readonly string[], r
       last_at = greatest(${tx.unsafe(table)}.last_at, excluded.last_at)`;
 }
 
-/** Returns a copy with storable names: one model name of a server must not block all records. */
+/** Returns a copy without characters that PostgreSQL cannot store. A single model name must not block all records. */
 function storable(usage: UsageColumns): UsageColumns {
   const kinds = usage.kinds.slice(0, usage.length);
   if (kinds.every(({ request, upstream }) => isStorable(request.model) && (upstream === null || isStorable(upstream))))
@@ -139,7 +136,7 @@ function readable(text: string): string {
   return text.toWellFormed().replaceAll("\0", "\ufffd");
 }
 
-/** Sorts rows in the order that all writers use. */
+/** Sorts rows by their key. All writers use the same order, so they do not deadlock. */
 function inOrder(rows: RollupRow[], keyLength: number): RollupRow[] {
   const keyOf = (row: RollupRow) => row.slice(0, keyLength).join("\n");
   return rows
@@ -148,7 +145,7 @@ function inOrder(rows: RollupRow[], keyLength: number): RollupRow[] {
     .map(({ row }) => row);
 }
 
-/** `trail` and `details` are texts of a record that has them; missing members make null columns. */
+/** `trail` and `details` are JSON texts; undefined becomes null. */
 function toRow(record: UsageRecord, trail: string | undefined, details: string | undefined) {
   return {
     request_id: record.requestId,
@@ -216,7 +213,7 @@ const recordTypes = Object.entries(types)
 
 const tagRollupKey = [...rollupColumns.key, tagColumn];
 
-/** Returns rows for a statement; their first columns are those of `key`. */
+/** Returns the names, types and values of roll-up rows for a statement. The first columns are those of `key`. */
 function rollupRows(key: readonly string[], rows: RollupRow[]) {
   const columns = [...key, ...rollupColumns.sums, ...rollupColumns.times];
   const isText = (name: string) => key.includes(name) && name !== "start";

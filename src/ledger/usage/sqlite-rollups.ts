@@ -1,4 +1,4 @@
-// Updates the roll-ups in SQLite: in the transaction that adds records, or later while a batch touches very many rows.
+// Updates the roll-ups in SQLite: at once, or later if a batch of records would change very many rows.
 
 import type { Clock } from "../../base/clock.ts";
 import type { SpanTotals } from "../../domain/usage/usage.ts";
@@ -9,41 +9,39 @@ import { UsageColumns } from "./usage-columns.ts";
 import type { LaterRollups } from "./usage-rows.ts";
 import { rollupColumns, type TotalOf, tagColumn, UsageSums } from "./usage-sums.ts";
 
-/** A batch with at least this many sums is gathered, and written to the roll-ups later. */
+/** Number of sums from which a batch is collected in memory and written to the roll-ups later. */
 const many = 200;
 /**
- * The number of gathered sums at which their writing starts; the longest time for which they wait; and the number
- * beyond which new sums are written immediately.
+ * Number of collected sums at which writing starts; maximum milliseconds until it starts; and number of sums from which
+ * new ones are written at once.
  */
 const enough = 200_000;
 const waitMs = 60_000;
 const maxWaiting = 250_000;
-/** The number of sums of one transaction: two or three milliseconds of work. */
+/** Number of sums that one transaction writes: two or three milliseconds of work. */
 const stepSums = 150;
-/** The number of rows of `usage_unrolled` deleted in one transaction. */
+/** Number of rows of `usage_unrolled` that one transaction deletes. */
 const stepUnrolled = 16;
 const lockWaitMs = 60;
 
-/** Sums that are being written. */
+/** One run that writes all sums collected so far. */
 interface Pass {
   sums: UsageSums;
   sorting: ReturnType<UsageSums["inOrder"]>;
-  /** An order in which neighbors share database pages; undefined while sorting. */
+  /** The order in which sums are written, so that neighbors share database pages; undefined until they are sorted. */
   order: readonly number[] | undefined;
   done: number;
-  /** The last batch that this pass includes. */
+  /** Number of the last batch of records in this run. */
   lastBatch: number;
 }
 
 /**
- * Gathers sums in memory: one request of each of 100,000 keys would change 200,000 rows on as many pages, which costs
- * ten times as much as everything else. The table `usage_unrolled` names the requests of such batches, and their sums
- * wait in memory until many requests share a row, and many rows a page. While sums wait, every batch is gathered. At
- * each moment the roll-ups plus that table equal the sums of the records: a transaction that moves sums to the roll-ups
- * also adds them as negative sums to the table. The last transaction of a pass adds a row with the number of the last
- * batch: batches up to this number and their negative sums no longer count, and are deleted afterwards. So a process
- * may die at any point, and the next one adds up the rows that it finds. Only one process may gather in a database:
- * others write their sums immediately.
+ * Collects sums in memory, because a request of each of 100,000 keys would change 200,000 rows on as many pages. The
+ * table `usage_unrolled` lists the requests of the collected batches. At each moment, the roll-ups plus that table
+ * equal the sums of all records: a transaction that moves sums to the roll-ups adds them to the table as negative sums.
+ * The last transaction of a run adds a row with its last batch number: rows up to this number no longer count, and are
+ * deleted afterwards. So the process may die at any point, and the next one loads the remaining rows. Only one process
+ * may collect sums in a database; others write theirs at once.
  */
 export class SqliteRollups implements LaterRollups {
   readonly #db: PreparedSqlite;
@@ -52,11 +50,13 @@ export class SqliteRollups implements LaterRollups {
   #waiting = new UsageSums("hour");
   #waitingSinceMs = 0;
   #pass: Pass | undefined;
-  /** Numbers in `usage_unrolled`: batches count up from 1, negative sums count down from -1, and 0 ends a pass. */
+  /**
+   * Numbers of rows in `usage_unrolled`: batches count up from 1, negative sums count down from -1, and 0 ends a run.
+   */
   #lastBatch = 0;
   #lastMoved = 0;
   #lastTaken = 0;
-  /** The records of the uncommitted transaction. */
+  /** The records of a transaction that is not committed yet. */
   #uncommitted: UsageColumns | undefined;
 
   constructor(db: PreparedSqlite, mayGather: boolean, clock: Pick<Clock, "monotonicMs">) {
@@ -83,7 +83,7 @@ export class SqliteRollups implements LaterRollups {
     return size >= enough || (size > 0 && this.#clock.monotonicMs() - this.#waitingSinceMs >= waitMs);
   }
 
-  /** Loads the sums that an earlier process left. `waitForLockMs` is that of `goOn`. */
+  /** Loads the sums that an earlier process had collected. `waitForLockMs` is the maximum wait for a database lock. */
   async recover(waitForLockMs: number): Promise<void> {
     const moved = this.#db.statement("SELECT sums FROM usage_unrolled WHERE batch = 0").get() as {
       sums: string;
@@ -104,7 +104,7 @@ export class SqliteRollups implements LaterRollups {
     this.#waitingSinceMs = this.#clock.monotonicMs();
   }
 
-  /** Called within the transaction that adds the records; `committed` follows. */
+  /** Adds the sums of these records. Call this in the transaction that adds the records, and `committed` afterwards. */
   add(usage: UsageColumns): void {
     this.#uncommitted = undefined;
     if (usage.length === 0) return;
@@ -185,14 +185,14 @@ export class SqliteRollups implements LaterRollups {
   }
 }
 
-/** Reports whether a text has sums. A batch of an early version, which did not name its requests, has sums too. */
+/** Reports whether the text contains sums rather than request ids. Early versions stored batches as sums. */
 function isSums(text: string): boolean {
   return (JSON.parse(text) as unknown[]).some((value) => typeof value === "number");
 }
 
 const recordsOfBatch = "SELECT * FROM usage_records WHERE request_id IN (SELECT value FROM json_each(?))";
 
-/** Deletes batches that do not count any more. The row that says so (batch 0) is deleted last. */
+/** Deletes rows that no longer count. The row with number 0, which marks them, is deleted last. */
 const deleteMoved = `
   DELETE FROM usage_unrolled WHERE batch IN (
     SELECT batch FROM usage_unrolled WHERE batch <= ? ORDER BY batch = 0, batch LIMIT ?)`;

@@ -1,4 +1,4 @@
-// The time from which on requests without a price are counted; earlier sums do not include them.
+// The time since which requests without a price are counted. Older sums do not include them.
 import type { Database } from "../../storage/sql/database.ts";
 import { addInstallation, readInstallation } from "../../storage/sql/installation.ts";
 import { available, written } from "../../storage/sql/outage.ts";

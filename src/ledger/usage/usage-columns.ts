@@ -1,4 +1,4 @@
-// Settled records as columns: thousands wait for the database without objects for the garbage collector.
+// Settled records stored as arrays of columns, so that thousands of waiting records need no objects.
 import type { UsageBegin, UsageEnd, UsageRecord } from "../../domain/usage/usage.ts";
 import type { UsageParts } from "../../domain/usage/usage-parts.ts";
 import { detailsText, readDetails } from "../../storage/tables/details-text.ts";
@@ -6,7 +6,7 @@ import { readTrail, trailText } from "../../storage/tables/trail-text.ts";
 import { wholeOf } from "../spool-format.ts";
 import { requestKindOf, type UsageKind, usageKindOf } from "./usage-kinds.ts";
 
-/** The indexes of a record's numbers in its row. */
+/** The positions of a record's numbers in its row. */
 export const at = 0;
 export const promptTokens = 1;
 export const completionTokens = 2;
@@ -17,14 +17,17 @@ export const queueMs = 6;
 export const cachedTokens = 7;
 export const cacheWriteTokens = 8;
 export const reasoningTokens = 9;
-/** The count of numbers in a row. */
+/** The number of numbers in a row. */
 const stride = 10;
-/** Stands for null, because all other numbers are integers and not negative. */
+/** Represents null, because all real values are non-negative integers. */
 const none = -1;
 
-/** Usage records in integers that a database column can hold, so that storing the spool never fails. */
+/**
+ * Usage records with integers that a database column can store, so that writing the spool into the database never
+ * fails.
+ */
 export class UsageColumns {
-  /** The number of rows. Array elements from this index on have no meaning. */
+  /** The number of rows. Array elements beyond it are meaningless. */
   length = 0;
   readonly kinds: UsageKind[] = [];
   readonly requestIds: string[] = [];
@@ -32,9 +35,9 @@ export class UsageColumns {
   readonly keyIds: string[] = [];
   readonly appIds: (string | null)[] = [];
   #numbers: Float64Array;
-  /** Trails as texts of `trail-text.ts`, by row; few requests have one. */
+  /** Attempt logs (trails) as text, by row; few requests have one. */
   readonly #trails = new Map<number, string>();
-  /** Details of usage as texts of `details-text.ts`, by row. */
+  /** Usage details as text, by row. */
   readonly #details = new Map<number, string>();
   /** Tags by row; rows without tags are missing. */
   readonly #tags = new Map<number, readonly string[]>();
@@ -96,18 +99,18 @@ export class UsageColumns {
     return copied;
   }
 
-  /** The trails' texts by row. */
+  /** The texts of the attempt logs (trails), by row. */
   get trails(): ReadonlyMap<number, string> {
     return this.#trails;
   }
 
-  /** Sets or, if undefined, removes the trail. */
+  /** Sets the attempt log of a row; undefined removes it. */
   setTrail(row: number, text: string | undefined): void {
     if (text === undefined) this.#trails.delete(row);
     else this.#trails.set(row, text);
   }
 
-  /** The details' texts by row. */
+  /** The texts of the details, by row. */
   get details(): ReadonlyMap<number, string> {
     return this.#details;
   }

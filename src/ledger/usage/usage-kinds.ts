@@ -1,25 +1,22 @@
-// Values that many requests share: each combination once, with its text for the spool.
+// Combinations of values that many requests share. Each is stored once, with its encoded text for the spool.
 import type { UsageBegin, UsageEnd } from "../../domain/usage/usage.ts";
 
-/** The values that beginning requests share. */
+/** Values that are known when a request begins and that many requests share. */
 export interface RequestKind extends Pick<UsageBegin, "environment" | "operation" | "model" | "stream"> {
-  /** The values' part of a spool line: a JSON array's values in UTF-8. */
+  /** The values as UTF-8 text of a spool line: elements of a JSON array. */
   text: Uint8Array;
-  /** The kinds of ended requests with these values. */
+  /** The kinds of ended requests that began with these values. */
   ended: UsageKind[];
 }
 
-/** The values that ended requests share. */
+/** Values that are known when a request has ended and that many requests share. */
 export interface UsageKind extends Pick<UsageEnd, "outcome" | "errorCode" | "estimated" | "capped" | "upstream"> {
   request: RequestKind;
-  /** The whole text, which begins with that of the request's kind. */
+  /** The UTF-8 text of all values, beginning with those of the request's begin. */
   text: Uint8Array;
 }
 
-/**
- * If there are more kinds than this, all are dropped and made again when needed. Two kinds with the same values do no
- * harm.
- */
+/** Maximum number of kinds. Beyond it, all are dropped and created again when needed; duplicates are harmless. */
 const maxModels = 4_096;
 const maxOfOne = 64;
 

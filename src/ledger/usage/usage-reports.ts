@@ -1,4 +1,4 @@
-// Sums usage by bucket and group from the roll-ups, page by page.
+// Adds up usage from the roll-ups by time bucket and group, page by page.
 import type {
   UsageBucket,
   UsageGroup,
@@ -15,7 +15,7 @@ import { anyTag, rollupColumns } from "./usage-sums.ts";
 
 const spans: Record<UsageBucket, "hour" | "day"> = { hour: "hour", day: "day", month: "day" };
 
-/** The column names of groups, the only ones that are inserted into a query. */
+/** The column of each group. Only these names are inserted into a query. */
 const columns: Record<UsageGroup, string> = {
   model: "model",
   key: "key_id",
@@ -26,17 +26,17 @@ const columns: Record<UsageGroup, string> = {
 const sums = rollupColumns.sums;
 
 /**
- * The span of one query. SQLite blocks the thread that serves requests, so a page consists of several short queries,
- * whatever the range.
+ * The time range of a single query. SQLite blocks the thread that serves requests, so a page uses several short
+ * queries.
  */
 const windowOf: Record<UsageBucket, UsageBucket> = { hour: "day", day: "month", month: "month" };
 
 const groupColumns = ["start", "environment", "key_id", "app_id", "model"];
 
-/** The columns of a row that a report adds up. */
+/** The columns of rows that are added. */
 const wholes = [...groupColumns, "'' AS tag", ...sums].join(", ");
 const ofTags = [...groupColumns, "tag", ...sums].join(", ");
-/** The columns of amounts to subtract. */
+/** The columns of rows that are subtracted. */
 const lessened = [...groupColumns, "'' AS tag", ...sums.map((name) => `-${name} AS ${name}`)].join(", ");
 
 interface Row {
@@ -62,10 +62,10 @@ interface Row {
 }
 
 interface Window {
-  /** Unix seconds: from `from`, before `until`. */
+  /** From `from` to before `until`, in Unix seconds. */
   from: number;
   until: number;
-  /** The groups' values after which to continue; only in a window of one bucket. */
+  /** The groups of the last row of the previous page; only for a window of one bucket. */
   after: readonly string[];
   limit: number;
 }
@@ -95,7 +95,7 @@ export class SqlUsageReports implements UsageReports {
   #read(query: UsageQuery, { from, until, after, limit }: Window) {
     const db = this.#db;
     const groups = query.groupBy.map((group) => columns[group]);
-    // A window of the month bucket is a single month: all its rows are in one bucket, and have the same environment.
+    // With months as buckets, a window is a single month, so all rows are in one bucket and have the same environment.
     const order = db.unsafe([query.bucket === "month" ? "environment" : "start", ...groups].join(", "));
     return db`
       SELECT min(start) AS earliest, ${db.unsafe(groups.map((column) => `${column}, `).join(""))}
@@ -111,7 +111,7 @@ export class SqlUsageReports implements UsageReports {
     const { tag, groupBy } = query;
     if (tag !== undefined) return db`usage_tag_rollups ${this.#fitting(query, from, until)} AND tag = ${tag}`;
     if (!groupBy.includes("tag")) return db`usage_rollups ${this.#fitting(query, from, until)}`;
-    // The rows of each tag, plus all requests minus those with any tag.
+    // The rows of each tag, and one row for requests without tags: all requests minus those with any tag.
     return db`(
         SELECT ${db.unsafe(wholes)} FROM usage_rollups ${this.#fitting(query, from, until)}
         UNION ALL
@@ -127,10 +127,7 @@ export class SqlUsageReports implements UsageReports {
       AND start >= ${from} AND start < ${until} ${query.model === undefined ? db`` : db`AND model = ${query.model}`}`;
   }
 
-  /**
-   * Returns the condition for the query's owner. An index serves its first part; the other parts are expressions that
-   * no index serves.
-   */
+  /** Returns the SQL condition for the query's owner. Only the first part uses an index. */
   #whose({ accountId, environment, keyId, appId, personId }: UsageQuery) {
     const db = this.#db;
     const ofAccount = accountId === null ? db`` : db`AND account_id || '' = ${accountId}`;
@@ -141,8 +138,7 @@ export class SqlUsageReports implements UsageReports {
         keyId === undefined ? db`key_id IN ${credentials}` : db`key_id = ${keyId} AND key_id || '' IN ${credentials}`;
       return db`${ofKey} ${ofAccount} ${appId === undefined ? db`` : db`AND app_id || '' = ${appId}`}`;
     }
-    // The index by key or app makes the query fast, however much other usage the account has, and however many accounts
-    // use an app.
+    // With the index by key or app, the query is fast even if the account has much other usage.
     if (keyId !== undefined)
       return db`key_id = ${keyId} ${ofAccount} ${appId === undefined ? db`` : db`AND app_id || '' = ${appId}`}`;
     if (appId !== undefined) return db`app_id = ${appId} AND app_id <> '' ${ofAccount}`;
@@ -156,13 +152,13 @@ export class SqlUsageReports implements UsageReports {
   }
 }
 
-/** Returns the SQL of a sum. Money is read as text, because a month's sum may exceed the exact range of a double. */
+/** Returns the SQL of a sum. Money is read as text, because a month's sum may exceed the safe integers of a double. */
 function summed(name: (typeof sums)[number]): string {
   return name === "nano_usd" ? `CAST(sum(${name}) AS TEXT) AS ${name}` : `sum(${name}) AS ${name}`;
 }
 
 /**
- * Yields the windows of a page. After the last row of the previous page, the first window is the rest of that row's
+ * Yields the time windows of a page. If the previous page ended within a bucket, the first window is the rest of that
  * bucket.
  */
 function* windows(query: UsageQuery, last: UsagePosition | undefined): Generator<Omit<Window, "limit">> {

@@ -1,38 +1,35 @@
-// The interface for writing usage into either database.
+// The interface for writing usage into SQLite or PostgreSQL.
 import type { SpanTotals, UsageRecord } from "../../domain/usage/usage.ts";
 import { at, UsageColumns } from "./usage-columns.ts";
 import type { TotalOf } from "./usage-sums.ts";
 
-/**
- * Writes usage. Each database has its own implementation, because this is the only path on which the database's speed
- * matters.
- */
+/** Writes usage into the database. SQLite and PostgreSQL have separate implementations for speed. */
 export interface UsageWriter {
   /**
-   * Adds new records and their roll-ups together, or nothing, and resolves to the number of new records. A request id
-   * counts once, with its first record. At most some thousand at a time. Waits up to `waitMs` for another connection's
-   * lock, while other work runs. Records beyond their retention are left out, because they may have been counted.
+   * Adds new records and their roll-ups in one transaction. Resolves to the number of new records; a known request id
+   * does not count again. At most some thousand records. Waits up to `waitMs` for a database lock. Records beyond their
+   * retention are left out, because they may have been counted already.
    */
   insert(usage: UsageColumns | readonly UsageRecord[], waitMs?: number): Promise<number>;
-  /** The number of records left out for their age since the opening. */
+  /** The number of records that were left out because they are beyond their retention. */
   readonly tooOld: number;
   readonly rollups: LaterRollups;
   close(): void;
 }
 
-/** Records that are not in the roll-ups yet. A reader must catch up first, or add them. */
+/** Sums that are not in the roll-ups yet. A reader must call `catchUp` first, or add them. */
 export interface LaterRollups {
   /**
-   * `gathered` counts the batches of which the roll-ups lack some sums; `moved` counts those of them that were written
-   * to the roll-ups since.
+   * `gathered` is the number of batches whose sums were delayed; `moved` is the number of those that are in the
+   * roll-ups now.
    */
   readonly gathered: number;
   readonly moved: number;
-  /** True if there are sums to write to the roll-ups. */
+  /** True if the roll-ups lack sums. */
   readonly isBehind: boolean;
   /** True if it is time to call `goOn`. */
   readonly isDue: boolean;
-  /** Runs some milliseconds of work. Rejects as `insert` does, and has the same `waitMs`. */
+  /** Writes sums for some milliseconds. Waits up to `waitMs` for a database lock. */
   goOn(waitMs?: number): Promise<void>;
   totalOf(owner: TotalOf): SpanTotals;
 }
@@ -46,7 +43,7 @@ export function columnsOf(usage: UsageColumns | readonly UsageRecord[]): UsageCo
   return usage instanceof UsageColumns ? usage : UsageColumns.of(usage);
 }
 
-/** Returns the usage that is not too old. `from` is Unix seconds as `installation` stores them; undefined keeps all. */
+/** Returns the records from `from` on (Unix seconds as text); all of them if `from` is undefined. */
 export function keptUsage(usage: UsageColumns, from: string | undefined): UsageColumns {
   if (from === undefined) return usage;
   const since = Number(from);

@@ -1,4 +1,4 @@
-// Sums of usage by hour or day for each account, key, app, environment and model, and the same by tag.
+// Adds up usage by hour or day for each account, key, app, environment and model, and also by tag.
 import { z } from "zod";
 import { inOrderOfTexts } from "../../base/text/text-order.ts";
 import { matchesModel } from "../../domain/models/model-patterns.ts";
@@ -21,16 +21,13 @@ export type UsageSpan = "hour" | "day";
 
 const spanSeconds = { hour: 3_600, day: 86_400 } as const satisfies Record<UsageSpan, number>;
 
-/** A row of the roll-ups, in the order of `rollupColumns`; by tag, with the tag after the key. */
+/** A row of the roll-ups, in the order of `rollupColumns`. In the roll-up by tag, the tag follows the key columns. */
 export type RollupRow = [string, string, UsageSpan, number, string, string, string, ...(string | number)[]];
 
-/**
- * The tag of the row that counts all requests with tags, each once, because a request with several tags is in several
- * rows of the roll-up by tag. Requests that this row does not count have no tags.
- */
+/** The tag of rows that count every request with tags once. A request with several tags is in several other rows. */
 export const anyTag = "";
 
-/** The columns of the key, the columns that are added up, and the first and last second of usage. */
+/** The key columns, the columns that are added up, and the times of the first and last usage. */
 export const rollupColumns = {
   key: ["account_id", "environment", "span", "start", "key_id", "app_id", "model"],
   sums: [
@@ -53,56 +50,54 @@ export const rollupColumns = {
 export const tagColumn = "tag";
 
 const [promptSum, completionSum, nanoUsdSum] = [1, 2, 3];
-/** The index of the first second after the sums of a row, followed by the last second and the start of the span. */
+/** Positions in a row: the time of the first usage, of the last usage, and the start of the time span. */
 const firstAt = rollupColumns.sums.length;
 const lastAt = firstAt + 1;
 const start = lastAt + 1;
 const stride = start + 1;
-/** Stands for a missing sum. */
+/** The index of a sum that does not exist. */
 const none = -1;
 
-/** The members of a sum's key besides the start of its span. */
+/** The key of a sum, without the start of its time span. */
 interface Whose {
   accountId: string;
-  /** '' for no app, because the primary key of the roll-ups has no null. */
+  /** '' if there is no app, because the primary key of the roll-ups cannot contain null. */
   appId: string;
   environment: string;
   model: string;
-  /** undefined stands for all requests, whatever their tags. */
+  /** The tag; undefined for the sum of all requests. */
   tag: string | undefined;
 }
 
-/** The account or keys whose sums are added up. */
+/** The account or keys whose usage is added up. */
 export interface TotalOf {
   accountId?: string;
   keyIds?: ReadonlySet<string>;
   environment: string;
-  /** Model ids, or prefixes ending in `*`. Undefined means all. */
+  /** Model ids, or prefixes ending in `*`. Undefined: all models. */
   models?: readonly string[];
   tag?: string;
-  /** Unix seconds: from `since`, before `until`. An hour or day that contains `since` counts whole. */
+  /** From `since` to before `until`, in Unix seconds. An hour or day that contains `since` counts entirely. */
   since: number;
   until: number;
 }
 
-/** The count of a sum's numbers that are not added up, and the fewest numbers that any version wrote. */
+/** How many numbers of a sum are not added up, and the minimum numbers that any version wrote. */
 const notSums = 3;
 const fewestNumbers = 12;
 const textSchema = z.array(z.union([z.string(), z.number()]));
 
 export class UsageSums {
   readonly #seconds: number;
-  /** The newest sum of each key and of each of its tags; each refers to the previous one, or to `none`. */
+  /** The index of the newest sum of each key or key and tag. `#before` links each sum to the previous one. */
   readonly #ofKey = new Map<string, number>();
   readonly #before: number[] = [];
   readonly #keyIds: string[] = [];
-  /**
-   * The owners of sums. Equal owners share an object, because with very many keys each further memory access is slow.
-   */
+  /** The key columns of each sum. Equal values share an object, to save memory accesses. */
   readonly #whose: Whose[] = [];
   readonly #known = new Map<string, Whose>();
   #numbers = new Float64Array(16 * stride);
-  /** The newest sum of the key of each row that is being added, looked up in advance. */
+  /** For each row that is being added: the newest sum of its key. */
   #newest = new Int32Array(0);
 
   constructor(span: UsageSpan) {
@@ -122,23 +117,23 @@ export class UsageSums {
     }
   }
 
-  /** Adds the sums of a text from `textTakingAway`. Throws for other texts. */
+  /** Adds sums from a text that `textTakingAway` wrote. Throws for other texts. */
   addText(text: string): void {
     const values = textSchema.parse(JSON.parse(text));
     for (let i = 0; i < values.length; ) {
       const [texts, numbers]: [string[], number[]] = [[], []];
       for (let value = values[i]; typeof value === "string"; value = values[++i]) texts.push(value);
-      // The next sum begins at the next text.
+      // Strings begin the next sum.
       for (let value = values[i]; typeof value === "number"; value = values[++i]) numbers.push(value);
       const [accountId = "", keyId = "", appId = "", environment = "", model, tag] = texts;
       if (model === undefined || numbers.length < fewestNumbers) throw new Error("It ends in the middle of a sum.");
-      // An older version wrote fewer sums; a newer one appends further sums.
+      // Older versions wrote fewer numbers, newer ones may write more.
       const sums = Array.from({ length: firstAt }, (_, i) => (i < numbers.length - notSums ? (numbers[i] ?? 0) : 0));
       this.#addSum(keyId, { accountId, appId, environment, model, tag }, [...sums, ...numbers.slice(-notSums)]);
     }
   }
 
-  /** Returns a text that subtracts the sums again, except for the times. */
+  /** Returns a text with the negative sums. The times stay positive. */
   textTakingAway(sums: readonly number[]): string {
     const values: (string | number)[] = [];
     for (const sum of sums) {
@@ -152,10 +147,7 @@ export class UsageSums {
     return JSON.stringify(values);
   }
 
-  /**
-   * Returns the amounts to add to the row of the roll-ups that the sum belongs to. With `span` day, an hourly sum
-   * yields the row of its day.
-   */
+  /** Returns the roll-up row that the sum must be added to. With `span` day, an hourly sum gets the row of its day. */
   rowAt(sum: number, span: UsageSpan): RollupRow {
     const { accountId, appId, environment, model, tag } = this.#whoseAt(sum);
     const keyId = this.#keyIds[sum] ?? "";
@@ -172,7 +164,7 @@ export class UsageSums {
     return this.#whoseAt(sum).tag !== undefined;
   }
 
-  /** Reports whether the sum adds nothing. */
+  /** Reports whether the sum is zero. */
   isEmpty(sum: number): boolean {
     return this.#numbers[sum * stride] === 0;
   }
@@ -183,8 +175,8 @@ export class UsageSums {
   }
 
   /**
-   * Returns the sums roughly in the order of the roll-ups' primary key, so that rows of a page are written together.
-   * Yields every millisecond or two. Nothing may be added during the iteration.
+   * Returns the indexes of the sums, roughly sorted by the roll-ups' primary key, so that neighboring rows are written
+   * together. Yields every millisecond or two. Add nothing during the iteration.
    */
   *inOrder(): Generator<undefined, number[]> {
     const ofAccount = new Map<string, number[]>();
@@ -231,8 +223,8 @@ export class UsageSums {
   }
 
   /**
-   * Looks up the newest sum of each row's key in advance: with very many keys, memory access dominates, and in a short
-   * loop the processor overlaps several of them.
+   * Looks up the newest sum of each row's key before the rows are added. In such a short loop the processor overlaps
+   * the slow memory accesses.
    */
   #lookUp({ keyIds, length }: UsageColumns): void {
     if (this.#newest.length < length) this.#newest = new Int32Array(length);
@@ -292,11 +284,11 @@ export class UsageSums {
     const from = second - (second % this.#seconds);
     const newest = this.#newest[row] ?? none;
     const known = this.#among(newest, accountId, appId, environment, model, from);
-    // An earlier row of the batch may have begun the sum since.
+    // If another row of this batch has created the sum meanwhile, find it.
     return known !== none ? known : this.#find(keyId, accountId, appId, environment, model, undefined, from, second);
   }
 
-  /** Adds a sum; `numbers` are those of a roll-up row from its sums on, and the start of the span. */
+  /** Adds the numbers of a stored sum: the sums of a roll-up row, its times, and the start of the span. */
   #addSum(keyId: string, { accountId, appId, environment, model, tag }: Whose, numbers: readonly number[]): void {
     const second = numbers[firstAt] ?? 0;
     const sum = this.#find(keyId, accountId, appId, environment, model, tag, numbers[start] ?? 0, second);
@@ -306,7 +298,10 @@ export class UsageSums {
     this.#widen(first, numbers[lastAt] ?? second);
   }
 
-  /** Finds a sum, or begins one at `second`. Allocates nothing, because it runs for each record. */
+  /**
+   * Returns the index of a sum, which is created if it does not exist. Allocates nothing for an existing one, because
+   * it runs for each record.
+   */
   #find(
     keyId: string,
     accountId: string,
@@ -329,7 +324,7 @@ export class UsageSums {
     return sum;
   }
 
-  /** Finds the sum with these members in the list of one key, or of one of its tags, that begins at `newest`. */
+  /** Returns the index of the sum with this key, searching back from `newest`. */
   #among(newest: number, accountId: string, appId: string, environment: string, model: string, from: number): number {
     for (let sum = newest; sum !== none; sum = this.#before[sum] ?? none) {
       const whose = this.#whoseAt(sum);
@@ -382,10 +377,10 @@ export class UsageSums {
   }
 }
 
-/** Returns the name of a key, or of one of its tags. It is unique, because ids contain no line break. */
+/** Returns a unique name for a key, or for a key and tag. Ids contain no line break. */
 function nameOf(id: string, tag: string | undefined): string {
   return tag === undefined ? id : `${id}\n${tag}`;
 }
 
-/** The number of sums in one step of longer work. */
+/** Number of sums after which a long loop yields. */
 const pieceSums = 5_000;

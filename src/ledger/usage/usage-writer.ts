@@ -1,4 +1,4 @@
-// Writes usage into the database: records and their roll-ups in one transaction.
+// Writes usage into SQLite: records and their roll-ups in one transaction.
 
 import { SQLiteError, type SQLQueryBindings } from "bun:sqlite";
 import { type Clock, systemClock } from "../../base/clock.ts";
@@ -30,12 +30,12 @@ export type { UsageWriter };
 
 export interface UsageWriterOptions {
   /**
-   * True if no other process adds usage to this SQLite database meanwhile, as the lock of its data directory ensures. A
-   * command beside a server updates roll-ups immediately, and leaves gathered sums to the server. Default: true.
+   * True if no other process adds usage to this SQLite database. False for a command beside a running server; it
+   * updates roll-ups at once and leaves collected sums to the server. Default: true.
    */
   isAlone?: boolean;
   /**
-   * The id of the installation that owns the usage: a PostgreSQL database of another installation gets none. Default:
+   * Id of the installation that the usage belongs to. Another installation's PostgreSQL database is refused. Default:
    * the id in the database.
    */
   installation?: string | undefined;
@@ -61,7 +61,7 @@ export async function openUsageWriter(
   }
 }
 
-/** The columns of a record: its own, and those of its kind, which are bound once for many records. */
+/** The columns of `usage_records`: those of each record, and those of its kind, which many records share. */
 const ownColumns = [
   "request_id",
   "at",
@@ -89,17 +89,17 @@ const kindColumns = [
   "capped",
   "upstream",
 ];
-/** The row counts of the statements, largest first: more rows mean fewer calls and bindings. */
+/** The numbers of rows in one INSERT statement, largest first. More rows mean fewer calls. */
 const rowCounts = [64, 8, 1];
 const lockWaitMs = 60;
-/** The milliseconds for which a start waits for another program's lock. */
+/** Milliseconds for which the start waits for another program's database lock. */
 const openingLockWaitMs = 5_000;
 
 class SqliteUsageWriter implements UsageWriter {
   readonly rollups: SqliteRollups;
   readonly #db: PreparedSqlite;
   #tooOld = 0;
-  /** The bindings for each number of rows, refilled for each statement. */
+  /** Reused arrays of bound values, one for each statement in `rowCounts`. */
   readonly #bindings = rowCounts.map(
     (rows) => new Array<SQLQueryBindings>(kindColumns.length + rows * ownColumns.length),
   );
@@ -124,7 +124,7 @@ class SqliteUsageWriter implements UsageWriter {
 
   #insert(given: UsageColumns): number {
     let kept = given;
-    // The filter runs within the transaction, so that deletions of older records come after it.
+    // Filter within the transaction, so that no concurrent deletion of older records is missed.
     const add = (choose: (usage: UsageColumns) => UsageColumns) =>
       this.#db.transact(() => {
         kept = this.#kept(given);
@@ -152,7 +152,7 @@ class SqliteUsageWriter implements UsageWriter {
   #add(usage: UsageColumns): number {
     this.rollups.add(usage);
     for (const [kind, rows] of rowsByKind(usage)) this.#addRecords(usage, kind, rows);
-    // Trails are written separately, because few records have one.
+    // Attempt logs (trails) are written separately, because few records have one.
     for (const [row, trail] of usage.trails) {
       this.#db
         .statement("UPDATE usage_records SET trail = ? WHERE request_id = ?")
@@ -183,7 +183,7 @@ class SqliteUsageWriter implements UsageWriter {
     }
   }
 
-  /** Returns the records that are not in the database, each once. */
+  /** Returns the records that are not in the database, without duplicates. */
   #unknown(usage: UsageColumns): UsageColumns {
     const find = this.#db.statement("SELECT 1 FROM usage_records WHERE request_id = ?");
     const seen = new Set<string>();
@@ -217,7 +217,7 @@ function rowsByKind(usage: UsageColumns): Map<UsageKind, number[]> {
   return byKind;
 }
 
-/** Binds the values of a kind in the order of `kindColumns`. */
+/** Writes the values of a kind into `bindings`, in the order of `kindColumns`. */
 function bindKind(bindings: SQLQueryBindings[], kind: UsageKind): void {
   const { request } = kind;
   bindings[0] = request.environment;
@@ -231,7 +231,7 @@ function bindKind(bindings: SQLQueryBindings[], kind: UsageKind): void {
   bindings[8] = kind.upstream;
 }
 
-/** Binds each row after the kind, in the order of `ownColumns`. */
+/** Writes the values of `count` rows into `bindings`, in the order of `ownColumns`. */
 function bindRows(
   bindings: SQLQueryBindings[],
   usage: UsageColumns,

@@ -1,17 +1,15 @@
-// Stores numbers in a row for each limit id: very many keys have a limit, and most keys are seldom used.
+// Stores the numbers of each limit id in a row of an array, to save memory: very many keys have a limit, and most are
+// rarely used.
 import { IdRows } from "../../base/id-rows.ts";
 import { SweepPace } from "../../base/swept-map.ts";
 import { noRow } from "../../base/word-table.ts";
 
-/** Number of rows in a page. A page is never moved, so that references to its rows stay valid. */
+/** Number of rows in a page. Pages are never moved, so references to rows stay valid. */
 const pageRows = 256;
-/** Prefix of the ids of keys, to which most limits belong. */
+/** The common prefix of most limit ids, those of keys. */
 const commonPrefix = "key:key_";
 
-/**
- * The location of a row: its numbers begin at `first` of a page. The last number of a row marks its current use, for
- * `KeptRow`.
- */
+/** Where a row is: `page[first]` to `page[last]`. The last entry identifies the row's current owner. */
 export interface RowLocation {
   readonly nth: number;
   readonly page: Float64Array;
@@ -28,7 +26,7 @@ export abstract class KeptRows<Row extends KeptRow> {
   #cursor = 0;
   #lives = 0;
 
-  /** `width` is the number of entries of a row. The last entry marks the current use of the row. */
+  /** `width` is the number of entries of a row, including the last one, which identifies the row's current owner. */
   constructor(width: number) {
     this.#width = width;
   }
@@ -54,8 +52,8 @@ export abstract class KeptRows<Row extends KeptRow> {
   }
 
   /**
-   * Drops some rows that can be dropped. Call once for each use, while the caller refers to no row. `nowMs` is in
-   * monotonic milliseconds.
+   * Visits some rows and drops those without information. Call this once for each use, while no row is referenced.
+   * `nowMs` is monotonic.
    */
   used(nowMs: number): void {
     const { visits, isCrowded } = this.#pace.check(this.size, nowMs);
@@ -69,7 +67,7 @@ export abstract class KeptRows<Row extends KeptRow> {
     }
   }
 
-  /** Removes a row that is in use. */
+  /** Removes a row. */
   remove(row: Row): void {
     row.end();
     this.#ids.remove(row.nth);
@@ -78,8 +76,8 @@ export abstract class KeptRows<Row extends KeptRow> {
   protected abstract at(location: RowLocation): Row;
 
   /**
-   * Reports whether a row can be dropped because it can be recreated without loss. Rows in constant use should stay
-   * unless memory is crowded.
+   * Reports whether a row can be dropped, because it can be recreated without loss. If memory is not crowded, rows in
+   * frequent use should stay.
    */
   protected abstract isOver(row: Row, nowMs: number, isCrowded: boolean): boolean;
 
@@ -90,13 +88,13 @@ export abstract class KeptRows<Row extends KeptRow> {
   }
 }
 
-/** A reference to a row. Valid while the row belongs to the same id. */
+/** A reference to a row, valid until the row is removed. */
 export class KeptRow {
   readonly nth: number;
   readonly #page: Float64Array;
   readonly #first: number;
   readonly #last: number;
-  /** Identifies the current use of the row; 0 while the row is free. */
+  /** Number of this use of the row; 0 if the row is free. */
   readonly #life: number;
 
   constructor({ nth, page, first, last }: RowLocation) {
@@ -107,12 +105,12 @@ export class KeptRow {
     this.#life = page[last] ?? 0;
   }
 
-  /** False after the row was dropped. */
+  /** False once the row was removed. */
   get isKept(): boolean {
     return this.#life !== 0 && this.#page[this.#last] === this.#life;
   }
 
-  /** Frees the row for another id. */
+  /** Marks the row as free. */
   end(): void {
     this.#page[this.#last] = 0;
   }

@@ -1,4 +1,4 @@
-// Buckets by limit id in this process's memory, for each kind of rate limit.
+// Rate limit buckets by limit id, in this process's memory.
 import { type Chained, ChainedMap } from "../../base/chained-map.ts";
 import type { Clock } from "../../base/clock.ts";
 import { SweptMap } from "../../base/swept-map.ts";
@@ -6,18 +6,18 @@ import type { RateLimit } from "../../domain/limits/limits.ts";
 import { Bucket, type BucketRule, type BucketState } from "../../domain/limits/rate-limit.ts";
 import { KeptRow, KeptRows, type RowLocation } from "./kept-rows.ts";
 
-/** Minimum milliseconds in memory. Most buckets are full again long before their next use. */
+/** Minimum milliseconds for which an unused bucket stays in memory. */
 const keptMs = 60_000;
-/** Maximum number of request buckets that stay as objects. */
+/** Maximum request buckets that are objects; older ones become rows of numbers. */
 const maxRecent = 1_024;
 
 /**
- * Buckets of requests, to which no amount is returned. Very many keys have one; most are seldom used and soon full
- * again. So only recently used buckets are objects. The others are rows of numbers, or are dropped if full.
+ * Buckets of request limits. Very many keys have one, and most are rarely used. Only recently used ones are objects;
+ * the others are rows of numbers, or are dropped once they are full again.
  */
 export class RequestBuckets {
   readonly #recent = new ChainedMap<RequestBucket>();
-  /** Recently used buckets in order of arrival, beginning at `#oldest`. */
+  /** Recently created bucket objects, oldest at index `#oldest`. */
   #queue: RequestBucket[] = [];
   #oldest = 0;
   readonly #resting = new RestingBuckets();
@@ -27,8 +27,8 @@ export class RequestBuckets {
   }
 
   /**
-   * Call once for each use that adds at most a handful of buckets, while the caller refers to no bucket. `nowMs` is
-   * in monotonic milliseconds.
+   * Frees memory. Call this once for each use that adds a few buckets, while no bucket is referenced. `nowMs` is
+   * monotonic.
    */
   used(nowMs: number): void {
     this.#resting.used(nowMs);
@@ -39,10 +39,7 @@ export class RequestBuckets {
     return this.#recent.get(id) !== undefined || this.#resting.find(id) !== undefined;
   }
 
-  /**
-   * Returns the bucket, with the figures of this rule from now on. `known` is the caller's previous bucket, which may
-   * be obsolete.
-   */
+  /** Returns the bucket of this rule. `known` is the bucket that the caller got last; it may be outdated. */
   use(rule: RateLimit, nowMs: number, known?: RequestBucket): RequestBucket {
     if (known?.rule === rule) return known;
     const bucket = this.#recent.get(rule.id) ?? this.#add(rule);
@@ -59,7 +56,7 @@ export class RequestBuckets {
     return bucket;
   }
 
-  /** Moves the oldest recent bucket to a row. */
+  /** Turns the oldest bucket object into a row, or drops it if it is full. */
   #rest(nowMs: number): void {
     const bucket = this.#queue[this.#oldest++];
     if (this.#oldest > maxRecent) {
@@ -74,7 +71,7 @@ export class RequestBuckets {
 }
 
 export class RequestBucket extends Bucket implements Chained<RequestBucket> {
-  /** The id of the bucket's limit. */
+  /** Id of the limit. */
   readonly name: string;
   next: RequestBucket | undefined = undefined;
   #rule: RateLimit | undefined;
@@ -84,10 +81,7 @@ export class RequestBucket extends Bucket implements Chained<RequestBucket> {
     this.name = name;
   }
 
-  /**
-   * The rule whose figures the bucket has. Undefined after the bucket became a row; the next caller gets another
-   * object.
-   */
+  /** The rule that the bucket was last used with; undefined after the object was replaced by a row. */
   get rule(): RateLimit | undefined {
     return this.#rule;
   }
@@ -102,7 +96,7 @@ export class RequestBucket extends Bucket implements Chained<RequestBucket> {
   }
 }
 
-/** Positions of the numbers in a row, and their count. One more entry marks the current use of the row. */
+/** The positions of the numbers in a row, and the width of a row including the entry that `KeptRow` needs. */
 const [limit, windowMs, backlog, refilledMs, width] = [0, 1, 2, 3, 5] as const;
 
 class RestingBuckets extends KeptRows<RestingBucket> {
@@ -114,7 +108,7 @@ class RestingBuckets extends KeptRows<RestingBucket> {
     return new RestingBucket(location);
   }
 
-  /** A full bucket can be dropped, because an unused bucket is full too. */
+  /** A full bucket can be dropped, because a new bucket is full too. */
   protected override isOver(bucket: RestingBucket, nowMs: number): boolean {
     return new Bucket(bucket.rule, bucket).isIdle(nowMs);
   }
@@ -142,7 +136,7 @@ class RestingBucket extends KeptRow implements BucketState {
   }
 }
 
-/** Buckets of tokens, to which a request returns the tokens that it did not use. Mainly accounts have such limits. */
+/** Buckets of token limits. A request returns the tokens that it did not use. */
 export class TokenBuckets {
   readonly #buckets: SweptMap<TokenBucket>;
 
@@ -154,7 +148,7 @@ export class TokenBuckets {
     return this.#buckets.size;
   }
 
-  /** Call like `SweptMap.used`. */
+  /** Frees memory; see `SweptMap.used`. */
   used(nowMs: number): void {
     this.#buckets.used(nowMs);
   }
@@ -163,7 +157,7 @@ export class TokenBuckets {
     return this.#buckets.get(id) !== undefined;
   }
 
-  /** Like `RequestBuckets.use`. */
+  /** Returns the bucket of this rule. `known` is the bucket that the caller got last; it may be outdated. */
   use(rule: RateLimit, nowMs: number, known?: TokenBucket): TokenBucket {
     if (known?.rule === rule) {
       known.usedMs = nowMs;
@@ -183,7 +177,7 @@ export class TokenBucket extends Bucket {
   usedMs = Number.NEGATIVE_INFINITY;
   #rule: RateLimit | undefined;
 
-  /** The rule whose figures the bucket has. Undefined after the bucket was dropped; the next caller gets another. */
+  /** The rule that the bucket was last used with; undefined after the bucket was dropped. */
   get rule(): RateLimit | undefined {
     return this.#rule;
   }

@@ -1,4 +1,4 @@
-// The reservations of one admitted request in token limits and quotas in memory.
+// The reservations of one admitted request in token limits and quotas, in this process's memory.
 import type { Clock } from "../../base/clock.ts";
 import type { Granted, Lease, LimitStatus } from "../../domain/limits/limits.ts";
 import type { Hold } from "../../domain/limits/rate-limit.ts";
@@ -8,32 +8,26 @@ import type { MemoryStop } from "./memory-stop.ts";
 import type { CountedWindow } from "./memory-windows.ts";
 import type { QuotaCounter, QuotaCounters } from "./quota-counters.ts";
 
-/** The owners of buckets and counters. They drop nothing that has an open lease. */
+/** What a lease needs of the limit store. */
 export interface LeaseSlots {
   readonly clock: Clock;
-  /**
-   * The counters of the month in which the lease begins. Its usage belongs to this month even if the lease ends in the
-   * next.
-   */
+  /** The counters of the month in which the lease began. Its usage counts there even if it ends in the next month. */
   readonly counters: QuotaCounters;
 }
 
 const unlimited: LimitStatus = { requests: undefined, tokens: undefined };
 
-/** Admission and lease in one object, because each admitted request needs both. */
+/** The admission and the lease in one object, because each admitted request needs both. */
 export class MemoryLease implements Lease, Granted {
   readonly reservedTokens: number;
   status: LimitStatus = unlimited;
   readonly #slots: LeaseSlots;
-  /** The last party of the request. */
+  /** The last account or key whose limits count the request; `before` links to the others. */
   readonly #parties: CountedParty | undefined;
-  /** The windows that were open when the lease began; its usage belongs to them. */
+  /** The quota windows in which the lease began. Its usage counts there. */
   readonly #windows: readonly CountedWindow[] | undefined;
   readonly stop: MemoryStop | undefined;
-  /**
-   * Token reservations in the order of the parties that limit tokens, beginning with the last. Usually only the account
-   * limits tokens.
-   */
+  /** Reservations in token limits, in the order of `#parties`. There is rarely more than one. */
   #hold: Hold | undefined;
   #otherHolds: Hold[] | undefined;
   #tokens: number;
@@ -61,7 +55,7 @@ export class MemoryLease implements Lease, Granted {
     return this;
   }
 
-  /** Reserves; call once. The parties must have their current buckets and counters. */
+  /** Makes the reservations; call once. The buckets and counters of all parties must be current. */
   begin(nowMs: number): void {
     for (let party = this.#parties; party; party = party.before) {
       if (party.tokens) {
@@ -103,7 +97,7 @@ export class MemoryLease implements Lease, Granted {
     this.stop?.settle(tokens, nanoUsd);
   }
 
-  /** Records the usage and releases the reservation. */
+  /** Counts the usage and releases the reservation in one quota. */
   #book(counter: QuotaCounter, tokens: number, nanoUsd: number): void {
     counter.book(tokens, nanoUsd, this.#tokens, this.#nanoUsd);
   }
@@ -123,7 +117,7 @@ export class MemoryLease implements Lease, Granted {
     this.#nanoUsd += moreNanoUsd;
   }
 
-  /** The party continues with the next month's counter. */
+  /** After a month has ended, the party has the next month's counter, so look up the old one. */
   #counterOf({ counter }: CountedParty, id: string): QuotaCounter {
     const { counters } = this.#slots;
     return counter?.among === counters ? counter : (counters.find(id) as QuotaCounter);

@@ -1,5 +1,5 @@
-// Rate limits and quotas in this process's memory. One synchronous and therefore atomic step decides about all limits
-// of a request.
+// Rate limits and quotas in this process's memory. Each request is decided synchronously, so all of its limits are
+// checked atomically.
 
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -38,15 +38,15 @@ import type { WindowStarts } from "./window-starts.ts";
 export interface MemoryLimitsOptions {
   clock: Clock;
   ledger: Pick<Ledger, "readTotals">;
-  /** Start times of rolling windows, including those from before a restart. */
+  /** Start times of rolling windows from before a restart. */
   starts?: WindowStarts;
 }
 
-/** Usage that was admitted before this process started. */
+/** Usage of earlier requests, from before this process started. */
 export interface PastUsage extends Pick<LimitSet, "requests" | "tokens"> {
-  /** Age by the wall clock, in whole seconds. */
+  /** Age in whole seconds, by the wall clock. */
   secondsAgo: number;
-  /** Number of requests, and their tokens together. */
+  /** Number of requests, and the sum of their tokens. */
   count: number;
   usedTokens: number;
 }
@@ -55,10 +55,10 @@ export class MemoryLimits implements LimitStore {
   readonly #clock: Clock;
   readonly #quotas: MemoryQuotas;
   readonly #windows: MemoryWindows;
-  /** Buckets by kind: one limit id may limit both requests and tokens. */
+  /** Buckets of request limits and token limits are separate, because one limit id may have both. */
   readonly #requests = new RequestBuckets();
   readonly #tokens: TokenBuckets;
-  /** The buckets and counters for leases that begin in this month. */
+  /** What leases need that begin in this month. */
   #slots: LeaseSlots;
 
   constructor({ clock, ledger, starts }: MemoryLimitsOptions) {
@@ -69,7 +69,7 @@ export class MemoryLimits implements LimitStore {
     this.#slots = { clock, counters: this.#quotas.now() };
   }
 
-  /** Number of limits and quotas with figures in memory. */
+  /** Number of limits and quotas that have a state in memory. */
   get tracked(): number {
     return this.#requests.size + this.#tokens.size + this.#quotas.tracked + this.#windows.size;
   }
@@ -82,11 +82,11 @@ export class MemoryLimits implements LimitStore {
     counters.used(nowMs);
     const { minTokens, minNanoUsd } = reservation;
     const last = CountedParty.lastOf(limits, this);
-    // The wanted amounts, reduced to what the tightest limit has left.
+    // The reserved amounts: what the request wants, but at most what its tightest limit has left.
     let { tokens, nanoUsd } = reservation;
     let isShort = false;
     let isUnread = false;
-    // Unchanged values are not written, because the next garbage collection would visit each written party.
+    // Write only changed values: a written object must be visited by the next garbage collection.
     for (let party = last; party; party = party.before) {
       const { quotaId, quotaTokens, quotaNanoUsd } = party;
       if (quotaId !== undefined) {
@@ -144,7 +144,7 @@ export class MemoryLimits implements LimitStore {
 
   peek(limits: LimitSet): LimitStatus {
     const nowMs = this.#clock.monotonicMs();
-    // A limit without a bucket is full. Reading it must not create a bucket.
+    // A limit without a bucket is full. Reading its state must not create a bucket.
     const seen = (buckets: RequestBuckets | TokenBuckets) => (rule: RateLimit) =>
       buckets.has(rule.id) ? buckets.use(rule, nowMs) : new Bucket(rule);
     return statusOf(
@@ -166,7 +166,7 @@ export class MemoryLimits implements LimitStore {
     return { requests, tokens, nanoUsd, period };
   }
 
-  /** Applies minimum figures from another source to a quota until the ledger is read again. */
+  /** Raises the usage of a quota to at least these figures, until the ledger is read again. */
   applyMinimum(quota: Quota, { requests, tokens, nanoUsd }: QuotaUse): void {
     const counter = this.#counter(quota);
     counter.usedRequests = counter.isRead ? Math.max(counter.usedRequests, requests) : requests;
@@ -175,7 +175,7 @@ export class MemoryLimits implements LimitStore {
     counter.isRead = true;
   }
 
-  /** Returns the usage of a quota without asking the ledger; undefined if it was never read. */
+  /** Returns the known usage of a quota without reading the ledger; undefined if it was never read. */
   known(quota: Quota): QuotaUse | undefined {
     const { isRead, usedRequests: requests, usedTokens: tokens, usedNanoUsd: nanoUsd } = this.#counter(quota);
     return isRead ? { requests, tokens, nanoUsd } : undefined;
@@ -196,17 +196,15 @@ export class MemoryLimits implements LimitStore {
   }
 
   /**
-   * Counts usage from before a restart, before the first request. Each entry counts as young as its whole seconds
-   * allow and is refilled since then, oldest first. So admissions before and after the restart stay within limit +
-   * rate x time, and at most two seconds of refill are lost. Usage beyond a request's reservation counts from the
-   * request's beginning.
+   * Replays usage from before a restart into the buckets, oldest first. Call this before the first request. Each entry
+   * counts as recent as its whole seconds allow, so at most two seconds of refill are lost and no limit is exceeded.
    */
   replay(entries: readonly PastUsage[]): void {
     const nowMs = this.#clock.monotonicMs();
     for (const entry of entries.toSorted((a, b) => b.secondsAgo - a.secondsAgo)) {
       const atMs = nowMs - Math.max(0, entry.secondsAgo - 1) * 1000;
       this.#requests.used(atMs);
-      // Requests cannot exceed their limit, so an excess here comes from rounding the ages.
+      // Requests never exceed their limit; an excess here is a rounding error of the ages.
       for (const rule of entry.requests) this.#requests.use(rule, atMs).takeUpTo(entry.count, atMs);
       for (const rule of entry.tokens) this.#tokens.use(rule, atMs).take(entry.usedTokens, atMs);
     }
@@ -236,7 +234,7 @@ export class MemoryLimits implements LimitStore {
     return this.#quotas.use(quota.id, this.#quotas.now(), this.#clock.monotonicMs());
   }
 
-  /** Quotas are checked first, because waiting for a rate limit is in vain if a quota is used up. */
+  /** Quotas first: if a quota is used up, waiting for a rate limit does not help. */
   #refusalOf(limits: LimitSet, reservation: Reservation, nowMs: number): GatewayError | undefined {
     const quotas = quotasFor(limits, reservation);
     const counters = quotas.map((quota) => this.#counter(quota));
@@ -247,7 +245,7 @@ export class MemoryLimits implements LimitStore {
     );
   }
 
-  /** Returns the status of parties whose buckets are set. */
+  /** Returns the state of the tightest request limit and token limit. The buckets of all parties must be set. */
   #statusOf(last: CountedParty | undefined, nowMs: number): LimitStatus {
     let requests: Bucket | undefined;
     let tokens: Bucket | undefined;
@@ -259,7 +257,7 @@ export class MemoryLimits implements LimitStore {
   }
 }
 
-/** Returns the monthly quotas, and those quotas with a window that count the request. */
+/** Returns the monthly quotas, and the quotas with a window that count the request. */
 function quotasFor({ quotas, windows }: LimitSet, reservation: Reservation): readonly Quota[] {
   return windows === undefined ? quotas : [...quotas, ...windows.filter((quota) => isCounted(quota, reservation))];
 }

@@ -1,4 +1,4 @@
-// Usage of each quota in this month, and the reservations of running requests, in this process's memory.
+// Usage and reservations of each monthly quota, in this process's memory.
 import { type CalendarMonth, calendarMonthOf } from "../../base/calendar-month.ts";
 import type { Clock } from "../../base/clock.ts";
 import { unreadUsageRefusal } from "../../domain/limits/limit-refusal.ts";
@@ -7,7 +7,7 @@ import type { Ledger } from "../../domain/usage/usage.ts";
 import { readInTime } from "../read-in-time.ts";
 import { type MonthCounter, QuotaCounters } from "./quota-counters.ts";
 
-/** Counters of months further away are dropped: no jump of the wall clock makes them useful. */
+/** Counters of months that are further away than this are dropped; no jump of the wall clock reaches them. */
 const nearbySeconds = 40 * 86_400;
 
 export class MemoryQuotas {
@@ -15,7 +15,7 @@ export class MemoryQuotas {
   readonly #ledger: Pick<Ledger, "readTotals">;
   #month: CalendarMonth;
   #counters: QuotaCounters;
-  /** Counters by start of the month. If the wall clock jumps back, the earlier counters are still there. */
+  /** Counters by start of the month. After the wall clock was set back, the earlier counters still exist. */
   readonly #months = new Map<number, QuotaCounters>();
 
   constructor(clock: Clock, ledger: Pick<Ledger, "readTotals">) {
@@ -32,8 +32,8 @@ export class MemoryQuotas {
   }
 
   /**
-   * Returns the counter of a quota. `counters` are those of `now`. `known` is the caller's previous counter, which may
-   * be obsolete.
+   * Returns the counter of a quota for the current month. `known` is the counter that the caller got last; it may be
+   * outdated.
    */
   use(id: string, counters: QuotaCounters, nowMs: number, known?: MonthCounter): MonthCounter {
     const counter = known?.among === counters ? known : (counters.find(id) ?? counters.add(id));
@@ -42,8 +42,8 @@ export class MemoryQuotas {
   }
 
   /**
-   * Fills a counter from the ledger. Concurrent callers share one read. Rejects with `service_unavailable`, also after
-   * a timeout.
+   * Reads a counter's usage from the ledger. Concurrent callers share one read. Rejects with `service_unavailable`,
+   * also after a timeout.
    */
   read(quota: Quota, counter: MonthCounter): Promise<void> {
     counter.reading ??= this.#read(quota, counter).finally(() => {

@@ -1,5 +1,4 @@
-// The reservations of an answer in quotas in memory that can end the answer, and the amounts that these quotas have
-// left.
+// The reservations of a running answer in quotas that stop it when they are used up, and what these quotas have left.
 import type { StopLease, StoppedBy, StopReservation } from "../../domain/limits/limits.ts";
 import { stopFigures } from "../stop-figures.ts";
 import { shareOf } from "../stop-share.ts";
@@ -16,7 +15,7 @@ export class MemoryStop implements StopLease {
   #heldNanoUsd: number;
   #settled = false;
 
-  /** `windows` are the windows that can end the answer, each with at least the needed amount left. */
+  /** `windows` are the quotas that can stop the answer. Each must have at least the required amount left. */
   constructor(windows: readonly CountedWindow[], reservation: StopReservation) {
     const { tokens, nanoUsd, minTokens, minNanoUsd, grows } = reservation;
     this.#windows = windows;
@@ -27,7 +26,7 @@ export class MemoryStop implements StopLease {
       grows ? least + shareOf(wanted - least, of - least, remaining.running + 1) : Math.min(wanted, of);
     this.#heldTokens = this.#stopsTokens ? share(tokens, minTokens, remaining.tokens) : tokens;
     this.#heldNanoUsd = this.#stopsNanoUsd ? share(nanoUsd, minNanoUsd, remaining.nanoUsd) : nanoUsd;
-    // If the answer cannot grow, it may use only its reservation.
+    // If the reservation cannot grow, the answer may use no more than it.
     this.mostTokens = grows ? remaining.tokens : this.tokens;
     this.mostNanoUsd = grows ? remaining.nanoUsd : this.nanoUsd;
     this.tightest = remaining.tightest;

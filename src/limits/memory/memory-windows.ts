@@ -1,4 +1,4 @@
-// Quotas with a window, in this process's memory: the current window and its usage.
+// Quotas with a calendar or rolling window, in this process's memory.
 
 import type { Clock } from "../../base/clock.ts";
 import { SweptMap } from "../../base/swept-map.ts";
@@ -12,14 +12,14 @@ import { rollingSpan } from "../rolling-span.ts";
 import { forgetAfterMs, type QuotaCounter } from "./quota-counters.ts";
 import type { WindowStarts } from "./window-starts.ts";
 
-/** A quota that counts a request, and the counter of its window. */
+/** A quota with a window, and the counter of its current window. */
 export interface CountedWindow {
   readonly quota: Quota;
   readonly counter: WindowCounter;
 }
 
 export class WindowCounter implements QuotaCounter {
-  /** Changes for a rolling quota. */
+  /** The window; for a rolling quota it begins with the first use. */
   period: Period | undefined;
   among: object | undefined;
   usedRequests = 0;
@@ -31,7 +31,7 @@ export class WindowCounter implements QuotaCounter {
   leases = 0;
   lastUsedMs: number;
   reading: Promise<void> | undefined;
-  /** End of a rolling quota's open window by the monotonic clock. */
+  /** End of an open rolling window in monotonic milliseconds. */
   endMs = Number.POSITIVE_INFINITY;
 
   constructor(period: Period | undefined, among: object, nowMs: number) {
@@ -60,17 +60,17 @@ export class WindowCounter implements QuotaCounter {
 }
 
 /**
- * Calendar windows follow the wall clock; if it jumps back, the earlier window still has its usage. Rolling windows
- * end by the monotonic clock, so that no jump changes their length.
+ * Calendar windows follow the wall clock. Rolling windows end by the monotonic clock, so that setting the clock does
+ * not change their length.
  */
 export class MemoryWindows {
   readonly #clock: Clock;
   readonly #ledger: Pick<Ledger, "readTotals">;
   readonly #starts: WindowStarts | undefined;
-  /** Counters by quota id; for calendar windows, also by the start of the window. */
+  /** Counters by quota id, for calendar windows also by the window's start. */
   readonly #counters = new SweptMap<WindowCounter>((counter) => this.#forget(counter));
 
-  /** `starts` holds the start times of rolling windows, including those from before a restart. */
+  /** `starts` has the start times of rolling windows from before a restart. */
   constructor(clock: Clock, ledger: Pick<Ledger, "readTotals">, starts: WindowStarts | undefined) {
     this.#clock = clock;
     this.#ledger = ledger;
@@ -81,7 +81,7 @@ export class MemoryWindows {
     return this.#counters.size;
   }
 
-  /** Returns the windows that count a request; undefined if there are none. */
+  /** Returns the quotas among these that count the request; undefined if there are none. */
   of(quotas: readonly Quota[], reservation: Reservation, nowMs: number): CountedWindow[] | undefined {
     this.#counters.used(nowMs);
     let counted: CountedWindow[] | undefined;
@@ -102,7 +102,7 @@ export class MemoryWindows {
     return counter;
   }
 
-  /** Opens the window of a rolling quota at its first use. */
+  /** Begins the window of a rolling quota if none is open. */
   begin({ quota: { id, window }, counter }: CountedWindow, nowMs: number): void {
     if (counter.period !== undefined) return;
     const { seconds } = windowIn(window);
@@ -112,15 +112,15 @@ export class MemoryWindows {
     this.#starts?.add(id, start, seconds);
   }
 
-  /** Makes a counter load its usage again at its next use. Reservations of running requests stay. */
+  /** Makes the quota's usage be read again at its next use. Reservations of running requests stay. */
   forget(quota: Quota): void {
     const counter = this.#counters.get(this.#keyOf(quota, this.#periodOf(quota.window)));
     if (counter) counter.isRead = false;
   }
 
   /**
-   * Fills a counter from the ledger. Concurrent callers share one read. Rejects with `service_unavailable`, also after
-   * a timeout.
+   * Reads a counter's usage from the ledger. Concurrent callers share one read. Rejects with `service_unavailable`,
+   * also after a timeout.
    */
   read(quota: Quota, counter: WindowCounter): Promise<void> {
     counter.reading ??= this.#read(quota, counter).finally(() => {
@@ -154,7 +154,7 @@ export class MemoryWindows {
     if (!counter.isRead) throw unreadUsageRefusal(new Error("the ledger gave no totals"));
   }
 
-  /** The ledger may know a use that precedes the first use in this process. */
+  /** Sets the start of a rolling window. The ledger may know earlier usage than this process. */
   #startedAt(counter: WindowCounter, firstAt: number, seconds: number): void {
     const start = Math.min(firstAt, counter.period?.start ?? firstAt);
     counter.period = { start, end: start + seconds };
@@ -175,8 +175,8 @@ export class MemoryWindows {
     const known = this.#counters.get(key);
     if (known && this.#isCurrent(known, nowMs)) return known;
     const counter = new WindowCounter(period, this.#counters, nowMs);
-    // All earlier usage belongs to past windows, so the new counter begins at 0. If the earlier counter is unread, some
-    // usage may not have been counted, and the new one has to be read as well.
+    // A new window begins with zero usage. But if the previous counter was never read, the ledger must be read for the
+    // new one as well.
     if (known) counter.isRead = known.isRead;
     this.#counters.set(key, counter);
     return counter;
@@ -191,7 +191,7 @@ export class MemoryWindows {
     return period ? `${id} ${period.start}` : id;
   }
 
-  /** The counter of a rolling window stays until the window ends, because only the counter knows the start. */
+  /** Drops an unused counter. An open rolling window stays, because only its counter knows the start. */
   #forget(counter: WindowCounter): boolean {
     const { leases, reading, lastUsedMs, endMs } = counter;
     const nowMs = this.#clock.monotonicMs();

@@ -1,18 +1,18 @@
-// The counters of one month, by quota id. Each counter is a row of numbers.
+// The usage counters of all quotas in one month, each stored as a row of numbers.
 import type { CalendarMonth } from "../../base/calendar-month.ts";
 import type { Period } from "../../domain/limits/quota-rules.ts";
 import type { QuotaFigures } from "../limit-decision.ts";
 import { KeptRow, KeptRows, type RowLocation } from "./kept-rows.ts";
 
-/** The figures of one quota in this process. */
+/** Usage and reservations of one quota in this process. */
 export interface QuotaCounter extends QuotaFigures {
-  /** The counters that contain this counter. Undefined after it was dropped; the next caller gets another. */
+  /** The collection that the counter belongs to; undefined after it was dropped. */
   readonly among: object | undefined;
   /** Time of the last use in monotonic milliseconds. */
   lastUsedMs: number;
-  /** The read in progress. The counter must not be dropped before its end. */
+  /** The running read from the ledger. The counter must not be dropped before it ends. */
   reading: Promise<void> | undefined;
-  /** Reserves the amounts that a request may use. */
+  /** Counts a request and reserves the amounts that it may use. */
   begin(tokens: number, nanoUsd: number): void;
   /** Reserves more for a running request. */
   hold(tokens: number, nanoUsd: number): void;
@@ -21,19 +21,19 @@ export interface QuotaCounter extends QuotaFigures {
 }
 
 /**
- * Milliseconds without use after which a counter is dropped and loaded again when needed. Longer than cached keys are
- * valid without a database.
+ * Milliseconds without use after which a counter is dropped. Longer than cached keys are valid during a database
+ * outage.
  */
 export const forgetAfterMs = 3_600_000;
 
-/** Positions of the numbers in a row, and their count. One more entry marks the current use of the row. */
+/** The positions of the numbers in a row, and the width of a row including the entry that `KeptRow` needs. */
 const [usedRequests, usedTokens, usedNanoUsd, leases, heldTokens, heldNanoUsd, lastUsedMs, isRead, width] = [
   0, 1, 2, 3, 4, 5, 6, 7, 9,
 ] as const;
 
 export class QuotaCounters extends KeptRows<MonthCounter> {
   readonly month: CalendarMonth;
-  /** Reads in progress, by row. */
+  /** Running reads from the ledger, by row. */
   readonly readings = new Map<number, Promise<void>>();
 
   constructor(month: CalendarMonth) {
@@ -50,7 +50,7 @@ export class QuotaCounters extends KeptRows<MonthCounter> {
   }
 }
 
-/** A counter in a row. All objects for one row are the same counter. */
+/** A counter stored in a row. Several objects may refer to the same row. */
 export class MonthCounter extends KeptRow implements QuotaCounter {
   readonly #counters: QuotaCounters;
 
@@ -141,7 +141,7 @@ export class MonthCounter extends KeptRow implements QuotaCounter {
   book(tokens: number, nanoUsd: number, wereHeldTokens: number, wereHeldNanoUsd: number): void {
     this.add(leases, -1);
     this.hold(-wereHeldTokens, -wereHeldNanoUsd);
-    // A counter that was not read yet will get its figures from the ledger, which includes this request.
+    // A counter that was not read yet gets its figures from the ledger, which will include this request.
     this.add(usedRequests, 1);
     this.add(usedTokens, tokens);
     this.add(usedNanoUsd, nanoUsd);

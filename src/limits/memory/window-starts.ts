@@ -1,5 +1,4 @@
-// Stores the start times of rolling windows in a file: the ledger does not have them, and a restart must not begin new
-// windows.
+// Stores the start times of rolling windows in a file, so that a restart does not begin new windows.
 import { appendFileSync, existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import type { Log } from "../../base/log.ts";
 
@@ -10,7 +9,7 @@ interface Start {
   seconds: number;
 }
 
-/** Number of lines from which on the file is rewritten without obsolete lines, if these are the majority. */
+/** Number of lines from which the file is rewritten, if most of its lines are obsolete. */
 const manyLines = 10_000;
 
 export class WindowStarts {
@@ -24,7 +23,7 @@ export class WindowStarts {
     this.#path = path;
     this.#log = log;
     const lines = existsSync(path) ? readFileSync(path, "utf8").split("\n") : [];
-    // A power cut may leave an incomplete last line, so it is left out.
+    // The last line may be incomplete after a power cut, so it is ignored.
     for (const line of lines.slice(0, -1)) {
       const [, at, seconds, id] = /^(\d+) (\d+) (.+)$/.exec(line) ?? [];
       if (id !== undefined) this.#starts.set(id, { at: Number(at), seconds: Number(seconds) });
@@ -33,15 +32,15 @@ export class WindowStarts {
   }
 
   /**
-   * Returns the start of the last window in Unix seconds. Undefined if unknown, or if the start is in the future
-   * because the clock was set back.
+   * Returns the start of the last window in Unix seconds; undefined if it is unknown or lies in the future because the
+   * clock was set back.
    */
   lastOf(id: string, nowSeconds: number): number | undefined {
     const start = this.#starts.get(id);
     return start && start.at <= nowSeconds ? start.at : undefined;
   }
 
-  /** Records the start of a window. The record survives a crash of the process, but not always a power cut. */
+  /** Stores the start of a window. It survives a crash of the process, but perhaps not a power cut. */
   add(id: string, at: number, seconds: number): void {
     this.#starts.set(id, { at, seconds });
     if (this.#lines > manyLines && this.#lines > 2 * this.#starts.size) {
@@ -52,7 +51,7 @@ export class WindowStarts {
     this.#lines++;
   }
 
-  /** Rewrites the file without windows that ended longer ago than their length. */
+  /** Rewrites the file. Leaves out windows that ended longer ago than their length. */
   #write(nowSeconds: number): void {
     for (const [id, { at, seconds }] of this.#starts) if (at + 2 * seconds <= nowSeconds) this.#starts.delete(id);
     const text = Array.from(this.#starts, ([id, start]) => lineOf(id, start)).join("");
@@ -63,7 +62,7 @@ export class WindowStarts {
     this.#lines = this.#starts.size;
   }
 
-  /** A failed write is ignored: after a restart, the start is derived from the ledger. */
+  /** Runs a write. A failure is only logged: after a restart, the ledger shows when usage began. */
   #attempt(write: () => void): void {
     try {
       write();

@@ -1,4 +1,4 @@
-// Scripts for shared limits. Each runs as one atomic step in the server, by the server's clock.
+// Lua scripts for limits in Redis or Valkey. Each runs atomically, by the server's clock.
 import admit from "./scripts/admit.lua" with { type: "text" };
 import apply from "./scripts/apply.lua" with { type: "text" };
 import beat from "./scripts/beat.lua" with { type: "text" };
@@ -17,7 +17,8 @@ import takeHold from "./scripts/take-hold.lua" with { type: "text" };
 import window from "./scripts/window.lua" with { type: "text" };
 
 /**
- * Each script is appended to the scripts that it uses. The top of each file explains its keys, arguments and result.
+ * Each script is combined with the scripts whose functions it uses. The first lines of each file explain its keys,
+ * arguments and result.
  */
 export const limitScripts = {
   admit: common + fields + bucket + takeHold + quota + window + share + admit,

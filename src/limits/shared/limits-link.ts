@@ -1,5 +1,5 @@
-// The connection to the store of shared limits: scripts, the server's time, live replicas, and reservations of dead
-// replicas.
+// The connection to the shared limit store (Redis or Valkey): runs scripts, sends heartbeats, and drops reservations of
+// dead replicas.
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { RedisConnection, runIdOf } from "../../storage/redis/redis-connection.ts";
@@ -8,7 +8,7 @@ import { type LimitOperation, LimitOperations } from "../limit-operations.ts";
 import { quotaKeys } from "../limit-plan.ts";
 import { limitScripts } from "./limit-scripts.ts";
 
-/** The time that scripts use in a test. */
+/** Replaces the server's clock in tests. */
 export interface ServerTime {
   micros(): number;
   seconds(): number;
@@ -23,14 +23,13 @@ export interface LimitsLinkOptions {
   deadlineMs: number | undefined;
   retryMs: number | undefined;
   /**
-   * Called when the server has registered this replica, at first or again. `isEmptied` means that the server has lost
-   * its data. Messages that this call sends precede all later requests. `doubted` holds keys of quotas whose data may
-   * be older than what the server was last sent.
+   * Called when the server has registered this replica. `isEmptied`: the server has lost its data. `doubted`: Redis
+   * keys of quotas whose usage may be outdated. Operations sent in this call precede all later requests.
    */
   onMet(meeting: { isEmptied: boolean; doubted: readonly string[] }): void;
   /** Called when the server becomes unreachable. */
   onAway(): void;
-  /** Returns the numbers of open leases. */
+  /** Returns the numbers of the leases that are open in this process. */
   openLeases(): ReadonlySet<number>;
 }
 
@@ -43,12 +42,9 @@ const digests = Object.fromEntries(
 ) as Record<ScriptName, string>;
 
 const beatMs = 5_000;
-/**
- * Milliseconds without a heartbeat after which a replica counts as dead. The next heartbeat of another replica drops
- * its reservations.
- */
+/** Milliseconds without a heartbeat after which a replica counts as dead, and another one drops its reservations. */
 const graceMs = 30_000;
-/** Milliseconds that a stop waits for pending messages. */
+/** Milliseconds for which closing waits for pending operations. */
 const lastWordsMs = 500;
 
 export class LimitsLink {
@@ -61,13 +57,13 @@ export class LimitsLink {
   readonly #replica = crypto.randomUUID();
   #session = 0;
   #nextLease = 1;
-  /** Time since when the server has its data, as the server reports it. */
+  /** When the server's data began to exist, as the server reports it. It changes if the data is lost. */
   #born: string | undefined;
   /** Id of the server's process, as the server reports it; undefined if it reports none. */
   #process: string | undefined;
-  /** True if the log contains a warning that the server does not list its keys. */
+  /** True if the log already says that the server forbids listing its keys. */
   #isUnlisted = false;
-  /** The server's clock minus the monotonic clock of this process. */
+  /** The server's clock minus this process's monotonic clock, in milliseconds. */
   #aheadMs: number | undefined;
   #meeting: Promise<void> | undefined;
   #beats: ReturnType<typeof setInterval> | undefined;
@@ -119,25 +115,25 @@ export class LimitsLink {
     return { now: this.nowSeconds(), aheadSeconds };
   }
 
-  /** Returns the server's time, or 0 if it is unknown. */
+  /** Returns the server's time in microseconds; 0 if it is unknown. */
   nowMicros(): number {
     const { clock, time } = this.#options;
     if (time) return time.micros();
     return this.#aheadMs === undefined ? 0 : Math.floor((clock.monotonicMs() + this.#aheadMs) * 1000);
   }
 
-  /** Converts a time of the monotonic clock to the server's time. */
+  /** Converts a monotonic time of this process to the server's microseconds. */
   microsAt(monotonicMs: number): number {
     return this.nowMicros() - (this.#options.clock.monotonicMs() - monotonicMs) * 1000;
   }
 
   /**
-   * Runs the script that admits. `lease` is the number of the lease, `peek`, or empty for none. Rejects if there is no
-   * answer.
+   * Runs the script that admits a request. `lease` is the number of the lease, `peek`, or empty for none. Rejects
+   * without an answer.
    */
   async admit(keys: readonly string[], lease: string, args: readonly string[]): Promise<number[]> {
     const leases = `${this.#options.prefix}leases:${this.#replica}`;
-    // Recently settled amounts are sent first, so that the script counts them.
+    // Send settled amounts first, so that the script counts them.
     this.operations.flush();
     const answer = (await this.#run("admit", [leases, ...keys], [this.session, lease, ...args])) as number[];
     if (answer.length > 1) this.#noteTime(answer[1] as number);
@@ -145,16 +141,15 @@ export class LimitsLink {
   }
 
   /**
-   * Enlarges a reservation. `args` are the script's arguments from the number of the lease on. Rejects if there is no
-   * answer.
+   * Runs the script that enlarges a reservation. `args` begin with the number of the lease. Rejects without an answer.
    */
   async grow(args: readonly string[]): Promise<number[]> {
-    // Recently settled amounts are sent first: no others may be available.
+    // Send settled amounts first, because they may free what this reservation needs.
     this.operations.flush();
     return (await this.#run("grow", [], [this.session, ...args])) as number[];
   }
 
-  /** Registers this replica again if the server has forgotten it. */
+  /** Registers this replica at the server, at first and after the server has lost its data. */
   meet(): Promise<void> {
     this.#meeting ??= this.#meet().finally(() => {
       this.#meeting = undefined;
@@ -169,7 +164,7 @@ export class LimitsLink {
     await this.#sweep(dead);
   }
 
-  /** Closes the connection because of a fault that only the caller can detect. */
+  /** Closes the connection, because the caller has found a fault. */
   giveUp(reason: string): void {
     this.#connection.giveUp(reason);
   }
@@ -179,7 +174,7 @@ export class LimitsLink {
     for (let waited = 0; this.#connection.isUp && this.operations.waiting > 0 && waited < lastWordsMs; waited += 10) {
       await Bun.sleep(10);
     }
-    // If this message fails, other replicas drop this replica's reservations soon anyway.
+    // Ignore a failure: other replicas will drop this replica's reservations.
     if (this.#connection.isUp && this.operations.waiting === 0) await this.#run("leave", [], []).catch(() => {});
     this.#connection.close();
   }
@@ -197,10 +192,10 @@ export class LimitsLink {
   async #meet(): Promise<void> {
     const session = this.#session + 1;
     this.#session = session;
-    // The new session uses numbers from this one on.
+    // Leases with lower numbers are from before this registration.
     const before = this.#nextLease;
     const { born, last, dead, upToDate } = await this.#beat(String(session));
-    // A server that was restarted or replaced has only the data that was last saved or replicated.
+    // After a restart or failover, the server's data may be older than what it was last sent.
     const isDoubted = this.#process !== undefined && this.#process !== upToDate;
     const listed = isDoubted ? await this.#quotas().catch((error: unknown) => this.#unlisted(error)) : undefined;
     const isEmptied = this.#born !== undefined && this.#born !== born;
@@ -233,10 +228,7 @@ export class LimitsLink {
     return [...found];
   }
 
-  /**
-   * Accepts a refusal to list keys and throws every other error. Without the list, an older copy of the data is not
-   * noticed.
-   */
+  /** Accepts that the server forbids listing keys; throws any other error. Outdated quotas then stay unnoticed. */
   #unlisted(error: unknown): undefined {
     requireRefusal(error);
     if (!this.#isUnlisted) this.#options.log.warn("redis_quotas_unlisted", { reason: error.message });
@@ -244,8 +236,8 @@ export class LimitsLink {
   }
 
   /**
-   * Registers the server's process. Sent after the commands that make all quotas load again, so that it runs after
-   * them.
+   * Stores the id of the server's process. Sent after the operations that reload all quotas, so that it takes effect
+   * after them.
    */
   async #noteProcess(): Promise<void> {
     await this.#connection.send("SET", [`${this.#options.prefix}run`, this.#process ?? ""]).catch(requireRefusal);
@@ -259,11 +251,11 @@ export class LimitsLink {
     }
   }
 
-  /** Drops leases that have ended, and leases that never began in this process because the answer was lost. */
+  /** Releases leases at the server that are no longer open here, or whose answer was lost. */
   async #dropUnknown(before: number): Promise<void> {
     const leases = `${this.#options.prefix}leases:${this.#replica}`;
     const known = (await this.#connection.send("HKEYS", [leases])) as string[];
-    // Answers that arrived together with this one are handled during this pause.
+    // Wait one tick, so that answers that arrived together with this one are handled first.
     await Bun.sleep(0);
     const open = this.#options.openLeases();
     for (const id of known) {
@@ -282,7 +274,7 @@ export class LimitsLink {
     this.#aheadMs = micros / 1000 - this.#options.clock.monotonicMs();
   }
 
-  /** Returns the server's time in Unix seconds. */
+  /** Returns the server's time in Unix seconds; this machine's time if it is unknown. */
   nowSeconds(): number {
     const { clock, time } = this.#options;
     if (time) return time.seconds();
@@ -297,12 +289,12 @@ export class LimitsLink {
   }
 }
 
-/** Rethrows errors other than refusals: the server may forbid or lack an optional command. */
+/** Throws the error unless the server refused the command: an optional command may be forbidden or missing. */
 function requireRefusal(error: unknown): asserts error is Error {
   if (!(error instanceof Error && "code" in error && error.code === "ERR_REDIS_SERVER_ERROR")) throw error;
 }
 
-/** Returns a pattern that matches only this text. */
+/** Escapes the text for a Redis glob pattern. */
 function globText(text: string): string {
   return text.replace(/[\\*?[\]]/g, "\\$&");
 }

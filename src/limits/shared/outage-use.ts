@@ -1,13 +1,13 @@
-// Usage of quotas while the shared store was away, in time slots.
+// Records the usage of quotas while the shared store is unreachable, in time slots.
 import type { QuotaUse } from "../../domain/limits/limits.ts";
 
-/** Usage since the previous slot, up to a monotonic moment. */
+/** Usage of a time slot, which ends at the monotonic time `endMs`. */
 export interface UseSlot extends QuotaUse {
   endMs: number;
 }
 
 const slotMs = 100;
-/** Maximum time slots of one quota. If there are more, the oldest slots are merged. */
+/** Maximum time slots of one quota. Beyond that, the two oldest slots are merged. */
 const maxSlots = 64;
 
 export class OutageUse {

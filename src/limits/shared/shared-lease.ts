@@ -1,4 +1,4 @@
-// A reservation in the shared store, or in this process alone during an outage.
+// A reservation in the shared store or, while it is unreachable, in this process alone.
 import { type IndexedItem, noIndex } from "../../base/indexed-set.ts";
 import type { Lease } from "../../domain/limits/limits.ts";
 import type { LimitPlan } from "../limit-plan.ts";
@@ -20,16 +20,16 @@ export class SharedLease implements Lease, IndexedItem {
   readonly number: number;
   readonly plan: LimitPlan;
   /**
-   * Keys of the lease's quotas, for recording usage later. The key of a rolling quota is that of the window in which
-   * the lease began.
+   * Redis keys of the quotas that count this lease's usage. For a rolling quota, the key of the window in which the
+   * lease began.
    */
   readonly quotaKeys: readonly string[];
   /** Tokens reserved so far. */
   tokens: number;
   nanoUsd: number;
-  /** The local lease, if the shared store has no lease for the request. */
+  /** The reservation in this process, if the request was admitted while the shared store was unreachable. */
   own: Lease | undefined;
-  /** The reservation in quotas that can end answers, under its own number; undefined if there are no such quotas. */
+  /** The separate reservation in quotas that can stop the answer; undefined if there are none. */
   readonly stop: SharedStop | undefined;
   readonly #listener: SharedLeaseListener;
   #isSettled = false;

@@ -1,5 +1,5 @@
-// Rate limits and quotas that replicas share through Valkey or Redis. One script decides about all limits of a
-// request, by the server's clock.
+// Rate limits and quotas that replicas share through Redis or Valkey. A Lua script decides about all limits of a
+// request atomically, by the server's clock.
 
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -57,36 +57,36 @@ import { type Growing, type Grown, SharedStop } from "./shared-stop.ts";
 import { UnsentQuotas } from "./unsent-quotas.ts";
 
 export interface SharedLimitsOptions {
-  /** Address of the server, with its password. Never shown. */
+  /** URL of the server, with its password. Must never be shown. */
   url: string;
   clock: Clock;
   ledger: Pick<Ledger, "readTotals">;
   log: Log;
-  /** Directory for the list of quotas whose usage the server may lack. The caller of `open` creates it. */
+  /** Directory of the file that lists quotas whose usage the server may lack. It must exist. */
   directory: string;
-  /** Beginning of all keys. */
+  /** Prefix of all Redis keys. Default: `headrace:`. */
   prefix?: string;
-  /** Returns the number of replicas from another source, for a start while the store is away. */
+  /** Returns the number of replicas, for a start while the store is unreachable. */
   countReplicas?: () => number;
-  /** Maximum milliseconds for an answer. */
+  /** Milliseconds after which a command without an answer fails. */
   deadlineMs?: number;
   /** Milliseconds between two connection attempts. */
   retryMs?: number;
-  /** Replaces the server's time in tests. */
+  /** Replaces the server's clock in tests. */
   time?: ServerTime;
 }
 
 export type SharedLimitsState =
   | { status: "ok"; replicas: number }
-  /** The store is away, and each replica admits its share alone. Times in Unix seconds. */
+  /** The store is unreachable, and each replica admits its share alone. `since` is in Unix seconds. */
   | { status: "degraded"; since: number; reason: string; replicas: number };
 
-/** Maximum attempts. A server that forgets its data between two requests again and again counts as away. */
+/** Maximum attempts of an operation. A server that loses its data again and again counts as unreachable. */
 const maxAttempts = 4;
-/** Milliseconds after which another replica's settlement is in the ledger. The scripts use the same value. */
+/** Milliseconds until usage that another replica settled is in the ledger. The Lua scripts use the same value. */
 const writtenMs = 400;
 
-/** The ledger's usage, read at a moment in the server's microseconds. */
+/** Usage of a quota from the ledger. `readFrom` is the server's time in microseconds when reading began. */
 interface LoadedUse extends QuotaUse {
   readFrom: number;
 }
@@ -115,10 +115,7 @@ export class SharedLimits implements LimitStore {
   readonly #unsentQuotas: UnsentQuotas;
   #outage: Outage | undefined;
 
-  /**
-   * Resolves after the first connection attempt. If the attempt fails, the limits work without the server and keep
-   * trying.
-   */
+  /** Resolves after the first connection attempt. If it fails, limits apply without the server, and attempts go on. */
   static async open(options: SharedLimitsOptions): Promise<SharedLimits> {
     const limits = new SharedLimits(options);
     await limits.#link.start();
@@ -155,14 +152,14 @@ export class SharedLimits implements LimitStore {
     return { status: "degraded", since: outage.since, reason: this.#link.reason, replicas: outage.replicas };
   }
 
-  /** Sends this replica's heartbeat and drops reservations of dead replicas. Both also happen every few seconds. */
+  /** Sends this replica's heartbeat and drops reservations of dead replicas, as the regular timer does. */
   beat(): Promise<void> {
     return this.#link.beat();
   }
 
   /**
-   * Closes the limits. Returns whether the server has all usage of quotas. If not, the next process that opens the
-   * same directory makes these quotas load again.
+   * Closes the connection. Resolves to whether the server has all usage. If not, the next process with the same
+   * directory makes the affected quotas load again.
    */
   async close(): Promise<boolean> {
     await this.#link.close();
@@ -197,10 +194,7 @@ export class SharedLimits implements LimitStore {
     throw unreadUsageRefusal(new Error("the shared store forgets it"));
   }
 
-  /**
-   * Makes quotas load their usage from the ledger at their next use, because the shared store lacks some of it, such
-   * as usage of a replica that died.
-   */
+  /** Makes quotas load their usage from the ledger again, because the shared store lacks some of it. */
   forgetQuotas(quotas: Iterable<Quota>): void {
     const now = this.#link.nowSeconds();
     this.#forget(Array.from(quotas, (quota) => quotaKey(this.#prefix, quota, now)));
@@ -270,14 +264,13 @@ export class SharedLimits implements LimitStore {
     if (!(admission instanceof Promise)) return wrapped(admission);
     return admission.then((later) => {
       if (this.#outage === outage) return wrapped(later);
-      // While this request waited for the ledger, the server received this share's admissions, but not this one, so
-      // the server is asked about it.
+      // The server is reachable again and was not told of this admission, so ask the server.
       if ("lease" in later) later.lease.settle(0, 0);
       return this.#admit(limits, reservation);
     });
   }
 
-  /** Returns the keys of a lease's quotas; the keys of rolling quotas are in the answer. */
+  /** Returns the Redis keys of a lease's quotas. The script's answer names those of rolling quotas. */
   #keysIn({ quotas, quotaKeys: keys, limited }: LimitPlan, answered: readonly AnsweredQuota[]): string[] {
     const names = new Map(limited.map((index, i) => [index, answered[i]?.name ?? 0]));
     return keys.map((key, index) => {
@@ -301,7 +294,7 @@ export class SharedLimits implements LimitStore {
       if (lease.stop) this.#sendStop("release", lease.stop);
       return;
     }
-    // The keys are noted before the request's record can be in the database.
+    // Record the keys before the request's record can be in the database.
     this.#unsentQuotas.add(keys);
     if (!own && plan.holds) this.#send("release", lease, tokens, nanoUsd);
     if (lease.stop) this.#sendStop("release", lease.stop);
@@ -311,8 +304,7 @@ export class SharedLimits implements LimitStore {
 
   #send(what: "extend" | "settle" | "release", lease: SharedLease, tokens = lease.tokens, nanoUsd = lease.nanoUsd) {
     const { number, plan, quotaKeys: keys, stop } = lease;
-    // The reservation on quotas that can end the answer belongs to another lease. The usage of this lease counts in
-    // these quotas as well.
+    // In quotas that can stop the answer, a separate lease has the reservation, but the usage counts there too.
     const later = [...plan.lease, ...quotaArguments(plan, keys, what === "extend" && stop !== undefined)];
     this.#link.operations.add(what, String(number), String(tokens), String(nanoUsd), ...later);
   }
@@ -342,7 +334,7 @@ export class SharedLimits implements LimitStore {
     return new SharedStop({ ...facts, quotas: stops.map((index) => quotas[index] as Quota), keys }, this.#grow);
   }
 
-  /** Returns the part of a lease that this process granted without the server. */
+  /** Returns the reservation in quotas that can stop the answer, made by this process without the server. */
   #stopAlone(
     { stop, lease, reservedTokens, status }: Granted,
     { quotas, quotaKeys, stops }: LimitPlan,
@@ -363,7 +355,7 @@ export class SharedLimits implements LimitStore {
 
   readonly #grow: Growing = async (stop, tokens, nanoUsd) => {
     for (let attempt = 1; attempt <= maxAttempts; attempt++) {
-      // The caller may have ended meanwhile, so that it could not release the reservation.
+      // The answer may have ended meanwhile, so nothing would release a new reservation.
       if (stop.isSettled) return undefined;
       if (this.#outage) return this.#growAlone(this.#outage, stop, tokens, nanoUsd);
       const time = this.#link.windowTime();
@@ -391,12 +383,12 @@ export class SharedLimits implements LimitStore {
     return undefined;
   }
 
-  /** Enlarges the reservation from the part of each quota that this process may grant alone. */
+  /** Enlarges a reservation while the server is unreachable, within this replica's share of each quota. */
   async #growAlone({ share }: Outage, stop: SharedStop, tokens: number, nanoUsd: number): Promise<Grown | undefined> {
     let { own } = stop;
     if (!own) {
       const wanted = { tokens: 0, nanoUsd: 0, minTokens: 0, minNanoUsd: 0, grows: true };
-      // Quotas that can end answers count no requests here, so the request is not counted twice.
+      // The request was counted when it was admitted; here only the reservation grows.
       const admission = await share.admit(
         { requests: [], tokens: [], quotas: [], windows: stop.quotas },
         { ...stop.asked, ...wanted, stop: wanted },
@@ -427,7 +419,7 @@ export class SharedLimits implements LimitStore {
     return this.#outage ? this.#outage.share.peek(limits) : { requests: undefined, tokens: undefined };
   }
 
-  /** Asks the server. Returns undefined if there is no answer, or if the request has to be repeated. */
+  /** Runs the script that admits. Returns undefined if there was no answer or the caller must try again. */
   async #ask(
     keys: readonly string[],
     lease: string,
@@ -448,7 +440,7 @@ export class SharedLimits implements LimitStore {
     return undefined;
   }
 
-  /** Remembers the state of each limit from the answer. */
+  /** Remembers the state of each limit for an outage. Returns the state for the client. */
   #take(plan: LimitPlan, limits: LimitSet, answer: readonly number[]): LimitStatus {
     const { keys, limited } = plan;
     const buckets = keys.length - limited.length;
@@ -472,8 +464,8 @@ export class SharedLimits implements LimitStore {
   }
 
   /**
-   * Reads the usage of a quota. Concurrent callers share one read. If several replicas read, the figures of the first
-   * count.
+   * Loads the usage of a quota into the server. Concurrent callers share one read. If several replicas load, the first
+   * one counts.
    */
   #read(quota: Quota, figures: AnsweredQuota): Promise<void> {
     const { now } = this.#link.windowTime();
@@ -482,8 +474,8 @@ export class SharedLimits implements LimitStore {
     if (!reading) {
       const load = () =>
         isRolling(quota) ? this.#loadRolling(quota, key, figures) : this.#loadPeriod(quota, key, figures);
-      // Other replicas may have settled usage before the server forgot the quota. Now only the ledger can supply this
-      // usage, and they write it a moment later.
+      // If the server had dropped the quota, other replicas may have settled usage that only the ledger will have. Wait
+      // until they have written it.
       const isElsewhere = figures.isForgotten && (this.#link.live ?? 1) > 1;
       const later = isElsewhere ? Bun.sleep(writtenMs).then(load) : load();
       reading = later.finally(() => this.#reading.delete(key));
@@ -497,7 +489,7 @@ export class SharedLimits implements LimitStore {
     return this.#load(quota, { since, until }, (used) => this.#sendLoad(key, used));
   }
 
-  /** Loads a rolling quota. If the start of its window is unknown, the start is sent first. */
+  /** Loads the usage of a rolling quota. If the start of its window is unknown, it is sent to the server first. */
   #loadRolling(quota: Quota, key: string, { start, name, period }: AnsweredQuota): Promise<void> {
     const { now, aheadSeconds } = this.#link.windowTime();
     const { since, until } = rollingSpan(now, quota.window?.seconds ?? 0);
@@ -520,8 +512,8 @@ export class SharedLimits implements LimitStore {
   }
 
   /**
-   * Loads are sent in the order of settlements: the figures include earlier settlements, and later ones are sent
-   * afterwards.
+   * Reads usage from the ledger and sends it in the order of settlements: it includes earlier ones, and later ones
+   * follow.
    */
   async #load(
     { owner, ownerId, environment, filter }: Quota,
@@ -541,7 +533,7 @@ export class SharedLimits implements LimitStore {
       throw unreadUsageRefusal(error);
     }
     if (!isRead) throw unreadUsageRefusal(new Error("the ledger gave no totals"));
-    // The load is sent before the next request.
+    // Send the usage before the next request.
     this.#link.operations.flush();
   }
 
@@ -561,17 +553,14 @@ export class SharedLimits implements LimitStore {
       since: clock.nowSeconds(),
       used: new OutageUse(),
     };
-    // Each operation has the keys of its quotas among its arguments, which identify the quotas.
+    // The arguments of pending operations contain the Redis keys of their quotas.
     const before = quotaKeys(this.#prefix);
     this.#unsentQuotas.add(
       this.#link.operations.open.flatMap((operation) => operation.filter((arg) => arg.startsWith(before))),
     );
   }
 
-  /**
-   * The server decides from now on. First it receives what was taken from rate limits and used of quotas during the
-   * outage, and the reservations that are still open.
-   */
+  /** Ends an outage. Sends the server what was admitted and used during the outage, and the open reservations. */
   #met(isEmptied: boolean, doubted: readonly string[]): void {
     const { operations } = this.#link;
     const outage = this.#outage;
@@ -612,7 +601,7 @@ function stopAmounts({ tokens, nanoUsd, minTokens, minNanoUsd, grows }: StopRese
 
 const noReservation: Reservation = { tokens: 0, nanoUsd: 0, minTokens: 0, minNanoUsd: 0 };
 
-/** Lua uses the same kind of numbers; both are exact only up to this size. */
+/** Both Lua and JavaScript count exactly only up to this number. */
 function amountText(amount: number): string {
   return String(Math.min(amount, Number.MAX_SAFE_INTEGER));
 }

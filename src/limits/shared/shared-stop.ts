@@ -1,13 +1,13 @@
-// The reservation of an answer in quotas that can end it, in the shared store, or in this process alone during an
-// outage.
+// The reservation of a running answer in quotas that stop it when they are used up: in the shared store or, during an
+// outage, in this process.
 import type { Granted, Quota, Reservation, StopLease, StoppedBy } from "../../domain/limits/limits.ts";
 import type { QuotaFigures } from "../limit-decision.ts";
 import { stopFigures } from "../stop-figures.ts";
 
 export interface StopFacts {
-  /** Number of the separate lease for this reservation. */
+  /** Number of the lease for this reservation, which is separate from the request's lease. */
   readonly number: number;
-  /** The quotas in which the answer reserves, and the keys of their counters. */
+  /** The quotas with a reservation for this answer, and the Redis keys of their counters. */
   readonly quotas: readonly Quota[];
   readonly keys: readonly string[];
   /** Model and tags of the request, which decide which quotas count it. */
@@ -16,18 +16,15 @@ export interface StopFacts {
   readonly tokens: number;
   readonly nanoUsd: number;
   readonly grows: boolean;
-  /** The figures of each quota at the beginning, including this reservation. */
+  /** The state of each quota at the beginning, including this reservation. */
   readonly figures: readonly QuotaFigures[];
-  /**
-   * The maximum amounts that this process could grant, if it granted the reservation alone, because the figures of the
-   * quotas were unknown.
-   */
+  /** The maximum amounts, if this process made the reservation without the server. */
   readonly most?: Pick<StopLease, "mostTokens" | "mostNanoUsd"> | undefined;
 }
 
 /**
- * Enlarges the reservation `stop`. Returns the added amounts, with the figures of each quota before. Returns
- * undefined if these cannot be determined.
+ * Enlarges the reservation `stop`. Resolves to the added amounts and the state of each quota before; undefined if that
+ * failed.
  */
 export type Growing = (stop: SharedStop, tokens: number, nanoUsd: number) => Promise<Grown | undefined>;
 
@@ -47,9 +44,9 @@ export class SharedStop implements StopLease {
   heldTokens: number;
   heldNanoUsd: number;
   tightest: StoppedBy | undefined;
-  /** The part that this process reserved without the server during an outage. */
+  /** The reservation that this process made itself during an outage. */
   own: Granted | undefined;
-  /** True after settlement. From then on, no more is reserved. */
+  /** True once the answer has ended; nothing more is reserved. */
   isSettled = false;
   readonly #stopsTokens: boolean;
   readonly #stopsNanoUsd: boolean;
@@ -87,7 +84,7 @@ export class SharedStop implements StopLease {
     this.heldTokens += grown.tokens;
     this.heldNanoUsd += grown.nanoUsd;
     if (grown.figures.length === 0) return;
-    // The answer keeps using the windows in which it began.
+    // The answer keeps the windows in which it began.
     const counted = this.quotas.map((quota, i) => {
       return { quota, counter: { ...(grown.figures[i] as QuotaFigures), period: this.#figures[i]?.period } };
     });

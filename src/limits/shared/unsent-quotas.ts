@@ -1,11 +1,12 @@
-// Remembers quotas whose usage the shared store may lack, also in a file, so that a later process loads them again.
+// Remembers, also in a file, the quotas whose usage the shared store may lack, so that they are loaded from the ledger
+// again.
 import { appendFileSync, existsSync, readFileSync, rmSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 
-/** Milliseconds between two attempts while writes to the disk fail. */
+/** Milliseconds between two attempts after a failed write. */
 const againMs = 1_000;
 
 export class UnsentQuotas {
@@ -20,15 +21,15 @@ export class UnsentQuotas {
   #syncing: Promise<void> = Promise.resolve();
 
   /**
-   * `directory` must be kept, moved or lost together with the usage that the database lacks. `prefix` is the beginning
-   * of all keys.
+   * `directory` must share the fate of the spool, which has usage that the database lacks. `prefix` is the prefix of
+   * all Redis keys.
    */
   constructor(directory: string, prefix: string, log: Pick<Log, "error">, clock: Pick<Clock, "monotonicMs">) {
     this.#path = join(directory, "untold-quotas");
     this.#log = log;
     this.#clock = clock;
     const lines = existsSync(this.#path) ? readFileSync(this.#path, "utf8").split("\n") : [];
-    // A power cut may leave an incomplete last line, so it is left out.
+    // The last line may be incomplete after a power cut, so it is ignored.
     this.#keys = new Set(lines.slice(0, -1).filter((line) => line.startsWith(prefix)));
   }
 
@@ -37,8 +38,8 @@ export class UnsentQuotas {
   }
 
   /**
-   * Adds keys. They survive a crash of the process immediately, and a power cut a moment later. A known key costs
-   * only a lookup. A failed write is logged, and retried with later additions.
+   * Adds Redis keys. They survive a crash of the process at once, and a power cut a moment later. A failed write is
+   * logged and repeated later.
    */
   add(keys: Iterable<string>): void {
     let lines = this.#unwritten;
@@ -53,7 +54,7 @@ export class UnsentQuotas {
     if (this.#isFailing && nowMs < this.#triedMs + againMs) return;
     this.#triedMs = nowMs;
     try {
-      // The line feed ends an incomplete line that a failed attempt may have left.
+      // Begin with a line feed, because a failed write may have left an incomplete line.
       appendFileSync(this.#path, this.#isFailing ? `\n${lines}` : lines, { mode: 0o600 });
       this.#unwritten = "";
       this.#isFailing = false;
@@ -63,7 +64,7 @@ export class UnsentQuotas {
     }
   }
 
-  /** Clears all keys, because the store has their usage. */
+  /** Removes all keys, because the shared store has their usage now. */
   clear(): void {
     if (this.#keys.size === 0) return;
     this.#keys.clear();
@@ -76,7 +77,7 @@ export class UnsentQuotas {
     }
   }
 
-  /** Syncs the file outside of the thread that serves requests. Keys that are cleared meanwhile need no sync. */
+  /** Syncs the file to the disk in the background. */
   async #sync(): Promise<void> {
     for (const path of [this.#path, dirname(this.#path)]) {
       if (this.#keys.size === 0) return;

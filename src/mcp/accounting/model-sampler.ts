@@ -1,4 +1,4 @@
-// Runs a model of the gateway for a server's sampling request, as a chat request of the tool's caller.
+// Runs the sampling request of an MCP server as a chat request of the person or key that called the tool.
 
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
@@ -21,18 +21,18 @@ export interface ModelSamplerOptions {
   inference: InferenceDeps;
   catalog: Pick<Catalog, "list">;
   openRequests: Pick<OpenRequests, "enter">;
-  /** Returns the caller's current rights. Rejects with a GatewayError if the caller has no rights any more. */
+  /** Returns the caller's current rights. Rejects with a GatewayError if they were revoked. */
   still(principal: Principal): Promise<Principal>;
-  /** Returns the model for servers that name no usable model; undefined if there is no such model. */
+  /** Returns the model to use if the MCP server names no usable one; undefined if there is none. */
   defaultModel(): string | undefined;
-  /** Returns the limits of client requests, which also apply to sampled chats. */
+  /** Returns the limits of client requests, which also apply to sampling requests. */
   requestLimits(): RequestLimits;
   renderError(error: GatewayError): string;
-  /** Records a request that was refused before the ledger recorded it. */
+  /** Records a request that was refused before it was in the ledger. */
   noteRefused(request: { requestId: string; model: string; principal: Principal }, error: GatewayError): void;
 }
 
-/** Maximum sampling requests within one tool call, so that a looping server does not spend the caller's budget. */
+/** Maximum sampling requests during one tool call, so that a server in a loop does not spend the caller's budget. */
 const maxOfCall = 16;
 const maxAtOnce = 4;
 
@@ -43,7 +43,7 @@ interface Asked {
 
 export class ModelSampler implements ToolSampler {
   readonly #options: ModelSamplerOptions;
-  /** Sampling requests so far, by tool call. */
+  /** Number of sampling requests of each tool call. */
   readonly #asked = new WeakMap<AbortSignal, Asked>();
 
   constructor(options: ModelSamplerOptions) {
@@ -51,7 +51,7 @@ export class ModelSampler implements ToolSampler {
   }
 
   async sample(caller: Principal, params: Json, signal: AbortSignal): Promise<Json> {
-    // Rights are read again, because a tool call may take long and the caller's rights may have been revoked.
+    // Check the rights again: a tool call may take long, and they may have been revoked.
     const principal = await this.#options.still(caller);
     requireScope(principal, "chat:write");
     const asked = this.#admit(signal);
@@ -93,7 +93,7 @@ export class ModelSampler implements ToolSampler {
       signal.throwIfAborted();
       const request = decodeRequest("chat", ByteSpan.of(text), requestLimits());
       call = new SampleCall({ requestId, principal, request, memoryAccount }, clientGone, renderError);
-      // Sampled chats are not stored, because only the server needs the response.
+      // The response is not stored, because only the MCP server needs it.
       const { chatWriter, responseKeeper } = keepsNothing;
       return await run(call, { ...inference, chatWriter, responseKeeper });
     } catch (error) {
@@ -107,7 +107,7 @@ export class ModelSampler implements ToolSampler {
   }
 
   /**
-   * Returns the id of the first model that matches a hint by name or part of a name, else of the default model. Rejects
+   * Returns the id of the first model that a hint names, or whose id contains a hint; else the default model. Rejects
    * with `model_not_found`.
    */
   async #modelFor(principal: Principal, params: Json): Promise<string> {

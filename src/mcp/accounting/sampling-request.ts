@@ -6,7 +6,7 @@ import { toolSchema } from "../../domain/tools/tool-schema.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
 
-/** Maximum numbers of entries. The transport already limits the bytes of a message. */
+/** Maximum messages, tools and model hints of a sampling request. The transport limits its bytes. */
 const [maxMessages, maxTools, maxHints] = [2_048, 128, 16];
 /** Audio formats whose names differ from their media types. */
 const audioFormats: Readonly<Record<string, string>> = {
@@ -17,7 +17,7 @@ const audioFormats: Readonly<Record<string, string>> = {
 const stopReasons: Readonly<Record<string, string>> = { stop: "endTurn", length: "maxTokens", tool_calls: "toolUse" };
 const toolChoices: ReadonlySet<unknown> = new Set(["auto", "required", "none"]);
 
-/** Returns the model names that the server prefers, best first. Each may be a part of a name. */
+/** Returns the server's model hints, best first. A hint may be only a part of a model's name. */
 export function hintsOf({ modelPreferences }: Json): string[] {
   const hints = isJson(modelPreferences) ? modelPreferences["hints"] : undefined;
   if (!Array.isArray(hints)) return [];
@@ -46,7 +46,7 @@ export function chatBodyOf(params: Json, model: string): Json {
     ...(typeof temperature === "number" && { temperature }),
     ...(Array.isArray(stopSequences) && stopSequences.length > 0 && { stop: stopSequences }),
     ...(Array.isArray(tools) && tools.length > 0 && { tools: chatTools(tools), ...chosen(toolChoice) }),
-    // Sampled chats are not stored as chats of the principal.
+    // The chat is not stored among the principal's own chats.
     store: false,
   };
 }
@@ -68,7 +68,7 @@ function chosen(toolChoice: unknown): Json {
   throw fieldError("toolChoice.mode", "must be `auto`, `required` or `none`.");
 }
 
-/** Converts a message. Tool results become separate messages, which precede the rest of its content. */
+/** Converts a message to chat messages. Tool results become separate messages, before the rest of the content. */
 function chatMessages(message: unknown, at: string): Json[] {
   const { role, content } = isJson(message) ? message : {};
   if (role !== "user" && role !== "assistant") throw fieldError(`${at}.role`, "must be `user` or `assistant`.");
@@ -125,7 +125,7 @@ function resultMessage({ toolUseId, content, structuredContent }: Json, at: stri
   return { role: "tool", tool_call_id: toolUseId, content: text };
 }
 
-/** Builds the sampling result from `completion`, the JSON of the whole chat completion. Throws `upstream_error`. */
+/** Converts the JSON of a chat completion to a sampling result. Throws `upstream_error`. */
 export function samplingResultOf(completion: string, model: string): Json {
   const { choices } = JSON.parse(completion) as { choices?: readonly { message?: Json; finish_reason?: string }[] };
   const { message = {}, finish_reason: reason = "stop" } = choices?.[0] ?? {};
@@ -133,7 +133,7 @@ export function samplingResultOf(completion: string, model: string): Json {
   const uses = Array.isArray(calls) ? calls.map(toolUse) : [];
   const text = { type: "text", text: typeof content === "string" ? content : "" };
   const blocks = text.text === "" && uses.length > 0 ? uses : [text, ...uses];
-  // Servers that offered no tools expect a single block, not a list.
+  // A server that offered no tools expects a single content block, not a list.
   return {
     role: "assistant",
     content: uses.length === 0 ? text : blocks,
@@ -153,7 +153,7 @@ function inputOf(said: unknown): Json {
     const input: unknown = JSON.parse(typeof said === "string" && said !== "" ? said : "{}");
     if (isJson(input)) return input;
   } catch {
-    // Invalid JSON falls through to the error below.
+    // Not JSON: the error below is thrown.
   }
   throw new GatewayError("upstream_error", "The model called a tool with arguments that are no JSON object.");
 }

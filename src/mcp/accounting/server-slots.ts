@@ -1,4 +1,4 @@
-// Bounds the concurrent requests of each MCP server. Waiting requests get a slot in turn, within a bounded time.
+// Limits the concurrent calls of each MCP server. Other calls wait a limited time; the callers (parties) take turns.
 import { GatewayError } from "../../base/errors.ts";
 import type { McpServerSlots, SlotWanted } from "../../domain/tools/mcp-server-slots.ts";
 
@@ -9,12 +9,12 @@ interface Waiter {
 
 interface Slots {
   running: number;
-  /** Number of running calls, by party. */
+  /** Number of running calls of each party (a person or key). */
   readonly held: Map<string, number>;
-  /** Waiting calls by party, in the order in which the parties get a slot. */
+  /** Waiting calls of each party. The map's order is the order in which parties are served. */
   readonly waiting: Map<string, Waiter[]>;
   waitingCount: number;
-  /** Maximum concurrent calls, from the latest configuration of the server. */
+  /** Maximum concurrent calls, as last configured for the server. */
   most: number;
 }
 
@@ -87,15 +87,15 @@ export class ServerSlots implements McpServerSlots {
     const held = (slots.held.get(party) ?? 0) - 1;
     if (held > 0) slots.held.set(party, held);
     else slots.held.delete(party);
-    // A raised bound can free several slots at once.
+    // If the configured maximum has been raised, several waiting calls can start.
     while (letNextIn(slots));
     if (slots.running === 0 && slots.waitingCount === 0) this.#servers.delete(name);
   }
 }
 
 /**
- * Reserves the last quarter of the slots for parties without running calls, so that a busy party does not keep others
- * out.
+ * Reports whether a call may start. The last quarter of the slots is for parties without running calls, so that a busy
+ * party cannot block others.
  */
 function mayEnter({ running, held, most }: Slots, party: string): boolean {
   return running < (held.has(party) ? most - Math.floor(most / 4) : most);
@@ -111,7 +111,7 @@ function letNextIn(slots: Slots): boolean {
   for (const [party, [next]] of slots.waiting) {
     if (!next || !mayEnter(slots, party)) continue;
     leaveQueue(slots, party, next);
-    // A party that got a slot moves behind all other parties.
+    // A party that was served moves to the end of the order.
     const rest = slots.waiting.get(party);
     if (rest) {
       slots.waiting.delete(party);

@@ -1,4 +1,4 @@
-// Admits each tool call, records it on the ledger like any request, and settles it once, however it ends.
+// Admits each MCP tool call, records it in the ledger, and settles it exactly once.
 
 import type { Clock } from "../../base/clock.ts";
 import type { MaybePromise } from "../../base/deferred.ts";
@@ -24,9 +24,9 @@ export interface MeteredUsesOptions {
   throttle: Pick<Throttle, "require">;
   ledger: Pick<Ledger, "begin">;
   refusalCounts: Pick<RefusalCounts, "count">;
-  /** Records a refused call as refused model requests are. `model` names the server and the tool. */
+  /** Records a call that was refused before it was in the ledger. `model` is the name of the server and the tool. */
   noteRefused(use: ToolUse, model: string, error: GatewayError, durationMs: number): void;
-  /** Notified of each settled call, so that the remaining quota is checked later. */
+  /** Notified of each settled call, to check what is left of quotas. */
   quotaWatch: { used(principal: Principal): void };
   observer: ToolObserver;
   slots: McpServerSlots;
@@ -37,16 +37,16 @@ export interface MeteredUsesOptions {
 
 type End = Parameters<OpenToolUse["ended"]>[0];
 
-/** Calls have no tokens; each call has a fixed price. */
+/** Tool calls use no tokens; they have a fixed price per call. */
 const nothingUsed: TokenUsage = { promptTokens: 0, completionTokens: 0, estimated: false };
-/** Maximum characters of stored content, which is for people to inspect. */
+/** Maximum characters of a call's stored arguments and results, which people inspect. */
 const maxKeptLength = 65_536;
 const daySeconds = 86_400;
 const withoutLimits = { onLimits: () => {} };
 
 export class MeteredUses implements ToolUses {
   readonly #options: MeteredUsesOptions;
-  /** Derived prices, by server. */
+  /** The price of each server in the form that limits need. */
   readonly #prices = new WeakMap<McpServer, Price>();
 
   constructor(options: MeteredUsesOptions) {
@@ -78,7 +78,9 @@ export class MeteredUses implements ToolUses {
     }
   }
 
-  /** Runs a free request, such as a list. Its separate rate limit was checked before. */
+  /**
+   * Begins a request that costs nothing and is not in the ledger, such as a list. Its rate limit was checked before.
+   */
   async #ask(use: ToolUse, startedMs: number): Promise<OpenToolUse> {
     const release = await this.#takeSlot(use);
     const endTrace = this.#traced(use, startedMs);
@@ -103,7 +105,7 @@ export class MeteredUses implements ToolUses {
       release = await this.#takeSlot(use);
       const queueMs = clock.monotonicMs() - startedMs;
       const entry = await this.#onLedger(use, model.id, startedMs);
-      // The call is charged from here on even if the process crashes, because the server may receive it.
+      // Record the cost before the call is sent: after a crash, the server may have received it.
       if (nanoUsd > 0) entry.progress(nothingUsed, nanoUsd);
       const endTrace = this.#traced(use, startedMs);
       const booked = { use, entry, lease, nanoUsd, startedMs, queueMs };
@@ -115,7 +117,7 @@ export class MeteredUses implements ToolUses {
     }
   }
 
-  /** Returns the price of a call, which limits reserve as they do for a model with a price for each request. */
+  /** Returns the price of a call in the form of a model that has a price per request; undefined if calls are free. */
   #priceOf(server: McpServer): Price | undefined {
     const nanoUsd = server.nanoUsdPerCall ?? 0;
     if (nanoUsd === 0) return undefined;
@@ -136,7 +138,7 @@ export class MeteredUses implements ToolUses {
     }
   }
 
-  /** Rejects if the ledger cannot store the entry. */
+  /** Writes the start of the call to the ledger. Rejects if that fails. */
   async #onLedger({ principal, requestId }: ToolUse, model: string, startedMs: number): Promise<LedgerEntry> {
     const { ledger, clock } = this.#options;
     const begin: UsageBegin = {
@@ -156,7 +158,7 @@ export class MeteredUses implements ToolUses {
     return entry;
   }
 
-  /** Starts the trace of a call. Returns the function that reports its end. */
+  /** Starts the trace of a call. Returns a function that ends the trace. */
   #traced(use: ToolUse, startedMs: number): (end: End) => void {
     const { observer, clock } = this.#options;
     const { server, method, trace } = use;
@@ -172,7 +174,7 @@ export class MeteredUses implements ToolUses {
     const { use, entry, lease, startedMs, queueMs } = booked;
     const { clock, quotaWatch } = this.#options;
     for (const notify of others) notify();
-    // Failed calls cost nothing. Calls that the client cancelled while the server worked are charged.
+    // A failed call costs nothing. A call that the client cancelled is charged, because the server was already working.
     const nanoUsd = end.outcome === "failed" ? 0 : booked.nanoUsd;
     lease.settle(0, nanoUsd);
     const [bytesIn, bytesOut] = [Buffer.byteLength(use.content()), Buffer.byteLength(end.content())];
@@ -229,7 +231,7 @@ interface BookedUse {
   queueMs: number;
 }
 
-/** Cuts long text and redacts credentials. PostgreSQL rejects lone surrogates. */
+/** Shortens a text and removes credentials. Lone surrogates are replaced, because PostgreSQL rejects them. */
 function keptText(text: string): string {
   const cut = text.length > maxKeptLength ? `${text.slice(0, maxKeptLength)}…` : text;
   return redactCredentials(cut.toWellFormed());

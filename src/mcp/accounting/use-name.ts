@@ -1,12 +1,13 @@
-// Decides which calls of MCP servers the ledger records, and their names in usage and limits.
+// Decides which calls to MCP servers are recorded in the ledger, and under which name.
 import type { ToolUse } from "../../domain/tools/tool-use.ts";
 
-/** Maximum length of a name. Reports use names as labels, so longer names are cut. */
+/** Maximum length of a name. Longer names are cut, because reports use them as labels. */
 const maxNameLength = 128;
 
 /**
- * Name prefixes of recorded methods. Lists, completion and task polls are not recorded. `tools/call` has no prefix, so
- * that a tool is named as in allow lists. Resource addresses can be anything and are not reported.
+ * Prefix of the name for each recorded method. `tools/call` has none, so that a tool is named as in allow lists. null:
+ * the name is not reported, because a resource's URI can be anything. Methods that are missing here, such as lists, are
+ * not recorded.
  */
 const prefixes: Readonly<Record<string, string | null>> = {
   "tools/call": "",
@@ -26,7 +27,10 @@ export function shownName({ method, name }: Pick<ToolUse, "method" | "name">): s
   return whole.toWellFormed().replace(/\p{C}/gu, "\ufffd");
 }
 
-/** Returns the name in place of a model's id: `github/search`, `github/prompts/get/review`, `github/resources/read`. */
+/**
+ * Returns the name that usage records have in place of a model id: `github/search`, `github/prompts/get/review`,
+ * `github/resources/read`.
+ */
 export function bookedName(use: Pick<ToolUse, "server" | "method" | "name">): string {
   const name = shownName(use);
   return `${use.server.name}/${name === null ? use.method : `${prefixes[use.method] ?? ""}${name}`}`;

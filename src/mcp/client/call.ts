@@ -1,4 +1,4 @@
-// A request in progress at an MCP server: its deadlines, its buffered bytes, and its end, which comes only once.
+// A running request to an MCP server: its timeouts, its buffered bytes, and its result, which is set exactly once.
 import { AsyncLocalStorage } from "node:async_hooks";
 import { GatewayError } from "../../base/errors.ts";
 import type { ToolAnswer, ToolExchange } from "../../domain/tools/client-session.ts";
@@ -17,11 +17,11 @@ export class Call {
   readonly hardMs: number;
   /** Milliseconds for which the server may be silent. */
   readonly #silenceMs: number;
-  /** Progress token of the client. */
+  /** The progress token that the client sent. */
   readonly progressToken: unknown;
-  /** Number of server requests that the client has not answered yet. */
+  /** Number of requests from the server to the client that are not answered yet. */
   asking = 0;
-  /** Number of all server requests. */
+  /** Number of all requests that the server sent to the client. */
   asked = 0;
   /** True if the response is a stream of events. */
   isStreamed = false;
@@ -32,7 +32,7 @@ export class Call {
   #held = 0;
   #isOver = false;
 
-  /** Calls `onEnd` exactly once. */
+  /** `onEnd` is called exactly once. */
   constructor(
     exchange: ToolExchange,
     bounds: CallBounds,
@@ -45,7 +45,7 @@ export class Call {
     this.answered = this.#settled.promise;
     this.#onEnd = onEnd;
     this.hardMs = maxCallMs(bounds);
-    // A server answers `tasks/result` only when the task has ended, which may take until the hard deadline.
+    // A server answers `tasks/result` only after the task has ended, so only the hard deadline applies.
     this.#silenceMs = method === "tasks/result" ? this.hardMs : bounds.timeoutMs;
     this.#hardTimer = setTimeout(this.#late, this.hardMs);
     this.prolong();
@@ -56,14 +56,14 @@ export class Call {
     return this.#isOver;
   }
 
-  /** Restarts the silence timeout after a sign of work. */
+  /** Restarts the timeout, because the server has shown that it is working. */
   prolong(): void {
     clearTimeout(this.#timer);
     // The timeout is paused while a user answers the server's request.
     if (!this.#isOver && this.asking === 0) this.#timer = setTimeout(this.#late, this.#silenceMs);
   }
 
-  /** Counts bytes of the response until the call ends. Returns the refusal if the bytes exceed the memory account. */
+  /** Counts bytes of the response until the call ends. Returns an error if the caller's memory is used up. */
   hold(bytes: number): GatewayError | undefined {
     if (this.#isOver) return undefined;
     const refusal = this.exchange.memoryAccount.take("answers", bytes);
@@ -98,5 +98,8 @@ export class Call {
   }
 }
 
-/** The call whose stream delivered the current message. MCP does not state which call a server request belongs to. */
+/**
+ * The call whose response stream delivered the message that is being handled. MCP does not say which call a server's
+ * request belongs to.
+ */
 export const currentCall = new AsyncLocalStorage<Call>();

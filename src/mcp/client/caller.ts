@@ -1,4 +1,4 @@
-// Decides who shares a session with an MCP server, and which credentials its requests carry.
+// Decides which callers share a session with an MCP server, and which credentials their requests carry.
 import { forbidden, type GatewayError } from "../../base/errors.ts";
 import { type Principal, partyOf } from "../../domain/principal.ts";
 import { AccountMissing } from "../../domain/tools/client-session.ts";
@@ -9,13 +9,13 @@ import type { Credentials } from "./connecting.ts";
 
 export interface CallerDeps {
   readonly connections: ToolConnections;
-  /** Returns the URL at which a user connects an account at a server. */
+  /** Returns the URL at which a user connects an account at this MCP server. */
   connectAt(server: string): string;
 }
 
 /**
- * Returns the key of a shared session. Each party has its own session unless all callers share the server. Another
- * connected account gets another session, because a server may bind the session to its first account.
+ * Returns the key under which callers share a session. Each user or key has its own session, unless the server is
+ * shared. After a user connects another account, the key changes, because a server may bind a session to an account.
  */
 export async function sharingKey(
   { name, sharing, credentials }: McpServer,
@@ -65,8 +65,8 @@ export function credentialsOf(
 }
 
 /**
- * Throws for a key that may use only local servers if the server is at a node without the mark `local`. The node is
- * found by its id, because another node may get its name later.
+ * Throws if the principal may use only local servers and this server's node is not local. The node is found by its id,
+ * because another node may take over its name.
  */
 export function requireLocal(
   { name, place }: McpServer,
@@ -81,7 +81,7 @@ export function requireLocal(
   );
 }
 
-/** Returns the user whose account is used; undefined for a key without a user. */
+/** Returns the user whose account at the server is used; undefined if the key belongs to no user. */
 function accountOf(principal: Principal): ToolPerson | undefined {
   const { personId } = principal.keys[0];
   return personId === null ? undefined : { accountId: principal.account.id, personId };

@@ -1,4 +1,4 @@
-// Connects to MCP servers. This module loads with the first server, because it imports the SDK's client.
+// Connects to MCP servers. This module is loaded only when the first server is used, because the SDK's client is large.
 import { join } from "node:path";
 import { GatewayError } from "../../base/errors.ts";
 import type { McpServer, ServerLocation } from "../../domain/tools/mcp-server.ts";
@@ -15,7 +15,10 @@ import type { Line } from "./transport.ts";
 /** Timeout for a process to become ready. A program may have to load its modules. */
 const processStartMs = 60_000;
 const processProbeMs = 5_000;
-/** Additional HTTP connections for notification streams, responses to server requests, and cancellations. */
+/**
+ * HTTP connections in addition to those for calls: for notification streams, responses to server requests, and
+ * cancellations.
+ */
 const besideCalls = 8;
 /** Placeholder for the URL of a server at a node: only the node knows the real address. */
 const urlAtNode = "http://node/";
@@ -28,7 +31,7 @@ export async function connect(connecting: Connecting, deps: ConnectingDeps): Pro
   const line = lineTo(connecting, deps);
   const isProcess = !(line instanceof HttpTransport);
   const connectMs = deps.connectMs ?? (isProcess ? processStartMs : connectTimeoutMs);
-  // A process may ignore the probe if it does not know the request, so the probe has its own timeout.
+  // A process may ignore the unknown probe request, so the probe has a shorter timeout.
   const probeMs = isProcess ? Math.min(processProbeMs, connectMs) : connectMs;
   const options = {
     bounds,
@@ -43,8 +46,7 @@ export async function connect(connecting: Connecting, deps: ConnectingDeps): Pro
   try {
     return await Connection.open(line, options);
   } catch (error) {
-    // Some processes exit when they get the unknown request of the probe. They are connected again with an earlier
-    // revision.
+    // Some processes exit on the unknown probe request. Connect again, with an earlier protocol revision.
     if (isLegacy || protocolVersion || !line.endedItself) throw error;
     return await Connection.open(lineTo(connecting, deps), { ...options, isLegacy: true });
   }

@@ -1,19 +1,19 @@
-// Types for connecting to MCP servers, without the SDK's client, which loads with the first server.
+// Types for connecting to MCP servers. They are separate from the SDK's client, which is loaded only when needed.
 
 import type { McpServer } from "../../domain/tools/mcp-server.ts";
 import type { ToolNodes } from "../../domain/tools/node-tools.ts";
 import type { Output } from "../../processes/output.ts";
 
-/** Directory within the data directory in which each process has its own directory. */
+/** Directory in the data directory that has a subdirectory for each server process. */
 export const processRoom = "tool-processes";
 
 /** Credentials of the requests to a server. */
 export interface Credentials {
   /** Returns the headers. Rejects with a GatewayError if the caller has no credentials for the server. */
   headers(): Promise<Readonly<Record<string, string>>>;
-  /** Handles a refused request. Returns true if a retry may use other credentials. */
+  /** Called if the server refused these headers. Resolves to true if a retry may succeed with other credentials. */
   refused(headers: Readonly<Record<string, string>>): Promise<boolean>;
-  /** Handles a demand for more scopes. Rejects with a GatewayError if the caller can grant the scopes. */
+  /** Called if the server requires more scopes. Rejects with a GatewayError if the user can grant them. */
   insufficient(headers: Readonly<Record<string, string>>, scope: string): Promise<void>;
 }
 
@@ -22,13 +22,15 @@ export interface ConnectingDeps {
   /** Version of the gateway, which is sent to servers. */
   readonly version: string;
   readonly dataDir: string;
-  /** Nodes of the network, for servers that run there. */
+  /** Used to reach servers that run at nodes. */
   readonly nodes: ToolNodes;
-  /** Environment of the gateway, from which processes get the variables that every program needs. */
+  /** Environment variables of the gateway. Processes get only those that every program needs. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Milliseconds between asking a process to end and killing it. Tests use a shorter time. */
+  /** Milliseconds after which a process that was asked to end is killed. Default: a few seconds. */
   readonly stopMs?: number | undefined;
-  /** Timeout for a server to become ready. By default it is long enough for a program that has to load its modules. */
+  /**
+   * Timeout in milliseconds for a server to become ready. Default: long enough for a program that loads its modules.
+   */
   readonly connectMs?: number | undefined;
 }
 

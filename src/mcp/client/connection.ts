@@ -1,4 +1,5 @@
-// A connection to an MCP server through the SDK's client. Requests and responses bypass the client's validation.
+// A connection to an MCP server through the SDK's client. Requests and responses are passed without the SDK's
+// validation.
 import {
   Client,
   isJSONRPCErrorResponse,
@@ -30,14 +31,14 @@ export interface ConnectionOptions {
   readonly bounds: CallBounds;
   /** Version of the gateway. */
   readonly version: string;
-  /** Timeout of the whole connection setup, and of the probe for the server's revision. */
+  /** Timeouts of the connection set-up, and of the probe for the server's protocol revision. */
   readonly connectMs: number;
   readonly probeMs: number;
   /** Aborted when no caller needs the connection any more. */
   readonly signal: AbortSignal;
-  /** True if the server is known to speak only revisions with sessions. */
+  /** True if the server is known to support only protocol revisions with sessions. */
   readonly isLegacy: boolean;
-  /** The only permitted revision. If null or absent, the newest revision that both sides support is used. */
+  /** The only protocol revision to use. If null or absent, the newest one that both sides support. */
   readonly protocolVersion?: ToolProtocolVersion | null | undefined;
   /** Receives notifications that belong to no call. */
   readonly onNotification: (method: string, params: JsonObject) => void;
@@ -46,10 +47,10 @@ export interface ConnectionOptions {
 export const connectTimeoutMs = 30_000;
 /** Timeout of a ping that tests whether the server still knows the session. */
 const pingMs = 5_000;
-/** Maximum server requests of one call that await the client. */
+/** Maximum unanswered requests from the server to the client during one call. */
 const maxAsking = 16;
 const [methodNotFound, internalError] = [-32_601, -32_603];
-/** Capabilities for server requests. A session declares them once for all calls. */
+/** Capabilities for requests from the server. They are declared once per session, for all calls. */
 const capabilities = { elicitation: { form: {} }, sampling: {} };
 const meta = (name: string) => `io.modelcontextprotocol/${name}`;
 
@@ -66,21 +67,21 @@ export class Connection {
   readonly #clientInfo: { name: string; version: string };
   readonly #calls = new Map<string | number, Call>();
   #lastId = 0;
-  /** Number of open requests, including those that wait between two exchanges. */
+  /** Number of open requests, including those that pause between two messages. */
   #open = 0;
   #hasEnded = false;
   #isRetired = false;
-  /** The current ping, shared by all calls whose refusal may mean that the server has forgotten the session. */
+  /** The running ping, shared by all calls that need to know whether the server still has the session. */
   #pinging: Promise<boolean> | undefined;
 
-  /** Rejects with a GatewayError after closing the transport. */
+  /** Connects to the server. On failure, closes the transport and rejects with a GatewayError. */
   static async open(line: Line, options: ConnectionOptions): Promise<Connection> {
     const clientInfo = { name: "headrace", version: options.version };
     const { protocolVersion } = options;
     const probe = { timeoutMs: options.probeMs };
     const client = new Client(clientInfo, { capabilities, ...negotiationOf(protocolVersion, probe) });
     const prior = options.isLegacy && !protocolVersion ? { prior: { kind: "legacy" } as const } : {};
-    // Until the client is connected, closing the transport is the only way to stop.
+    // While connecting, the only way to stop is to close the transport.
     const stop = () => void line.close();
     let isLate = false;
     const timer = setTimeout(() => {
@@ -89,7 +90,7 @@ export class Connection {
     }, options.connectMs);
     options.signal.addEventListener("abort", stop);
     let refusal: unknown;
-    // The client does not report why a server refused a pinned revision.
+    // The SDK's client does not report why a server refused a revision, so keep the transport's error.
     if (protocolVersion)
       line.transport.onerror = (error) => {
         refusal = error;
@@ -104,7 +105,7 @@ export class Connection {
       const { server } = options.bounds;
       const found = protocolVersion ? revisionFault(error, refusal, options) : faultOf(error, server);
       const fault = isLate ? notReady(server) : (line.fault() ?? found);
-      // The fault above is reported instead.
+      // Ignore this error; the one found above is thrown.
       await client.close().catch(() => {});
       await line.close();
       throw fault;
@@ -142,7 +143,7 @@ export class Connection {
     return this.#hasEnded || this.#isRetired;
   }
 
-  /** Rejects with a SessionLost if the server has forgotten the session, else as `ClientSession` describes. */
+  /** Sends a request. Rejects with SessionLost if the server has forgotten the session. */
   async request(method: string, params: JsonObject, exchange: ToolExchange): Promise<ToolAnswer> {
     if (this.hasEnded) throw this.#lost();
     this.#open++;
@@ -152,7 +153,7 @@ export class Connection {
         const next = "result" in answer ? await exchange.next?.(answer.result) : undefined;
         if (!next) return answer;
         answer = await this.#round(next.method, next.params, exchange).catch((error: unknown) => {
-          // A part of the request was carried out, so it must not be repeated in another session.
+          // The server has carried out a part of the request, so do not repeat it in another session.
           throw error instanceof SessionLost ? this.#lost() : error;
         });
       }
@@ -185,7 +186,7 @@ export class Connection {
     return await call.answered;
   }
 
-  /** Refuses new requests, and closes when no request is open. */
+  /** Refuses new requests, and closes the connection once no request is open. */
   retire(): void {
     this.#isRetired = true;
     if (this.#open === 0 && !this.#hasEnded) void this.close();
@@ -195,13 +196,12 @@ export class Connection {
   async close(): Promise<void> {
     this.#end();
     await this.#line.close();
-    // The transport is closed already, and the SDK's client may report that as an error.
+    // Ignore the error: the transport is closed already.
     await this.#client.close().catch(() => {});
   }
 
   #metaOf(given: JsonObject, { clientCapabilities = {}, notified }: ToolExchange, id: string): JsonObject {
-    // The gateway uses its own progress token, because tokens of clients are not unique here. Progress shows that the
-    // server is working.
+    // Send the gateway's own progress token, because tokens of different clients may be equal.
     const own = notified ? { ...given, progressToken: id } : given;
     if (this.isLegacy) return own;
     return {
@@ -221,7 +221,7 @@ export class Connection {
         onRequestStreamEnd: () => call.fail(this.#lost()),
         ...(headers && { headers }),
       });
-      // The response ended without an answer to this request.
+      // The response has ended, and contained no answer to this request.
       if (transport.hasPerRequestStream && !call.isStreamed && !call.isOver) call.fail(this.#lost());
     } catch (error) {
       await this.#notSent(call, error);
@@ -235,22 +235,22 @@ export class Connection {
     const isCertain = status === 404 || status === 410;
     const mayBeLost =
       this.isLegacy && this.#line.transport.sessionId !== undefined && forgetsSession(status, text, said?.id);
-    // Clients share the session, so a refused call must not end a session that the server still has.
+    // Clients share the session, so ping the server before one refused call ends the session for all.
     if (mayBeLost && (isCertain || this.#isRetired || !(await this.#knowsSession()))) {
-      // Other calls under way are refused for the same reason.
+      // Other running calls are refused for the same reason; they need no ping.
       this.#isRetired = true;
       call.fail(new SessionLost(isCertain ? undefined : (answer ?? faultOf(error, this.#options.bounds.server))));
     } else if (answer) call.answer(answer);
     else call.fail(faultOf(error, this.#options.bounds.server));
   }
 
-  /** Resolves with whether the server answers a ping in the session. Never rejects. */
+  /** Resolves to whether the server answers a ping in this session. Never rejects. */
   #knowsSession(): Promise<boolean> {
     this.#pinging ??= currentCall
       .exit(() => this.#client.ping({ timeout: pingMs }))
       .then(
         () => true,
-        // A server without pings returns a protocol error in a session that it knows.
+        // A server that does not support pings answers with a protocol error, so it knows the session.
         (error: unknown) => error instanceof ProtocolError,
       )
       .finally(() => {
@@ -259,7 +259,7 @@ export class Connection {
     return this.#pinging;
   }
 
-  /** Cancels a request whose caller no longer waits. */
+  /** Tells the server that a request is cancelled. */
   #cancel(requestId: string): void {
     if (this.#hasEnded || (!this.isLegacy && this.#line.transport.hasPerRequestStream)) return;
     const params = { requestId, reason: "The caller left, or waited for too long." };
@@ -268,11 +268,11 @@ export class Connection {
 
   /** Sends a message without waiting for it. */
   #notify(message: JSONRPCMessage): void {
-    // If the transport is broken, the waiting calls fail without this.
+    // Ignore the error: if the transport is broken, the running calls fail anyway.
     currentCall.exit(() => void this.#line.transport.send(message).catch(() => {}));
   }
 
-  /** Returns true if the message was handled here, so that the SDK's client must not see it. */
+  /** Handles a message of the server. Returns false if the SDK's client must handle it. */
   #took(message: JSONRPCMessage): boolean {
     if (isJSONRPCResultResponse(message)) return this.#answered(message.id, { result: message.result });
     if (isJSONRPCErrorResponse(message)) return this.#answered(message.id, { error: message.error });
@@ -310,14 +310,17 @@ export class Connection {
 
   #notifyCaller(call: Call | undefined, method: string, params: JsonObject): void {
     if (!call) return;
-    // Over HTTP the bytes of the stream are counted on arrival.
+    // Over HTTP, the bytes were already counted on arrival.
     const isCounted = this.#line.transport.hasPerRequestStream === true;
     const refusal = isCounted ? undefined : call.hold(JSON.stringify(params).length);
     if (refusal) call.fail(refusal);
     else call.exchange.notified?.(method, params);
   }
 
-  /** Returns the call whose stream delivered the message, or the only call. An ambiguous message belongs to no call. */
+  /**
+   * Returns the call that a message belongs to: that of its stream, or the only running one; undefined if several are
+   * possible.
+   */
   #callOfMessage(): Call | undefined {
     const call = currentCall.getStore();
     if (call) return call.isOver ? undefined : call;
@@ -359,13 +362,13 @@ export class Connection {
   #lost(): GatewayError {
     const { server } = this.#options.bounds;
     const message = `The MCP server "${server}" ended the connection without an answer.`;
-    // Over HTTP each request fails on its own.
+    // Over HTTP, each request reports its own failure.
     const fault = this.#line.transport.hasPerRequestStream ? undefined : this.#line.fault();
     return fault ?? new GatewayError("upstream_error", message);
   }
 }
 
-/** Methods that only the SDK's client handles. */
+/** Notifications that only the SDK's client handles. */
 const own = new Set(["notifications/cancelled", "notifications/subscriptions/acknowledged"]);
 
 function notReady(server: string): GatewayError {
@@ -373,8 +376,8 @@ function notReady(server: string): GatewayError {
 }
 
 /**
- * Returns the options of the negotiation. A pinned revision with sessions is offered first, but the server may answer
- * with another one.
+ * Returns the options for negotiating the protocol revision. For a pinned revision with sessions, it is offered first;
+ * the server may answer with another one.
  */
 function negotiationOf(only: ToolProtocolVersion | null | undefined, probe: { timeoutMs: number }) {
   if (!only) return { versionNegotiation: { mode: "auto" as const, probe } };
@@ -385,14 +388,12 @@ function negotiationOf(only: ToolProtocolVersion | null | undefined, probe: { ti
   };
 }
 
-/**
- * Returns the fault of a server with a pinned revision: that the revision is not supported, or the cause of the
- * failure.
- */
+/** Returns the error for a server with a pinned revision: the revision is not supported, or the connection failed. */
 function revisionFault(error: unknown, refusal: unknown, options: ConnectionOptions): GatewayError {
   const { server } = options.bounds;
   const isFailed = error instanceof SdkError && error.code === SdkErrorCode.EraNegotiationFailed;
-  // The client sets a status of 5xx or a cause. For all other responses it reports that the revision was not offered.
+  // If the connection failed, the SDK's error has a 5xx status or a cause. Otherwise it only says that the revision was
+  // not offered.
   const isNotOffered = isFailed && !(error instanceof SdkHttpError) && error.cause === undefined;
   if (isNotOffered && concernsNoRevision(refusal)) return faultOf(refusal, server);
   return isNotOffered || deniesRevision(error) ? refusesRevision(options, { error }) : faultOf(error, server);
@@ -403,7 +404,7 @@ function deniesRevision(error: unknown): boolean {
   return isObject(fault) && (fault["code"] === unsupportedRevision || fault["code"] === methodNotFound);
 }
 
-/** Reports whether the refusal concerns any request: temporarily, or because no MCP server is at the address. */
+/** Reports whether the server would refuse any request: it is temporarily unavailable, or is no MCP server. */
 function concernsNoRevision(refusal: unknown): boolean {
   if (!(refusal instanceof SdkHttpError)) return false;
   const { status, text } = refusalIn(refusal);
@@ -448,9 +449,8 @@ function refusalIn({ data }: SdkHttpError): { status: number | undefined; text: 
 }
 
 /**
- * Reports whether a refusal may mean that the server has forgotten the session. MCP defines 404 for this (Transports,
- * "Session Management"). Other servers answer 400 with a body that is no response to the request, or name the session
- * in another 4xx.
+ * Reports whether a refusal may mean that the server has forgotten the session. MCP defines status 404 for this. Other
+ * servers answer 400 without a JSON-RPC response, or another 4xx that mentions the session.
  */
 function forgetsSession(status: number | undefined, text: string | undefined, answeredId: unknown): boolean {
   if (status === undefined || status < 400 || status > 499) return false;
@@ -463,7 +463,7 @@ function errorIn(text: string | undefined): { id?: unknown; error: RpcError } | 
   try {
     const message: unknown = text === undefined ? undefined : JSON.parse(text);
     if (isJSONRPCErrorResponse(message)) return message;
-    // Refusals of whole requests have the id null, which the SDK's schema rejects.
+    // If a whole request is refused, the id is null, which the SDK's schema does not allow.
     const { error } = isObject(message) ? message : {};
     return isObject(error) && isRpcError(error) ? { error } : undefined;
   } catch {
@@ -482,7 +482,7 @@ function isRpcError(error: JsonObject): error is JsonObject & RpcError {
 
 function rpcErrorOf(error: unknown): { code: number; message: string; data?: unknown } {
   if (!isObject(error) || !Number.isInteger(error["code"]) || typeof error["message"] !== "string") {
-    // Internal errors are not disclosed to the server.
+    // The server must not see details of internal errors.
     return { code: internalError, message: "The client could not answer." };
   }
   const { code, message, data } = error;

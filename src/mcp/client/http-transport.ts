@@ -1,4 +1,5 @@
-// HTTP transport to a server: to one origin only, bounded in bytes and time, with the caller's credentials.
+// HTTP transport to an MCP server: to a single origin, with limits on bytes and time, and with the caller's
+// credentials.
 import { extractWWWAuthenticateParams, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
@@ -11,11 +12,11 @@ import type { Credentials } from "./connecting.ts";
 import { connectTimeoutMs } from "./connection.ts";
 import type { Line } from "./transport.ts";
 
-/** Sends HTTP requests to the server: an HTTP client, or the tunnel of a node. */
+/** Sends HTTP requests to the server, directly or through a node's tunnel. */
 export interface HttpWay {
   /**
-   * Sends a request. Rejects with a ClientError or a GatewayError. The cancellation applies until the response head
-   * arrives.
+   * Sends a request. Rejects with a ClientError or a GatewayError. `cancellation` works until the response headers
+   * arrive.
    */
   send(
     request: { method: string; path: string; headers: Readonly<Record<string, string>>; body?: string },
@@ -39,15 +40,15 @@ export interface HttpTransportOptions {
   readonly maxResultBytes: number;
 }
 
-/** Maximum silence of notification streams before they are opened again. */
+/** Milliseconds of silence after which a notification stream is opened again. */
 const silenceMs = 300_000;
 const goodbyeMs = 2_000;
 /**
- * Maximum bytes of one stream, in multiples of the largest result. A stream carries a call with its progress and logs,
- * or notifications.
+ * Maximum bytes of a stream, as a multiple of the largest allowed result. A stream may also contain progress, logs and
+ * notifications.
  */
 const maxResults = 4;
-/** Short events count as this many bytes, because each event costs work. */
+/** Minimum bytes that an event counts as, because even short events cost work. */
 const minCounted = 1_024;
 const withoutBody = new Set([204, 205, 304]);
 
@@ -69,7 +70,7 @@ export class HttpTransport implements Line {
   }
 
   async close(): Promise<void> {
-    // The SDK sets no deadline for the end of a session.
+    // Limit the time: the SDK sets no timeout for ending a session.
     await Promise.race([this.transport.terminateSession().catch(() => {}), Bun.sleep(goodbyeMs)]);
     this.#options.way.close();
   }
@@ -77,7 +78,7 @@ export class HttpTransport implements Line {
   async #fetch(url: URL, init: RequestInit = {}): Promise<Response> {
     const call = currentCall.getStore();
     try {
-      // Redirects within the origin pass through this function again.
+      // Redirects within the origin come through this function again.
       if (url.origin !== this.#origin) throw this.#error("leads to another origin, where it is not followed");
       const { credentials } = this.#options;
       const headers = await credentials.headers();
@@ -94,7 +95,7 @@ export class HttpTransport implements Line {
     }
   }
 
-  /** Rejects if the server requires scopes that the user has not granted (RFC 6750, 3.1). */
+  /** Returns the response. Rejects if it requires scopes that the user has not granted (RFC 6750, 3.1). */
   async #admitted(
     answer: WayAnswer,
     headers: Readonly<Record<string, string>>,
@@ -124,13 +125,13 @@ export class HttpTransport implements Line {
       ? { firstByteTimeoutMs: call.hardMs, idleTimeoutMs: call.hardMs }
       : { firstByteTimeoutMs: connectTimeoutMs, idleTimeoutMs: silenceMs };
     const path = `${url.pathname}${url.search}`;
-    // A compressed body could expand to any length.
+    // Refuse compression, because a small compressed body may expand to any size.
     const sent = { ...credentials, ...own, "accept-encoding": "identity" };
     const content = typeof body === "string" ? { body } : {};
     const { way } = this.#options;
     try {
       const answer = await way.send({ method, path, headers: sent, ...content }, timeouts, cancellation);
-      // After the response head, a cancellation stops the body and not the request.
+      // Once the response headers have arrived, a cancellation must stop the body.
       cancellation.onCancel(() => answer.body.cancel());
       return { status: answer.status, headers: answer.headers, body: new WatchedBody(answer.body, over) };
     } catch (error) {
@@ -161,7 +162,7 @@ export class HttpTransport implements Line {
     return new Response(this.#streamOf(body, isStreamed, call), { status, headers: keptHeaders });
   }
 
-  /** Counts received bytes: of each event, and of all bytes of a call. */
+  /** Returns the body as a stream, and counts its bytes: for each event, and in total. */
   #streamOf(body: BodySource, isStreamed: boolean, call: Call | undefined): ReadableStream<Uint8Array> {
     const { maxResultBytes } = this.#options;
     const bytes = new StreamedBytes(isStreamed, call);
@@ -180,13 +181,13 @@ export class HttpTransport implements Line {
             if (refusal) {
               body.cancel();
               bytes.release();
-              // The SDK's client would request the rest of the stream.
+              // Fail the call first; otherwise the SDK's client would request the rest of the stream.
               call?.fail(refusal);
               this.#failed(refusal, call);
               controller.error(refusal);
               return;
             }
-            // The bytes are copied, because the buffer is reused. `Uint8Array.from` would copy them one by one.
+            // Copy the bytes, because the buffer is reused. (`Uint8Array.from` would copy them one by one.)
             controller.enqueue(new Uint8Array(piece.view));
             if ((controller.desiredSize ?? 0) <= 0) body.pause();
           },
@@ -207,7 +208,7 @@ export class HttpTransport implements Line {
     });
   }
 
-  /** Returns the fault. A fault outside of a call is stored for the caller that opens the connection. */
+  /** Returns the error to throw. If no call is running, it is also stored for the caller that opens the connection. */
   #failed(fault: unknown, call: Call | undefined): unknown {
     if (!call && fault instanceof GatewayError) this.#fault = fault;
     return fault;
@@ -234,9 +235,7 @@ function eventsIn(piece: Buffer): number {
   return count;
 }
 
-/**
- * Calls a listener at the end of the body, so that an abort signal with a longer life does not keep the body in memory.
- */
+/** Calls a listener when the body ends, so that a long-lived abort signal does not keep the body in memory. */
 class WatchedBody implements BodySource {
   readonly #body: BodySource;
   readonly #over: () => void;
@@ -274,7 +273,7 @@ class WatchedBody implements BodySource {
   }
 }
 
-/** Counts the bytes of one response, of its last event and in total, against a memory account. */
+/** Counts the bytes of one response, of its current event and in total, in a memory account. */
 class StreamedBytes {
   readonly #isStreamed: boolean;
   readonly #call: Call | undefined;
@@ -289,8 +288,7 @@ class StreamedBytes {
 
   count(piece: Buffer): { ofOne: number; ofAll: number } {
     this.#ofAll += Math.max(piece.length, this.#isStreamed ? minCounted * eventsIn(piece) : 0);
-    // An event ends with an empty line, which is searched only within one piece. So an event may count as longer than
-    // it is, but never as shorter.
+    // Look for the end of an event only within one piece. An event may count as too long, but never as too short.
     const end = this.#isStreamed ? piece.lastIndexOf("\n\n") : -1;
     const isEnded = this.#isStreamed && piece.length === 1 && piece[0] === lineFeed;
     this.#ofOne = end >= 0 || isEnded ? piece.length - Math.max(end, 0) : this.#ofOne + piece.length;
@@ -298,7 +296,7 @@ class StreamedBytes {
   }
 
   hold(length: number): GatewayError | undefined {
-    // Notification streams have their own bound and are not buffered.
+    // Notification streams have a separate limit and are not buffered.
     if (this.#call) return this.#call.hold(length);
     if (this.#isStreamed) return undefined;
     this.#held += length;

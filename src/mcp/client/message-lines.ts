@@ -1,41 +1,37 @@
-// Splits the output of a process into JSON-RPC messages, one in each line. Oversized lines and other output are
-// refused.
+// Splits the output of a process into JSON-RPC messages, one per line. Refuses lines that are too long or no JSON.
 import { deserializeMessage, type JSONRPCMessage } from "@modelcontextprotocol/client";
 import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import { GatheredBytes } from "../../base/bytes/gathered-bytes.ts";
 
 const lineFeed = 10;
-/**
- * Maximum unsolicited output of a process, in multiples of the largest line: progress, logs, requests and
- * notifications.
- */
+/** Maximum output without a response, as a multiple of the longest line: progress, logs, requests and notifications. */
 const maxLines = 4;
-/** Short messages count as this many bytes, because each message costs work. */
+/** Minimum bytes that a message counts as, because even short messages cost work. */
 const minCounted = 1_024;
-/** Empty lines cost less work. A node sends one each minute as a keep-alive. */
+/** Bytes that an empty line counts as. A node sends one each minute to keep the stream alive. */
 const emptyCounted = 16;
 
 export interface MessageTaker {
   take(message: JSONRPCMessage): void;
-  /** Refuses the output. Reading stops, because output behind an invalid message is unreliable. */
+  /** Called when the output is refused. Reading must stop, because nothing after an invalid line is reliable. */
   refuse(what: string, detail: string): void;
 }
 
 export class MessageLines {
   readonly #maxBytes: number;
   readonly #taker: MessageTaker;
-  /** The incomplete line, which may arrive in many pieces. */
+  /** The line that is not complete yet. */
   readonly #begun = new GatheredBytes();
-  /** Bytes since the last response. */
+  /** Bytes of output since the last response. */
   #unasked = 0;
 
-  /** Limits each line to `maxBytes`. */
+  /** `maxBytes` is the maximum length of a line. */
   constructor(maxBytes: number, taker: MessageTaker) {
     this.#maxBytes = maxBytes;
     this.#taker = taker;
   }
 
-  /** Returns false when no more input is accepted. */
+  /** Reads more output. Returns false if no more is accepted. */
   push(bytes: Uint8Array): boolean {
     let from = 0;
     for (let end = bytes.indexOf(lineFeed); end >= 0; end = bytes.indexOf(lineFeed, from)) {
@@ -49,7 +45,7 @@ export class MessageLines {
     return this.#begun.length <= this.#maxBytes || this.#tooLong();
   }
 
-  /** Releases the incomplete line. */
+  /** Frees the incomplete line. */
   end(): void {
     bufferedBytes.bounded.release("answers", this.#begun.take().length);
   }
@@ -78,7 +74,7 @@ export class MessageLines {
     return true;
   }
 
-  /** Counts a message that is no response. */
+  /** Counts a message that is no response. Returns false if there are too many. */
   #said(bytes: number): boolean {
     this.#unasked += bytes;
     if (this.#unasked <= maxLines * this.#maxBytes) return true;

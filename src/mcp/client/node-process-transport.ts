@@ -1,5 +1,5 @@
-// Transport to a process at a node. One tunnel exchange starts the process and streams its output; further exchanges
-// carry its input.
+// Transport to a process at a node. One request through the tunnel starts the process and streams its output; further
+// requests carry its input.
 import { type JSONRPCMessage, serializeMessage, type Transport } from "@modelcontextprotocol/client";
 import { type BodySource, readAll } from "../../base/bytes/body-source.ts";
 import { Cancellation } from "../../base/cancellation.ts";
@@ -17,7 +17,7 @@ export interface NodeProcessTransportOptions {
   readonly maxLineBytes: number;
 }
 
-/** The response to a message is empty. */
+/** Maximum bytes of a response to input, which should be empty. */
 const maxNoteBytes = 1_024;
 
 export class NodeProcessTransport implements Line, Transport {
@@ -25,8 +25,8 @@ export class NodeProcessTransport implements Line, Transport {
   onerror: Transport["onerror"];
   onmessage: Transport["onmessage"];
   /**
-   * Marks the transport as a process for the SDK's client. A process that ignores the probe then counts as an earlier
-   * revision.
+   * The SDK's client takes a transport with this member for a process. If a process ignores the probe, an earlier
+   * revision is used.
    */
   readonly stderr = null;
   readonly #options: NodeProcessTransportOptions;
@@ -75,7 +75,7 @@ export class NodeProcessTransport implements Line, Transport {
     body.flow({
       data: (piece) => {
         if (!lines.push(piece.view)) body.cancel();
-        // The receiver of a message may have closed the transport during `push`.
+        // Handling a message may have closed the transport.
         if (this.#isClosed) lines.end();
       },
       end: () => {
@@ -108,7 +108,7 @@ export class NodeProcessTransport implements Line, Transport {
     }
   }
 
-  /** Records the first fault and closes the transport. */
+  /** Stores the first error and closes the transport. */
   #failed(what: string, detail: string): GatewayError {
     const { name, at } = this.#options;
     const message = `The process of the MCP server "${name}" at its node ${what}.`;

@@ -1,11 +1,11 @@
-// Route to an MCP server at a node: each request is an exchange in the node's tunnel.
+// Sends the requests for an MCP server at a node through the node's tunnel.
 import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { EngineResponse } from "../../domain/models/engine.ts";
 import { passedToolHeaders, type ToolNodes, toolMethods } from "../../domain/tools/node-tools.ts";
 import type { HttpWay } from "./http-transport.ts";
 
-/** A server of a node, by its name at the node. */
+/** An MCP server at a node. `server` is its name there. */
 export interface NodeLocation {
   readonly nodes: Pick<ToolNodes, "send">;
   readonly nodeId: string;
@@ -19,7 +19,7 @@ export class NodeRoute implements HttpWay {
     this.#at = at;
   }
 
-  /** The tunnel has its own timeouts, so `_timeouts` is unused. */
+  /** `_timeouts` is unused, because the tunnel has its own timeouts. */
   async send(
     { method, headers, body = "" }: Parameters<HttpWay["send"]>[0],
     _timeouts: unknown,

@@ -1,4 +1,5 @@
-// MCP servers that this machine, as a node, offers to its gateway: forwarded over HTTP, or started as processes.
+// The MCP servers that this machine, as a node, offers to its gateway. HTTP servers are forwarded; commands are started
+// as processes.
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { type BodySink, type BodySource, bodyOf } from "../../base/bytes/body-source.ts";
@@ -26,10 +27,10 @@ import { Output } from "../../processes/output.ts";
 import type { ProcessTransport } from "./process-transport.ts";
 
 export interface OfferedServersOptions {
-  /** Returns all servers of the machine's current configuration. */
+  /** Returns the MCP servers in this machine's current configuration. */
   servers(): readonly McpServer[];
   readonly dataDir: string;
-  /** Environment from which processes get the variables that every program needs. */
+  /** Environment variables of this program. Processes get only those that every program needs. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly log: Log;
   readonly stopMs?: number | undefined;
@@ -40,17 +41,17 @@ type At<Kind extends ServerLocation["kind"]> = McpServer & { readonly place: Ser
 
 const [maxProcesses, maxOfServer] = [64, 16];
 const mostConnections = 512;
-/** The SDK's client follows the same number of redirects. */
+/** Maximum redirects, the same number as in the SDK's client. */
 const maxRedirects = 5;
-/** Timeouts of the tunnel. The gateway has shorter timeouts for each call. */
+/** Timeouts in the tunnel, longer than those of the gateway's calls. */
 const timeouts = { firstByteTimeoutMs: 600_000, idleTimeoutMs: 900_000 };
-/** Interval of keep-alives. A process may be silent for hours, and the tunnel ends silent streams. */
+/** Milliseconds between keep-alive lines. A process may be silent for hours, but the tunnel ends silent streams. */
 const aliveMs = 60_000;
-/** Directory within the data directory that has a directory for each process. */
+/** Directory in the data directory that has a subdirectory for each server process. */
 const offeredRoom = "offered-tool-processes";
 /** Error codes of JSON-RPC 2.0, 5.1. */
 const [parseError, invalidRequest, invalidParams] = [-32_700, -32_600, -32_602];
-/** Maximum depth of a message; requests of clients have half of that. */
+/** Maximum nesting depth of a message. Clients' requests may have half of it. */
 const maxDepth = 128;
 
 export class OfferedServers implements OfferedTools {
@@ -70,7 +71,10 @@ export class OfferedServers implements OfferedTools {
     return offered.map(({ name, title, place }) => ({ name, title, kind: place.kind === "http" ? "http" : "command" }));
   }
 
-  /** Ends processes and connections of servers that are no longer offered. Call after a change of the configuration. */
+  /**
+   * Ends the processes and connections of servers that are no longer offered. Call this after the configuration has
+   * changed.
+   */
   reconfigured(): void {
     for (const process of this.#processes.values()) {
       if (!Bun.deepEquals(process.server, this.#find(process.server.name))) void process.ended();
@@ -92,7 +96,7 @@ export class OfferedServers implements OfferedTools {
     throw notOffered(request.server);
   }
 
-  /** Ends all processes. Resolves when their directories are removed. */
+  /** Ends all processes. Resolves when they have ended and their directories are deleted. */
   async shut(): Promise<void> {
     this.#isClosed = true;
     for (const { client } of this.#clients.values()) client.close();
@@ -115,7 +119,7 @@ export class OfferedServers implements OfferedTools {
     const url = new URL(place.url);
     const sent = {
       ...{ method, memoryAccount: this.#memoryAccount },
-      // A compressed body could expand to any length.
+      // Refuse compression, because a small compressed body may expand to any size.
       headers: { ...headers, ...lower, "accept-encoding": "identity" },
       ...(asked && { body: asked.text }),
     };
@@ -133,7 +137,7 @@ export class OfferedServers implements OfferedTools {
       }
     } catch (error) {
       if (!(error instanceof ClientError)) throw error;
-      // The gateway does not learn the server's address, so only the local log names it.
+      // Log the server's address only here; the gateway does not learn it.
       this.#options.log.warn("node_tool_server_not_reached", { server: name, detail: error.message });
       const message = `The MCP server "${name}" of this node cannot be reached.`;
       throw new GatewayError("upstream_error", message, { detail: error.fault, cause: error });
@@ -175,7 +179,7 @@ export class OfferedServers implements OfferedTools {
       throw new GatewayError("service_unavailable", message, { retryAfterSeconds: 2 });
     }
     const room = join(dataDir, offeredRoom);
-    // Directories that remain from an earlier process of Headrace are unused.
+    // Delete directories that an earlier process of Headrace left behind.
     if (!this.#hasRoom) rmSync(room, { recursive: true, force: true });
     this.#hasRoom = true;
     const id = crypto.randomUUID();
@@ -198,7 +202,7 @@ export class OfferedServers implements OfferedTools {
   }
 }
 
-/** Output of a process, one message in each line. The process runs while a reader consumes the output. */
+/** The output of a process, one message per line. The process runs as long as the output is read. */
 class OfferedProcess implements BodySource {
   readonly server: McpServer;
   /** Sends a message to the process. */
@@ -214,7 +218,10 @@ class OfferedProcess implements BodySource {
     this.#line = line;
   }
 
-  /** Sends an error in place of the process. Throws if the reader is paused, because messages would pile up. */
+  /**
+   * Sends an error to the gateway instead of passing a message to the process. Throws if the gateway does not read,
+   * because errors would pile up.
+   */
   refuse(text: string): void {
     if (this.#isPaused) {
       const message = `The process of the MCP server "${this.server.name}" has said what nobody takes.`;
@@ -223,7 +230,7 @@ class OfferedProcess implements BodySource {
     this.#sendLine(text);
   }
 
-  /** Ends the process. Resolves when its directory is removed. */
+  /** Ends the process. Resolves when its directory is deleted. */
   async ended(): Promise<void> {
     await this.#line.close();
   }
@@ -241,7 +248,7 @@ class OfferedProcess implements BodySource {
     this.#timer = setInterval(() => {
       if (!this.#isPaused) this.#sendLine("");
     }, aliveMs);
-    // A failed start closes the transport with the reason.
+    // Ignore the error: a failed start closes the transport with the reason.
     line.start().catch(() => {});
   }
 
@@ -268,8 +275,8 @@ class OfferedProcess implements BodySource {
 }
 
 /**
- * Returns the target of a redirect that is followed, as the SDK's client does: with the same method, within the same
- * origin, whose credentials the node has.
+ * Returns the URL of a redirect to follow: only with the same method and within the origin, because the node has
+ * credentials for that origin.
  */
 function redirected(from: URL, method: Request["method"], status: number, location: string | null | undefined) {
   const isOne = [307, 308].includes(status) || (method === "GET" && [301, 302, 303].includes(status));
@@ -278,14 +285,17 @@ function redirected(from: URL, method: Request["method"], status: number, locati
   return isWithin ? to : undefined;
 }
 
-/** Reports whether the server is offered. A node has no user accounts, and servers of other nodes are not forwarded. */
+/**
+ * Reports whether the server is offered to the gateway. Excluded are servers that need user accounts, and servers of
+ * other nodes.
+ */
 function isOffered({ isShared = false, enabled, place, credentials }: McpServer): boolean {
   return isShared && enabled && place.kind !== "node" && credentials.kind !== "person";
 }
 
 /**
- * Returns the message, serialized again, or an error response. The error answers a tool or prompt that is not
- * offered, or a message that the server may parse differently.
+ * Returns the message, serialized again so that the server cannot parse it differently. Returns an error response for a
+ * tool or prompt that is not offered.
  */
 function checked(text: string, tools: McpServer["tools"]): { text: string } | { refusal: string } {
   let message: unknown;

@@ -1,5 +1,5 @@
-// A session that outlives its connections: requests continue on a new connection after the session was lost or its
-// process ended.
+// A session with an MCP server that survives its connections: requests continue on a new connection if the old one has
+// ended.
 import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -11,16 +11,16 @@ import { SessionLost, unsupportedRevision } from "./transport.ts";
 export interface PooledSessionOptions {
   readonly server: string;
   readonly clock: Pick<Clock, "monotonicMs">;
-  /** Rejects with a GatewayError. */
+  /** Opens a connection. Rejects with a GatewayError. */
   connect(onNotification: (method: string, params: JsonObject) => void, signal: AbortSignal): Promise<Connection>;
-  /** Called when the remembered revision of the server may have changed. */
+  /** Called if the server may have changed its protocol revision. */
   onDoubt(): void;
 }
 
 const [firstRestMs, maxRestMs, shortRestMs] = [250, 30_000, 1_000];
-/** If a connection lasted this long, the next one is opened without delay. */
+/** Milliseconds after which a connection counts as stable; the next one is then opened without delay. */
 const stableMs = 60_000;
-/** Maximum resource subscriptions of all clients that share the session. Each client may have 100. */
+/** Maximum resource subscriptions in one session, for all clients together. Each client may have 100. */
 const maxWatched = 1_000;
 const listChanges = ["tools", "prompts", "resources"].map((kind) => `notifications/${kind}/list_changed`);
 
@@ -35,7 +35,7 @@ export class PooledSession implements ClientSession {
   #inFlight = 0;
   #usedMs: number;
   readonly #closing = new AbortController();
-  /** Addresses of subscribed resources. Each new connection subscribes to them again. */
+  /** URIs of subscribed resources, for subscribing again on each new connection. */
   readonly #watched = new Set<string>();
 
   constructor(options: PooledSessionOptions) {
@@ -63,7 +63,7 @@ export class PooledSession implements ClientSession {
     return this.#connection?.instructions;
   }
 
-  /** Clock time in milliseconds since which the session is idle; undefined if the session is in use. */
+  /** Monotonic milliseconds since which the session is idle; undefined while it is in use. */
   get idleSinceMs(): number | undefined {
     return this.#inFlight > 0 || this.#connecting || this.#listeners.size > 0 ? undefined : this.#usedMs;
   }
@@ -77,7 +77,7 @@ export class PooledSession implements ClientSession {
   async request(method: string, params: JsonObject, exchange: ToolExchange): Promise<ToolAnswer> {
     if (method === "resources/unsubscribe") {
       this.#watched.delete(String(params["uri"]));
-      // A connection that has ended has no subscriptions, so nothing is started to unsubscribe.
+      // If the connection has ended, the subscription has ended too, so no new connection is opened for this.
       if (!this.#connection || this.#connection.hasEnded) return { result: {} };
     }
     this.#inFlight++;
@@ -104,27 +104,30 @@ export class PooledSession implements ClientSession {
   }
 
   /**
-   * Handles a node that came back, or, if `isLost`, that went or was replaced. Open requests continue, and lists are
-   * read anew.
+   * Called when the server's node is back, or with `isLost` when it has gone or was replaced. Open requests continue,
+   * and lists are read again.
    */
   moved(isLost: boolean): void {
     if (isLost) {
       this.#connection?.retire();
-      // A connection attempt that failed leaves nothing to retire.
+      // Ignore a connection attempt that failed.
       this.#connecting?.then((connection) => connection.retire()).catch(() => {});
     }
     for (const method of listChanges) this.#onNotification(method, {});
   }
 
-  /** Fails open and later requests. Never rejects. */
+  /** Closes the connection; open and later requests fail. Never rejects. */
   async close(): Promise<void> {
     this.#closing.abort();
-    // The caller that asked for the connection handles its failure.
+    // Ignore the error: the caller that is connecting gets it.
     await this.#connecting?.catch(() => {});
     await this.#connection?.close();
   }
 
-  /** Repeats a request once if the session was lost, because the server did not process the request. */
+  /**
+   * Sends a request. If the session was lost, sends it once more on a new connection, because the server did not
+   * process it.
+   */
   async #ask(method: string, params: JsonObject, exchange: ToolExchange): Promise<ToolAnswer> {
     try {
       const first = await this.#connected();
@@ -138,7 +141,7 @@ export class PooledSession implements ClientSession {
     } catch (error) {
       if (!(error instanceof SessionLost)) throw error;
       const { otherwise } = error;
-      // The server did answer, so opening the new connection is no retry after a failure.
+      // The server has answered, so this does not count as a failed connection.
       if (otherwise) this.#failures = 0;
       if (otherwise && !(otherwise instanceof GatewayError)) return otherwise;
       throw otherwise ?? this.#ended("forgets its sessions");
@@ -168,14 +171,14 @@ export class PooledSession implements ClientSession {
       throw this.#ended(`has failed ${this.#failures} times in a row`, retryAfterSeconds);
     }
     if (this.#failures > 0 && restMs > 0) await Bun.sleep(restMs);
-    // The next attempt is delayed even if this attempt succeeds, in case the connection ends soon.
+    // Count a failure even before the attempt succeeds, so that connections that end soon are delayed too.
     this.#failures++;
     this.#notBeforeMs = clock.monotonicMs() + Math.min(firstRestMs * 2 ** (this.#failures - 1), maxRestMs);
     last?.retire();
     const connection = await this.#options
       .connect(this.#onNotification, this.#closing.signal)
       .catch((error: unknown) => {
-        // If an account is missing or the server has no free slot, the server is not at fault.
+        // If the user's account is missing or no slot is free, the server is not at fault.
         const isServers = !(error instanceof GatewayError) || error.code.startsWith("upstream_");
         if (!isServers) this.#failures--;
         throw error;
@@ -185,7 +188,7 @@ export class PooledSession implements ClientSession {
     if (this.#closing.signal.aborted) await connection.close();
     for (const uri of this.#watched) {
       const nobody = { memoryAccount: bufferedBytes.bounded, cancellation: new Cancellation() };
-      // An error is ignored, because the next connection subscribes again.
+      // Ignore the error: the next connection subscribes again.
       connection.request("resources/subscribe", { uri }, nobody).catch(() => {});
     }
     connection.notifications?.want(this.#listeners.size > 0);

@@ -1,4 +1,4 @@
-// Transport to a local process through its standard input and output, under a guard process.
+// Transport to a local MCP server process, through its standard input and output. A guard process runs it.
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { type JSONRPCMessage, serializeMessage, type Transport } from "@modelcontextprotocol/client";
@@ -16,21 +16,21 @@ export interface ProcessTransportOptions {
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly directory: string | null;
-  /** Environment of the gateway, of which only `PATH` and `LANG` are passed on. */
+  /** Environment variables of the gateway. Only `PATH` and `LANG` are passed on. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly dataDir: string;
-  /** Directory in which the process gets its own directory. */
+  /** Directory in which the process gets its own subdirectory. */
   readonly room: string;
   readonly maxLineBytes: number;
   /** Receives the standard error of the process. */
   readonly output: Output;
-  /** Called when the process and its directory are gone. */
+  /** Called when the process has ended and its directory is deleted. */
   readonly onGone: () => void;
   readonly stopMs?: number | undefined;
 }
 
 const defaultStopMs = 5_000;
-/** Maximum bytes of input that the process has not read yet. */
+/** Maximum bytes of input that the process has not read. */
 const maxUnread = 8 * 1024 * 1024;
 
 export class ProcessTransport implements Line, Transport {
@@ -38,8 +38,8 @@ export class ProcessTransport implements Line, Transport {
   onerror: Transport["onerror"];
   onmessage: Transport["onmessage"];
   /**
-   * Marks the transport as a process for the SDK's client. A process that ignores the probe then counts as an earlier
-   * revision.
+   * The SDK's client takes a transport with this member for a process. If a process ignores the probe, an earlier
+   * revision is used.
    */
   readonly stderr = null;
   readonly #options: ProcessTransportOptions;
@@ -50,7 +50,7 @@ export class ProcessTransport implements Line, Transport {
   #isGone = false;
   #endedItself = false;
   #unread = 0;
-  /** While this promise is unsettled, no more output is read. */
+  /** Set while reading is paused; settles when it resumes. */
   #paused: PromiseWithResolvers<void> | undefined;
 
   constructor(options: ProcessTransportOptions) {
@@ -65,7 +65,7 @@ export class ProcessTransport implements Line, Transport {
     return this.#process?.pid ?? null;
   }
 
-  /** True if the process ended without a request from the gateway. */
+  /** True if the process ended on its own. */
   get endedItself(): boolean {
     return this.#endedItself;
   }
@@ -124,7 +124,7 @@ export class ProcessTransport implements Line, Transport {
     else this.#processGone();
   }
 
-  /** Stops reading output while its reader is behind. */
+  /** Pauses reading while the receiver cannot keep up. */
   pause(): void {
     this.#paused ??= Promise.withResolvers();
   }
@@ -151,7 +151,7 @@ export class ProcessTransport implements Line, Transport {
     }
   }
 
-  /** Records the first fault and stops the process. */
+  /** Stores the first error and stops the process. */
   #failed(what: string, detail: string): GatewayError {
     const { server, output } = this.#options;
     const message = `The process of the MCP server "${server}" ${what}.`;

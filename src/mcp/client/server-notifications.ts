@@ -1,10 +1,10 @@
-// Notifications of a server without sessions: a subscription stream that is open while the gateway has listeners.
+// Notifications of a server without sessions. A subscription stream to the server is open while somebody listens.
 import type { Client, McpSubscription } from "@modelcontextprotocol/client";
 import type { JsonObject, ToolAnswer } from "../../domain/tools/client-session.ts";
 
 const [firstRetryMs, maxRetryMs] = [1_000, 60_000];
 const patienceMs = 10_000;
-/** Maximum resources of all clients that share the connection. Each client may have 100. */
+/** Maximum subscribed resources of one connection, for all clients together. Each client may have 100. */
 const maxResources = 1_000;
 
 export class ServerNotifications {
@@ -16,7 +16,7 @@ export class ServerNotifications {
   #open: McpSubscription | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #retryMs = firstRetryMs;
-  /** Number of subscription changes. An older stream closes after the next one opens. */
+  /** Number of the current stream. It increases with each change of subscriptions; older streams then close. */
   #round = 0;
 
   constructor(client: Client, capabilities: JsonObject) {
@@ -24,14 +24,17 @@ export class ServerNotifications {
     this.#capabilities = capabilities;
   }
 
-  /** Opens or closes the stream, as listeners come and go. */
+  /** Opens the stream if `wanted`, otherwise closes it. */
   want(wanted: boolean): void {
     if (wanted === this.#wanted) return;
     this.#wanted = wanted;
     this.#renew();
   }
 
-  /** Answers the subscription requests of earlier revisions from the stream; undefined for other methods. */
+  /**
+   * Answers the subscription requests of earlier protocol revisions by means of the stream; undefined for other
+   * methods.
+   */
   answer(method: string, { uri }: JsonObject): ToolAnswer | undefined {
     if (method !== "resources/subscribe" && method !== "resources/unsubscribe") return undefined;
     const isAdded = method === "resources/subscribe";
@@ -70,7 +73,7 @@ export class ServerNotifications {
     const round = ++this.#round;
     const before = this.#open;
     this.#open = undefined;
-    // Errors while closing the previous stream do not matter.
+    // Ignore errors of the previous stream while it closes.
     void this.#listen(round).finally(() => void before?.close().catch(() => {}));
   }
 
@@ -87,7 +90,7 @@ export class ServerNotifications {
       this.#retryMs = firstRetryMs;
       void subscription.closed.then(() => this.#again(round));
     } catch {
-      // The server may be busy, or may not support subscriptions; the responses are the same.
+      // Try again later: the server may be busy. A server without subscriptions cannot be told apart.
       this.#again(round);
     }
   }

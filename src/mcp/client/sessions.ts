@@ -1,4 +1,4 @@
-// Sessions with all MCP servers: shared or for one caller, bounded in number, and ended when idle.
+// All sessions with MCP servers, shared or for one caller. Their number is limited, and idle ones are ended.
 
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -22,13 +22,13 @@ export interface ServerSessionsDeps extends ConnectingDeps, CallerDeps {
 }
 
 export interface SessionBounds {
-  /** Maximum sessions in total, and with one server. */
+  /** Maximum sessions with all servers together, and with one server. */
   readonly maxLinks: number;
   readonly maxOfServer: number;
-  /** Maximum processes of all servers, and of one server. */
+  /** Maximum processes of all servers together, and of one server. */
   readonly maxProcesses: number;
   readonly maxProcessesOfServer: number;
-  /** Idle time after which a session ends. */
+  /** Milliseconds of idleness after which a session is ended. */
   readonly idleMs: number;
 }
 
@@ -40,18 +40,18 @@ const defaultBounds: SessionBounds = {
   idleMs: longLived.mcpLink.idleMs,
 };
 const maxSweepMs = 15_000;
-/** Interval after which a server of an earlier revision is probed again for a later revision. */
+/** Milliseconds after which a server with an earlier protocol revision is asked again for a later one. */
 const eraMs = 3_600_000;
 
-/** Sessions and processes of one server. */
+/** The sessions and processes of one server. */
 class LinkedServer {
   readonly links = new Map<string, PooledSession>();
   readonly output: Output;
   readonly server: McpServer;
   processes = 0;
-  /** The state of the node behind the current route (`nodeRouteOf`). */
+  /** Which node, if any, the server is currently reached through; for detecting a change. */
   nodeRoute: string | undefined;
-  /** Monotonic milliseconds until which the server is known to speak an earlier revision. */
+  /** Monotonic milliseconds until which the server is assumed to support only an earlier protocol revision. */
   legacyUntilMs = 0;
 
   constructor(server: McpServer) {
@@ -66,7 +66,7 @@ export class ServerSessions implements ClientSessions {
   readonly #deps: ServerSessionsDeps;
   readonly #bounds: SessionBounds;
   readonly #servers = new Map<string, LinkedServer>();
-  /** Sessions that are closing. */
+  /** Sessions that are being closed. */
   readonly #closing = new Set<Promise<void>>();
   #processes = 0;
   #hasRoom = false;
@@ -87,7 +87,7 @@ export class ServerSessions implements ClientSessions {
     if (!link) {
       this.#makeRoom(server, linked);
       link = await this.#linkTo(server, linked, principal);
-      // Another caller may have opened the session, or the server may have changed, while code was loading.
+      // While the code was loading, the server may have changed, or another caller may have opened the session.
       if (this.#servers.get(server.name) !== linked)
         throw unavailable(`The MCP server "${server.name}" has just changed.`);
       link = linked.links.get(key) ?? link;
@@ -104,10 +104,10 @@ export class ServerSessions implements ClientSessions {
     return link;
   }
 
-  /** Returns a separate session for a test. It counts like any other, and the caller ends it. */
+  /** Opens a session for a test only. It counts against the limits, and the caller must end it. */
   separate(server: McpServer, { principal }: ToolCaller) {
     const linked = new LinkedServer(server);
-    // The space keeps the key different from any server name.
+    // The space makes the key different from every server's name.
     const key = `separate ${crypto.randomUUID()}`;
     this.#servers.set(key, linked);
     return {
@@ -132,7 +132,7 @@ export class ServerSessions implements ClientSessions {
   }
 
   /**
-   * Handles changes of nodes: connections to nodes that are gone accept no new requests, and listeners are notified.
+   * Handles a change of nodes: connections to nodes that have gone take no new requests, and listeners are notified.
    */
   nodesChanged(): void {
     for (const linked of this.#servers.values()) {
@@ -140,25 +140,28 @@ export class ServerSessions implements ClientSessions {
       if (nodeRoute === linked.nodeRoute) continue;
       const isLost = linked.nodeRoute !== undefined;
       linked.nodeRoute = nodeRoute;
-      // The server may speak another revision after its return.
+      // The server may support another protocol revision when it is back.
       linked.legacyUntilMs = 0;
       for (const link of linked.links.values()) link.moved(isLost);
     }
   }
 
-  /** Returns the last lines of the server's processes on standard error, after the line of this number. */
+  /**
+   * Returns the last lines that the server's processes wrote to standard error, beginning after the line number
+   * `after`.
+   */
   output(server: string, after = 0): ReturnType<Output["after"]> {
     return this.#servers.get(server)?.output.after(after) ?? [];
   }
 
-  /** Counts for tests and metrics. */
+  /** Numbers of sessions and processes, for tests and metrics. */
   get counts(): { links: number; processes: number } {
     let links = 0;
     for (const linked of this.#servers.values()) links += linked.links.size;
     return { links, processes: this.#processes };
   }
 
-  /** Ends all sessions, and resolves when they are closed. */
+  /** Ends all sessions. Resolves when they are closed. */
   async shut(): Promise<void> {
     this.#isClosed = true;
     clearInterval(this.#timer);
@@ -169,7 +172,7 @@ export class ServerSessions implements ClientSessions {
   #linkedOf(server: McpServer): LinkedServer {
     const known = this.#servers.get(server.name);
     if (known && (known.server === server || Bun.deepEquals(known.server, server))) return known;
-    // The server has changed, so its earlier sessions are closed.
+    // The server's settings have changed, so close its earlier sessions.
     if (known) this.close(server.name);
     const linked = new LinkedServer(server);
     linked.nodeRoute = nodeRouteOf(server, this.#deps.nodes);
@@ -181,7 +184,7 @@ export class ServerSessions implements ClientSessions {
     const { name } = server;
     const { clock } = this.#deps;
     const credentials = credentialsOf(server, principal, this.#deps);
-    // The SDK's client loads with the first server.
+    // Load the SDK's client only when the first server is used.
     const { connect } = await import("./connect.ts");
     return new PooledSession({
       ...{ server: name, clock },
@@ -210,7 +213,7 @@ export class ServerSessions implements ClientSessions {
     });
   }
 
-  /** Throws if all sessions are in use and none can be ended. */
+  /** Ends an idle session if there are too many. Throws if none is idle. */
   #makeRoom(server: McpServer, linked: LinkedServer): void {
     const { maxLinks, maxOfServer } = this.#bounds;
     const isFull = linked.links.size >= maxOfServer || this.counts.links >= maxLinks;
@@ -223,25 +226,25 @@ export class ServerSessions implements ClientSessions {
     const { maxProcesses, maxProcessesOfServer } = this.#bounds;
     const isFullOfOwn = linked.processes >= maxProcessesOfServer;
     if (!isFullOfOwn && this.#processes < maxProcesses) return;
-    // An idle process takes a while to end, so only the next caller gets its slot.
+    // End an idle process. Its slot becomes free only later, for another caller.
     this.#endOldest(isFullOfOwn ? [linked] : [...this.#servers.values()].filter(({ processes }) => processes > 0));
     throw unavailable(`As many processes run for the MCP server "${server.name}" as may.`);
   }
 
-  /** Ends an idle session. The node learns of the end later, so only the next caller gets its slot. */
+  /** Ends an idle session at the server's node. Its slot becomes free only later, for another caller. */
   #makeRoomAtNode(linked: LinkedServer): void {
     if (this.#endOldest([linked])) return;
     this.#endOldest([...this.#servers.values()].filter(({ nodeRoute }) => nodeRoute === linked.nodeRoute));
   }
 
-  /** Removes the directories of processes of an earlier gateway that was killed. */
+  /** Deletes the process directories that an earlier gateway left behind when it was killed. */
   #clearRoom(): void {
     if (this.#hasRoom) return;
     this.#hasRoom = true;
     rmSync(join(this.#deps.dataDir, processRoom), { recursive: true, force: true });
   }
 
-  /** Ends the session that is idle for the longest time; returns false if no session is idle. */
+  /** Ends the session that has been idle for longest. Returns false if none is idle. */
   #endOldest(of: readonly LinkedServer[]): boolean {
     let oldest: { linked: LinkedServer; key: string; link: PooledSession; idleSinceMs: number } | undefined;
     for (const linked of of) {

@@ -1,4 +1,4 @@
-// Errors of the OAuth flow with an MCP server, in words that are safe for users and the log.
+// Errors of the OAuth flow with an MCP server, without texts of the remote server, for users and the log.
 import { GatewayError } from "../../base/errors.ts";
 import { egressFault } from "../../egress/send.ts";
 
@@ -15,7 +15,7 @@ export function fault(message: string, word: string): AuthorizationFault {
   return new AuthorizationFault(message, word);
 }
 
-/** Converts errors without the text of the remote server, which may quote secrets. */
+/** Runs `work` and converts its errors. The remote server's text is left out, because it may contain secrets. */
 export async function orFault<Value>(step: string, work: () => Promise<Value>): Promise<Value> {
   try {
     return await work();

@@ -1,5 +1,4 @@
-// OAuth client for MCP servers and their authorization servers: discovery, registration and tokens, with the SDK's
-// helpers.
+// OAuth client for MCP servers: finds the authorization server, registers, and gets, refreshes and revokes tokens.
 import type {
   AuthorizationServerMetadata,
   OAuthClientInformationMixed,
@@ -15,11 +14,11 @@ import type { ToolClient, ToolIssuer, ToolTokens } from "./tool-tokens.ts";
 export interface ToolAuthorizationOptions {
   rules: EgressRules;
   resolve: Resolve;
-  /** Certificates (PEM) that tests trust instead of the well-known ones. */
+  /** Certificates (PEM) to trust instead of the system's; for tests. */
   ca?: string;
 }
 
-/** Metadata of an MCP server and its authorization server. */
+/** Metadata of an MCP server and of its authorization server. */
 export interface FoundAuthorization {
   readonly metadata: AuthorizationServerMetadata;
   readonly resource: string;
@@ -30,7 +29,7 @@ export interface FoundAuthorization {
 export type GivenTokens = Pick<OAuthTokens, "access_token" | "refresh_token" | "expires_in" | "scope">;
 
 const timeoutMs = 10_000;
-/** Metadata and token responses have a few thousand bytes. */
+/** Maximum bytes of a metadata or token response; usual ones have a few thousand. */
 const maxBytes = 262_144;
 const maxTokenLength = 16_384;
 const sdk = () => import("@modelcontextprotocol/client");
@@ -43,8 +42,8 @@ export class ToolAuthorization {
   }
 
   /**
-   * Discovers the authorization server. `more` adds scopes to request, unless the operator configured the scopes.
-   * Throws `upstream_error` for invalid metadata, or for a private address that the operator did not configure.
+   * Finds the authorization server. `more` are additional scopes, unless the operator configured the scopes. Throws
+   * `upstream_error` for invalid metadata, or for a private address that the operator did not configure.
    */
   async find(server: PersonalServer, more: readonly string[] = []): Promise<FoundAuthorization> {
     const { url, credentials } = server;
@@ -73,7 +72,7 @@ export class ToolAuthorization {
     });
   }
 
-  /** Registers a client (RFC 7591). Throws as `find` does. */
+  /** Registers a client (RFC 7591). Throws `upstream_error`. */
   register(
     server: PersonalServer,
     { metadata }: FoundAuthorization,
@@ -97,7 +96,7 @@ export class ToolAuthorization {
           grant_types: ["authorization_code", "refresh_token"],
           response_types: ["code"],
           token_endpoint_auth_method: authMethodFor(metadata),
-          // A loopback address is not allowed for web applications (OpenID Connect Registration, 2).
+          // Loopback redirect URIs are not allowed for web applications (OpenID Connect Registration, 2).
           application_type: isLoopbackHost(new URL(client.redirectUri)) ? "native" : "web",
         },
       });
@@ -123,7 +122,9 @@ export class ToolAuthorization {
     });
   }
 
-  /** Redeems the code. `iss` of the callback is checked against the metadata (RFC 9207). Throws as `find` does. */
+  /**
+   * Exchanges the code for tokens. The callback's `iss` must match the metadata (RFC 9207). Throws `upstream_error`.
+   */
   redeem(
     server: Target,
     metadata: AuthorizationServerMetadata,
@@ -152,7 +153,10 @@ export class ToolAuthorization {
     });
   }
 
-  /** Refreshes the tokens. Returns `refused` if the authorization server refuses for good. Throws as `find` does. */
+  /**
+   * Refreshes the tokens. Resolves to `refused` if the authorization server permanently refuses. Throws
+   * `upstream_error`.
+   */
   async renew(serverUrl: string, tokens: ToolTokens & { refreshToken: string }): Promise<GivenTokens | "refused"> {
     const { refreshAuthorization, OAuthError, OAuthErrorCode } = await sdk();
     const final: readonly string[] = [
@@ -177,7 +181,7 @@ export class ToolAuthorization {
     });
   }
 
-  /** Asks the authorization server to revoke the tokens (RFC 7009). Returns whether it did. Never rejects. */
+  /** Revokes the tokens at the authorization server (RFC 7009). Resolves to whether it did. Never rejects. */
   async revoke(serverUrl: string, { issuer, client, refreshToken, accessToken }: ToolTokens): Promise<boolean> {
     if (issuer.revocationEndpoint === undefined) return false;
     try {
@@ -199,8 +203,8 @@ export class ToolAuthorization {
   }
 
   /**
-   * Requests may reach the configured server and authorization server at private addresses. Loopback is allowed only if
-   * the server itself is on loopback.
+   * Returns which addresses requests may reach. Private addresses are allowed for the configured servers, loopback only
+   * if the MCP server itself is on loopback.
    */
   #rulesFor({ url, issuer }: Target): EgressRules {
     return {
@@ -213,7 +217,7 @@ export class ToolAuthorization {
     return egressFetch({ ...this.#options, rules: this.#rulesFor(target), timeoutMs, maxBytes });
   }
 
-  /** Requires https for all endpoints, because browsers and secrets are sent to them. Loopback may use http. */
+  /** Throws unless all endpoints use https, because browsers and secrets are sent there. Loopback may use http. */
   #requireEndpoints(target: Target, metadata: AuthorizationServerMetadata): void {
     const { allowLoopback } = this.#rulesFor(target);
     const { authorization_endpoint, token_endpoint, registration_endpoint } = metadata;
@@ -260,7 +264,7 @@ function basic({ clientId, clientSecret = "" }: ToolClient): string {
   return `Basic ${Buffer.from(pair).toString("base64")}`;
 }
 
-/** Returns the server's challenge to a request without a token, which may name its metadata and its scopes. */
+/** Returns the `WWW-Authenticate` challenge to a request without a token. It may name the metadata URL and scopes. */
 async function challengeOf(url: string, fetchFn: EgressFetch) {
   const { extractWWWAuthenticateParams } = await sdk();
   const response = await fetchFn(url, {
@@ -276,8 +280,8 @@ async function challengeOf(url: string, fetchFn: EgressFetch) {
 }
 
 /**
- * Returns the server's protected resource metadata (RFC 9728). Servers of revision 2025-03-26 have none and are their
- * own authorization server.
+ * Returns the protected resource metadata (RFC 9728). Servers of revision 2025-03-26 have none and are their own
+ * authorization server.
  */
 async function describedBy(
   { url, issuer }: Target,
@@ -306,7 +310,7 @@ function authMethodFor({ token_endpoint_auth_methods_supported: known }: Authori
   return known.find((method) => method === "client_secret_basic" || method === "client_secret_post") ?? "none";
 }
 
-/** Adds `offline_access` if supported, because OpenID providers issue no refresh token without this scope. */
+/** Adds the scope `offline_access` if supported, because OpenID providers issue no refresh token without it. */
 function withRefresh(scopes: readonly string[] | undefined, { scopes_supported: known }: AuthorizationServerMetadata) {
   const scope = "offline_access";
   if (!known?.includes(scope) || scopes?.includes(scope)) return scopes;
@@ -315,7 +319,7 @@ function withRefresh(scopes: readonly string[] | undefined, { scopes_supported: 
 
 function checked(tokens: OAuthTokens): GivenTokens {
   if (tokens.token_type.toLowerCase() !== "bearer") throw fault("It gives tokens of an unknown type.", "token_type");
-  // Header values allow visible ASCII characters only.
+  // The access token becomes a header value, which allows only visible ASCII characters.
   const isFine = /^[\x21-\x7e]+$/.test(tokens.access_token) && tokens.access_token.length <= maxTokenLength;
   const renewal = tokens.refresh_token ?? "";
   if (!isFine || renewal.length > maxTokenLength) throw fault("It gives tokens that cannot be sent.", "token_form");

@@ -1,5 +1,4 @@
-// The flow in which users connect their account at an MCP server: begin, authorization at the server, callback, and
-// disconnect.
+// Lets users connect their account at an MCP server: start, authorization, callback, and disconnection.
 import { randomBytes } from "node:crypto";
 import type { AuthorizationServerMetadata } from "@modelcontextprotocol/client";
 import type { Clock } from "../../base/clock.ts";
@@ -16,7 +15,7 @@ import { isConnectedTo, type PersonalServer, personalServer } from "./personal-s
 import type { Revocations } from "./revocations.ts";
 import type { ToolClient, ToolSeals } from "./tool-tokens.ts";
 
-/** A connection in progress, stored by its state. */
+/** A connection that a user has started, stored under its OAuth `state`. */
 export interface BegunConnection extends ToolPerson {
   membershipId: string;
   sessionId: string;
@@ -42,7 +41,7 @@ export interface ConnectFlowOptions {
     put(state: string, begun: BegunConnection): Promise<void>;
     take(state: string): Promise<BegunConnection | undefined>;
   };
-  /** Returns the public URL, without a slash at the end. */
+  /** Returns the gateway's public URL, without a slash at the end. */
   issuer(): string;
   clock: Pick<Clock, "nowSeconds">;
 }
@@ -56,10 +55,10 @@ export const sharedCallbackPath = "/oauth/tools/callback";
  */
 export const callbackPath = "/oauth/tool-callbacks/:server";
 export const clientDocumentPath = "/.well-known/oauth-client/:server";
-/** Lifetime of the flow. Users may need time to find a password. */
+/** Seconds that a user has to complete the flow. */
 export const connectLifeSeconds = 900;
 
-/** The user who begins, and the session and page of that user. */
+/** The user who starts a connection, the user's session, and the origin of the user's page. */
 export interface Connecting {
   principal: Principal;
   personId: string;
@@ -122,8 +121,8 @@ export class ConnectFlow {
   }
 
   /**
-   * Completes the flow with the path and query of the callback. Throws `invalid_request` if another session began the
-   * flow, `permission_denied` if access was declined, and as `begin` does.
+   * Completes the flow after the callback. Throws `invalid_request` if another session started it, `permission_denied`
+   * if the user declined, and `upstream_error`.
    */
   async complete(
     { path, query }: { path: string; query: URLSearchParams },
@@ -133,7 +132,8 @@ export class ConnectFlow {
     const { servers, pending, authorization, store, seals } = this.#options;
     const state = once(query, "state");
     const begun = state === undefined ? undefined : await pending.take(state);
-    // The state alone would let an attacker's link connect the attacker's account to the user (RFC 9700, 4.7).
+    // Require the same session: otherwise an attacker's link could connect the attacker's account to this user (RFC
+    // 9700, 4.7).
     if (!begun || !signedIn || begun.sessionId !== signedIn.session.id) throw notBegun();
     const server = personalServer(servers.find(begun.server));
     if (server?.url !== begun.url || server.issuer !== begun.issuer) throw noServer();
@@ -163,14 +163,17 @@ export class ConnectFlow {
     try {
       isKept = await store.put(connection, event);
     } finally {
-      // Tokens that are not stored could never be revoked later.
+      // If the tokens were not stored, revoke them now; later nobody could.
       if (!isKept) await authorization.revoke(begun.url, tokens);
     }
     if (isKept) return connection;
     throw forbidden("You are no member of that account any more, so nothing was connected.");
   }
 
-  /** Returns whether the tokens were also revoked at the authorization server. Throws `not_found`. */
+  /**
+   * Deletes a connection. Resolves to whether its tokens were also revoked at the authorization server. Throws
+   * `not_found`.
+   */
   async end(name: string, of: ToolPerson, principal: Principal, origin: Origin): Promise<boolean> {
     const { store, revocations } = this.#options;
     const found = await store.find(name, of);
@@ -182,8 +185,7 @@ export class ConnectFlow {
   }
 
   /**
-   * Returns a function that starts to revoke all current connections of these users. Call the function after the
-   * connections are deleted.
+   * Prepares to revoke all connections of these users. Call the returned function after the connections were deleted.
    */
   async farewell(people: readonly ToolPerson[]): Promise<() => void> {
     const { store, revocations } = this.#options;
@@ -191,7 +193,10 @@ export class ConnectFlow {
     return () => revocations.begin(found);
   }
 
-  /** Returns the granted scopes and those that the server additionally required; empty if the server required none. */
+  /**
+   * Returns the scopes to request: the granted ones and those that the server additionally required. Empty if it
+   * required none.
+   */
   async #widened(server: PersonalServer, of: ToolPerson): Promise<readonly string[]> {
     const found = await this.#options.store.find(server.name, of);
     return found && isConnectedTo(server, found) && found.wantedScopes.length > 0
@@ -211,14 +216,17 @@ export class ConnectFlow {
     return this.#registered(server, found, redirectUri);
   }
 
-  /** Registers a client for all users of this server, because the client identifies no user. */
+  /**
+   * Returns the OAuth client for this server, and registers one if needed. All users share it, because a client
+   * identifies no user.
+   */
   async #registered(server: PersonalServer, found: FoundAuthorization, redirectUri: string): Promise<ToolClient> {
     const { store, seals, authorization, clock, issuer } = this.#options;
     const clientOwner = { server: server.name, issuer: found.metadata.issuer };
     const stored = await store.findClient(clientOwner.server, clientOwner.issuer);
     const kept = stored && seals.openClient(clientOwner, stored.sealed);
     const nowSeconds = clock.nowSeconds();
-    // The registration must outlast the time that a user has for the flow.
+    // The registration must stay valid while a user completes the flow.
     const lasts = kept && (kept.endsAt === null || kept.endsAt > nowSeconds + connectLifeSeconds);
     if (kept && lasts && kept.redirectUri === redirectUri) return kept;
     const client = await authorization.register(server, found, {
@@ -230,7 +238,7 @@ export class ConnectFlow {
   }
 }
 
-/** Requires that the response comes from the authorization server that was asked, even if it is an error (RFC 9207). */
+/** Throws unless the response comes from the authorization server that was asked, even if it is an error (RFC 9207). */
 function requireIssuer(iss: string | undefined, metadata: AuthorizationServerMetadata): void {
   const isRequired = metadata.authorization_response_iss_parameter_supported === true;
   if (iss === metadata.issuer || (iss === undefined && !isRequired)) return;

@@ -1,4 +1,4 @@
-// Access tokens of users for MCP servers. Each token is refreshed by one caller at a time, across all processes.
+// Access tokens of users for MCP servers. A token is refreshed by only one process at a time.
 import { randomBytes } from "node:crypto";
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -30,27 +30,24 @@ export interface PersonConnectionsOptions {
   sleep?: (ms: number) => Promise<unknown>;
 }
 
-/**
- * Seconds before the end of a token at which it is refreshed; a quarter of its lifetime if that is shorter. A token
- * must outlast the call.
- */
+/** Seconds before its expiry at which a token is refreshed, or a quarter of its lifetime if that is shorter. */
 const marginSeconds = 60;
 /**
- * Lease of a refresh in seconds: longer than a refresh takes, and short enough that a crashed process does not block
- * others for long.
+ * Seconds for which a process has the right to refresh a token: longer than a refresh takes, short enough if the
+ * process crashes.
  */
 const claimSeconds = 30;
 const waitMs = 200;
 const maxWaits = 100;
-/** Pause after a failed refresh. It doubles with each failure, to spare the authorization server. */
+/** Seconds without attempts after a failed refresh; doubled with each failure, up to the maximum. */
 const [firstRestSeconds, maxRestSeconds] = [5, 60];
 const maxResting = 10_000;
-/** If a token is refused this soon after it was issued, the token is not the cause. */
+/** If a token is refused within this many seconds of its issue, refreshing it would not help. */
 const freshSeconds = 10;
-/** Minimum interval between updates of the last use, which is for display only. */
+/** Minimum seconds between updates of the last use, which is only displayed. */
 const usedEverySeconds = 60;
 
-/** Maximum number of scopes that a server may require in addition. */
+/** Maximum additional scopes that a server may require. */
 const maxWanted = 100;
 
 const reasons = {
@@ -60,9 +57,9 @@ const reasons = {
   unreadable: "The tokens were sealed under a secret that this server no longer has.",
 } as const;
 
-/** Issued tokens, and the database row that could not be written yet. */
+/** Refreshed tokens whose database row could not be written yet. */
 interface Unkept {
-  /** Sealed tokens before the refresh. */
+  /** The encrypted tokens that were in the database before the refresh. */
   readonly before: string;
   readonly claim: string;
   readonly tokens: ToolTokens;
@@ -71,11 +68,14 @@ interface Unkept {
 
 export class PersonConnections implements ToolConnections {
   readonly #options: PersonConnectionsOptions;
-  /** Refreshes under way, by connection. Callers in the same process share the result. */
+  /** Running refreshes by connection id. Callers in this process share them. */
   readonly #renewing = new Map<string, Promise<string | undefined>>();
-  /** Failed renewals by connection; times in Unix seconds. */
+  /** Failed refreshes by connection id; times in Unix seconds. */
   readonly #resting = new LruMap<{ restSeconds: number; untilSeconds: number; detail: string }>(maxResting);
-  /** Refreshed tokens that still have to be stored, by connection. The refresh token in the database is used up. */
+  /**
+   * Refreshed tokens that are not stored yet, by connection id. They must not be lost: the refresh token in the
+   * database is used up.
+   */
   readonly #unkept = new LruMap<Unkept>(maxResting);
 
   constructor(options: PersonConnectionsOptions) {
@@ -90,7 +90,7 @@ export class PersonConnections implements ToolConnections {
     const { servers, store, clock } = this.#options;
     const personal = personalServer(servers.find(server));
     const found = personal && (await store.find(server, of));
-    // Tokens must not be sent to a server whose address or authorization server has changed.
+    // Never send a token if the server's address or its authorization server has changed.
     if (!found || found.brokenBecause !== null || !isConnectedTo(personal, found)) return undefined;
     const token = isDue(found, clock.nowSeconds()) ? await this.#renewed(found) : await this.#tokenOf(found);
     if (token !== undefined) await this.#used(found);
@@ -102,7 +102,7 @@ export class PersonConnections implements ToolConnections {
     const found = await store.find(server, of);
     if (!found || found.brokenBecause !== null) return;
     const tokens = this.#open(found);
-    // Another caller has replaced the refused token already.
+    // Another caller has already replaced the refused token.
     if (!tokens || tokens.accessToken !== token) return;
     const nowSeconds = clock.nowSeconds();
     const isFresh = nowSeconds < found.renewedAt + freshSeconds;
@@ -113,7 +113,7 @@ export class PersonConnections implements ToolConnections {
   async insufficient(server: string, of: ToolPerson, token: string, scope: string): Promise<void> {
     const { store } = this.#options;
     const found = await store.find(server, of);
-    // If the connection was made anew meanwhile, it may have the scopes.
+    // The user may have connected again meanwhile, with the required scopes.
     if (!found || this.#open(found)?.accessToken !== token) return;
     const wanted = scopesOf(scope).filter((one) => !found.scopes.includes(one));
     if (wanted.some((one) => !found.wantedScopes.includes(one))) {
@@ -135,7 +135,7 @@ export class PersonConnections implements ToolConnections {
     if (unkept?.before === stale.sealed) return this.#keep(stale, unkept);
     const name = randomBytes(16).toString("base64url");
     for (let waits = 0; waits < maxWaits; waits++) {
-      // The connection is read again on the first pass too, because another caller may have refreshed it since.
+      // Read the connection again, because another process may have refreshed it.
       const found = await store.find(stale.server, stale);
       if (found?.id !== stale.id || found.brokenBecause !== null) return undefined;
       const nowSeconds = clock.nowSeconds();
@@ -190,7 +190,7 @@ export class PersonConnections implements ToolConnections {
     this.#resting.set(id, { restSeconds, untilSeconds: this.#options.clock.nowSeconds() + restSeconds, detail });
   }
 
-  /** Returns the current token until it expires, and throws `service_unavailable` afterwards. */
+  /** Returns the current token while it is valid. Throws `service_unavailable` afterwards. */
   #unrenewed({ id, expiresAt }: StoredToolConnection, { accessToken }: ToolTokens): string {
     const nowSeconds = this.#options.clock.nowSeconds();
     if (expiresAt === null || expiresAt > nowSeconds) return accessToken;
@@ -198,7 +198,7 @@ export class PersonConnections implements ToolConnections {
     throw unavailable(detail, Math.max(1, untilSeconds - nowSeconds));
   }
 
-  /** Writes renewed tokens, in several attempts. If all attempts fail, the next call writes them. */
+  /** Stores refreshed tokens, in several attempts. If all fail, the next call tries again. */
   async #keep(found: StoredToolConnection, unkept: Unkept): Promise<string | undefined> {
     const { store, authorization, log, sleep = Bun.sleep } = this.#options;
     const { claim, tokens, row } = unkept;
@@ -216,10 +216,10 @@ export class PersonConnections implements ToolConnections {
       }
     }
     const now = await store.find(found.server, found);
-    // The write succeeded although it reported an error.
+    // The write has succeeded although it reported an error.
     if (now?.sealed === row.sealed) return tokens.accessToken;
-    // The connection was deleted meanwhile, and only its earlier tokens were revoked. The new tokens are revoked
-    // here, because nobody could do so later.
+    // The connection was deleted meanwhile, and only its old tokens were revoked. Revoke the new ones now; later nobody
+    // could.
     if (!now) await authorization.revoke(found.url, tokens);
     return undefined;
   }
@@ -261,7 +261,7 @@ function isDue({ expiresAt, renewedAt }: StoredToolConnection, nowSeconds: numbe
   return nowSeconds >= expiresAt - Math.min(marginSeconds, Math.floor((expiresAt - renewedAt) / 4));
 }
 
-/** Returns the times of tokens that were issued just now. */
+/** Returns the expiry and issue times of new tokens. */
 export function lifeOf({ expires_in: seconds }: GivenTokens, nowSeconds: number) {
   const lasts = seconds !== undefined && Number.isFinite(seconds) && seconds >= 0;
   return {

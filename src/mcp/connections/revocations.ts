@@ -13,14 +13,14 @@ export interface RevocationsOptions {
   log: Log;
 }
 
-/** Maximum concurrent revocations of one server, and maximum of all servers, including those that wait. */
+/** Maximum concurrent revocations for one server, and maximum running and waiting revocations in total. */
 const [maxAtOnce, maxOpen] = [8, 2_000];
-/** Milliseconds after which revocations at a slow server are given up. */
+/** Milliseconds after which waiting revocations of a server are skipped. */
 const patienceMs = 300_000;
 
 export class Revocations {
   readonly #options: RevocationsOptions;
-  /** Queues by server, so that a slow server does not hold up the others. */
+  /** Queues by MCP server, so that one slow authorization server does not delay others. */
   readonly #servers = new Map<string, { readonly turns: Turns; open: number }>();
   #open = 0;
   #isClosed = false;
@@ -29,10 +29,7 @@ export class Revocations {
     this.#options = options;
   }
 
-  /**
-   * Starts revocations without waiting for them, because an authorization server may never respond. The log reports the
-   * outcome.
-   */
+  /** Starts revocations in the background. Their result is logged. */
   begin(ended: readonly StoredToolConnection[]): void {
     for (const [server, ofServer] of Map.groupBy(ended, (one) => one.server)) void this.#revokeAll(server, ofServer);
   }
@@ -43,12 +40,12 @@ export class Revocations {
     try {
       return await authorization.revoke(url, seals.openTokens(id, sealed));
     } catch {
-      // Tokens that were sealed under a lost secret cannot be read or used.
+      // Without the secret that encrypted them, the tokens cannot be read.
       return false;
     }
   }
 
-  /** Skips all revocations that have not started. */
+  /** Skips all revocations that have not started yet. */
   close(): void {
     this.#isClosed = true;
   }

@@ -1,18 +1,18 @@
-// The sealed part of a connection: its tokens, and the data to refresh and revoke them.
+// The encrypted data of a user's connection to an MCP server: tokens, and what is needed to refresh and revoke them.
 import type { Keys } from "../../domain/key-ring.ts";
 import { seal, unseal } from "../../policy/credentials/sealing.ts";
 
-/** The gateway's client at an authorization server. */
+/** The gateway's OAuth client at an authorization server. */
 export interface ToolClient {
   readonly clientId: string;
-  /** Undefined for a public client with PKCE. */
+  /** Undefined for a public client, which uses PKCE. */
   readonly clientSecret?: string | undefined;
 }
 
-/** The metadata of an authorization server that is stored (RFC 8414), as it was checked. */
+/** Stored metadata of an authorization server (RFC 8414). */
 export interface ToolIssuer {
   readonly issuer: string;
-  /** True if an operator configured the authorization server, so that it may have a private address. */
+  /** True if an operator configured the authorization server; its address may then be private. */
   readonly isNamed: boolean;
   readonly tokenEndpoint: string;
   readonly authMethods: readonly string[];
@@ -25,7 +25,7 @@ export interface ToolTokens {
   readonly refreshToken?: string | undefined;
   readonly client: ToolClient;
   readonly issuer: ToolIssuer;
-  /** Resource identifier (RFC 8707), as the server's metadata states it. */
+  /** Resource identifier (RFC 8707) from the server's metadata. */
   readonly resource: string;
 }
 
@@ -40,7 +40,7 @@ export class ToolSeals {
     return seal(JSON.stringify(tokens), this.#keys, connectionId);
   }
 
-  /** Throws if the secret that sealed the tokens is no longer accepted. */
+  /** Decrypts tokens. Throws if the secret that encrypted them is no longer accepted. */
   openTokens(connectionId: string, sealed: string): ToolTokens {
     return JSON.parse(unseal(sealed, this.#keys, connectionId)) as ToolTokens;
   }
@@ -53,7 +53,7 @@ export class ToolSeals {
     try {
       return JSON.parse(unseal(sealed, this.#keys, contextOf(owner))) as KeptClient;
     } catch {
-      // Clients that were sealed under a lost secret are registered anew.
+      // A client that cannot be decrypted is registered again.
       return undefined;
     }
   }
@@ -66,7 +66,7 @@ interface ClientOwner {
 
 export interface KeptClient extends ToolClient {
   readonly redirectUri: string;
-  /** Unix seconds; null if the registration does not end. */
+  /** Expiry of the registration in Unix seconds; null if it never expires. */
   readonly endsAt: number | null;
 }
 

@@ -1,5 +1,5 @@
-// Decides which tool names may be offered. An operator who approves a tool must be able to read and distinguish its
-// name.
+// Decides which tool names are allowed. An operator who approves a tool must be able to read its name and tell it from
+// others.
 
 const maxNameLength = 256;
 
@@ -9,7 +9,7 @@ export function isPlainName(name: string): boolean {
   return isVisible && alike.filter((script) => script.test(name)).length <= 1;
 }
 
-/** Scripts whose letters resemble those of another script. A name that mixes such scripts is meant to deceive. */
+/** Scripts whose letters look like those of another script. A name that mixes them could imitate another name. */
 const alike = [
   /\p{Script=Latin}/u,
   /\p{Script=Cyrillic}/u,
@@ -21,7 +21,7 @@ const alike = [
 ];
 
 /**
- * Returns the same text for names that look the same: names that differ only in composition, case or invisible
+ * Returns a text that is equal for names that look alike: they differ only in case, composition or invisible
  * characters.
  */
 export function appearanceOf(name: string): string {

@@ -1,40 +1,36 @@
-// The record of one tool or prompt: judges new definitions against it, and changes it by decisions.
+// The approval record of one tool or prompt: compares new definitions with it, and applies operators' decisions.
 import type { DefinitionState, ToolDefinition } from "../../domain/tools/tool-definition.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** The definition that a server currently reports. */
+/** A definition as the server currently reports it. */
 export interface Said extends Pick<ToolDefinition, "server" | "kind" | "name" | "seen"> {
-  /** True if the definition needs no approval. */
+  /** True if the server's definitions need no approval. */
   readonly isApproved: boolean;
-  /** True if the server may report different definitions to different users, of which several can be approved. */
+  /** True if the server may report different definitions to different users. Several can then be approved. */
   readonly isPersonal: boolean;
   readonly nowSeconds: number;
 }
 
 export interface Judged {
-  /** State of the reported definition. The record may contain a definition that the server reports to other users. */
+  /** State of the reported definition, which may differ from the one in the record. */
   readonly state: DefinitionState;
   /** The new record; absent if the record does not change. */
   readonly record?: ToolDefinition;
 }
 
-/**
- * Members of `_meta` that describe one message and not the tool (MCP, "_meta"; W3C Trace Context). They differ in every
- * message.
- */
+/** Members of `_meta` that belong to one message and not to the definition (MCP, "_meta"; W3C Trace Context). */
 const messageMeta = ["progressToken", "traceparent", "tracestate", "baggage"];
-/** Longer texts of `icons` and `_meta`, such as pictures in data URIs, are recorded as their digest. */
+/** Maximum characters of a text in `icons` and `_meta`. A longer one, such as a picture, is recorded as a digest. */
 const maxMetaText = 4_096;
-/** Maximum number of definitions for other users, both approved and refused. The latest ones are kept. */
+/** Maximum approved and maximum refused definitions for other users; the latest ones are kept. */
 const maxOthers = 8;
-/** Seconds for which one user's undecided definition stays on record before another user's definition replaces it. */
+/** Seconds for which a user's undecided definition stays in the record before another user's definition replaces it. */
 const turnSeconds = 3_600;
 
 /**
- * Returns the whole definition of a tool or prompt as canonical text, which is compared and approved. Unknown members
- * are included, because a client may act on them, as MCP Apps opens the page that `_meta` names. `origin` ties an
- * approval to one machine.
+ * Returns a definition as canonical text, which operators approve. Unknown members are included, because clients may
+ * use them. `origin` binds the approval to one machine.
  */
 export function seenOf(item: Json, origin: string): string {
   const { icons, _meta, origin: ownOrigin, ...rest } = item;
@@ -65,7 +61,7 @@ export function digestOf(seen: string): string {
   return new Bun.CryptoHasher("sha256").update(seen).digest("hex");
 }
 
-/** Judges a definition against `before`, the record; undefined if there is no record. */
+/** Compares a reported definition with its record `before`; undefined if there is none. */
 export function judge(before: ToolDefinition | undefined, said: Said): Judged {
   const { seen, isApproved, nowSeconds: seenAt } = said;
   if (before?.seen === seen && !(isApproved && isWaiting(before))) return { state: before.state };
@@ -74,17 +70,16 @@ export function judge(before: ToolDefinition | undefined, said: Said): Judged {
   if (known) return { state: known };
   const of = (record: ToolDefinition): Judged => ({ state: record.state, record });
   if (!before) return of(firstRecord(said, digest));
-  // With approval `all`, a refusal applies to every later definition of the tool, because operators do not decide on
-  // them.
+  // If definitions need no approval, a refusal applies to all later definitions of the tool.
   if (isApproved && before.state === "refused") return of({ ...before, seen, seenAt });
   if (isApproved) return of({ ...before, state: "approved", approvedDigest: digest, approved: seen, seen, seenAt });
-  // A tool that returns to its approved definition is approved again.
+  // A tool that returns to its approved definition needs no new approval.
   if (before.approvedDigest === digest && before.state !== "refused")
     return of({ ...before, state: "approved", seen, seenAt });
   return of({ ...before, state: before.approvedDigest === null ? "pending" : "changed", seen, seenAt });
 }
 
-/** Returns the record after a decision about the latest definition. */
+/** Returns the record after an operator's decision on the latest definition. */
 export function decided(
   before: ToolDefinition,
   {
@@ -105,17 +100,16 @@ export function decided(
     return { ...before, ...by, state, approvedDigest: digest, approved: seen, approvedOthers: others, refused };
   }
   const refused = isPersonal ? latest([digest, ...before.refused]) : [];
-  // Definitions for other users stay approved; only this definition is refused.
+  // Only this definition is refused; those of other users stay approved.
   if (isPersonal && isWaiting(before) && approved !== null) {
     return { ...before, ...by, state: "approved", seen: approved, seenAt: by.decidedAt ?? before.seenAt, refused };
   }
-  // A refused definition may have been approved before. The approval is removed, so that the same definition does not
-  // get it back later.
+  // If this definition was approved before, remove that approval, so that it does not become valid again.
   const none = (isPersonal || approvedDigest === digest) && { approvedDigest: null, approved: null };
   return { ...before, ...by, ...none, state, approvedOthers: [], refused };
 }
 
-/** Returns the record of a server that has no item of a kind. */
+/** Returns a record that says: the server had no tool or prompt of this kind. */
 export function nothingSeen(of: Pick<ToolDefinition, "server" | "kind" | "name" | "seenAt">): ToolDefinition {
   return { ...of, ...undecided, state: "approved", approvedDigest: null, approved: null, seen: "{}" };
 }
@@ -129,9 +123,8 @@ function firstRecord({ server, kind, name, seen, isApproved, nowSeconds }: Said,
 }
 
 /**
- * Returns the state of a definition that does not replace the one on record: the earlier decision about it, or, while a
- * decided definition on record has its turn, that one's state if no approval is needed; while an undecided one has its
- * turn, undecided if approval is needed. Undefined if the definition replaces the one on record.
+ * Returns the state of a definition that does not replace the recorded one: an earlier decision about it, or the state
+ * of the recorded one, which stays for an hour. Undefined if it replaces the recorded one.
  */
 function judgedBefore(
   before: ToolDefinition,
@@ -156,7 +149,7 @@ function latest(digests: readonly string[]): readonly string[] {
   return [...new Set(digests)].slice(0, maxOthers);
 }
 
-/** Returns the same text for equal JSON values, whatever the order of their members. */
+/** Returns JSON text with sorted members, so that equal values give equal texts. */
 function canonical(value: unknown): string {
   return JSON.stringify(value, (_, member: unknown) =>
     typeof member === "object" && member !== null && !Array.isArray(member)

@@ -1,5 +1,4 @@
-// Compares the tool definitions of servers with the approved ones, because models trust descriptions as if the gateway
-// had written them.
+// Compares the tool definitions of MCP servers with the approved ones, because models trust tool descriptions.
 import type { Clock } from "../../base/clock.ts";
 import { fieldError, GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
@@ -22,9 +21,9 @@ import { originOf } from "./server-values.ts";
 
 export interface DefinitionsOptions {
   store: DefinitionStore;
-  /** Finds the machine of a node, because a server's name does not identify the machine. */
+  /** Finds a node by name, because another machine may have the same name later. */
   nodes: Pick<ToolNodes, "find">;
-  /** Called after a local decision; other replicas poll. */
+  /** Called after a decision, to notify other replicas. */
   announce(): void;
   clock: Pick<Clock, "nowSeconds" | "monotonicMs">;
   log: Log;
@@ -33,20 +32,20 @@ export interface DefinitionsOptions {
 type Kind = ToolDefinition["kind"];
 type Json = Readonly<Record<string, unknown>>;
 
-/** The members of a server that decide which of its items are offered. */
+/** What decides which definitions of a server are offered. */
 type GuardedServer = Pick<McpServer, "name" | "approval" | "place" | "credentials">;
 
-/** The list of one kind, of one server. */
+/** A list that a server returned: its tools, its prompts or its instructions. */
 interface Listed {
   readonly server: GuardedServer;
   readonly origin: string;
   readonly kind: Kind;
 }
 
-/** The records of a server, by kind and name. */
+/** The approval records of a server, by kind and name. */
 interface Known {
   readonly all: Map<string, ToolDefinition>;
-  /** Number of changes so far. */
+  /** Number of changes in this process, so that cached results can be recognized as outdated. */
   changes: number;
 }
 
@@ -55,7 +54,7 @@ interface Read {
   readonly untilMs: number;
 }
 
-/** The offered items of a list. Valid while these members are unchanged. */
+/** The approved items of a list, and the state for which they were determined. */
 interface Offer {
   readonly known: Known;
   readonly changes: number;
@@ -65,29 +64,30 @@ interface Offer {
 }
 
 /**
- * Milliseconds after which the records of other replicas are read again. Decisions of operators are announced at once.
+ * Milliseconds after which records are read again, because other replicas may have changed them. Operators' decisions
+ * are announced at once.
  */
 const knownMs = 10_000;
 
 const otherThan: Readonly<Record<Kind, readonly Kind[]>> = { tool: ["prompt"], prompt: ["tool"], instructions: [] };
-/** Name of a record that stands for an empty list. No tool or prompt has this name. */
+/** Name of the record that says that a list was empty. No tool or prompt has this name. */
 const nothingName = "";
 /**
- * Rows that one query of a search reads. SQLite runs in the thread that serves requests, so the search pauses between
+ * Maximum rows per query of a search. SQLite blocks the thread that serves requests, so the search pauses between
  * queries.
  */
 const batch = 250;
-/** Maximum number of recorded items of one server. */
+/** Maximum records of one server. */
 const maxOfServer = 5_000;
 const maxCharacters = 256 * 1024;
-/** Maximum characters of all definitions of a server, which stay in memory while the server is used. */
+/** Maximum characters of all definitions of a server, which stay in memory while it is used. */
 const maxCharactersOfServer = 16 * 1024 * 1024;
 
 export class Definitions implements DefinitionGuard {
   readonly #options: DefinitionsOptions;
-  /** Records read, by server. */
+  /** Records in memory, by server. */
   readonly #read = new Map<string, Read>();
-  /** Offers by list, so that each list is compared once and not for each call. */
+  /** Approved items of each list, so that a list is not compared again for each call. */
   readonly #offers = new WeakMap<readonly Json[], Offer>();
   readonly #listeners = new Set<() => void>();
 
@@ -116,8 +116,8 @@ export class Definitions implements DefinitionGuard {
     { server, origin, kind, listed, lacks }: Listed & { listed: readonly Json[]; lacks: boolean },
   ): Promise<readonly Json[]> {
     const { all } = known;
-    // Each kind has its own first list: tools and prompts are listed one after the other, and the later kind must not
-    // need approval.
+    // Tools and prompts each have their own first list, which is approved without a decision unless each definition
+    // needs one.
     const isNew = (one: Kind) => all.values().every((definition) => definition.kind !== one);
     const isFirst = server.approval !== "each" && isNew(kind);
     const isApproved = isFirst || server.approval === "all";
@@ -127,7 +127,7 @@ export class Definitions implements DefinitionGuard {
     const offered = listed.filter((item) => {
       const { name } = item;
       if (typeof name !== "string" || !isPlainName(name) || shownNames.has(appearanceOf(name))) return false;
-      // If several names look the same, only the first item is offered.
+      // Only the first of several names that look alike is offered.
       shownNames.add(appearanceOf(name));
       const judged = this.#judge(all, { server, origin, kind }, name, item, isApproved);
       if (!judged) return false;
@@ -138,7 +138,7 @@ export class Definitions implements DefinitionGuard {
       changed.push(record);
       return state === "approved";
     });
-    // Empty lists are recorded too, so that items added later count as changes.
+    // Record an empty list too, so that items that are added later count as changes.
     const without = [...(changed.length === 0 ? [kind] : []), ...(lacks ? otherThan[kind] : [])].filter(isNew);
     const seenAt = this.#options.clock.nowSeconds();
     for (const one of without) changed.push(nothingSeen({ server: server.name, kind: one, name: nothingName, seenAt }));
@@ -146,12 +146,12 @@ export class Definitions implements DefinitionGuard {
     return offered;
   }
 
-  /** Returns how many definitions of each server await approval. */
+  /** Returns the number of definitions that await approval, by server. */
   waiting(): Promise<ReadonlyMap<string, number>> {
     return this.#options.store.countWaiting();
   }
 
-  /** Returns the latest definitions of a server. `search` contains words of the name, title or description. */
+  /** Returns a page of a server's latest definitions. `search` has words of the name, title or description. */
   async page(server: string, { search, ...page }: DefinitionPage & { search: string }): Promise<ToolDefinition[]> {
     const { store } = this.#options;
     if (search === "") return await store.pageDefinitions(server, page);
@@ -167,8 +167,8 @@ export class Definitions implements DefinitionGuard {
   }
 
   /**
-   * Approves or refuses the latest definition. Rejects with `not_found`, or with `invalid_request` if `digest` does not
-   * match the latest definition.
+   * Approves or refuses the latest definition. Rejects with `not_found`, or with `invalid_request` if `digest` is not
+   * that of the latest definition.
    */
   async decide(
     principal: Principal,
@@ -201,14 +201,12 @@ export class Definitions implements DefinitionGuard {
     return definition;
   }
 
-  /** Forgets a deleted server, because a new server may get its name. */
+  /** Deletes the cached records of a deleted server, because a new one may get its name. */
   forget(server: string): void {
     this.#read.delete(server);
   }
 
-  /**
-   * Reads the records again after another process may have changed them. Notifies listeners if something has changed.
-   */
+  /** Reads the records again, because another process may have changed them. Notifies listeners of changes. */
   async reload(): Promise<void> {
     let isChanged = false;
     for (const [server, { known }] of [...this.#read]) {
@@ -222,13 +220,13 @@ export class Definitions implements DefinitionGuard {
     for (const listener of this.#listeners) listener();
   }
 
-  /** Calls `listener` after each decision, here or in another process. Returns the function that stops the calls. */
+  /** Calls `listener` after each decision in any process. Returns a function that unsubscribes. */
   onDecision(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** Returns the states of listed items without recording anything; `new` means that an item was never seen. */
+  /** Returns the states of listed items and records nothing. `new`: the item is in no record. */
   async statesOf(server: GuardedServer, kind: Kind, listed: readonly Json[]): Promise<(DefinitionState | "new")[]> {
     const { all } = await this.#of(server.name);
     const origin = this.#originOf(server.place);
@@ -239,7 +237,7 @@ export class Definitions implements DefinitionGuard {
     });
   }
 
-  /** Returns the origin with the node's id, because another machine may have the node's name later. */
+  /** Returns the server's origin. For a node it contains the node's id, because another machine may get its name. */
   #originOf(place: McpServer["place"]): string {
     if (place.kind !== "node") return originOf(place);
     return originOf({ ...place, nodeId: this.#options.nodes.find(place.nodeId)?.id ?? place.nodeId });
@@ -259,7 +257,7 @@ export class Definitions implements DefinitionGuard {
     return known;
   }
 
-  /** Reads the records. Returns the earlier object if nothing has changed, so that its offers stay valid. */
+  /** Reads the records. Returns the earlier object if nothing has changed, so that cached results stay valid. */
   async #readAgain(server: string, before: Promise<Known> | undefined): Promise<Known> {
     const definitions = await this.#options.store.listDefinitions(server);
     const all = new Map(definitions.map((one) => [keyOf(one.kind, one.name), one]));
@@ -267,7 +265,7 @@ export class Definitions implements DefinitionGuard {
     return known && Bun.deepEquals(known.all, all) ? known : { all, changes: 0 };
   }
 
-  /** Judges a definition. Returns undefined if it is too long, or if the server has too many definitions. */
+  /** Compares a definition with its record. Returns undefined if it is too long or the server has too many. */
   #judge(
     all: ReadonlyMap<string, ToolDefinition>,
     { server, origin, kind }: Listed,
@@ -304,7 +302,7 @@ function keyOf(kind: Kind, name: string): string {
   return `${kind} ${name}`;
 }
 
-/** Reports whether the server may return different definitions to different users. */
+/** Reports whether the server may report different definitions to different users. */
 function isPersonalServer({ credentials }: Pick<McpServer, "credentials">): boolean {
   return credentials.kind === "person";
 }

@@ -1,4 +1,4 @@
-// The current MCP servers: those in headrace.yaml, and those that operators add, change and delete at run time.
+// The current MCP servers: those in headrace.yaml, and those in the database, which operators add, change and delete.
 import { fieldError, forbidden, GatewayError, invalidRequest } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { shown } from "../../base/text/shown.ts";
@@ -18,32 +18,32 @@ import { changedServer, type FindNode, locationOf, newServer, originOf } from ".
 import { settingsToWire } from "./server-view.ts";
 
 export interface ManagedServersOptions {
-  /** Returns the servers of headrace.yaml: a new array after each change of the file. */
+  /** Returns the servers in headrace.yaml; a new array after each change of the file. */
   file(): readonly McpServer[];
   store: McpServerStore;
   /** Keys of 32 bytes. */
   sealingKey: Keys;
   findNode: FindNode;
-  /** Returns how many definitions of each server await approval. */
+  /** Returns the number of definitions that await approval, by server. */
   waiting(): Promise<ReadonlyMap<string, number>>;
-  /** Called after a local commit; other replicas poll. */
+  /** Called after a committed change, to notify other replicas. */
   announce(): void;
-  /** Called after a local commit that ended connections of users. */
+  /** Called after a committed change that deleted users' connections. */
   ended(connections: readonly StoredToolConnection[]): void;
   log: Log;
 }
 
 const maxServers = 100;
 const maxWaitingChanges = 32;
-/** Maximum tries of a change that loses against changes of other processes. */
+/** Maximum attempts of a change while other processes change the same server. */
 const maxTries = 10;
 const tooMany = "Too many MCP servers are being changed at once.";
 
-/** A server of the database, with its credentials decrypted. */
+/** A server from the database, with its credentials decrypted. */
 interface Opened {
   readonly stored: StoredMcpServer;
   readonly server: McpServer;
-  /** True if the credentials were sealed with another secret, or were discarded. */
+  /** True if the credentials cannot be decrypted, or were deleted. */
   readonly isUnreadable: boolean;
 }
 
@@ -77,7 +77,7 @@ export class ManagedServers implements McpServers {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Reads the stored servers. The read waits for running changes, so that an older read does not undo a change. */
+  /** Reads the servers from the database. Waits for running changes, so that an older read does not undo them. */
   load(): Promise<void> {
     return this.#inTurn(() => this.#read());
   }
@@ -88,7 +88,7 @@ export class ManagedServers implements McpServers {
     return this.all().map((server) => this.#toWire(server, waiting));
   }
 
-  /** Rejects with `not_found`. */
+  /** Returns a server. Rejects with `not_found`. */
   async get(name: string): Promise<McpServerWire> {
     return this.#toWire(this.known(name), await this.#options.waiting());
   }
@@ -100,9 +100,7 @@ export class ManagedServers implements McpServers {
     throw unknownServer(name);
   }
 
-  /**
-   * Throws `invalid_request` if the credentials cannot be decrypted. Without credentials the server must not be called.
-   */
+  /** Throws `invalid_request` if the credentials cannot be decrypted: without them the server must not be called. */
   requireReadable(name: string): void {
     if (!this.#openedOf(name)?.isUnreadable || this.find(name)?.isDeclared) return;
     throw invalidRequest(
@@ -159,14 +157,14 @@ export class ManagedServers implements McpServers {
     return await this.get(name);
   }
 
-  /** Deletes a server. Its calls in progress fail. */
+  /** Deletes a server. Its running calls fail. */
   async remove(principal: Principal, name: string, origin: Origin): Promise<void> {
     requireOperator(principal);
     const { store, ended } = this.#options;
     await this.#decide(async () => {
       const opened = this.#openedOf(name) ?? this.#requireStored(name);
       const event = this.#event("tool_server.deleted", principal, origin, name, settingsToWire(opened.server));
-      // A server of the file with the same name keeps the recorded definitions.
+      // If headrace.yaml has a server of the same name, the approval records stay.
       const keepsName = this.#file.some((server) => server.name === name);
       const endedWithIt = await store.deleteMcpServer(name, { keepsName }, event);
       if (!endedWithIt) return false;
@@ -190,7 +188,7 @@ export class ManagedServers implements McpServers {
     return this.#opened.find(({ stored }) => stored.name === name);
   }
 
-  /** Returns a stored server. Throws for a server of the file, which is read-only here. */
+  /** Returns a server from the database. Throws for a server of headrace.yaml, which cannot be changed here. */
   #requireStored(name: string): Opened {
     const { isDeclared } = this.known(name);
     const opened = this.#openedOf(name);
@@ -241,7 +239,7 @@ export class ManagedServers implements McpServers {
     if (isUnreadable) this.#options.log.error("tool_server_credentials_unreadable", { server: stored.name });
     const server: McpServer = {
       ...settings,
-      // If the credentials are missing, the server stays disabled: a request without them would have another identity.
+      // Without its credentials the server stays disabled, because requests would have another identity.
       enabled: settings.enabled && !isUnreadable,
       credentials: credentials ?? emptyCredentials[credentialKind],
       isDeclared: false,
@@ -271,10 +269,7 @@ export class ManagedServers implements McpServers {
     for (const listener of this.#listeners) listener();
   }
 
-  /**
-   * Runs `change` until it returns true. `change` returns false if another process changed the server since the last
-   * read.
-   */
+  /** Runs `change` again until it returns true. It returns false if another process changed the server meanwhile. */
   #decide(change: () => Promise<boolean>): Promise<void> {
     return this.#inTurn(async () => {
       for (let tries = 0; tries < maxTries; tries++) {
@@ -314,13 +309,13 @@ const emptyCredentials = {
   person: { kind: "person", issuer: null, clientId: null, clientSecret: null, scopes: null },
 } as const satisfies Record<ToolCredentials["kind"], ToolCredentials>;
 
-/** Returns the sealing context. Only servers over HTTP have credentials. */
+/** Returns the name and origin for which the server's credentials are encrypted. */
 function contextOf({ name, place }: Pick<McpServer, "name" | "place">): string {
   if (place.kind !== "http") throw new Error(`${place.kind} has no credentials`);
   return mcpServerContext({ name, url: place.url });
 }
 
-/** Returns the changed members for the audit log. Secrets are only marked as changed. */
+/** Returns the changed members for the audit log. Of secrets, only the fact of a change is recorded. */
 function changeDetail(before: McpServer, after: McpServer): Record<string, unknown> {
   const detail: Record<string, unknown> = changedMembers(settingsToWire(before), settingsToWire(after));
   const [old, now] = [before.credentials, after.credentials];
@@ -332,8 +327,7 @@ function changeDetail(before: McpServer, after: McpServer): Record<string, unkno
 }
 
 /**
- * Reports whether the change ends user connections. Their tokens belong to the issuing server and to the client that
- * requested them.
+ * Reports whether users' connections must be deleted, because their tokens belong to the old server or OAuth client.
  */
 function endsConnections(before: McpServer, after: McpServer): boolean {
   const [old, now] = [before.credentials, after.credentials];

@@ -1,4 +1,4 @@
-// Watches the nodes of MCP servers, because a node that connects, disconnects or is replaced changes the available
+// Notices when a node with MCP servers connects, disconnects or is replaced, because that changes the available
 // servers.
 
 import type { McpServers } from "../../domain/tools/mcp-server.ts";
@@ -15,15 +15,13 @@ export class NodeWatch {
     this.#servers = servers;
     this.#nodes = nodes;
     this.#routes = this.#currentRoutes();
-    // Changes of servers are watched too, so that a server that is added while its node is away counts as unavailable.
+    // Also check when servers change, so that a new server whose node is disconnected counts as unavailable.
     this.#unlisten = [nodes, servers].map((one) => one.onChange(() => this.#check()));
   }
 
-  /**
-   * Calls `listener` after the node of a server connected or disconnected. Returns the function that stops the calls.
-   */
+  /** Calls `listener` when a server's node has connected or disconnected. Returns a function that unsubscribes. */
   onChange(listener: () => void): () => void {
-    // Each registration has its own entry, even if the same function is registered twice.
+    // A separate entry for each registration, even if the same function is registered twice.
     const entry = () => listener();
     this.#listeners.add(entry);
     return () => this.#listeners.delete(entry);

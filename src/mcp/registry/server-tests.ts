@@ -1,4 +1,4 @@
-// Tests an MCP server before or during its use. Tests record nothing.
+// Tests an MCP server, even before it is added. Nothing is recorded.
 
 import type { Clock } from "../../base/clock.ts";
 import { fieldError, GatewayError } from "../../base/errors.ts";
@@ -14,10 +14,10 @@ import type { Definitions } from "./definitions.ts";
 import type { ManagedServers } from "./managed-servers.ts";
 import { type FindNode, locationOf, newServer } from "./server-values.ts";
 
-/** A session that only one test uses. */
+/** A session with an MCP server for a single test. */
 export interface SeparateLink {
   open(): Promise<ClientSession>;
-  /** Returns the last lines of the process on standard error, without its secrets. */
+  /** Returns the last lines that the process wrote to standard error, without secrets. */
   output(): readonly string[];
   end(): void;
 }
@@ -30,11 +30,11 @@ export interface ServerTestsOptions {
   clock: Clock;
 }
 
-/** Maximum running and waiting tests. A waiting test gets its result after at most twice the timeout. */
+/** Maximum running and maximum waiting tests. A test takes at most twice the timeout, including the wait. */
 const [maxAtOnce, maxWaiting] = [4, 4];
 const patienceMs = 20_000;
 const [maxTools, maxCapabilities, maxLines, maxCharacters] = [1_000, 100, 50, 2_000];
-/** Name of a server that has not been added yet. */
+/** Name of a server that is tested before it is added. */
 const unnamed = "new";
 
 export class ServerTests {
@@ -45,7 +45,7 @@ export class ServerTests {
     this.#options = options;
   }
 
-  /** Runs a test. Faults of the server are part of the result, not errors. */
+  /** Runs a test. An error of the server is a part of the result; the call does not reject. */
   async run(principal: Principal, request: McpServerTestRequest): Promise<McpServerTestWire> {
     requireOperator(principal);
     const server = await this.#serverOf(request);
@@ -106,7 +106,7 @@ export class ServerTests {
     return { object: "tool_server.test", ok: error === null, error, ...seen, output, duration_ms: durationMs };
   }
 
-  /** Reports each finding as soon as it is known, so that findings before a fault remain. */
+  /** Adds each finding to the result as soon as it is known, so that earlier ones remain if a later step fails. */
   async #inspect(
     { open }: SeparateLink,
     {
@@ -141,7 +141,7 @@ export class ServerTests {
   }
 }
 
-/** Shortens a text and redacts the server's secrets. */
+/** Shortens a text and removes the server's secrets. */
 type Safe = (text: string) => string;
 type Seen = Omit<McpServerTestWire, "object" | "ok" | "error" | "output" | "duration_ms">;
 
@@ -150,7 +150,7 @@ const nothing: Seen = {
   ...{ prompts: 0, resources: 0 },
 };
 
-/** Returns the secrets that were sent to the server, because the server may repeat them. */
+/** Returns all secrets that are sent to the server, because its texts may repeat them. */
 function secretsOf({ credentials, place }: McpServer): string[] {
   const headers = credentials.kind === "headers" ? Object.values(credentials.headers) : [];
   const bare = headers.map((value) => value.replace(/^(?:Bearer|Basic) /i, ""));
@@ -158,7 +158,8 @@ function secretsOf({ credentials, place }: McpServer): string[] {
 }
 
 /**
- * Converts a fault to an error without credentials. A user's token is in no list of secrets, so it is redacted here.
+ * Converts an error for the result, without credentials. A user's token is removed here, because `secretsOf` does not
+ * know it.
  */
 function errorOf(fault: unknown, safe: Safe): McpServerTestWire["error"] {
   if (!(fault instanceof GatewayError)) throw fault;

@@ -1,4 +1,4 @@
-// Validates the values of a request about an MCP server beyond their shape, and converts them to the stored form.
+// Validates the values of an MCP server in an operator's request, and converts them to the stored form.
 import { fieldError, invalidRequest } from "../../base/errors.ts";
 import { nanoOfUsd } from "../../base/money.ts";
 import { parseHttpUrl } from "../../base/text/http-url.ts";
@@ -18,7 +18,7 @@ import type { CreateMcpServerRequest, UpdateMcpServerRequest } from "../../wire/
 export type FindNode = (idOrName: string) => Promise<{ readonly id: string } | undefined>;
 
 const maxHeaders = 64;
-/** Characters that cannot be stored (U+0000) or cannot be seen. */
+/** Characters that cannot be stored (U+0000) or are invisible. */
 const unseen = /[\p{Cc}\p{Cs}]/u;
 
 export function newServer(request: CreateMcpServerRequest, place: ServerLocation): McpServer {
@@ -33,7 +33,7 @@ export function newServer(request: CreateMcpServerRequest, place: ServerLocation
   return changedServer(blank, request, place);
 }
 
-/** Returns the changed server. Members that the request leaves out stay unchanged. Throws `invalid_request`. */
+/** Returns the server with the changes. Members that the request does not contain stay. Throws `invalid_request`. */
 export function changedServer(current: McpServer, request: UpdateMcpServerRequest, place: ServerLocation): McpServer {
   const { title, description, environments, accounts, tools, price_per_call: price } = request;
   for (const [name, text] of Object.entries({ title, description })) {
@@ -47,7 +47,7 @@ export function changedServer(current: McpServer, request: UpdateMcpServerReques
     title: title === undefined ? current.title : title,
     description: description === undefined ? current.description : description,
     credentials: changedCredentials(current, request, place),
-    // The mark `local` does not carry over to a new address.
+    // If the address changes, the server no longer counts as local.
     local: request.local ?? (originOf(place) === originOf(current.place) && current.local),
     environments: environments === undefined ? current.environments : environments && inUsualOrder(environments),
     accounts: accounts === undefined ? current.accounts : accounts,
@@ -64,7 +64,10 @@ export function changedServer(current: McpServer, request: UpdateMcpServerReques
   };
 }
 
-/** Returns undefined if the request names no location. Rejects with `invalid_request`. */
+/**
+ * Returns where the server is: an HTTP address, a command or a node; undefined if the request does not say. Rejects
+ * with `invalid_request`.
+ */
 export async function locationOf(
   { url, node }: Pick<UpdateMcpServerRequest, "url" | "node">,
   findNode: FindNode,
@@ -80,7 +83,7 @@ export async function locationOf(
 }
 
 function serverUrl(text: string): string {
-  // The error never shows the whole URL, because a refused URL may contain a password.
+  // Do not show the refused URL, because it may contain a password.
   if (parseHttpUrl(text)) return text;
   throw fieldError(
     "url",
@@ -90,7 +93,7 @@ function serverUrl(text: string): string {
   );
 }
 
-/** Returns the origin of a server. Credentials are sent only to the origin that they were configured for. */
+/** Returns the origin of a server. Credentials are sent only to the origin for which they were configured. */
 export function originOf(place: ServerLocation): string {
   if (place.kind === "http") return new URL(place.url).origin;
   return place.kind === "node" ? `node ${place.nodeId}` : place.kind;
@@ -149,7 +152,7 @@ function personOf(before: ToolCredentials, given: OAuth, isSameServer: boolean):
   return { kind: "person", issuer, clientId, clientSecret: secret === undefined ? kept : secret, scopes };
 }
 
-/** Throws `invalid_request` without any header value in its message. */
+/** Checks header names and values. Throws `invalid_request`; the message contains no values. */
 function headersOf(headers: Readonly<Record<string, string>>): ToolCredentials {
   const entries = Object.entries(headers);
   if (entries.length === 0) return { kind: "none" };
@@ -165,7 +168,7 @@ function headersOf(headers: Readonly<Record<string, string>>): ToolCredentials {
   throw fieldError("headers", "must have each name once, in whatever case. Leave one of them out.");
 }
 
-/** Requires the pattern of the rule. The request's schema bounds the length. */
+/** Throws unless the text matches the rule's pattern. Its length was checked before. */
 function requireText(member: string, text: string, rule: TextRule): void {
   if (!rule.pattern.test(text)) throw fieldError(member, textFault(rule));
 }

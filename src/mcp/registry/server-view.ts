@@ -1,9 +1,9 @@
-// An MCP server as operators see it, without secrets.
+// Builds the operators' view of an MCP server, without secrets.
 import { usdOf } from "../../base/money.ts";
 import type { McpServer } from "../../domain/tools/mcp-server.ts";
 import type { McpServerWire } from "../../wire/tools/mcp-servers.ts";
 
-/** Returns the changeable settings in wire form, which the audit log uses too. */
+/** Returns the settings in the form of the API, also for the audit log. */
 export function settingsToWire(server: McpServer) {
   const { place, credentials, environments, accounts, tools, nanoUsdPerCall: nanoUsd } = server;
   return {

@@ -1,10 +1,10 @@
-// Defines the single tool of an MCP server where the user has no connected account. Models and clients show its text to
-// the user.
+// The tool that replaces the tools of an MCP server while the user has no connected account there. Its text asks the
+// user to connect one.
 
 import type { AccountMissing, JsonObject } from "../../domain/tools/client-session.ts";
 import type { McpServer } from "../../domain/tools/mcp-server.ts";
 
-/** Name of the tool. While the account is missing, the server's own tools are not listed. */
+/** Name of the tool. The server's own tools are not listed meanwhile. */
 export const accountToolName = "connect_account";
 
 export function accountTool({ name, title }: McpServer, { connectAt }: AccountMissing): JsonObject {
@@ -17,7 +17,7 @@ export function accountTool({ name, title }: McpServer, { connectAt }: AccountMi
   };
 }
 
-/** Returns a tool result rather than a protocol error, because not all clients show protocol errors to the model. */
+/** Returns a tool result, because not all clients show protocol errors to the model. */
 export function missingAnswer({ message }: AccountMissing): JsonObject {
   return { content: [{ type: "text", text: message }], isError: true };
 }

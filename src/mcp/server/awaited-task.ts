@@ -1,5 +1,5 @@
-// Calls a tool of revision 2025-11-25 that requires tasks, for a client without tasks: creates the task, polls it, and
-// returns the result.
+// Calls a tool that requires tasks (revision 2025-11-25) for a client that does not support them: creates a task, polls
+// it, and returns its result.
 import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -11,16 +11,16 @@ import { isObject } from "./server-lists.ts";
 import { exchangeOf, resultOf } from "./server-requests.ts";
 import { hasId, relatedTask, taskIn } from "./tasks.ts";
 
-/** Intervals between polls of a task. Servers may suggest an interval within these bounds. */
+/** Milliseconds between polls of a task: default, minimum and maximum. Servers may suggest a value in this range. */
 const [defaultPollMs, minPollMs, maxPollMs] = [1_000, 100, 5_000];
 
-/** Reports whether a tool must be called as a task. */
+/** Reports whether the tool can be called only as a task. */
 export function isTaskAlone({ isLegacy, capabilities }: ClientSession, { execution }: JsonObject): boolean {
   const isDeclared = isLegacy && isObject(capabilities["tasks"]);
   return isDeclared && isObject(execution) && execution["taskSupport"] === "required";
 }
 
-/** Works like `askServer`, through a task that is created for the call. If the call fails, the task is cancelled. */
+/** Calls a tool through a new task, and resolves to the result. If the call fails, the task is cancelled. */
 export async function askByTask(
   { server, link, params }: { server: McpServer; link: ClientSession; params: JsonObject },
   call: ClientCall,
@@ -35,13 +35,13 @@ export async function askByTask(
     return withoutTask(resultOf(await link.request("tools/call", asked, exchange), call, server.name));
   } catch (error) {
     const nobody = { memoryAccount, cancellation: new Cancellation() };
-    // A failed cancellation is ignored: the client gets the original error, and an unreachable server ends the task.
+    // Ignore the error: the client gets the original one, and a server that is unreachable ends the task itself.
     if (task.id !== undefined) link.request("tasks/cancel", { taskId: task.id }, nobody).catch(() => {});
     throw error;
   }
 }
 
-/** Removes the related task from the result, for a client without tasks. */
+/** Removes the reference to the task, because the client does not support tasks. */
 function withoutTask({ _meta, ...result }: JsonObject): JsonObject {
   if (!isObject(_meta)) return result;
   const { [relatedTask]: _, ...others } = _meta;
@@ -71,12 +71,12 @@ class AwaitedTask {
   readonly next: NonNullable<ToolExchange["next"]> = async (result) => {
     if (this.#isAskedForResult) return undefined;
     const said = this.#id === undefined ? taskIn(result) : result;
-    // The server returned its result and created no task.
+    // The server returned the result without creating a task.
     if (!said || (this.#id === undefined && !hasId(said))) return undefined;
     this.#id ??= said["taskId"];
     const params = { taskId: this.#id };
     if (said["status"] !== "working") {
-      // The server sends its requests to the client within `tasks/result`.
+      // While it handles `tasks/result`, the server may send requests to the client.
       this.#isAskedForResult = true;
       return { method: "tasks/result", params };
     }
@@ -86,7 +86,7 @@ class AwaitedTask {
     return { method: "tasks/get", params };
   };
 
-  /** Waits. Rejects if the caller cancels, or if the task exceeds the maximum duration of a call. */
+  /** Waits until the next poll. Rejects if the caller cancels or the maximum duration of a call is over. */
   async #pause(ms: number): Promise<void> {
     if (this.#clock.monotonicMs() + ms > this.#untilMs) {
       const most = maxCallMs(this.#server);

@@ -1,4 +1,4 @@
-// Catalog of the tools, prompts and resources that a caller may use: merged lists of all servers, and look-up by public
+// The tools, prompts and resources that a caller may use: the lists of all MCP servers together, and look-up by public
 // name.
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -34,15 +34,18 @@ export interface ServerCatalogDeps {
   log: Log;
 }
 
-/** Milliseconds after which the list of a slow server is left out, so that the lists of other servers do not wait. */
+/** Milliseconds after which the list of a slow server is left out of the merged list. */
 const listPatienceMs = 10_000;
 
-/** An item of a server's list, with the server's own name for it. */
+/** An item of a server's list. `name` is its name at the server. */
 export interface Found {
   readonly server: McpServer;
   readonly item: JsonObject;
   readonly name: string;
-  /** Account state, if the item is the `connect_account` tool that replaces the server's tools. */
+  /**
+   * Set if the item is the `connect_account` tool, which replaces the server's tools while the user has no account
+   * there.
+   */
   readonly account?: AccountMissing | "connected";
 }
 
@@ -56,8 +59,8 @@ export class ServerCatalog {
   }
 
   /**
-   * Rejects before any process is started if the caller has no quota left. If `server` is given, the refusal is
-   * recorded under its name.
+   * Rejects if the caller's limits are used up, before any process is started. If `server` is set, the refusal is
+   * recorded.
    */
   async permit(
     { requestId, principal, trace }: ClientRequest,
@@ -74,23 +77,22 @@ export class ServerCatalog {
     return link;
   }
 
-  /** Returns the servers at the requested address that the principal may use. */
+  /** Returns the servers that the request addresses and the principal may use. */
   serversOf(call: Pick<ClientCall, "only" | "principal">): readonly McpServer[] {
     const { only, principal } = call;
     return only === undefined ? usableServers(this.#deps.servers, principal) : [this.requireServer(only, call)];
   }
 
-  /** Returns the server of an address that names one server. A missing and a forbidden server give the same error. */
+  /**
+   * Returns the server with this name. Throws the same `not_found` if it is missing or the principal may not use it.
+   */
   requireServer(name: string, { principal }: Pick<ClientCall, "principal">): McpServer {
     const server = this.#deps.servers.find(name);
     if (server && mayUseServer(server, principal)) return server;
     throw new GatewayError("not_found", "There is no such MCP server, or this key may not use it.");
   }
 
-  /**
-   * Returns the entries of a kind of all servers, in the order of the server names. `isFresh` is that of
-   * `ServerLists.of`.
-   */
+  /** Returns all items of a kind, sorted by server name. If `isFresh`, lists are read again from the servers. */
   async all(kind: ListKind, call: ClientCall, isFresh = false): Promise<Found[]> {
     await this.permit(call, listKinds[kind].method, null);
     const servers = this.serversOf(call);
@@ -110,7 +112,7 @@ export class ServerCatalog {
     return lists.flat();
   }
 
-  /** Finds an item by its public name. Rejects if the name is unknown, or if the principal may not use the item. */
+  /** Finds an item by its public name. Rejects if it is unknown or the principal may not use it. */
   async find(
     kind: "tools" | "prompts",
     name: unknown,
@@ -135,7 +137,7 @@ export class ServerCatalog {
       if (error instanceof AccountMissing && kind === "tools") return accountToolOf(server, error);
       throw error;
     }
-    // The client listed the tool before the user connected the account.
+    // The client may still list the `connect_account` tool although the account is connected meanwhile.
     const isListed = kind === "tools" && server.credentials.kind === "person";
     if (!isListed || publicName(of, accountToolName) !== name) throw unknown();
     return { server, item: {}, name: accountToolName, account: "connected" };
@@ -160,7 +162,7 @@ export class ServerCatalog {
     }
   }
 
-  /** Returns the approved items of a kind. The array stays the same while nothing changes. */
+  /** Returns the approved items of a kind. It is the same array as long as nothing changes. */
   async #offered(
     server: McpServer,
     kind: ListKind,
@@ -169,7 +171,7 @@ export class ServerCatalog {
   ): Promise<{ isLegacy: boolean; items: readonly JsonObject[] }> {
     const link = await this.open(server, call);
     const { isLegacy } = link;
-    // Lists queue as a party of their own, so that they do not wait behind the caller's calls, or the reverse.
+    // Lists wait for slots separately from calls, so that neither delays the other.
     const party = `lists of ${partyOf(call.principal)}`;
     const takeSlot = (cancellation: Cancellation) => this.#deps.slots.take({ server, party, cancellation });
     const items = await this.#lists.of(link, kind, takeSlot, isFresh);
@@ -184,13 +186,13 @@ function accountToolOf(server: McpServer, account: AccountMissing): Found {
   return { server, item: accountTool(server, account), name: accountToolName, account };
 }
 
-/** Drops repeated names, because clients refuse a list with a repeated name and so lose the tools of all servers. */
+/** Removes items with a repeated public name, because clients would refuse the whole list. */
 function firstOfEach(all: readonly Found[], of: string | undefined): Found[] {
   const names = new Set<string>();
   return all.filter(({ name }) => names.size < names.add(publicName(of, name)).size);
 }
 
-/** Returns the item with the server's own name for it, or undefined if the principal may not use the item. */
+/** Returns the item with its name at the server; undefined if the principal may not use it. */
 function usable(
   server: McpServer,
   item: JsonObject,
@@ -199,11 +201,11 @@ function usable(
 ): Found | undefined {
   const { name } = item;
   if (typeof name !== "string" || !mayUseTool(server, name, principal)) return undefined;
-  // A client of a server of a later revision must leave out tools whose arguments cannot be mirrored as headers.
+  // In later protocol revisions, tools are left out whose parameters cannot be sent as headers as the tool declares.
   return isLegacy || mirroredParameters(item["inputSchema"]) !== undefined ? { server, item, name } : undefined;
 }
 
-/** Rejects after `ms`. A result that arrives later is discarded. */
+/** Rejects if `work` takes longer than `ms`. Its later result is ignored. */
 export async function within<Value>(ms: number, work: Promise<Value>): Promise<Value> {
   const { promise, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new GatewayError("upstream_timeout", `No list within ${ms} ms.`)), ms);

@@ -1,4 +1,4 @@
-// One request of an MCP client, whatever revision the client speaks.
+// A request of an MCP client, independent of the client's protocol revision.
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { Principal } from "../../domain/principal.ts";
@@ -6,7 +6,7 @@ import type { JsonObject } from "../../domain/tools/client-session.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { Subscriber } from "./subscriptions.ts";
 
-/** Sender of a request, and the address that it was sent to. */
+/** The sender of a request, and the endpoint that received it. */
 export interface ClientRequest {
   readonly principal: Principal;
   readonly requestId: string;
@@ -14,53 +14,48 @@ export interface ClientRequest {
   /** Cancelled when the client disconnects. */
   readonly clientGone: Cancellation;
   readonly trace: RequestTrace | undefined;
-  /** Name of the server whose address received the request; undefined for the address of all servers. */
-  readonly only: string | undefined;
   /**
-   * Whether all tool schemas are listed, or a search tool in their place. If undefined, the number of tools decides.
+   * Name of the MCP server if the request came to the endpoint of a single server; undefined at the endpoint of all
+   * servers.
    */
+  readonly only: string | undefined;
+  /** Whether all tools are listed, or a search tool instead. Undefined: it depends on the number of tools. */
   readonly listing: "all" | "search" | undefined;
-  /** True if the client's `Cache-Control: no-cache` asks to read a list anew from the servers. */
+  /** True if lists must be read again from the servers, as requested by `Cache-Control: no-cache`. */
   readonly isFresh?: boolean | undefined;
-  /** Forwards notifications of servers to the client; undefined if the client has no open stream. */
+  /** Forwards servers' notifications to the client; undefined if the client has no open stream. */
   readonly subscriber?: Subscriber | undefined;
 }
 
 export interface ClientCall extends ClientRequest {
-  /** Arguments to send as headers, if the tool declares such parameters. */
+  /** Call arguments that the tool declares to be sent as headers. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Definition of the called tool, as its server lists it. */
   readonly tool?: JsonObject | undefined;
   /** Capabilities that the client declared; empty if the client declared none. */
   readonly capabilities: JsonObject;
-  /**
-   * Collects capabilities that the server needs and the client lacks, for the error of a failed call; undefined: none
-   * are collected.
-   */
+  /** Collects capabilities that the server requires and the client lacks, for the error message. Optional. */
   readonly lacking?: Set<string> | undefined;
   /**
-   * True if the server may send requests to the client during the call. In later revisions the result contains these
-   * requests, and the client repeats its call.
+   * True if the server may send requests to the client during the call. Otherwise the result contains them, and the
+   * client repeats its call with the responses.
    */
   readonly isAskable: boolean;
-  /** Cancels the work for this call. */
+  /** Cancels this call at the server. */
   readonly cancellation: Cancellation;
   notify(method: string, params: JsonObject): void;
-  /** Sends a request to the client. Requires `isAskable`. */
+  /** Sends a request of the server to the client. Only if `isAskable`. */
   ask(method: string, params: JsonObject): Promise<JsonObject>;
 }
 
-/**
- * Returns the owner of a session, or of another object that outlives its request. Requests of other owners cannot reach
- * the object.
- */
+/** Returns the owner of a session or another long-lived object. Requests of other owners must not reach it. */
 export function ownerOf({ account, keys: [own], environment }: Principal): string {
   return `${account.id} ${environment} ${own.id}`;
 }
 
 /**
- * Charges the parameters that outlive their request to the key's memory. Returns the function that releases them.
- * Throws if the key uses too much memory.
+ * Counts parameters that are kept longer than their request in the key's memory. Returns a function that releases them.
+ * Throws if the key's memory is used up.
  */
 export function keepAsked({ memoryAccount }: Pick<ClientRequest, "memoryAccount">, params: JsonObject): () => void {
   let bytes = Buffer.byteLength(JSON.stringify(params));

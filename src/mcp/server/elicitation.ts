@@ -1,17 +1,19 @@
-// Checks elicitations of MCP servers: a page is opened only by clients that support URL mode, and only over https.
+// Checks elicitations of MCP servers: clients open a page only if they support URL mode, and only over https (or http
+// on loopback).
 import { GatewayError } from "../../base/errors.ts";
 import type { JsonObject, ToolAnswer } from "../../domain/tools/client-session.ts";
 import { isObject } from "./server-lists.ts";
 
-/** Error code of a server that requires the user to open a page before the call (2025-11-25). */
+/** Error code of a server that requires the user to open a page before the call (revision 2025-11-25). */
 const urlElicitationRequired = -32_042;
 const loopbackHost = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/;
 
 /**
- * Throws `upstream_error` for an elicitation by URL that the client does not support, or whose address is no web page.
+ * Throws `upstream_error` for an elicitation by URL that the client does not support, or whose URL is neither https nor
+ * http on loopback.
  */
 export function requireElicitable(server: string, params: JsonObject, { elicitation }: JsonObject): void {
-  // An elicitation without a mode is a form, which has no address.
+  // Without a mode, the elicitation is a form, which must not contain a URL.
   if (params["mode"] === undefined && params["url"] !== undefined) {
     throw unfit(server, "asks to open a page without the mode that says so");
   }
@@ -23,7 +25,7 @@ export function requireElicitable(server: string, params: JsonObject, { elicitat
   if (typeof url !== "string" || !isPage(url)) throw unfit(server, "asks to open an address that is no https page");
 }
 
-/** Throws as `requireElicitable` does, for the elicitations in an error of the server. */
+/** Checks the elicitations in an error of the server. Throws `upstream_error` as `requireElicitable` does. */
 export function requireElicitableError(server: string, answer: ToolAnswer, capabilities: JsonObject): void {
   if (!("error" in answer) || answer.error.code !== urlElicitationRequired) return;
   const { elicitations } = isObject(answer.error.data) ? answer.error.data : {};

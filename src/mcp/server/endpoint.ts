@@ -1,4 +1,4 @@
-// HTTP endpoint of MCP. Clients of earlier revisions have sessions, and those of later revisions send single requests.
+// HTTP endpoint for MCP clients. Earlier protocol revisions use sessions, later ones single requests.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import {
@@ -22,7 +22,7 @@ import { SessionRevoker, type SessionRevokerDeps } from "./session-revoker.ts";
 import { rpcFault, Sessions, whenOver } from "./sessions.ts";
 import { Subscriber } from "./subscriptions.ts";
 
-/** Methods that the SDK answers or refuses by itself, because only earlier revisions have them. */
+/** Methods that the SDK itself answers or refuses. */
 const ownMethods = new Set([
   "server/discover",
   "subscriptions/listen",
@@ -34,7 +34,7 @@ const ownMethods = new Set([
 /** Methods whose result depends on the capabilities of the MCP servers. */
 const introduced: ReadonlySet<unknown> = new Set(["server/discover", "subscriptions/listen"]);
 const headerMismatch = -32_020;
-/** Bounds of `subscriptions/listen` streams, beside those of sessions: per owner, per account and in total. */
+/** Maximum `subscriptions/listen` streams: per owner, per account and in total. Sessions have separate limits. */
 const { bounds } = longLived.mcpStream;
 const [maxOfOwner, maxOfAccount, maxOfAll] = [bounds.key.most, bounds.account.most, bounds.total.most];
 
@@ -43,9 +43,9 @@ export class Endpoint {
   readonly #sessions: Sessions;
   readonly #revoker: SessionRevoker;
   readonly #modern: McpHttpHandler;
-  /** The current request: the SDK asks for a server and its events while it handles the request. */
+  /** The request that is being handled. The SDK's callbacks read it. */
   readonly #at = new AsyncLocalStorage<{ from: ClientRequest; body: unknown }>();
-  /** Open `subscriptions/listen` streams of later revisions. */
+  /** Open `subscriptions/listen` streams. */
   readonly #listening = new Set<{ owner: string; accountId: string }>();
   #isClosed = false;
 
@@ -63,7 +63,7 @@ export class Endpoint {
       return request;
     };
     const bus: ServerEventBus = {
-      // Subscribers deliver the notifications of servers, so nothing is published here.
+      // Do nothing: subscribers forward the servers' notifications.
       publish: () => {},
       subscribe: (listener) => {
         const { from, body } = current();
@@ -71,7 +71,7 @@ export class Endpoint {
           const event = eventOf(method, params);
           if (event) listener(event);
         });
-        // A failed subscription is ignored: the server's lists are read again on request.
+        // Ignore the error: the client can still read the lists on request.
         void handler.listen(resourcesOf(body), { ...beforeCall(from), isAskable: true, subscriber }).catch(() => {});
         return () => subscriber.end();
       },
@@ -93,12 +93,12 @@ export class Endpoint {
   }
 
   /**
-   * Throws `not_found` if the server of the address does not exist. `body` is the parsed body of a POST, else
-   * undefined.
+   * Handles an HTTP request. `body` is the parsed body of a POST. Throws `not_found` if the endpoint's server does not
+   * exist.
    */
   async answer(request: Request, from: ClientRequest, body: unknown): Promise<Response> {
     if (this.#isClosed) return rpcFault(503, -32_000, "The gateway is about to stop.", body);
-    // A wrong address fails here, before any list is read.
+    // Check the server's name first, before any list is read.
     if (from.only !== undefined) this.#handler.requireServer(from.only, from);
     const isLegacy = !namesRevision(body) && (await isLegacyRequest(request, body));
     if (isLegacy) {
@@ -131,7 +131,7 @@ export class Endpoint {
     }
   }
 
-  /** Closes a notification stream when the credential that opened it ends. Other streams end with their response. */
+  /** Closes a notification stream when its credential is revoked or expires. Other streams end with their response. */
   #watched(answer: Response, { principal, clientGone }: ClientRequest, over: () => void): Response {
     if (!answer.body) {
       over();
@@ -145,7 +145,10 @@ export class Endpoint {
     return new Response(body, answer);
   }
 
-  /** Returns the faults that the SDK does not check: unknown methods, and headers that differ from the arguments. */
+  /**
+   * Returns an error response for what the SDK does not check: unknown methods, and headers that differ from the
+   * arguments.
+   */
   async #fault(request: Request, from: ClientRequest, body: unknown): Promise<Response | undefined> {
     if (!isObject(body) || typeof body["method"] !== "string" || body["id"] === undefined) return undefined;
     const { method, params } = body;
@@ -167,8 +170,8 @@ export class Endpoint {
 }
 
 /**
- * Reports whether the request states its revision itself, as requests of sessions never do. This cheap check spares the
- * SDK's full validation, which would run twice.
+ * Reports whether the body names a protocol revision, which requests of sessions never do. This is faster than the
+ * SDK's full check.
  */
 function namesRevision(body: unknown): boolean {
   if (!isObject(body) || body["method"] === "initialize") return false;
@@ -177,7 +180,10 @@ function namesRevision(body: unknown): boolean {
   return isObject(_meta) && _meta[PROTOCOL_VERSION_META_KEY] !== undefined;
 }
 
-/** Returns a call for work that precedes the actual call: without notifications and without requests to the client. */
+/**
+ * Returns a call for work before the actual call. It gets no notifications, and servers cannot send requests to its
+ * client.
+ */
 function beforeCall(from: ClientRequest): ClientCall {
   return {
     ...from,
@@ -199,7 +205,7 @@ function eventOf(method: string, { uri }: JsonObject): ServerEvent | undefined {
   return typeof uri === "string" ? { kind: "resource_updated", uri } : undefined;
 }
 
-/** Returns the resource addresses that a client subscribes to. */
+/** Returns the URIs of the resources that a client subscribes to. */
 function resourcesOf(body: unknown): readonly unknown[] {
   const params = isObject(body) ? body["params"] : undefined;
   const wanted = isObject(params) ? params["notifications"] : undefined;

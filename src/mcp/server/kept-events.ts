@@ -1,9 +1,9 @@
-// Recent events of one session, kept for a while so that a client can resume after its connection broke.
+// Stores the recent events of a session for a while, so that a client can resume after its connection broke.
 import type { EventStore } from "@modelcontextprotocol/server";
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { Clock } from "../../base/clock.ts";
 
-/** Limits of one session. An event above the byte limit is not kept, and older events make space for new ones. */
+/** Maximum events and bytes per session. The oldest events are dropped; an event above the limit is not stored. */
 const [maxEvents, maxBytes] = [256, 512 * 1024];
 const keptMs = 2 * 60_000;
 
@@ -33,10 +33,10 @@ export class KeptEvents implements EventStore {
     this.expire();
     const id = String(++this.#count);
     const text = JSON.stringify(message);
-    // The session has ended, so its events would never be released.
+    // After the session has ended, nothing is stored, because nothing would release it.
     if (text.length > maxBytes || this.#isOver) return id;
     while (this.#kept.length >= maxEvents || this.#bytes + text.length > maxBytes) this.#drop();
-    // If the client's memory is used up, its events are sent once and not kept.
+    // If the key's memory is used up, events are sent but not stored.
     if (this.#memoryAccount.take("unsent", text.length)) return id;
     this.#bytes += text.length;
     this.#kept.push({ id, stream, text, atMs: this.#clock.monotonicMs() });
@@ -55,19 +55,19 @@ export class KeptEvents implements EventStore {
     const at = this.#kept.findIndex((one) => one.id === id);
     const stream = this.#kept[at]?.stream ?? "";
     for (const one of this.#kept.slice(at + 1)) {
-      // A priming event has no message, so it is not sent again.
+      // Skip priming events, which contain no message.
       if (one.stream === stream && one.text !== "{}") await send(one.id, JSON.parse(one.text) as Message);
     }
     return stream;
   }
 
-  /** Releases events that are too old. */
+  /** Drops events that are too old. */
   expire(): void {
     const before = this.#clock.monotonicMs() - keptMs;
     while ((this.#kept[0]?.atMs ?? before) < before) this.#drop();
   }
 
-  /** Releases all events and keeps no more. */
+  /** Drops all events and stores no more. */
   end(): void {
     this.#isOver = true;
     while (this.#kept.length > 0) this.#drop();

@@ -1,15 +1,14 @@
-// Public names of tools and prompts of MCP servers: short, stable and unique.
+// Public names of the tools and prompts of MCP servers. They are short, stable and unique.
 import { isSearchTool } from "./tool-search.ts";
 
-/** Model APIs allow 64 characters, and some clients add a prefix of their own (`mcp__gateway__`). */
+/** Maximum length. Model APIs allow 64 characters, and some clients add a prefix (`mcp__gateway__`). */
 const maxNameLength = 50;
 const hashLength = 6;
 const foreign = /[^A-Za-z0-9_-]/g;
 
 /**
- * Returns the public name. If `server` is undefined, the address is that of one server and a valid name stays
- * unchanged. A name that is cut, replaced or reserved ends with a part of a hash, so that different names stay
- * different.
+ * Returns the public name of a tool. If `server` is undefined (the endpoint of a single server), a valid name stays
+ * unchanged. A name that is shortened, changed or reserved ends with a part of a hash, so that names stay different.
  */
 export function publicName(server: string | undefined, name: string): string {
   const wanted = server === undefined ? name : `${server}_${name}`;
@@ -22,10 +21,10 @@ export function publicName(server: string | undefined, name: string): string {
 
 type Named = Readonly<Record<string, unknown>>;
 
-/** Items of a list by public name; built once for each list and address. */
+/** For each list and server: the items by public name. */
 const indexes = new WeakMap<readonly Named[], Map<string | undefined, Map<string, Named>>>();
 
-/** Returns the item of a server's list with this public name. `server` is that of `publicName`. */
+/** Returns the item with this public name; undefined if there is none. `server` as for `publicName`. */
 export function itemOf<Item extends Named>(
   items: readonly Item[],
   server: string | undefined,
@@ -46,17 +45,18 @@ export function itemOf<Item extends Named>(
   return byName.get(name);
 }
 
-/** Returns the server part of a public name. Server names have no underscore. */
+/** Returns the server name in a public name. Server names contain no underscore. */
 export function serverOfName(name: string): string {
   const at = name.indexOf("_");
   return at < 0 ? name : name.slice(0, at);
 }
 
-/** Maximum length of an address in characters. Subscribed addresses are kept as long as the session. */
+/** Maximum characters of a resource URI. Subscribed URIs are stored as long as the session lasts. */
 export const maxUriLength = 8_192;
 
 /**
- * Two servers may have a resource at the same address. The scheme names the server, and the unchanged address follows.
+ * Prefix of public resource URIs. The server's name and the unchanged URI follow, because two servers may use the same
+ * URI.
  */
 const scheme = "headrace+";
 
@@ -64,7 +64,7 @@ export function publicUri(server: string, uri: string): string {
   return `${scheme}${server}:${uri}`;
 }
 
-/** Returns undefined for an address that is not from `publicUri`. */
+/** Splits a public resource URI; returns undefined for any other text. */
 export function partsOfUri(uri: string): { server: string; uri: string } | undefined {
   const colon = uri.indexOf(":");
   if (!uri.startsWith(scheme) || colon < 0) return undefined;

@@ -1,4 +1,4 @@
-// Rewrites the result of a server for clients of all servers: addresses and task ids lead back to the same server.
+// Rewrites a server's result for clients: resource URIs and task ids get the server's name, to find the server again.
 
 import type { JsonObject } from "../../domain/tools/client-session.ts";
 import type { McpServer } from "../../domain/tools/mcp-server.ts";
@@ -14,7 +14,7 @@ export function passedResult(
 ): JsonObject {
   const { only, isAskable } = call;
   const { resultType, ttlMs: _, cacheScope: __, ...plain } = result;
-  // The members `resultType`, `ttlMs` and `cacheScope` do not exist in earlier revisions.
+  // Clients of earlier protocol revisions do not know `resultType`, `ttlMs` and `cacheScope`.
   const adapted = isAskable && resultType !== "input_required" ? plain : result;
   if (only !== undefined) return adapted;
   const { name } = server;

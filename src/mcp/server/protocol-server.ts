@@ -1,5 +1,4 @@
-// Wraps the SDK's server for one client connection. Requests go to the request handler unchanged, and results go back
-// unchanged.
+// Wraps the SDK's server for one client connection. Requests and results are passed on unchanged.
 import { CLIENT_CAPABILITIES_META_KEY, Server, type ServerContext } from "@modelcontextprotocol/server";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { JsonObject } from "../../domain/tools/client-session.ts";
@@ -11,14 +10,14 @@ import { isObject } from "./server-lists.ts";
 
 export const serverInfo = { name: "headrace", title: "Headrace", version: "1" } as const;
 
-/** Accepts any value: the sender and the receiver check messages, so the gateway does not. */
+/** A schema that accepts anything: the client and the MCP server check messages, so the gateway does not. */
 const anything = {
   "~standard": { version: 1, vendor: "headrace", validate: (value: unknown) => ({ value }) },
 } as const;
-/** Milliseconds that a client has to fill in a form or to sample a model. */
+/** Milliseconds that a client has to answer a server's request, such as a form. */
 const askedMs = 5 * 60_000;
 
-/** Creates the server. `requestOf` returns the sender of the current request. */
+/** Creates the SDK's server. `requestOf` returns the request that is being handled. */
 export function protocolServer(
   handler: RequestHandler,
   isLegacy: boolean,
@@ -43,7 +42,7 @@ export function protocolServer(
     if (isLegacy) endIfCancelled(server, context);
     return answer(request.method, request.params, context);
   };
-  // Later revisions have tasks as an extension, whose requests the SDK does not pass to the fallback handler.
+  // In later protocol revisions, tasks are an extension, for which the SDK needs separate handlers.
   if (!isLegacy) {
     for (const method of ["tasks/get", "tasks/cancel"]) {
       server.setRequestHandler(method, { params: anything }, (params, context) => answer(method, params, context));
@@ -53,19 +52,19 @@ export function protocolServer(
 }
 
 /**
- * Answers a request that its client cancelled. The SDK sends no response, so without this the stream would stay open,
- * and the request id taken, for as long as the session lasts.
+ * Answers a request that the client cancelled. The SDK sends nothing, so the stream and the request id would stay in
+ * use until the session ends.
  */
 function endIfCancelled(server: Server, { mcpReq: { id, signal } }: ServerContext): void {
   const error = { code: refused, message: "Its client cancelled the request." };
-  // The client may have disconnected as well.
+  // Ignore the error: the client may have disconnected.
   const end = () => void server.transport?.send({ jsonrpc: "2.0", id, error }).catch(() => {});
   signal.addEventListener("abort", end, { once: true });
 }
 
 /**
- * Charges the parameters to the key after the client disconnects, because a client with a session may return for the
- * result.
+ * If the client disconnects, counts the parameters in the key's memory from then on, because a client with a session
+ * may return.
  */
 function keptBeyondClient(call: ClientCall, asked: JsonObject): () => void {
   let letGo = () => {};
@@ -83,7 +82,7 @@ function keptBeyondClient(call: ClientCall, asked: JsonObject): () => void {
   };
 }
 
-/** Restores parameters that the SDK removes and passes to its own handlers separately. */
+/** Adds parameters again that the SDK has removed. */
 function restored(params: unknown, { mcpReq }: ServerContext): JsonObject {
   const plain = isObject(params) ? params : {};
   const { inputResponses } = mcpReq;
@@ -109,7 +108,7 @@ function callOf(server: Server, isLegacy: boolean, request: ClientRequest, conte
     isAskable: isLegacy,
     cancellation,
     notify(method, params) {
-      // Notifications are not awaited, and fail silently if the client has disconnected.
+      // Ignore the error: the client may have disconnected.
       if (method === "notifications/message") void log(context, params).catch(() => {});
       else void mcpReq.notify({ method, params: { ...params } }).catch(() => {});
     },
@@ -122,7 +121,7 @@ function callOf(server: Server, isLegacy: boolean, request: ClientRequest, conte
 
 type Level = Parameters<ServerContext["mcpReq"]["log"]>[0];
 
-/** Sends a log message. The SDK drops it unless the client asked for that level. */
+/** Sends a log message to the client. The SDK drops it if the client did not request this level. */
 async function log({ mcpReq }: ServerContext, { level, data, logger }: JsonObject): Promise<void> {
   await mcpReq.log(String(level) as Level, data, typeof logger === "string" ? logger : undefined);
 }

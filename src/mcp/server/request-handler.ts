@@ -1,4 +1,4 @@
-// Handles requests of MCP clients: from the merged lists of all permitted servers, or by the server of the named item.
+// Handles requests of MCP clients: with the merged lists of all servers, or by calling the server of the named item.
 import { GatewayError } from "../../base/errors.ts";
 import { AccountMissing, type JsonObject } from "../../domain/tools/client-session.ts";
 import type { McpServer } from "../../domain/tools/mcp-server.ts";
@@ -19,17 +19,19 @@ export interface RequestHandlerDeps extends ServerCatalogDeps, ServerCallsDeps {
   servers: ServerCatalogDeps["servers"];
   clock: ServerCatalogDeps["clock"];
   uses: ToolUses;
-  /** Calls `listener` after each change of servers or approvals. Returns the function that unsubscribes. */
+  /** Calls `listener` after each change of servers or approvals. Returns a function that unsubscribes. */
   onChange(listener: () => void): () => void;
-  /** Number of tools above which a search replaces the schemas of all servers. */
+  /** Returns the number of tools above which clients get a search tool instead of all tools. */
   searchFrom(): number;
 }
 
-/** Milliseconds after which a slow server is presented as if it had every capability. */
+/**
+ * Milliseconds after which initialization no longer waits for a slow server. It then counts as having every capability.
+ */
 const introductionPatienceMs = 3_000;
 const pageSize = 1_000;
 
-/** Handled methods, except lists. */
+/** Methods that are handled, besides lists. */
 const methods = [
   ...["tools/call", "prompts/get", "resources/read", "resources/subscribe", "resources/unsubscribe"],
   ...["completion/complete", "tasks/get", "tasks/update", "tasks/result", "tasks/cancel"],
@@ -39,7 +41,7 @@ const listMethods: ReadonlyMap<string, ListKind> = new Map(
   Object.entries(listKinds).map(([kind, { method }]) => [method, kind as ListKind]),
 );
 
-/** Methods that exist for clients of any revision. */
+/** All methods that some protocol revision has and this gateway handles. */
 export const handledMethods: ReadonlySet<string> = new Set([...methods, ...listMethods.keys()]);
 
 export class RequestHandler {
@@ -59,7 +61,7 @@ export class RequestHandler {
     return this.#deps.onChange;
   }
 
-  /** Returns the result of a request. Rejects with an RpcError. */
+  /** Returns the result of a client's request. Rejects with an RpcError. */
   async answer(method: string, params: JsonObject, call: ClientCall): Promise<JsonObject> {
     try {
       return await this.result(method, params, call);
@@ -71,8 +73,7 @@ export class RequestHandler {
   }
 
   /**
-   * Returns the result for callers that are no MCP clients. Rejects with a GatewayError, or with the RpcError of a
-   * server.
+   * Returns the result for callers other than MCP clients. Rejects with a GatewayError, or an RpcError of the server.
    */
   async result(method: string, params: JsonObject, call: ClientCall): Promise<JsonObject> {
     const kind = listMethods.get(method);
@@ -98,14 +99,14 @@ export class RequestHandler {
     }
   }
 
-  /** Cancels suspended calls and tasks, because their clients cannot return. */
+  /** Cancels suspended calls and tasks, because the gateway stops and clients cannot return. */
   async close(): Promise<void> {
     await this.#calls.close();
   }
 
   /**
-   * Returns the difference between the headers of a call and its arguments. Returns undefined for a tool that the
-   * caller may not use.
+   * Returns how the headers of a call differ from its arguments; undefined if they agree or the caller may not use the
+   * tool.
    */
   async parameterFault(
     { name, arguments: args }: JsonObject,
@@ -116,17 +117,19 @@ export class RequestHandler {
     return found && parameterFault(mirroredParameters(found.item["inputSchema"]) ?? [], args, headers);
   }
 
-  /** Returns the server of an address that names one server. A missing and a forbidden server give the same error. */
+  /**
+   * Returns the server with this name. Throws the same `not_found` if it is missing or the principal may not use it.
+   */
   requireServer(name: string, call: Pick<ClientCall, "principal">): McpServer {
     return this.#offers.requireServer(name, call);
   }
 
-  /** Subscribes to all servers of a client that listens, and to these resources. */
+  /** Subscribes a listening client to changes of all its servers, and to these resources. */
   listen(uris: readonly unknown[], call: ClientCall): Promise<void> {
     return this.#resources.listen(uris, call);
   }
 
-  /** Returns capabilities and instructions of the permitted servers, for a client that initializes. */
+  /** Returns the capabilities and instructions for a client that initializes. */
   async introduction(from: ClientRequest, isLegacy: boolean): Promise<ServerInfo> {
     const { links, definitions } = this.#deps;
     const isPermitted = await this.#offers.permit(from, "initialize", null).then(
@@ -138,7 +141,7 @@ export class RequestHandler {
       const link = await opened.catch(() => undefined);
       if (!link) return { server, link, instructions: undefined };
       const name = "instructions";
-      // Empty instructions are recorded too, so that later instructions count as a change.
+      // Record empty instructions too, so that later ones count as a change.
       const listed = link.instructions ? [{ name, description: link.instructions }] : [];
       const [offered] = await definitions.offered(server, name, listed).catch(() => []);
       return { server, link, instructions: offered && link.instructions };
@@ -147,7 +150,7 @@ export class RequestHandler {
   }
 
   async #list(kind: ListKind, { cursor }: JsonObject, call: ClientCall): Promise<JsonObject> {
-    // Later pages must come from the same list as the first page.
+    // Later pages use the same list as the first page, so only the first one is read again.
     const all = await this.#offers.all(kind, call, call.isFresh === true && cursor === undefined);
     if (kind === "tools" && call.only === undefined && this.#isSearched(all.length, call)) {
       return { tools: searchTools(all.length) };
@@ -188,7 +191,7 @@ export class RequestHandler {
     if (account) return missingAnswer(account);
     const headers = parameterHeaders(mirroredParameters(item["inputSchema"]) ?? [], params["arguments"]);
     const { task, ...plain } = params;
-    // In later revisions the server alone decides whether it creates a task.
+    // In later protocol revisions, only the server decides whether it creates a task.
     const asked = call.isAskable && task !== undefined ? { ...plain, task } : plain;
     try {
       return await this.#calls.use(
@@ -224,7 +227,7 @@ export class RequestHandler {
   }
 }
 
-/** Returns the item under the public name of the requested address. */
+/** Returns the item as clients see it, with its public name. */
 function shown(kind: ListKind, { server, item, name }: Found, { only }: ClientCall): JsonObject {
   const of = only === undefined ? server.name : undefined;
   if (kind === "tools" || kind === "prompts") return { ...item, name: publicName(of, name) };

@@ -1,4 +1,4 @@
-// Resources of MCP servers, by their public addresses: read, and subscribed to while a client listens.
+// Resources of MCP servers, by their public URIs: reading, and subscriptions of listening clients.
 
 import type { JsonObject } from "../../domain/tools/client-session.ts";
 import type { McpServer, McpServers } from "../../domain/tools/mcp-server.ts";
@@ -20,7 +20,7 @@ export class Resources {
     this.#calls = calls;
   }
 
-  /** Reads a resource, or starts or ends a subscription of the client to its updates. */
+  /** Handles a client's request to read a resource, or to subscribe to or unsubscribe from its updates. */
   async ask(method: string, params: JsonObject, call: ClientCall): Promise<JsonObject> {
     const resumed = this.#calls.resumed(method, params["uri"], params, call);
     if (resumed) return await resumed;
@@ -41,7 +41,7 @@ export class Resources {
     }
   }
 
-  /** Subscribes to all servers of a client that listens, and to these resources. */
+  /** Subscribes a listening client to changes of all its servers, and to these resources. */
   async listen(uris: readonly unknown[], call: ClientCall): Promise<void> {
     await this.#offers.permit(call, "subscriptions/listen", null);
     const servers = this.#offers.serversOf(call);
@@ -50,8 +50,8 @@ export class Resources {
   }
 
   /**
-   * Returns the server and the server's own address of a resource. Throws if the principal may not use resources there.
-   * Only the server knows whether the resource exists.
+   * Returns the server of a public URI, and the URI at that server. Throws if the principal may not use its resources.
+   * Whether the resource exists is unknown.
    */
   find(asked: unknown, { only, principal }: ClientCall): { server: McpServer; uri: string } {
     if (typeof asked !== "string" || asked.length > maxUriLength) {

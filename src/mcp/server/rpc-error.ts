@@ -1,7 +1,7 @@
 // Errors in the form that MCP clients read (JSON-RPC 2.0, 5.1).
 import { GatewayError } from "../../base/errors.ts";
 
-/** Error whose code, message and data the SDK sends to the client. */
+/** An error that the SDK sends to the client with its code, message and data. */
 export class RpcError extends Error {
   override readonly name = "RpcError";
   readonly code: number;
@@ -16,13 +16,13 @@ export class RpcError extends Error {
 
 export const methodNotFound = -32_601;
 export const invalidParams = -32_602;
-/** Error code for a request that needs a capability the client did not declare (2026-07-28). */
+/** Error code of a request that needs a capability which the client did not declare (revision 2026-07-28). */
 export const missingCapability = -32_021;
 const internal = -32_603;
-/** First error code that is free for servers. Used for refusals of the gateway and for failed servers. */
+/** Error code for refusals by the gateway and failures of MCP servers (the first one that is free for applications). */
 export const refused = -32_000;
 
-/** Converts an error for the client. Internal errors disclose no detail. */
+/** Converts an error for the client. Internal errors contain no details. */
 export function rpcErrorOf(error: unknown): RpcError {
   if (error instanceof RpcError) return error;
   if (!(error instanceof GatewayError)) return new RpcError(internal, "The gateway failed at this request.");

@@ -1,5 +1,5 @@
-// Runs one request at a server: resumes a suspended call, or admits the request, sends it, and records it until it or
-// its task has ended.
+// Runs a client's request at an MCP server: admits it, sends it, and records it until it (or its task) has ended. Also
+// resumes suspended calls.
 import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -30,7 +30,7 @@ interface Asked {
   readonly server: McpServer;
   readonly link: ClientSession;
   readonly method: string;
-  /** Name of the tool, prompt or resource at the server; null for requests without one. */
+  /** Name of the tool, prompt or resource at the server; null if the request names none. */
   readonly name: string | null;
   readonly params: JsonObject;
 }
@@ -46,7 +46,7 @@ export class ServerCalls {
     this.#offers = offers;
   }
 
-  /** Returns the server's result in the form for the client. */
+  /** Runs a request at the server. Returns the result in the form for the client. */
   async use(
     method: string,
     server: McpServer,
@@ -63,8 +63,8 @@ export class ServerCalls {
   }
 
   /**
-   * Returns the result of a suspended call whose client brings responses, even while new calls are refused. Undefined
-   * if the request continues no suspended call. `asked` is the public name or address.
+   * Returns the result of a suspended call that the client continues with its responses; undefined if it continues
+   * none. `asked` is the public name or URI in the request.
    */
   resumed(
     method: string,
@@ -83,7 +83,7 @@ export class ServerCalls {
     });
   }
 
-  /** Runs a task request for a task that a call of the same owner created. The task id names the server. */
+  /** Runs a request about a task. The task id contains the server's name; other owners' tasks are unknown. */
   async atTask(method: string, params: JsonObject, call: ClientCall): Promise<JsonObject> {
     const { taskId } = params;
     if (!call.isAskable && !hasTasksExtension(call.capabilities)) {
@@ -106,15 +106,15 @@ export class ServerCalls {
     return answer;
   }
 
-  /** Cancels suspended calls and tasks, because their clients cannot return. */
+  /** Cancels suspended calls and tasks, because the gateway stops and clients cannot return. */
   async close(): Promise<void> {
     this.#held.close();
     await this.#tasks.close();
   }
 
   /**
-   * Records the request from its start to its end. `one` is the call as the server sees it, which may outlive the
-   * request of `call` while it is suspended.
+   * Sends the request and records it in the ledger until it ends. `one` is the call at the server, which may outlive
+   * the client's request `call` if it is suspended.
    */
   async #onRecord(asked: Asked, call: ClientCall, one: ClientCall): Promise<JsonObject> {
     const { server, link, method, name, params } = asked;
@@ -136,7 +136,7 @@ export class ServerCalls {
         return passedResult(result, server, one);
       }
       const isError = result["isError"] === true;
-      // The server may answer although the client has disconnected.
+      // The server may have answered after the client disconnected.
       const outcome = one.cancellation.cancelled ? "cancelled" : "completed";
       await use.ended({ outcome, code: null, isError, content: () => JSON.stringify(result) });
       return passedResult(result, server, one);
@@ -150,8 +150,8 @@ export class ServerCalls {
   }
 
   /**
-   * Returns the function that releases the kept parameters of a task. If the client did not ask for a task or has too
-   * many, cancels the task and throws.
+   * Accepts a task that the server created. Returns a function that releases its stored parameters. If the client did
+   * not request a task or has too many, cancels it and throws.
    */
   #takeTask(made: JsonObject, { link, params }: Asked, call: ClientCall): () => void {
     try {
@@ -159,7 +159,7 @@ export class ServerCalls {
       return keepAsked(call, params);
     } catch (error) {
       const nobody = { memoryAccount: call.memoryAccount, cancellation: new Cancellation() };
-      // A failed cancellation is ignored: the client gets the original error, and an unreachable server ends the task.
+      // Ignore the error: the client gets the original one, and a server that is unreachable ends the task itself.
       link.request("tasks/cancel", { taskId: made["taskId"] }, nobody).catch(() => {});
       throw error;
     }

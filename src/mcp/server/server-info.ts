@@ -1,11 +1,14 @@
-// Builds capabilities and instructions for the initialization of a client, from the servers that it may use.
+// Builds the capabilities and instructions for a client that initializes, from the servers that it may use.
 import type { ServerCapabilities } from "@modelcontextprotocol/server";
 import type { ClientSession, JsonObject } from "../../domain/tools/client-session.ts";
 import type { McpServer } from "../../domain/tools/mcp-server.ts";
 import { isObject } from "./server-lists.ts";
 import { hasTasksExtension, tasksExtension } from "./tasks.ts";
 
-/** Maximum characters of the instructions of one server, and of all together. Models read them in each conversation. */
+/**
+ * Maximum characters of the instructions of one server, and of all servers together. Models read them in each
+ * conversation.
+ */
 const [maxLengthOfServer, maxLengthOfAll] = [4_000, 16_000];
 
 export interface ServerInfo {
@@ -15,13 +18,13 @@ export interface ServerInfo {
 
 export interface Met {
   readonly server: McpServer;
-  /** Session of the server; undefined if the server could not be reached, so that its capabilities are unknown. */
+  /** The session with the server; undefined if the server could not be reached. */
   readonly link: Pick<ClientSession, "capabilities" | "isLegacy"> | undefined;
   /** Approved instructions of the server. */
   readonly instructions: string | undefined;
 }
 
-/** Capabilities for requests whose response contains no server information. */
+/** Capabilities for a request whose response does not contain them. */
 export const unintroduced: ServerInfo = {
   capabilities: {
     tools: { listChanged: true },
@@ -33,8 +36,8 @@ export const unintroduced: ServerInfo = {
 };
 
 /**
- * Merges the information of servers. With `only`, the address is that of one server, whose instructions have no
- * heading.
+ * Merges the capabilities and instructions of servers. With `only` (the endpoint of one server), its instructions get
+ * no heading.
  */
 export function serverInfoOf(met: readonly Met[], isLegacy: boolean, only: string | undefined): ServerInfo {
   const has = (capability: string) =>
@@ -49,7 +52,7 @@ export function serverInfoOf(met: readonly Met[], isLegacy: boolean, only: strin
   const instructions = cut(texts.join("\n\n"), maxLengthOfAll);
   return {
     capabilities: {
-      // The gateway always has tools of its own.
+      // The gateway has tools of its own, whatever the servers have.
       tools: { listChanged: true },
       ...(has("prompts") && { prompts }),
       ...(has("resources") && { resources }),
@@ -62,7 +65,10 @@ export function serverInfoOf(met: readonly Met[], isLegacy: boolean, only: strin
   };
 }
 
-/** Reports whether the server's tasks are usable. Tasks of earlier revisions differ and are not translated. */
+/**
+ * Reports whether tasks at the server can be used by the client's revision. Tasks of different revisions are not
+ * translated.
+ */
 function taskable(capabilities: JsonObject, isLegacy: boolean): boolean {
   if (!isLegacy) return hasTasksExtension(capabilities);
   const { tasks } = capabilities;
@@ -71,10 +77,7 @@ function taskable(capabilities: JsonObject, isLegacy: boolean): boolean {
   return isObject(tools) && tools["call"] !== undefined;
 }
 
-/**
- * Quotes each line below a heading, so that the text of one server cannot be taken for that of another server or of the
- * gateway.
- */
+/** Adds a heading and quotes each line, so that the text cannot pass as that of another server or the gateway. */
 function headed({ name, title }: McpServer, text: string): string {
   return `# ${plainText(title ?? name)} (tools ${name}_…)\n\n${text.replace(/^/gm, "> ")}`;
 }

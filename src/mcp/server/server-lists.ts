@@ -1,4 +1,4 @@
-// Reads the lists of MCP servers, page by page and within bounds, and caches each list briefly beside its session.
+// Reads the lists of MCP servers, page by page and within limits. Each list is cached for a short time.
 import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -18,23 +18,17 @@ export const listKinds = {
 export type ListKind = keyof typeof listKinds;
 
 const [maxPages, maxItems] = [64, 5_000];
-/** Maximum characters of one list, and of all cached lists. */
+/** Maximum characters of one list, and of all cached lists together. */
 const [maxListLength, maxKept] = [8 * 1024 * 1024, 64 * 1024 * 1024];
 /**
- * Default and maximum lifetime of a cached list. Servers that notify changes need no shorter one; other servers may
- * state a shorter one.
+ * Default and maximum milliseconds for which a list is cached. Servers may state a shorter time; a change notification
+ * drops the list.
  */
 const [defaultMs, maxMs] = [60_000, 600_000];
-/**
- * Maximum depth of an item. A deeper item is left out, because some clients cannot parse it and would reject the whole
- * list.
- */
+/** Maximum nesting depth of an item. Deeper items are left out, because some clients would reject the whole list. */
 const deepest = 100;
 const sweepMs = 30_000;
-/**
- * Minimum age at which a list is read anew for a client that asks for a fresh list, so that the client cannot keep a
- * server busy.
- */
+/** Milliseconds within which a list is not read again, even if a client asks for a fresh one. */
 const freshMs = 1_000;
 /** Timeout for all pages of a list together. */
 const readMs = 60_000;
@@ -50,20 +44,23 @@ interface Kept {
   length: number;
   readMs: number;
   untilMs: number;
-  /** The current fresh read of the same list. */
+  /** The running read that replaces this list. */
   renewal?: Promise<readonly JsonObject[]> | undefined;
 }
 
-/** Takes a request slot of the server. Rejects if no slot becomes free in time. */
+/**
+ * Waits for a request slot of the server. Resolves to a function that releases it. Rejects if none becomes free in
+ * time.
+ */
 type TakeSlot = (cancellation: Cancellation) => Promise<() => void>;
 
-/** Takes no slot: for a session that only one caller uses. */
+/** For a session with a single caller, which needs no slot. */
 const atOnce: TakeSlot = async () => () => {};
 
 export class ServerLists {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #kept = new WeakMap<ClientSession, Map<ListKind, Kept>>();
-  /** Cached lists, the oldest first, each with the function that drops it. */
+  /** Cached lists, oldest first, each with a function that drops it. */
   readonly #all = new Map<Kept, () => void>();
   #length = 0;
 
@@ -72,8 +69,8 @@ export class ServerLists {
   }
 
   /**
-   * Returns a list. Concurrent callers share one read, and a failed read is repeated. `takeSlot` takes a slot for each
-   * page. With `isFresh`, a list older than a second is read anew; meanwhile other callers get the old list.
+   * Returns a list. Concurrent callers share one read. Each page takes a slot through `takeSlot`. If `isFresh`, a list
+   * older than a second is read again; other callers get the old one meanwhile.
    */
   of(
     link: ClientSession,
@@ -93,7 +90,7 @@ export class ServerLists {
     return this.#read(link, kind, takeSlot, kept);
   }
 
-  /** Reads a list. `known` is an older list that stays until the read succeeds. */
+  /** Reads a list. If `known` is set, that older list stays in use until the read succeeds. */
   #read(
     link: ClientSession,
     kind: ListKind,
@@ -109,7 +106,7 @@ export class ServerLists {
       ({ goodMs, length }) => {
         fresh.readMs = this.#clock.monotonicMs();
         fresh.untilMs = fresh.readMs + Math.min(goodMs, maxMs);
-        // The list may have changed while it was read.
+        // The cached list was dropped during the read because it changed, so do not cache this one.
         if (kept.get(kind) !== (known ?? fresh)) return;
         if (known) this.#drop(kept, kind);
         kept.set(kind, fresh);
@@ -151,7 +148,7 @@ export class ServerLists {
       for (const [kind, { changed }] of Object.entries(listKinds))
         if (changed === method) this.#drop(kept, kind as ListKind);
     });
-    // A session with a listener counts as used, so an unused listener must be removed for the process to become idle.
+    // Remove the listener if no list is cached: it would keep the session and its process in use.
     const timer = setInterval(() => {
       const now = this.#clock.monotonicMs();
       for (const [kind, { untilMs }] of kept) if (untilMs <= now) this.#drop(kept, kind);
@@ -166,8 +163,8 @@ export class ServerLists {
 }
 
 /**
- * The read continues when the first caller disconnects, because others share it. It is charged to no caller's memory
- * account.
+ * Reads a list with a timeout. Callers share the read, so it does not end with one of them and counts in no caller's
+ * memory.
  */
 async function inTime(link: ClientSession, kind: ListKind, takeSlot: TakeSlot): Promise<ReadList> {
   const cancellation = new Cancellation();
@@ -200,7 +197,7 @@ async function readList(
     if ("error" in answer) throw listFault(`${method}: ${answer.error.code} ${answer.error.message}`);
     const page = answer.result[kind];
     if (page !== undefined && !Array.isArray(page)) throw listFault(`${method}: what it gave is no list`);
-    // Items are pushed one by one, because a list may be longer than the maximum number of arguments.
+    // Push items one by one: a spread of a long list may exceed the maximum number of arguments.
     for (const item of page ?? []) {
       if (!isObject(item) || !isShallow(item, deepest)) continue;
       length += JSON.stringify(item).length;
@@ -210,7 +207,7 @@ async function readList(
     const { nextCursor, ttlMs } = answer.result;
     if (typeof ttlMs === "number" && ttlMs > 0) goodMs = Math.min(goodMs, ttlMs);
     cursor = typeof nextCursor === "string" && nextCursor !== "" ? nextCursor : undefined;
-    // A repeated cursor leads to pages that were already read, so the list is complete.
+    // The cursor was used before, so all pages have been read.
     if (cursor !== undefined && cursors.has(cursor)) return { items: withoutRepetitions(items), length, goodMs };
     if ((cursor !== undefined && cursors.size >= maxPages) || items.length > maxItems) {
       throw listFault(`${method} does not end: ${cursors.size + 1} pages, ${items.length} items`);

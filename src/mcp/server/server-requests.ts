@@ -1,5 +1,5 @@
-// Sends a request to a server, and answers the server's requests meanwhile: by the client, or by a model of the
-// gateway.
+// Sends a request to an MCP server. Requests that the server sends meanwhile are answered by the client or by a model
+// of the gateway.
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import {
@@ -18,10 +18,13 @@ import { methodNotFound, missingCapability, RpcError } from "./rpc-error.ts";
 import { isObject } from "./server-lists.ts";
 import { withoutTasksExtension } from "./tasks.ts";
 
-/** Maximum characters of a server's text in the error of a failed call. */
+/** Maximum characters of the server's error text that the client gets. */
 const maxSaidLength = 1_000;
 
-/** Returns the result, which may ask the client of a later revision for input. Rejects with the error of the server. */
+/**
+ * Sends a request to a server and resolves to its result. In later revisions the result may contain requests to the
+ * client. Rejects with the server's error.
+ */
 export async function askServer(
   { server, link, method, params }: { server: McpServer; link: ClientSession; method: string; params: JsonObject },
   call: ClientCall,
@@ -35,10 +38,10 @@ export async function askServer(
     if (!isObject(inputRequests)) return undefined;
     const wants = Object.entries(inputRequests);
     for (const [, one] of wants) requireFit(server.name, one, call);
-    // A task asks for input by its status and not by a result.
+    // A task requests input by its status, not by a result.
     if (resultType !== "input_required") return undefined;
     if (!call.isAskable && !wants.every(([, one]) => isOurs(one, call))) return undefined;
-    // A request for input that contains no question counts as a round as well.
+    // Count a round without any request too, so that rounds are limited.
     asked += Math.max(1, wants.length);
     if (asked > maxAskedBack) throw asksTooOften(server.name);
     const inputResponses: Record<string, JsonObject> = {};
@@ -62,7 +65,7 @@ function requireFit(server: string, asked: unknown, { capabilities }: ClientCall
   requireElicitable(server, isObject(asked["params"]) ? asked["params"] : {}, capabilities);
 }
 
-/** Returns the exchange options of a call. `server` is the server's name, for errors. */
+/** Returns the options for sending a call to `server`, which is a name for error messages. */
 export function exchangeOf(
   call: ClientCall,
   { _meta }: JsonObject,
@@ -74,7 +77,7 @@ export function exchangeOf(
   const samples = call.principal.scopes.has("chat:write") ? { sampling: {} } : {};
   return {
     ...{ memoryAccount, cancellation, headers },
-    // Tasks of earlier revisions differ from the extension.
+    // The tasks of earlier revisions are not the tasks extension, so that capability is removed.
     clientCapabilities: { ...samples, ...(call.isAskable ? withoutTasksExtension(capabilities) : capabilities) },
     notified: (method, params) => {
       if (method !== "notifications/progress") call.notify(method, params);
@@ -105,7 +108,7 @@ async function answerAsked(
   return await call.ask(method, params);
 }
 
-/** Reports whether a model of the gateway answers for a client without sampling. */
+/** Reports whether a model of the gateway must answer, because the client does not support sampling. */
 function isOurs(asked: unknown, { capabilities }: ClientCall): boolean {
   return isObject(asked) && asked["method"] === "sampling/createMessage" && capabilities["sampling"] === undefined;
 }
@@ -116,7 +119,7 @@ function neededCapability(method: string): string | undefined {
   return method === "roots/list" ? "roots" : undefined;
 }
 
-/** Returns the result, or throws the server's error. `server` is the server's name, for errors. */
+/** Returns the result, or throws the server's error. `server` is a name for error messages. */
 export function resultOf(answer: ToolAnswer, { lacking, capabilities }: ClientCall, server: string): JsonObject {
   requireElicitableError(server, answer, capabilities);
   const isFailed = "error" in answer || answer.result["isError"] === true;
@@ -127,8 +130,8 @@ export function resultOf(answer: ToolAnswer, { lacking, capabilities }: ClientCa
 }
 
 /**
- * Returns the error for missing capabilities. A server of an earlier revision notices them only when its request
- * fails, and reports them in its own words.
+ * Returns the error for missing capabilities. Servers of earlier revisions report them only as a failed call, in their
+ * own words.
  */
 function lackOf(lacking: ReadonlySet<string>, answer: ToolAnswer): RpcError {
   const requiredCapabilities = Object.fromEntries([...lacking].map((name) => [name, {}]));

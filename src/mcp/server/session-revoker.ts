@@ -1,11 +1,14 @@
-// Closes sessions and streams when their credential or its rights end.
+// Closes sessions and streams when their credential expires or is revoked, or its rights change.
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Principal } from "../../domain/principal.ts";
 
 export interface SessionRevokerDeps {
   clock: Pick<Clock, "nowSeconds">;
-  /** Returns the principal as it is now. Rejects with `invalid_api_key` if its credential has ended. */
+  /**
+   * Returns the principal with its current rights. Rejects with `invalid_api_key` if the credential has expired or was
+   * revoked.
+   */
   still(principal: Principal): Promise<Principal>;
 }
 
@@ -13,7 +16,7 @@ const pollMs = 5_000;
 
 interface Entry {
   readonly principal: Principal;
-  /** End of the entry in Unix seconds; undefined if only the end of the credential ends it. */
+  /** Unix seconds at which the session ends in any case; undefined if only the credential limits it. */
   readonly untilSeconds: number | undefined;
   readonly end: () => void;
 }
@@ -28,8 +31,8 @@ export class SessionRevoker {
   }
 
   /**
-   * Adds an entry; `end` is called when the credential ends. Returns the function to call when the session or stream
-   * ends by itself.
+   * Watches a session or stream. `end` is called when its credential is no longer valid. Returns a function to call
+   * when it ends otherwise.
    */
   add(principal: Principal, untilSeconds: number | undefined, end: () => void): () => void {
     const entry: Entry = { principal, untilSeconds, end };
@@ -47,7 +50,7 @@ export class SessionRevoker {
     this.#timer = undefined;
   }
 
-  /** Checks all entries. Never rejects. */
+  /** Checks the credentials of all sessions and streams. Never rejects. */
   async check(): Promise<void> {
     const asked = new Map<Principal, Promise<Principal | undefined>>();
     const entries = [...this.#entries];
@@ -65,14 +68,14 @@ export class SessionRevoker {
   #holds({ principal, untilSeconds }: Entry, now: Principal | undefined): boolean {
     if (untilSeconds !== undefined && untilSeconds <= this.#deps.clock.nowSeconds()) return false;
     if (!now?.scopes.has("tools:use")) return false;
-    // The servers of a session were chosen by the rights at its beginning.
+    // The rights at its beginning decided which servers a session has, so it ends if they change.
     const nowLocal = now.modelAccess?.neverLeaves === true && principal.modelAccess?.neverLeaves !== true;
     return !nowLocal && Bun.deepEquals(now.tools, principal.tools);
   }
 
   /**
-   * Returns the current principal, or undefined if its credential has ended. While the store is unavailable, returns
-   * the earlier principal.
+   * Returns the principal with its current rights; undefined if its credential is no longer valid. While the database
+   * is unavailable, returns the earlier principal.
    */
   async #still(before: Principal): Promise<Principal | undefined> {
     try {

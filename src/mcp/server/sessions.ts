@@ -1,4 +1,4 @@
-// Sessions of clients that speak earlier revisions: each belongs to one principal, and unused sessions end.
+// Sessions of MCP clients with earlier protocol revisions. Each belongs to one principal; idle sessions are ended.
 import { type ServerContext, WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
 import type { Clock } from "../../base/clock.ts";
 import { longLived } from "../../base/long-lived.ts";
@@ -9,7 +9,7 @@ import type { RequestHandler } from "./request-handler.ts";
 import type { SessionRevoker } from "./session-revoker.ts";
 import { Subscriber } from "./subscriptions.ts";
 
-/** Idle time after which a session ends whose client has disappeared, and the bounds of sessions. */
+/** Milliseconds after which an idle session is ended, and the maximum numbers of sessions. */
 const { idleMs, bounds } = longLived.mcpSession;
 const sweepMs = 30_000;
 const [maxOfOwner, maxOfAll] = [bounds.key.most, bounds.total.most];
@@ -24,9 +24,11 @@ interface Session {
   readonly transport: WebStandardStreamableHTTPServerTransport;
   readonly subscriber: Subscriber;
   readonly events: KeptEvents;
-  /** Ids of requests under way. Two requests with the same id would get each other's responses. */
+  /**
+   * Ids of running requests. A second request with the same id is refused, because responses could not be told apart.
+   */
   readonly open: Set<string>;
-  /** Number of open streams and requests in the session. */
+  /** Number of running requests and open streams in the session. */
   busy: number;
   usedMs: number;
 }
@@ -51,12 +53,12 @@ export class Sessions {
     return this.#byId.size;
   }
 
-  /** `body` is the parsed JSON of a POST, else undefined. */
+  /** Handles an HTTP request. `body` is the parsed JSON of a POST, else undefined. */
   async answer(request: Request, from: ClientRequest, body: unknown): Promise<Response> {
     const id = request.headers.get("mcp-session-id");
     if (id === null) return await this.#begin(request, from, body);
     const session = this.#byId.get(id);
-    // The error does not disclose whether the session belongs to another owner.
+    // A session of another owner gets the same error as a missing one.
     if (!session || session.owner !== ownerOf(from.principal) || session.only !== from.only) {
       return rpcFault(404, -32_001, "There is no such session. Begin a new one with initialize.", body);
     }
@@ -69,7 +71,7 @@ export class Sessions {
     clearInterval(this.#timer);
     const all = [...this.#byId.values()];
     this.#byId.clear();
-    // If a client has already disconnected, closing its transport fails without harm.
+    // Ignore errors: the client may already have disconnected.
     await Promise.all(all.map(({ transport }) => transport.close().catch(() => {})));
   }
 
@@ -83,7 +85,7 @@ export class Sessions {
     let forget = () => {};
     const events = new KeptEvents(from.memoryAccount, this.#clock);
     const subscriber = new Subscriber(from, this.#handler.onChange, (method, params) => {
-      // If the client has no open stream, the notification is lost.
+      // Ignore the error: if the client has no open stream, the notification is dropped.
       void server.notification({ method, params: { ...params } }).catch(() => {});
     });
     this.#requests.set(request, { ...from, subscriber });
@@ -97,10 +99,10 @@ export class Sessions {
           ...{ transport, subscriber, events, open: new Set(), busy: 0, usedMs: this.#clock.monotonicMs() },
         };
         begun = session;
-        // Other sessions of the same owner may begin during initialization, so the limit is enforced only now.
+        // Enforce the limit only now, because other sessions of the owner may have begun meanwhile.
         this.#makeRoom(session);
         this.#byId.set(id, session);
-        // A renewed token continues the session, so the session has no end time.
+        // The session may outlive its access token, because a renewed token continues it.
         forget = this.#revoker.add(from.principal, undefined, () => this.#end(session));
       },
     });
@@ -151,8 +153,8 @@ export class Sessions {
   }
 
   /**
-   * Ends a session if the owner, or all owners together, have as many as may be: of the same owner, or else of an
-   * account with the most sessions. Idle sessions end first, then the least recently used ones.
+   * Ends a session if there are too many: one of the same owner, or else one of the account with the most. Idle
+   * sessions are ended first, then the least recently used.
    */
   #makeRoom({ owner }: Session): void {
     const all = [...this.#byId.values()];
@@ -172,7 +174,7 @@ export class Sessions {
 
   #end(session: Session): void {
     this.#byId.delete(session.id);
-    // Errors are ignored, because the client may have disconnected already.
+    // Ignore the error: the client may already have disconnected.
     session.transport.close().catch(() => {});
   }
 }
@@ -207,7 +209,7 @@ function done(answer: Response, over: () => void): Response {
   return answer;
 }
 
-/** Returns the same stream. Calls `over` once when the stream has ended or was cancelled. */
+/** Returns the stream, and calls `over` once when it has ended or was cancelled. */
 export function whenOver(body: ReadableStream<Uint8Array>, over: () => void): ReadableStream<Uint8Array> {
   const reader = body.getReader();
   return new ReadableStream({

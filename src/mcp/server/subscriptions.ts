@@ -1,4 +1,4 @@
-// Forwards notifications of MCP servers to one listening client: changes of lists and resources.
+// Forwards the notifications of MCP servers to one client: changes of lists and of resources.
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { ClientSession, JsonObject } from "../../domain/tools/client-session.ts";
@@ -7,24 +7,27 @@ import { listKinds } from "./server-lists.ts";
 
 const listChanges: ReadonlySet<string> = new Set(Object.values(listKinds).map(({ changed }) => changed));
 const updated = "notifications/resources/updated";
-/** Repeated notifications within this time are sent once, so that a busy server does not flood its clients. */
+/**
+ * Milliseconds for which notifications are collected. Repeated ones are sent once, so that a server cannot flood its
+ * clients.
+ */
 const gatherMs = 50;
 const maxResources = 100;
 
 /**
- * Subscribers of each resource, by session. Only the first and the last subscriber reach the server, because they share
- * the session.
+ * For each session and resource URI: its subscribers. They share the session, so only the first one subscribes at the
+ * server, and the last one unsubscribes.
  */
 const listeners = new WeakMap<ClientSession, Map<string, Set<Subscriber>>>();
 
 interface Subscription {
   readonly link: ClientSession;
   readonly stop: () => void;
-  /** Addresses of the resources, as the server names them. */
+  /** URIs of the client's subscribed resources, as the server names them. */
   readonly uris: Set<string>;
 }
 
-/** A listening client, and whether its address is that of all servers or of one. */
+/** A client with an open notification stream. `only` is the server's name at the endpoint of a single server. */
 export interface Listening {
   readonly only: string | undefined;
   readonly memoryAccount: MemoryAccount;
@@ -34,13 +37,13 @@ export class Subscriber {
   readonly #from: Listening;
   readonly #notify: (method: string, params: JsonObject) => void;
   readonly #subscriptions = new Map<string, Subscription>();
-  /** Notifications to send next, without duplicates. */
+  /** Notifications that will be sent next, without duplicates. */
   readonly #waiting = new Map<string, { method: string; params: JsonObject }>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   readonly #unlisten: () => void;
   #isOver = false;
 
-  /** Creates a subscriber. `onChange` reports changes of servers and approvals. */
+  /** `onChange` reports changes of servers and approvals. */
   constructor(
     from: Listening,
     onChange: (listener: () => void) => () => void,
@@ -53,7 +56,7 @@ export class Subscriber {
     });
   }
 
-  /** Forwards notifications of the server from now on. Replaces an earlier session of the same server. */
+  /** Forwards the notifications of this server from now on. Replaces the server's earlier session. */
   attach(server: string, link: ClientSession): void {
     const known = this.#subscriptions.get(server);
     if (this.#isOver || known?.link === link) return;
@@ -62,14 +65,14 @@ export class Subscriber {
     this.#subscriptions.set(server, { link, stop, uris: new Set() });
   }
 
-  /** Reports whether the client may subscribe to another resource. */
+  /** True if the client may subscribe to another resource. */
   get hasRoom(): boolean {
     let count = 0;
     for (const { uris } of this.#subscriptions.values()) count += uris.size;
     return count < maxResources;
   }
 
-  /** Adds a subscription of the client. Returns false if the server already has the subscription for another client. */
+  /** Adds a subscription. Returns false if another client has already subscribed at the server. */
   add(server: string, uri: string): boolean {
     const subscription = this.#subscriptions.get(server);
     if (!subscription) return true;
@@ -81,7 +84,7 @@ export class Subscriber {
     return others.size === 1;
   }
 
-  /** Removes a subscription of the client. Returns false if another client still subscribes to the resource. */
+  /** Removes a subscription. Returns false if another client still needs it at the server. */
   remove(server: string, uri: string): boolean {
     const subscription = this.#subscriptions.get(server);
     if (!subscription) return true;
@@ -89,7 +92,7 @@ export class Subscriber {
     return letGo(this, subscription.link, uri);
   }
 
-  /** Ends all subscriptions of a client that has disconnected. */
+  /** Ends all subscriptions, because the client has disconnected. */
   end(): void {
     this.#isOver = true;
     this.#unlisten();
@@ -102,7 +105,7 @@ export class Subscriber {
     stop();
     const exchange = { memoryAccount: this.#from.memoryAccount, cancellation: new Cancellation() };
     for (const uri of uris) {
-      // An error is ignored: a server that was restarted has no subscription.
+      // Ignore the error: a restarted server has no subscription.
       if (letGo(this, link, uri)) link.request("resources/unsubscribe", { uri }, exchange).catch(() => {});
     }
   }
@@ -111,10 +114,10 @@ export class Subscriber {
     if (listChanges.has(method)) this.#gather(method, method, {});
     const { uri } = params;
     if (method !== updated || typeof uri !== "string" || uri.length > maxUriLength) return;
-    // An update may concern a part of a resource that the client subscribes to.
+    // The update may concern a part of a subscribed resource, whose URI is then longer.
     const isWanted = [...(this.#subscriptions.get(server)?.uris ?? [])].some((one) => uri.startsWith(one));
     const clientUri = this.#from.only === undefined ? publicUri(server, uri) : uri;
-    // This limit keeps a server from filling memory with notifications.
+    // Limit the number, so that a server cannot fill the memory.
     if (isWanted && this.#waiting.size < maxResources)
       this.#gather(`${method} ${clientUri}`, method, { uri: clientUri });
   }
@@ -131,7 +134,7 @@ export class Subscriber {
   }
 }
 
-/** Removes a subscriber. Returns true if the resource has no subscriber left. */
+/** Removes a subscriber. Returns true if it was the last one of the resource. */
 function letGo(subscriber: Subscriber, link: ClientSession, uri: string): boolean {
   const all = listeners.get(link);
   const others = all?.get(uri);

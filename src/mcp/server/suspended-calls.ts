@@ -1,5 +1,5 @@
-// Suspends calls whose servers send requests to the client over their own connection, for clients that answer by
-// repeating the call.
+// Suspended calls: the server waits for the response to a request to the client, for clients that return such responses
+// by repeating the call.
 import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { longLived } from "../../base/long-lived.ts";
@@ -8,11 +8,11 @@ import { type ClientCall, keepAsked, ownerOf } from "./client-call.ts";
 import { invalidParams, RpcError } from "./rpc-error.ts";
 import { isObject } from "./server-lists.ts";
 
-/** Milliseconds that a user has to answer, and the limits of suspended calls. */
+/** Milliseconds that a user has to respond, and the maximum numbers of suspended calls. */
 const { idleMs: patienceMs, bounds } = longLived.mcpHeldCall;
 const [maxOfOwner, maxOfAccount, maxOfAll] = [bounds.key.most, bounds.account.most, bounds.total.most];
 
-/** Request of a suspended call, as the server sees it. */
+/** What a suspended call does at the server. A call that continues it must do the same. */
 export interface SuspendedSubject {
   readonly server: string;
   readonly method: string;
@@ -31,10 +31,10 @@ class SuspendedCall {
   readonly subject: SuspendedSubject;
   readonly asked = new Map<string, Asked>();
   readonly cancellation = new Cancellation();
-  /** Client whose connection receives progress notifications. */
+  /** The client's latest request for this call. It gets progress notifications. */
   client: ClientCall;
   result: Promise<JsonObject> | undefined;
-  /** The id of the suspended call; undefined until the server has sent a request. */
+  /** Id of the call; undefined until the server has sent its first request. */
   id: string | undefined;
   timer: ReturnType<typeof setTimeout> | undefined;
   letGo = () => {};
@@ -48,7 +48,7 @@ class SuspendedCall {
     this.subject = subject;
   }
 
-  /** Asks the client. Rejects when the call ends; otherwise a server that awaits the response would wait forever. */
+  /** Sends a server's request to the client. Rejects when the call ends, because the server would wait forever. */
   ask(method: string, params: JsonObject): Promise<JsonObject> {
     const { promise, resolve, reject } = Promise.withResolvers<JsonObject>();
     const { cancellation } = this;
@@ -65,20 +65,19 @@ class SuspendedCall {
   }
 
   /**
-   * Returns the request state that the client sends when it continues the call. Each new request of the server changes
-   * the state.
+   * Returns the `requestState` with which the client continues the call. It changes with each request of the server.
    */
   get state(): string {
     return `${this.id}.${this.#asks}`;
   }
 
-  /** Reports whether the client was once given this state, because a client may repeat a request. */
+  /** Reports whether the client was given this state at any time, because a client may repeat a request. */
   wasGiven(state: string): boolean {
     const asks = Number(state.slice(state.indexOf(".") + 1));
     return state === `${this.id}.${asks}` && asks > 0 && asks <= this.#asks;
   }
 
-  /** Resolves when the server has sent a request. */
+  /** Resolves when a request of the server awaits a response. */
   whenAsked(): Promise<void> {
     if (this.asked.size > 0) return Promise.resolve();
     this.#asked ??= Promise.withResolvers();
@@ -90,7 +89,8 @@ export class SuspendedCalls {
   readonly #calls = new Map<string, SuspendedCall>();
 
   /**
-   * Runs `work` with a call that accepts server requests. `params` are kept and counted while the call is suspended.
+   * Runs `work` with a call that accepts requests of the server. While the call is suspended, `params` stay in memory
+   * and are counted.
    */
   async begin(
     client: ClientCall,
@@ -114,14 +114,14 @@ export class SuspendedCalls {
         return suspended.ask(method, asked);
       },
     });
-    // The waiting caller handles the failure.
+    // Ignore the error: the waiting client gets it.
     suspended.result.catch(() => {}).then(() => this.#end(suspended));
     return await this.#wait(suspended, client);
   }
 
   /**
-   * Resumes the call of a state; undefined if `state` is not in the form of a suspended call's state. Rejects if the
-   * call is unknown, has ended or belongs to another owner, or if `isSame` refuses its request.
+   * Continues the call with this state; returns undefined if `state` is no such state. Rejects if the call is unknown,
+   * has ended, belongs to another owner, or if `isSame` returns false.
    */
   resume(
     client: ClientCall,
@@ -147,7 +147,7 @@ export class SuspendedCalls {
     return this.#wait(suspended, client);
   }
 
-  /** Cancels all suspended calls, because their clients cannot return. */
+  /** Cancels all suspended calls, because the gateway stops and clients cannot return. */
   close(): void {
     const error = new GatewayError("service_unavailable", "The gateway is about to stop.", { retryAfterSeconds: 5 });
     for (const suspended of this.#calls.values()) {
@@ -156,10 +156,10 @@ export class SuspendedCalls {
     }
   }
 
-  /** Waits until the call has ended, or until the server sends a request. */
+  /** Waits until the call has ended or the server sends a request. */
   async #wait(suspended: SuspendedCall, client: ClientCall): Promise<JsonObject> {
     clearTimeout(suspended.timer);
-    // If the client has returned meanwhile, it waits for the same call, so the call must continue.
+    // If the client has continued the call by another request meanwhile, it must go on.
     const leave = () => {
       if (suspended.client === client) suspended.cancellation.cancel(client.cancellation.reason);
     };
@@ -171,7 +171,7 @@ export class SuspendedCalls {
     }
   }
 
-  /** Throws if too many calls are suspended. */
+  /** Stores a suspended call and returns its id. Throws if there are too many. */
   #keep(suspended: SuspendedCall, params: JsonObject): string {
     const ofAccount = [...this.#calls.values()].filter(({ accountId }) => accountId === suspended.accountId);
     const own = ofAccount.filter(({ owner }) => owner === suspended.owner);

@@ -1,5 +1,5 @@
-// Tasks that servers created for calls. Each task belongs to its caller, is kept for a bounded time, and is recorded
-// until it ends.
+// Tasks that MCP servers created for tool calls. Each belongs to its caller and is stored for a limited time. Its usage
+// is recorded when it has ended.
 import { longLived } from "../../base/long-lived.ts";
 import type { ClientSession, JsonObject } from "../../domain/tools/client-session.ts";
 import { type McpServer, maxCallMs } from "../../domain/tools/mcp-server.ts";
@@ -7,16 +7,19 @@ import type { OpenToolUse } from "../../domain/tools/tool-use.ts";
 import { type ClientCall, ownerOf } from "./client-call.ts";
 import { isObject } from "./server-lists.ts";
 
-/** Since 2026-07-28 tasks are an extension (SEP-2663), which client and server both have to declare. */
+/** Name of the tasks extension (SEP-2663, revision 2026-07-28), which client and server must declare. */
 export const tasksExtension = "io.modelcontextprotocol/tasks";
-/** Member of `_meta` in which results of earlier revisions name their task. */
+/** Member of `_meta` with which results of earlier revisions name their task. */
 export const relatedTask = "io.modelcontextprotocol/related-task";
 const { bounds, maxMs } = longLived.mcpTask;
 const [maxOfOwner, maxOfAccount, maxOfAll] = [bounds.key.most, bounds.account.most, bounds.total.most];
-/** Lifetime of a task, within which the client may ask for the result. Servers may state another one. */
+/**
+ * Default and maximum milliseconds for which a task is stored and the client may get its result. Servers may state a
+ * value.
+ */
 const [defaultKeptMs, maxKeptMs] = [3_600_000, maxMs];
 const maxIdLength = 512;
-/** Methods of the notifications about the status of a task. */
+/** Notification methods for the status of a task. */
 const statusMethods: ReadonlySet<unknown> = new Set(["notifications/tasks", "notifications/tasks/status"]);
 
 type End = Parameters<OpenToolUse["ended"]>[0];
@@ -27,9 +30,9 @@ export interface MadeTask {
   readonly tool: string;
   readonly link: Pick<ClientSession, "onChange">;
   readonly use: OpenToolUse;
-  /** Task object that the server returned. */
+  /** The task as the server returned it. */
   readonly made: JsonObject;
-  /** Releases the kept parameters when the task has ended. */
+  /** Releases the stored parameters. Called when the task has ended. */
   readonly letGo: () => void;
 }
 
@@ -51,22 +54,19 @@ export class Task {
     this.#id = taskId;
     this.#use = use;
     this.#letGo = letGo;
-    // A listener keeps the process in use, so that it is not stopped in the middle of its task.
+    // The listener keeps the session, and so the server's process, in use until the task has ended.
     this.#stop = link.onChange((method, params) => {
       if (statusMethods.has(method)) void this.heard(method, params);
     });
-    // A call is recorded for no longer than its maximum duration, even if the server continues.
+    // After the maximum duration of a call, the usage is recorded even if the task goes on.
     this.#timer = setTimeout(() => void this.end("completed"), maxCallMs(server));
     use.rest();
   }
 
-  /**
-   * Updates the task from a response or notification of the server. Ends the record of the task when the task has
-   * ended.
-   */
+  /** Handles a response or notification of the server. If the task has ended, records its usage. */
   async heard(method: string, said: JsonObject): Promise<void> {
     if (method === "tasks/result") return await this.end("completed", said);
-    // Since 2026-07-28 this response only acknowledges the cancellation.
+    // In revision 2026-07-28 and later, this response only confirms that cancellation was requested.
     if (method === "tasks/cancel" && said["status"] === undefined) return await this.end("cancelled");
     const { taskId, status, result } = said;
     if (taskId !== this.#id) return;
@@ -103,7 +103,7 @@ export class Tasks {
     return own < maxOfOwner && ofAccount < maxOfAccount && this.#tasks.size < maxOfAll;
   }
 
-  /** Adds a task. The task takes over the usage record of its call. */
+  /** Stores a task. It takes over the usage record of the call that created it. */
   add({ principal }: Pick<ClientCall, "principal">, made: MadeTask): void {
     const owner = ownerOf(principal);
     const key = keyOf(owner, made.server.name, String(made.made["taskId"]));
@@ -115,12 +115,12 @@ export class Tasks {
     this.#tasks.set(key, { task: new Task(owner, principal.account.id, made), timer });
   }
 
-  /** Finds a task of the same owner by `id`, the server's own task id. */
+  /** Returns the owner's task; `id` is the server's id of the task. */
   find({ principal }: Pick<ClientCall, "principal">, server: McpServer, id: string): Task | undefined {
     return this.#tasks.get(keyOf(ownerOf(principal), server.name, id))?.task;
   }
 
-  /** Ends all tasks, because their clients cannot return. */
+  /** Ends all tasks, because the gateway stops and clients cannot return. */
   async close(): Promise<void> {
     await Promise.all([...this.#tasks.keys()].map((key) => this.#drop(key)));
   }
@@ -134,18 +134,18 @@ export class Tasks {
   }
 }
 
-/** Returns the task in a result; undefined if the server created none. */
+/** Returns the task that a result contains; undefined if the server created none. */
 export function taskIn({ resultType, task, ...rest }: JsonObject): JsonObject | undefined {
   const made = resultType === "task" ? rest : task;
   return isObject(made) && typeof made["taskId"] === "string" ? made : undefined;
 }
 
-/** Reports whether the task id can be passed to a client. */
+/** Reports whether the task's id has a valid form for clients. */
 export function hasId({ taskId }: JsonObject): boolean {
   return typeof taskId === "string" && taskId !== "" && taskId.length <= maxIdLength && /^[\x21-\x7e]+$/.test(taskId);
 }
 
-/** Reports whether these capabilities, of a client or a server, declare the tasks extension. */
+/** Reports whether these capabilities (of a client or a server) declare the tasks extension. */
 export function hasTasksExtension({ extensions }: JsonObject): boolean {
   return isObject(extensions) && isObject(extensions[tasksExtension]);
 }

@@ -1,15 +1,15 @@
-// Two tools that replace many: one finds tools by words, the other calls a found tool.
+// Two tools that stand for all others if there are many: one searches tools by words, the other calls a tool.
 import type { JsonObject } from "../../domain/tools/client-session.ts";
 import { invalidParams, RpcError } from "./rpc-error.ts";
 import { isObject } from "./server-lists.ts";
 
-/** Reserved names, which no tool of a server has; see `publicName`. */
+/** Reserved names; no tool of a server gets them (see `publicName`). */
 export const searchToolNames = { search: "search_tools", call: "call_tool" } as const;
 const [defaultFound, maxFound] = [10, 50];
 const maxQueryLength = 1_000;
-/** Number of searched characters of a description: each search reads the descriptions of all tools. */
+/** Maximum characters of a description that are searched, because each search reads all descriptions. */
 const maxSearchedLength = 4_000;
-/** Minimum length of a word that also matches as a prefix. A shorter word would match too much. */
+/** Minimum length of a word that also matches as a prefix of longer words. */
 const shortestBeginning = 3;
 
 export function isSearchTool(name: string): boolean {
@@ -52,7 +52,7 @@ export function searchTools(count: number): JsonObject[] {
   ];
 }
 
-/** Searches `tools`, which the client may see. */
+/** Returns the result of the search tool. `tools` are those that the client may use. */
 export function searchToolsAnswer(tools: readonly JsonObject[], args: unknown): JsonObject {
   const { query, limit = defaultFound } = isObject(args) ? args : {};
   if (typeof query !== "string" || query.trim() === "" || query.length > maxQueryLength) {
@@ -76,7 +76,7 @@ export function searchToolsAnswer(tools: readonly JsonObject[], args: unknown): 
   return { content: [{ type: "text", text: JSON.stringify({ tools: found }) }], structuredContent: { tools: found } };
 }
 
-/** Returns the name and arguments of the tool call that the arguments contain. */
+/** Returns the tool call that is contained in the arguments of `call_tool`. */
 export function callTool(args: unknown): { name: string; arguments: JsonObject } {
   const { name, arguments: inner = {} } = isObject(args) ? args : {};
   if (typeof name !== "string" || isSearchTool(name))
@@ -85,14 +85,14 @@ export function callTool(args: unknown): { name: string; arguments: JsonObject }
   return { name, arguments: inner };
 }
 
-/** Scores a tool. A word in the name counts more than a word in the description. */
+/** Returns how well a tool matches. A word in its name counts more than one in its description. */
 function scoreOf({ name, title, description }: JsonObject, words: ReadonlySet<string>): number {
   const named = `${String(name)} ${typeof title === "string" ? title : ""}`;
   const text = typeof description === "string" ? description : "";
   return 3 * countIn(named.slice(0, maxSearchedLength), words) + countIn(text.slice(0, maxSearchedLength), words);
 }
 
-/** Counts the words that the text contains, in full or as a prefix. */
+/** Returns how many of the words occur in the text, as whole words or as prefixes. */
 function countIn(text: string, words: ReadonlySet<string>): number {
   const lengths = new Set([...words].map(({ length }) => length).filter((length) => length >= shortestBeginning));
   const found = new Set<string>();

@@ -1,10 +1,10 @@
-// The view of one principal: usable servers, and the tools of each server that the principal may use.
+// What a principal may use: MCP servers, and the tools and resources of each.
 import type { Principal } from "../../domain/principal.ts";
 import { type McpServer, type McpServers, offersTool } from "../../domain/tools/mcp-server.ts";
 import { allowsAllOf, allowsTool } from "../../domain/tools/tool-access.ts";
 import { mayUseServer } from "../../domain/tools/usable-server.ts";
 
-/** Returns the usable servers, sorted by name. */
+/** Returns the servers that the principal may use, sorted by name. */
 export function usableServers(servers: Pick<McpServers, "all">, principal: Principal): McpServer[] {
   return servers
     .all()
@@ -12,15 +12,12 @@ export function usableServers(servers: Pick<McpServers, "all">, principal: Princ
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** Reports whether the principal may use the tool or prompt `name`, which is the server's own name. */
+/** Reports whether the principal may use this tool or prompt. `name` is its name at the server. */
 export function mayUseTool(server: McpServer, name: string, { tools }: Principal): boolean {
   return offersTool(server, name) && allowsTool(tools, server.name, name);
 }
 
-/**
- * Reports whether the principal may use resources. A principal with access to only some tools gets none, because tool
- * lists do not cover resources.
- */
+/** Reports whether the principal may use resources. If only some tools are allowed, no resources are. */
 export function mayUseResources(server: McpServer, principal: Principal): boolean {
   return mayUseServer(server, principal) && allowsAllOf(principal.tools, server.name);
 }

@@ -1,4 +1,4 @@
-// The contract of a tunnel between a gateway and a node, for the code that uses it at either end.
+// Types and constants of the tunnel between a gateway and a node, for both ends.
 
 import type { BodySource } from "../../base/bytes/body-source.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
@@ -8,115 +8,113 @@ import type { ModelProcessState } from "../../domain/models/model-process-state.
 import type { Operation } from "../../domain/models/operation.ts";
 import type { NodeToolRequest, OfferedMcpServer } from "../../domain/tools/node-tools.ts";
 
-/** The gateway's path that a node connects to. */
+/** Path of the gateway's endpoint for nodes. */
 export const nodeConnectPath = "/v1/node/connect";
 
-/** WebSocket subprotocol. Its number is the major version of the protocol. */
+/** WebSocket subprotocol; its number is the protocol's major version. */
 export const tunnelProtocol = "headrace.node.v1";
 
-/** The reasons for which a tunnel ends: WebSocket close codes (RFC 6455, 7.4), our own from 4000 on. */
+/** WebSocket close codes of a tunnel (RFC 6455, 7.4). Codes from 4000 on are defined here. */
 export const tunnelCloseCodes = {
-  /** The end that sends this code has ended the tunnel normally. */
+  /** The tunnel was closed normally. */
   normal: 1000,
   goingAway: 1001,
-  /** The connection broke off, or became silent. */
+  /** The connection broke or was silent for too long. */
   broken: 1006,
-  /** A message is invalid, or violates the protocol. */
+  /** A message was invalid. */
   protocol: 4400,
-  /** The signature is wrong. */
+  /** The node's signature was wrong. */
   unauthenticated: 4401,
-  /** The node may no longer connect: it was removed or its key withdrawn. */
+  /** The node was removed or its key revoked. */
   revoked: 4403,
   unknownNode: 4404,
-  /** The node did not identify itself in time. */
+  /** The node did not prove its identity in time. */
   authenticationTimeout: 4408,
   /** The same node has connected again. */
   replaced: 4409,
-  /** The two ends have no common protocol version. */
+  /** The two ends have no protocol version in common. */
   version: 4426,
-  /** The gateway has no room for another connection for now. */
+  /** The gateway accepts no more connections at the moment. */
   busy: 4429,
-  /** A part of the other end failed, for example the store of nodes. */
+  /** Something failed at the end that closed the tunnel, such as the database. */
   internal: 4500,
 } as const;
 
-/**
- * The most parallel generations or embedding requests, by operation. An operation is left out if its number is unknown.
- */
+/** Maximum parallel requests by operation. Operations without a known number are missing. */
 export type AnnouncedConcurrency = Partial<Record<Operation, number>>;
 
-/** A model as a node announces it. `environments` of EngineModel is never set, since the node does not decide it. */
+/** A model that a node announces. The node cannot set `environments`. */
 export interface AnnouncedModel extends Omit<EngineModel, "environments"> {
   concurrency?: AnnouncedConcurrency;
-  /** The state of the model's process, if the node starts it on demand. */
+  /** State of the model's process, if the node starts it on demand. */
   process?: ModelProcessState;
-  /** The way in which the model continues the beginning of an answer. Left out if it is not known to do so. */
+  /** How the model continues a broken answer; absent if it cannot. */
   continues?: ChatContinuation;
 }
 
 export interface NodeAnnouncement {
-  /** The version of the node's Headrace, such as `0.6.0`. */
+  /** Version of Headrace on the node, such as `0.6.0`. */
   version: string;
   models: readonly AnnouncedModel[];
-  /** The MCP servers that the node offers. Left out if it offers none. */
+  /** MCP servers that the node offers; absent if there are none. */
   toolServers?: readonly OfferedMcpServer[];
-  /** Running and waiting requests at the node, from any sender. */
+  /** Number of running and waiting requests at the node, from all senders. */
   load?: { active: number; waiting: number };
 }
 
-/** The name and the approved models of a node, as the gateway tells the node for people there. */
+/** The node's name and approved models, which the gateway sends to the node. */
 export interface NodeStatus {
   name: string;
-  /** Ids of models, or only `*`. */
+  /** Ids of the approved models, or only `*`. */
   approvedModels: readonly string[];
 }
 
-/** A request for a model, or for an MCP server. */
+/** A request to a node, for a model or for an MCP server. */
 export type TunnelRequest = EngineRequest | NodeToolRequest;
 
-/** Name of the feature of nodes that have MCP servers. */
+/** Feature name of nodes that can offer MCP servers. */
 export const toolsFeature = "tools";
 
 /** The gateway's end of a tunnel to a verified node. */
 export interface GatewayEnd {
   readonly nodeId: string;
-  /** The id of this connection. */
+  /** Id of this connection. */
   readonly connectionId: string;
-  /** Address of the node, with the server's trusted proxies taken into account. */
+  /** IP address of the node. Trusted proxies are taken into account. */
   readonly clientAddress: string;
-  /** The last announcement of the node. Undefined until the first one. */
+  /** The node's last announcement; undefined until it has sent one. */
   readonly announcement: NodeAnnouncement | undefined;
-  /** The number of running requests. */
+  /** Number of running requests. */
   readonly openStreams: number;
-  /** True if no new requests are accepted, because either end is shutting down. */
+  /** True if no new requests are accepted, because the gateway or the node is stopping. */
   readonly draining: boolean;
   readonly closed: boolean;
-  /** The time that the last answer to a heartbeat took, in milliseconds. Undefined before the first. */
+  /** Milliseconds until the last heartbeat was answered; undefined before the first one. */
   readonly roundTripMs: number | undefined;
-  /** Tells the node its name and its approved models. */
+  /** Sends the node its name and approved models. */
   sendStatus(status: NodeStatus): void;
-  /** Sends a request like `Engine.send`. */
+  /** Sends a request to the node. */
   send(request: TunnelRequest, cancellation: Cancellation): Promise<EngineResponse>;
-  /** Accepts no new requests. Resolves once open requests have ended and the connection is closed. */
+  /** Accepts no new requests. Resolves when open requests have ended and the connection is closed. */
   drain(): Promise<void>;
-  /** Ends the tunnel, and its open requests with `upstream_error`. */
+  /** Closes the tunnel. Open requests fail with `upstream_error`. */
   close(code: number, reason: string): void;
 }
 
 export interface GatewayEndListener {
-  /** Called after the end's `announcement` was replaced, at most once a second. */
+  /** Called when `announcement` has changed, at most once a second. */
   announced(announcement: NodeAnnouncement): void;
-  /** Called when the node accepts no new requests. Open requests continue. */
+  /** Called when the node has announced that it stops. Open requests continue. */
   draining(): void;
-  /** Called once, after all open streams have failed. */
+  /** Called once, after all open requests have failed. */
   closed(code: number, reason: string): void;
 }
 
-/** A request as it reaches a node. The gateway cannot say on which account the node's bytes are held. */
+/** A request as the node gets it. It has no memory account, because the node does not know the caller. */
 export type NodeRequest = Omit<EngineRequest, "memoryAccount">;
 export type NodeToolsRequest = Omit<NodeToolRequest, "memoryAccount">;
 
-/** The handler that answers a request at the node, shaped like `Engine.send`. */
+/** Answers a request at the node. */
 export type NodeHandler = (request: NodeRequest | NodeToolsRequest, cancellation: Cancellation) => Promise<NodeAnswer>;
 
 export interface NodeAnswer {
@@ -125,21 +123,21 @@ export interface NodeAnswer {
   body: BodySource;
 }
 
-/** Limits of time and size. Those of tests are shorter. */
+/** Limits of a tunnel. Tests use shorter times. */
 export interface TunnelLimits {
-  /** The interval between two heartbeats, in milliseconds. */
+  /** Milliseconds between two heartbeats. */
   heartbeatMs: number;
-  /** The milliseconds without a byte after which the other end counts as gone. */
+  /** Milliseconds without any byte after which the other end counts as gone. */
   silenceMs: number;
-  /** The milliseconds within which the other end must have proven its identity. */
+  /** Milliseconds in which the node must prove its identity. */
   authenticationMs: number;
-  /** The most streams open at once on one tunnel. */
+  /** Maximum open requests of one tunnel. */
   streams: number;
-  /** The most bytes of one stream that may be on their way without a further grant. */
+  /** Maximum bytes of one body that may be sent before the receiver grants more. */
   windowBytes: number;
-  /** The most bytes of one request's body. */
+  /** Maximum bytes of a request's body. */
   bodyBytes: number;
-  /** The most bytes of all bodies together that a node holds for running requests. */
+  /** Maximum bytes of all request bodies together that a node stores. */
   allBodyBytes: number;
 }
 

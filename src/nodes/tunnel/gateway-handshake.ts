@@ -1,4 +1,4 @@
-// The first messages at the gateway, which identify the node. Nothing else is accepted before that.
+// The gateway's part of the handshake that verifies a node. No other messages are accepted before it is complete.
 
 import { randomBytes } from "node:crypto";
 import { exactMs } from "../../base/clock.ts";
@@ -16,7 +16,7 @@ import { messageTypes, ProtocolError, protocolMajor, protocolMinor } from "./mes
 import { type Hello, type Proof, parseProof } from "./payloads.ts";
 import type { TunnelConnection, TunnelUser } from "./tunnel-connection.ts";
 
-/** The key of a node, or why it may not connect. */
+/** The public key of a node, or why it may not connect. */
 export type NodeKey = { publicKey: string } | { refused: "unknown" | "revoked" };
 
 export interface GatewayHandshakeOptions {
@@ -24,9 +24,9 @@ export interface GatewayHandshakeOptions {
   gateway: string;
   clientAddress: string;
   findKey(nodeId: string): Promise<NodeKey>;
-  /** Called once the node's identity is verified. */
+  /** Called when the node's identity is verified. */
   connected(end: GatewayEnd): GatewayEndListener;
-  /** Called once, when the node's identity is verified or the handshake has failed. */
+  /** Called once, when the handshake has succeeded or failed. */
   settled(authenticated: boolean, reason: string): void;
   limits: TunnelLimits;
   times: StreamTimes;
@@ -40,7 +40,7 @@ export class GatewayHandshake implements TunnelUser {
   readonly #nonce = randomBytes(nonceBytes).toString("base64url");
   readonly #deadlineMs: number;
   #proven = false;
-  /** The failure at this end, for the log. */
+  /** An error at this end, for the log. */
   #fault: unknown;
 
   constructor(connection: TunnelConnection, options: GatewayHandshakeOptions) {

@@ -1,4 +1,4 @@
-// A request on its way to a node and back: the promise of its answer, its body, its time limits.
+// A request that the gateway sends to a node: its body, the promise of its answer, and its timeouts.
 
 import { type MemoryAccount, NoRoomError } from "../../base/bytes/buffered-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
@@ -10,12 +10,12 @@ import type { OutgoingBody } from "./outgoing-body.ts";
 import type { AnswerHead, Failure } from "./payloads.ts";
 import type { Tabled } from "./stream-table.ts";
 
-/** The members of its tunnel that a stream needs. */
+/** What a stream needs of its tunnel. */
 export interface StreamOwner {
   /** The name for the log. */
   readonly name: string;
   grant(stream: GatewayStream, bytes: number): void;
-  /** Tells the node that nobody wants the rest, and forgets the stream. */
+  /** Tells the node to stop, and removes the stream. */
   cancel(stream: GatewayStream): void;
 }
 
@@ -59,7 +59,7 @@ export class GatewayStream implements AnswerOwner, Tabled<GatewayStream> {
     cancellation.onCancel(this.#onCancel);
   }
 
-  /** True while the node has not begun to answer. */
+  /** True until the node's answer has begun. */
   get waits(): boolean {
     return this.#settle !== undefined;
   }
@@ -74,21 +74,21 @@ export class GatewayStream implements AnswerOwner, Tabled<GatewayStream> {
     this.answer.complete();
   }
 
-  /** Ends the request with an error, before or within the answer. */
+  /** Fails the request: its response if the answer has not begun, otherwise the answer's body. */
   fail(error: unknown): void {
     const settle = this.#end();
     if (settle) settle.reject(error);
     else this.answer.fail(error);
   }
 
-  /** Ends the request because the node could not answer, or not completely. */
+  /** Fails the request with the error that the node reported. */
   failedAtNode({ code, message }: Failure): void {
     const detail = `${this.#owner.name}: ${message}`;
-    // No text of the node reaches the client: it may be wrong or false.
+    // Do not pass the node's text to the client, because the node may be wrong or malicious.
     if (code === "upstream_timeout") {
       this.fail(new GatewayError(code, "The model server of the node did not answer in time.", { detail }));
     } else if (!this.waits && (code === "service_unavailable" || code === "rate_limit_exceeded")) {
-      // The node gives this code for an answer that has begun only if it holds as many bytes as it may.
+      // After an answer has begun, the node reports these codes only if its buffers are full.
       this.fail(
         new NoRoomError("service_unavailable", "The node holds as many bytes of answers as it may at the moment.", {
           detail,
@@ -98,7 +98,7 @@ export class GatewayStream implements AnswerOwner, Tabled<GatewayStream> {
     } else if (code === "service_unavailable") {
       this.fail(new GatewayError(code, "The node takes no more requests for now.", { detail, retryAfterSeconds: 1 }));
     } else if (code === "request_too_large" && this.waits) {
-      // The request is at fault: the node works, and must stay available to other clients.
+      // The request is at fault, not the node, so the node must not be suspended.
       this.fail(new GatewayError(code, "The request is too large for this model.", { detail }));
     } else {
       const when = this.waits ? "could not answer" : "broke off its answer";
@@ -106,7 +106,7 @@ export class GatewayStream implements AnswerOwner, Tabled<GatewayStream> {
     }
   }
 
-  /** Ends the request if it has taken too long. */
+  /** Fails the request if a timeout has passed. */
   checkDeadline(nowMs: number): void {
     const { firstByteTimeoutMs, idleTimeoutMs } = this.#times;
     if (this.waits && nowMs >= this.#answerByMs) {
@@ -120,7 +120,7 @@ export class GatewayStream implements AnswerOwner, Tabled<GatewayStream> {
     this.#owner.grant(this, bytes);
   }
 
-  /** Called when the reader of the answer wants no more of it. */
+  /** Called when the reader of the answer cancels. */
   cancelled(): void {
     this.#owner.cancel(this);
   }
@@ -130,7 +130,7 @@ export class GatewayStream implements AnswerOwner, Tabled<GatewayStream> {
     this.fail(new GatewayError("upstream_timeout", message, { detail: this.#owner.name }));
   }
 
-  /** Called when the request is cancelled, which counts only until the answer begins. */
+  /** Called when the request is cancelled. Has no effect after the answer has begun. */
   #cancelled(): void {
     const settle = this.#end();
     if (!settle) return;

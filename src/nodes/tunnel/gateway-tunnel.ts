@@ -1,4 +1,4 @@
-// The gateway's end of a tunnel to a verified node: sends it requests, each on a separate stream.
+// The gateway's end of a tunnel to a verified node. Each request is a separate stream.
 
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
@@ -35,13 +35,13 @@ import type { TunnelConnection, TunnelUser } from "./tunnel-connection.ts";
 export interface GatewayTunnelOptions {
   connectionId: string;
   clientAddress: string;
-  /** The proof that the node gave. */
+  /** What the node sent to prove its identity. */
   proof: Proof;
   limits: TunnelLimits;
   times: StreamTimes;
 }
 
-/** The least interval between two accepted announcements, because each may be written to the database. */
+/** Minimum milliseconds between two announcements that are handled, because each may cause a database write. */
 const announcementIntervalMs = 1_000;
 const maxStreamId = 0xffff_ffff;
 const { head, data, end, fail, credit } = messageTypes;
@@ -57,22 +57,19 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
   readonly #connection: TunnelConnection;
   readonly #options: GatewayTunnelOptions;
   readonly #streams = new StreamTable<GatewayStream>();
-  /** Streams whose request body waits until the connection accepts more. */
+  /** Streams whose request body waits until the connection can send again. */
   readonly #paused = new Set<GatewayStream>();
   readonly #orphans = new Orphans();
   readonly #maxStreams: number;
   #lastId = 0;
   #announcement: NodeAnnouncement | undefined;
   #announcedAtMs = Number.NEGATIVE_INFINITY;
-  /** The last announcement that has not been read yet. */
+  /** The last announcement that was not handled yet. */
   #nextAnnouncement: Buffer | undefined;
-  /** True once the gateway sends no new requests and has told the node so. */
+  /** True once the gateway has told the node that it sends no new requests. */
   #drainSent = false;
   #draining = false;
-  /**
-   * True once the node accepts no new requests. It ends the connection after the gateway has confirmed that no more
-   * will come.
-   */
+  /** True once the node has announced that it stops. It closes the connection after the gateway has confirmed that. */
   #nodeLeaves = false;
   #drained: PromiseWithResolvers<void> | undefined;
 
@@ -155,7 +152,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
     else if (type === messageTypes.announce) this.#announced(payload);
     else if (type === messageTypes.drain) this.#nodeDrains();
     else if (misplaced.has(type)) throw new ProtocolError(`a node must not send a message of type ${type} here`);
-    // Types of a later minor version are ignored.
+    // Ignore unknown types, which a later minor version may have.
   }
 
   drained(): void {
@@ -201,7 +198,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
 
   #refusal(request: TunnelRequest, head: Buffer): GatewayError | undefined {
     const detail = this.nodeId;
-    // A node of an earlier version would treat the request as a protocol fault and end the connection.
+    // Check the node's features first: an older node would close the connection because of an unknown request.
     const needed = "server" in request ? toolsFeature : isTask(request.operation) ? request.operation : undefined;
     if (needed !== undefined && !this.#options.proof.features.includes(needed)) {
       const message = "The node's version does not know this endpoint; its operator has to update it.";
@@ -220,8 +217,8 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
   }
 
   /**
-   * Reports whether a request may still be sent to a draining node: a message that belongs to an open call may be,
-   * until the gateway has confirmed that no more will come.
+   * Reports whether a request may still be sent to a stopping node: only a message of an open MCP call, before the
+   * gateway has confirmed the stop.
    */
   #mayGoOn(request: TunnelRequest): boolean {
     return !this.#drainSent && "server" in request && isOfOpen(request);
@@ -269,7 +266,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
       else this.#over(stream, parseFailure(payload));
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
-      // A fault of one stream does not affect the others.
+      // An error in one stream must not affect the others.
       this.cancel(stream);
       stream.failedAtNode({ code: "upstream_error", message: error.message });
     }
@@ -280,7 +277,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
     this.#sendBody(stream);
   }
 
-  /** Ends a stream on which the node sends no more. */
+  /** Ends a stream for which the node will send no more. */
   #over(stream: GatewayStream, failure: Failure | undefined): void {
     if (!failure && stream.waits) throw new ProtocolError("an answer ended before it began");
     this.#forget(stream);
@@ -313,7 +310,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
   #nodeDrains(): void {
     const wasDraining = this.#draining;
     this.#draining = true;
-    // The listener may end its use of this tunnel.
+    // The listener may stop to use this tunnel.
     if (!wasDraining) this.listener?.draining();
     this.#nodeLeaves = true;
     this.#endIfDrained();
@@ -327,8 +324,8 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
   }
 
   /**
-   * Ends the connection, or confirms the node's drain, once no stream is open. A draining node waits for that
-   * confirmation before it ends the connection.
+   * When no stream is open, closes the connection, or confirms the node's stop. The node closes the connection after
+   * that.
    */
   #endIfDrained(): void {
     if (this.#streams.size > 0) return;

@@ -1,4 +1,5 @@
-// The body of a node's answer at the gateway: passed on at once or held, never more than was granted.
+// The body of a node's answer at the gateway. Bytes are passed on or buffered; the node sends only as many as were
+// granted.
 
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
@@ -6,9 +7,9 @@ import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { exactMs } from "../../base/clock.ts";
 
 export interface AnswerOwner {
-  /** Allows the node to send this many bytes more. */
+  /** Allows the node to send this many more bytes. */
   grant(bytes: number): void;
-  /** Called when nobody wants the rest of the answer. */
+  /** Called when the reader cancels the answer. */
   cancelled(): void;
 }
 
@@ -21,25 +22,22 @@ export class IncomingAnswer implements BodySource {
   readonly #owner: AnswerOwner;
   readonly #windowBytes: number;
   readonly #memoryAccount: MemoryAccount;
-  /** The bytes that the node may still send. */
+  /** Number of bytes that the node may still send. */
   #grantedBytes: number;
-  /** The bytes passed on since the last grant. */
+  /** Number of bytes that the reader has consumed since the last grant. */
   #takenBytes = 0;
   #sink: BodySink | undefined;
   #paused = false;
-  /**
-   * The bytes that arrived while nobody read them. They are copied, because a piece may be a small part of a larger
-   * buffer.
-   */
+  /** Bytes that arrived while the reader was paused. They are copied, because a piece may belong to a larger buffer. */
   #buffer: Buffer = nothing;
   #bufferedBytes = 0;
   #end: End | undefined;
-  /** True once the sink gets no more calls. */
+  /** True when the reader gets nothing more. */
   #over = false;
-  /** The monotonic time at which the last byte came, or at which waiting began again. */
+  /** Monotonic milliseconds since which the reader waits for the node; infinite while it does not read. */
   #waitingSinceMs = Number.POSITIVE_INFINITY;
 
-  /** `memoryAccount` counts the bytes that wait for a reader. */
+  /** `memoryAccount` counts buffered bytes. */
   constructor(owner: AnswerOwner, windowBytes: number, memoryAccount: MemoryAccount) {
     this.#owner = owner;
     this.#memoryAccount = memoryAccount;
@@ -47,12 +45,12 @@ export class IncomingAnswer implements BodySource {
     this.#grantedBytes = windowBytes;
   }
 
-  /** The bytes that the node may still send. */
+  /** Number of bytes that the node may still send. */
   get grantedBytes(): number {
     return this.#grantedBytes;
   }
 
-  /** The time since which the reader waits for the node. Infinite while nobody reads the answer. */
+  /** Monotonic milliseconds since which the reader waits for the node; infinite while it does not read. */
   get waitingSinceMs(): number {
     return this.#waitingSinceMs;
   }
@@ -82,7 +80,7 @@ export class IncomingAnswer implements BodySource {
     if (!this.#end) this.#owner.cancelled();
   }
 
-  /** Takes a piece that arrived. Returns false if the piece exceeds the grant. */
+  /** Handles a piece of the answer. Returns false if it exceeds the grant. */
   push(bytes: Buffer): boolean {
     if (bytes.length > this.#grantedBytes) return false;
     this.#grantedBytes -= bytes.length;
@@ -97,13 +95,13 @@ export class IncomingAnswer implements BodySource {
     return true;
   }
 
-  /** Call this once the whole answer has arrived. */
+  /** Called when the whole answer has arrived. */
   complete(): void {
     this.#end ??= "complete";
     this.#give();
   }
 
-  /** Ends the answer with an error. The bytes that arrived before are delivered first. */
+  /** Fails the answer. The reader first gets the bytes that arrived before. */
   fail(error: unknown): void {
     this.#end ??= { error };
     this.#give();
@@ -135,7 +133,7 @@ export class IncomingAnswer implements BodySource {
       this.#letGo();
       sink.data(buffer);
       this.#took(buffer.length);
-      // The reader may have paused or cancelled meanwhile.
+      // The reader may have paused or cancelled in this call.
       if (this.#paused || this.#over) return;
     }
     const end = this.#end;
@@ -153,10 +151,7 @@ export class IncomingAnswer implements BodySource {
     this.#takenBytes = 0;
   }
 
-  /**
-   * Ends the answer because there is no memory for bytes that nobody reads. The node stops, and the reader gets the
-   * error when it continues.
-   */
+  /** Fails the answer because there is no memory to buffer it. The node stops; the reader gets the error. */
   #breakOff(error: unknown): void {
     this.#letGo();
     this.#owner.cancelled();

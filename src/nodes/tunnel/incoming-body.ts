@@ -1,10 +1,10 @@
-// A request's body on its way to the node's engine: collected up to its announced length, within the node's limit.
+// The body of a request at the node, collected until its announced length. The node limits the memory for all bodies.
 
 import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import { GatheredBytes } from "../../base/bytes/gathered-bytes.ts";
 import { ProtocolError } from "./messages.ts";
 
-/** The bytes that all requests of a node hold together. */
+/** Limits the memory for all request bodies at a node together. */
 export class BodyBudget {
   readonly #maxBytes: number;
   #bufferedBytes = 0;
@@ -34,14 +34,14 @@ export class IncomingBody {
   readonly #windowBytes: number;
   readonly #length: number;
   #pieces: Buffer[] = [];
-  /** Small pieces after `#pieces`. They are copied, because each would keep a larger buffer alive. */
+  /** Small pieces, which are copied, because each may belong to a larger buffer. */
   readonly #small = new GatheredBytes();
   #bytes: Buffer | undefined;
   #receivedBytes = 0;
-  /** The bytes that the gateway may still send under its grant. */
+  /** Number of bytes that the gateway may still send. */
   #grantedBytes: number;
 
-  /** `length` is the announced length of the body. */
+  /** `length` is the length that the gateway announced. */
   constructor(length: number, windowBytes: number, budget: BodyBudget) {
     this.#length = length;
     this.#windowBytes = windowBytes;
@@ -53,13 +53,13 @@ export class IncomingBody {
     return this.#receivedBytes === this.#length;
   }
 
-  /** The bytes that the gateway may still send. */
+  /** Number of bytes that the gateway may still send. */
   get expectedBytes(): number {
     return Math.min(this.#grantedBytes, this.#length - this.#receivedBytes);
   }
 
   /**
-   * Takes a piece. Returns false if the node holds too many bytes already. Throws a ProtocolError for more bytes than
+   * Adds a piece. Returns false if the node's memory for bodies is full. Throws a ProtocolError if more bytes came than
    * were announced or granted.
    */
   push(piece: Buffer): boolean {
@@ -75,7 +75,7 @@ export class IncomingBody {
     return true;
   }
 
-  /** Returns the bytes to grant now, or 0 while too few for a message. */
+  /** Returns how many more bytes to grant; 0 if too few to be worth a message. */
   grant(): number {
     const due = this.#windowBytes - this.#grantedBytes;
     if (due < this.#windowBytes / 2 || this.#receivedBytes + this.#grantedBytes >= this.#length) return 0;
@@ -83,7 +83,7 @@ export class IncomingBody {
     return due;
   }
 
-  /** Returns the whole body. Call it once. */
+  /** Returns the whole body. Call this once. */
   take(): Uint8Array {
     this.#endSmall();
     const pieces = this.#pieces;

@@ -1,69 +1,70 @@
-// Protocol v1 of the tunnel: a message is its type, its stream, and a payload, JSON only if small and rare.
+// Protocol v1 of the tunnel. A message has a type, a stream number and a payload, which is JSON for small and rare
+// messages.
 import { isUtf8 } from "node:buffer";
 
-/** The other end may have another minor version, whose new types and members are ignored. */
+/** Major version of the protocol. New types and members of other minor versions are ignored. */
 export const protocolMajor = 1;
 export const protocolMinor = 0;
 
 export const messageTypes = {
-  /** Gateway, first: HelloPayload. */
+  /** First message of the gateway: HelloPayload. */
   hello: 0x01,
-  /** Node, in answer: ProofPayload. */
+  /** Answer of the node to `hello`: ProofPayload. */
   proof: 0x02,
-  /** Gateway: the node's identity is verified. Now everything else may follow. */
+  /** From the gateway: the node is verified. All other messages may follow. */
   welcome: 0x03,
-  /** Node: NodeAnnouncement. */
+  /** From the node: NodeAnnouncement. */
   announce: 0x04,
-  /** A ping of either end, with bytes that come back in a `pong`. */
+  /** From either end: a heartbeat, whose bytes come back in a `pong`. */
   ping: 0x05,
   pong: 0x06,
   /**
-   * Sent by either end: no more streams will be opened. The other end answers with a `drain`, unless it has sent one
-   * already. The gateway answers a node's `drain` only once the node's streams have ended, because until then the node
-   * accepts messages that belong to their calls.
+   * From either end: no new streams will be opened. The other end answers with `drain` too. The gateway answers a
+   * node's `drain` only when the node's streams have ended; until then, messages of open calls are accepted.
    */
   drain: 0x07,
   /** Gateway: NodeStatus. */
   status: 0x08,
   /**
-   * Gateway: opens a stream. The length of a RequestPayload as two bytes, that payload, the first piece of the body.
+   * From the gateway: opens a stream. Payload: two bytes with the length of a RequestPayload, the RequestPayload, and
+   * the first piece of the body.
    */
   request: 0x10,
-  /** Gateway: more of the request's body. */
+  /** From the gateway: the next piece of the request's body. */
   body: 0x11,
   /** Node: HeadPayload. */
   head: 0x12,
-  /** Node: more of the answer's body. */
+  /** From the node: the next piece of the answer's body. */
   data: 0x13,
-  /** Node: the whole answer is sent; the stream is over. */
+  /** From the node: the answer is complete, and the stream has ended. */
   end: 0x14,
-  /** Node: FailPayload; the stream is over. */
+  /** From the node: the request has failed (FailPayload), and the stream has ended. */
   fail: 0x15,
-  /** Gateway: nobody wants the rest; the stream is over. */
+  /** From the gateway: the answer is no longer wanted, and the stream has ended. */
   cancel: 0x16,
-  /** Sent by either end: this many bytes more (four bytes) may be sent on a stream. */
+  /** From either end: the sender of a body may send this many more bytes (four bytes). */
   credit: 0x17,
 } as const;
 
-/** The bytes before the payload: one for the type, four for the stream. */
+/** Number of bytes before the payload: one for the type, four for the stream number. */
 export const headBytes = 5;
-/** Most bytes of a body in one message. */
+/** Maximum bytes of a body in one message. */
 export const pieceBytes = 64 * 1024;
-/** Most bytes of a JSON payload, except an announcement. */
+/** Maximum bytes of a JSON payload, except for announcements. */
 export const maxPayloadBytes = 16 * 1024;
 export const maxAnnouncementBytes = 256 * 1024;
-/** Most bytes of a message before the node's identity is verified. */
+/** Maximum bytes of a message before the node is verified. */
 export const maxEarlyMessageBytes = 8 * 1024;
-/** Most bytes of a message after that, in either direction. */
+/** Maximum bytes of a message after the node is verified. */
 export const maxMessageBytes = Math.max(maxAnnouncementBytes, headBytes + 2 + maxPayloadBytes + pieceBytes);
 export const maxPingBytes = 16;
 
-/** The other end violated the protocol, and the connection ends. `message` is for both logs. */
+/** The other end violated the protocol, so the connection is closed. Both ends log `message`. */
 export class ProtocolError extends Error {
   override readonly name = "ProtocolError";
 }
 
-/** Parses a JSON payload. Throws a ProtocolError. */
+/** Parses a JSON payload. Throws a ProtocolError if it is invalid. */
 export function parsePayload(payload: Buffer, maxBytes = maxPayloadBytes): Readonly<Record<string, unknown>> {
   if (payload.length > maxBytes) throw new ProtocolError(`a payload must be at most ${maxBytes} bytes`);
   let value: unknown;
@@ -78,7 +79,7 @@ export function parsePayload(payload: Buffer, maxBytes = maxPayloadBytes): Reado
   return value as Record<string, unknown>;
 }
 
-/** Reads the number of granted bytes. Throws a ProtocolError. */
+/** Reads the number of granted bytes. Throws a ProtocolError if the payload is invalid. */
 export function readCredit(payload: Buffer): number {
   const credit = payload.length === 4 ? payload.readUInt32BE(0) : 0;
   if (credit === 0) throw new ProtocolError("a credit is a number of bytes above 0");

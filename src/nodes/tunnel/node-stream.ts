@@ -1,4 +1,5 @@
-// A request at the node: its body comes in, its engine answers, and the answer goes out as far as it was granted.
+// A request at the node: its body arrives, an engine answers, and the answer is sent as far as the gateway has granted
+// bytes.
 
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
@@ -10,17 +11,17 @@ import { messageTypes, ProtocolError, pieceBytes } from "./messages.ts";
 import { answerPayload, type RequestHead } from "./payloads.ts";
 import type { Tabled } from "./stream-table.ts";
 
-/** The members of its tunnel that a stream needs. */
+/** What a stream needs of its tunnel. */
 export interface NodeStreamOwner {
-  /** True if bodies must wait until the connection accepts more. */
+  /** True while bodies must wait, because the connection cannot send more. */
   readonly behind: boolean;
   readonly handle: NodeHandler;
-  /** Calls `proceed` of the stream once the connection accepts more. */
+  /** Calls `proceed` of the stream when the connection can send again. */
   awaitDrain(stream: NodeStream): void;
   send(type: number, stream: number, payload?: Uint8Array): void;
-  /** The stream is over: the gateway was told, or told us. */
+  /** Called when the stream has ended. */
   over(stream: NodeStream): void;
-  /** Called with an error of the engine, or of its body, that the request did not cause. */
+  /** Called with an unexpected error of the engine or its body. */
   fault(error: unknown): void;
 }
 
@@ -34,12 +35,9 @@ export class NodeStream implements BodySink, Tabled<NodeStream> {
   readonly #head: RequestHead;
   readonly #cancellation = new Cancellation();
   #source: BodySource | undefined;
-  /** The number of bytes that may still be sent to the gateway. */
+  /** Number of bytes that may be sent to the gateway. */
   #creditBytes: number;
-  /**
-   * Bytes from the source that are not granted yet, or that the connection does not accept yet: at most those that were
-   * on their way when the source was paused.
-   */
+  /** Bytes that may not be sent yet. Few, because the engine's body is paused meanwhile. */
   readonly #waiting: Uint8Array[] = [];
   #paused = false;
   #outcome: Outcome | undefined;
@@ -58,7 +56,7 @@ export class NodeStream implements BodySink, Tabled<NodeStream> {
     return this.#started;
   }
 
-  /** Starts the engine, once the whole body has arrived. */
+  /** Passes the request to an engine. Call this when the whole body has arrived. */
   start(): void {
     this.#started = true;
     void this.#run();
@@ -70,7 +68,7 @@ export class NodeStream implements BodySink, Tabled<NodeStream> {
     this.proceed();
   }
 
-  /** Stops the engine, since nobody wants the rest or the connection is gone. */
+  /** Stops the engine, because the gateway cancelled the request or the connection is gone. */
   cancel(reason?: unknown): void {
     if (this.#over) return;
     this.#finish();
@@ -78,7 +76,7 @@ export class NodeStream implements BodySink, Tabled<NodeStream> {
     this.#source?.cancel();
   }
 
-  /** Ends the stream because the gateway violated the protocol on it: the gateway is told, and the engine stops. */
+  /** Ends the stream because the gateway violated the protocol. The gateway gets an error, and the engine stops. */
   stop(problem: string): void {
     if (this.#over) return;
     const failure = JSON.stringify({ code: "upstream_error", message: problem });
@@ -86,7 +84,7 @@ export class NodeStream implements BodySink, Tabled<NodeStream> {
     this.cancel(new ProtocolError(problem));
   }
 
-  /** Sends waiting bytes as far as allowed. */
+  /** Sends waiting bytes as far as possible, then continues to read from the engine. */
   proceed(): void {
     while (!this.#over && this.#waiting.length > 0) {
       const [first] = this.#waiting;
@@ -123,7 +121,7 @@ export class NodeStream implements BodySink, Tabled<NodeStream> {
     this.#settle("complete");
   }
 
-  /** Ends the stream with an error, also if the node itself cannot accept the request. */
+  /** Ends the stream with an error. Also used if the node cannot accept the request. */
   fail(error: unknown): void {
     this.#settle({ error });
   }
@@ -148,7 +146,7 @@ export class NodeStream implements BodySink, Tabled<NodeStream> {
     body.flow(this);
   }
 
-  /** Returns how many bytes were sent, 0 if none are allowed. */
+  /** Sends a piece and returns its number of bytes; 0 if nothing may be sent now. */
   #sendPiece(bytes: Uint8Array): number {
     if (this.#owner.behind) {
       this.#owner.awaitDrain(this);

@@ -1,4 +1,4 @@
-// The node's end of a tunnel: proves its identity, then answers the gateway's requests.
+// The node's end of a tunnel: proves the node's identity, then answers the gateway's requests.
 
 import type { MessageLink, MessageLinkListener } from "../../base/bytes/message-link.ts";
 import { exactMs } from "../../base/clock.ts";
@@ -34,9 +34,9 @@ import { TunnelConnection, type TunnelUser } from "./tunnel-connection.ts";
 
 export interface NodeTunnelOptions {
   nodeId: string;
-  /** The private key in the form of `newNodeKey`. */
+  /** The node's private key (PKCS #8 in base64url). */
   privateKey: string;
-  /** The gateway's own URL, as the node got it when it joined. The node proves its identity only to that gateway. */
+  /** The gateway's own URL, which the node got when it joined. The node proves its identity to no other gateway. */
   gateway: string;
   handle: NodeHandler;
   limits: TunnelLimits;
@@ -44,15 +44,15 @@ export interface NodeTunnelOptions {
 }
 
 export interface NodeTunnelListener {
-  /** Called once the gateway has verified the node, and may send requests. */
+  /** Called when the gateway has verified the node. */
   welcome(tunnel: NodeTunnel): void;
-  /** Called with the node's name and approved models each time that the gateway sends them. */
+  /** Called when the gateway sends the node's name and approved models. */
   status(status: NodeStatus): void;
-  /** Called when the gateway sends no more requests. Open ones continue. */
+  /** Called when the gateway will send no more requests. Open requests continue. */
   draining(tunnel: NodeTunnel): void;
   /** Called once, after all running requests were cancelled. */
   closed(tunnel: NodeTunnel, code: number, reason: string): void;
-  /** Called with a handler's error that is not a GatewayError. */
+  /** Called with an error of the handler that is no GatewayError. */
   fault(error: unknown): void;
 }
 
@@ -67,11 +67,11 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
   readonly #orphans = new Orphans();
   readonly #budget: BodyBudget;
   readonly #deadlineMs: number;
-  /** The bytes of each stream that the gateway accepts without a further grant. */
+  /** Maximum bytes of an answer that may be sent before the gateway grants more. */
   #windowBytes = 0;
   #stage: "hello" | "proof" | "welcome" = "hello";
   #drainSent = false;
-  /** The gateway sends no more requests. */
+  /** True when the gateway has said that it sends no more requests. */
   #drainReceived = false;
   #drained: PromiseWithResolvers<void> | undefined;
 
@@ -82,7 +82,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
     this.#deadlineMs = exactMs() + options.limits.authenticationMs;
   }
 
-  /** Creates a tunnel, and the listener for its link. */
+  /** Creates a tunnel, and the listener for its WebSocket link. */
   static begin(link: MessageLink, options: NodeTunnelOptions): { tunnel: NodeTunnel; listener: MessageLinkListener } {
     let tunnel: NodeTunnel | undefined;
     const listener = new TunnelConnection(link, options.limits, (connection) => {
@@ -92,12 +92,12 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
     return { tunnel: tunnel as unknown as NodeTunnel, listener };
   }
 
-  /** The number of running requests. */
+  /** Number of running requests. */
   get openStreams(): number {
     return this.#streams.size;
   }
 
-  /** The number of bytes that are held of request bodies. */
+  /** Number of bytes of request bodies in memory. */
   get bufferedBodyBytes(): number {
     return this.#budget.bufferedBytes;
   }
@@ -118,10 +118,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
     return this.#options.handle;
   }
 
-  /**
-   * Announces the node's current models. Does nothing until the gateway has verified the node. Throws if the
-   * announcement is too long.
-   */
+  /** Sends the node's current announcement; does nothing until the node is verified. Throws if it is too long. */
   announce(announcement: NodeAnnouncement): void {
     if (this.#stage !== "welcome") return;
     const payload = Buffer.from(JSON.stringify(announcement));
@@ -133,7 +130,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
     this.#connection.send(announce, 0, payload);
   }
 
-  /** Accepts no new requests. Resolves once open requests have ended and the connection is closed. */
+  /** Accepts no new requests. Resolves when open requests have ended and the connection is closed. */
   drain(): Promise<void> {
     this.#drained ??= Promise.withResolvers<void>();
     if (this.closed) this.#drained.resolve();
@@ -145,7 +142,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
     return this.#drained.promise;
   }
 
-  /** Ends the tunnel, with its open requests. */
+  /** Closes the tunnel. Open requests are cancelled. */
   close(code: number, reason: string): void {
     this.#connection.close(code, reason);
   }
@@ -159,7 +156,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
       this.#receivedOf(type, id, payload);
     } else if (type === messageTypes.drain) this.#gatewayDrains();
     else if (misplaced.has(type)) throw new ProtocolError(`a gateway must not send a message of type ${type} here`);
-    // Types of a later minor version are ignored.
+    // Ignore unknown types, which a later minor version may have.
   }
 
   drained(): void {
@@ -212,7 +209,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
     }
     const { gateway } = this.#options;
     if (greeting.gateway !== gateway) {
-      // A signature for one gateway must be useless at another, whoever led the node there.
+      // Sign nothing for another gateway, which could use the signature to pass as this node.
       this.close(tunnelCloseCodes.unauthenticated, "this is not the gateway that the node joined");
       return;
     }
@@ -264,7 +261,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
     }
   }
 
-  /** Parses a request. Undefined if the request is invalid, which the gateway is told. */
+  /** Parses a request. If it is invalid, tells the gateway and returns undefined. */
   #requestOf(id: number, payload: Buffer): RequestHead | undefined {
     try {
       return parseRequestHead(payload);
@@ -318,8 +315,8 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
   }
 
   /**
-   * Ends a drained connection. The node waits for the gateway's `drain`, because a request may have crossed the node's
-   * own message.
+   * Closes the connection when both ends have sent `drain` and no request is open. Until the gateway's `drain`,
+   * requests may still be on their way.
    */
   #endIfDrained(): void {
     if (!this.#drained || !this.#drainReceived || this.#streams.size > 0) return;
@@ -327,7 +324,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
   }
 }
 
-/** Runs work so that a fault of one stream does not affect the others. */
+/** Runs `work`. A protocol error in it ends only this stream. */
 function guarded(stream: NodeStream, work: () => void): void {
   try {
     work();

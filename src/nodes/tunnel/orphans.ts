@@ -1,22 +1,22 @@
-// Messages for ended streams: a few are on their way when a stream ends, and more are a flood.
+// Limits messages for streams that have ended. A few may still be on their way when a stream ends; more are an attack.
 import { ProtocolError } from "./messages.ts";
 
-/** The cost of the message itself. */
+/** Bytes that each message counts as, in addition to its payload. */
 const messageCost = 64;
-/** The allowance for what may be on its way for a stream besides its body: its end, a few credits. */
+/** Allowance in bytes for each ended stream, besides its body: its end, and a few grants. */
 const streamAllowance = 64 * messageCost;
-/** The allowance from the start, for any streams. */
+/** Allowance in bytes at the beginning. */
 const firstAllowance = 64 * 1024;
 
 export class Orphans {
   #allowance = firstAllowance;
 
-  /** Call this when a stream has ended for which the other end may have sent this many more bytes. */
+  /** Adds the allowance of a stream that has ended. `bytes` is how much of its body the other end may still send. */
   expect(bytes: number): void {
     this.#allowance += bytes + streamAllowance;
   }
 
-  /** Counts a message for an ended stream. Throws a ProtocolError if there are too many. */
+  /** Counts a message for an ended stream. Throws a ProtocolError if the allowance is used up. */
   came(bytes: number): void {
     this.#allowance -= bytes + messageCost;
     if (this.#allowance < 0) throw new ProtocolError("too much came for streams that are over");

@@ -1,17 +1,17 @@
-// A request's body on its way to the node: as much of it as was granted, in pieces.
+// The body of a request that the gateway sends to a node, in pieces and only as far as the node has granted bytes.
 import type { Bytes } from "../../base/bytes/byte-span.ts";
 import { pieceBytes } from "./messages.ts";
 
 export class OutgoingBody {
   readonly length: number;
-  /** Pieces that are not sent yet. */
+  /** Pieces that were not sent yet. */
   readonly #pieces: Uint8Array[];
   #creditBytes: number;
 
-  /** `creditBytes` is the number of bytes that may be sent without a grant. */
+  /** `creditBytes` is the number of bytes that may be sent without a further grant. */
   constructor(body: Bytes, creditBytes: number) {
     this.length = body.length;
-    // A body in one message is copied into one piece. A longer one counts on its sender's account only once.
+    // A small body is copied into one piece. A longer one is not copied, so that its memory is counted once.
     this.#pieces = (body.length <= pieceBytes ? body.solid : body).pieces;
     this.#creditBytes = creditBytes;
   }
@@ -24,7 +24,7 @@ export class OutgoingBody {
     this.#creditBytes = Math.min(this.#creditBytes + bytes, Number.MAX_SAFE_INTEGER);
   }
 
-  /** Returns the bytes that may be sent now, at most one piece, or undefined for none. */
+  /** Returns the next piece that may be sent now; undefined if none may. */
   next(): Uint8Array | undefined {
     const [first] = this.#pieces;
     if (!first || this.#creditBytes === 0) return undefined;

@@ -1,4 +1,5 @@
-// The JSON payloads of the tunnel, checked on arrival: the other end may have another version, or be hostile.
+// The JSON payloads of tunnel messages. They are validated, because the other end may have another version or be
+// malicious.
 
 import { type Capabilities, capabilityNames } from "../../domain/models/capabilities.ts";
 import { chatContinuations, type EngineRequest } from "../../domain/models/engine.ts";
@@ -18,21 +19,18 @@ import {
 import type { AnnouncedConcurrency, AnnouncedModel, NodeAnnouncement, NodeStatus } from "./contract.ts";
 import { maxAnnouncementBytes, ProtocolError, parsePayload } from "./messages.ts";
 
-/** The greeting of either end, sent first. */
+/** The first message of each end. */
 export interface Greeting {
   major: number;
   minor: number;
-  /**
-   * The features that this end supports beyond this version of the protocol. For a node, these are the task operations
-   * that it knows.
-   */
+  /** Features beyond this protocol version that this end supports. A node lists the task operations that it knows. */
   features: readonly string[];
-  /** The bytes of one stream that this end accepts without a further grant. */
+  /** Maximum bytes of a body that this end accepts before it grants more. */
   window: number;
 }
 
 export interface Hello extends Greeting {
-  /** 32 bytes as base64url. */
+  /** Random value: 32 bytes in base64url. */
   nonce: string;
   /** The gateway's own URL. */
   gateway: string;
@@ -41,11 +39,11 @@ export interface Hello extends Greeting {
 export interface Proof extends Greeting {
   node: string;
   signature: string;
-  /** The most parallel streams. */
+  /** Maximum open streams. */
   streams: number;
 }
 
-/** A request without its body, whose length it has in bytes. */
+/** A request without its body; `length` is the body's length in bytes. */
 export type RequestHead = (
   | Omit<EngineRequest, "body" | "memoryAccount">
   | Omit<NodeToolRequest, "body" | "memoryAccount">
@@ -60,13 +58,13 @@ export interface AnswerHead {
 
 export interface Failure {
   code: string;
-  /** The message for the log. */
+  /** Message for the log. */
   message: string;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The headers of an answer that the gateway may use. Others stay at the node. */
+/** Headers of an answer that are sent to the gateway; others are dropped at the node. */
 export const passedHeaders = ["content-type", "retry-after", "x-headrace-ignored", "mcp-session-id"] as const;
 const maxHeaderCharacters = 1_024;
 
@@ -100,7 +98,7 @@ export function parseRequestHead(payload: Buffer): RequestHead {
     stream: fields["stream"] === true,
     width: whole(fields, "width", 1, 1_000_000),
     length: whole(fields, "length", 0, Number.MAX_SAFE_INTEGER),
-    // A priority of a later version counts as missing.
+    // Ignore an unknown priority, which a later version may have.
     priority: priorities.find((priority) => priority === fields["priority"]),
   };
 }
@@ -155,9 +153,7 @@ export function parseFailure(payload: Buffer): Failure {
   return { code: text(fields, "code", 64), message: typeof message === "string" ? plain(message, 500) : "" };
 }
 
-/**
- * Parses an announcement. Leaves out invalid facts of a model, models without an id, and those beyond `maxNodeModels`.
- */
+/** Parses an announcement. Leaves out invalid members, models without an id, and models beyond `maxNodeModels`. */
 export function parseAnnouncement(payload: Buffer): NodeAnnouncement {
   const fields = parsePayload(payload, maxAnnouncementBytes);
   const given = fields["models"];
@@ -186,7 +182,7 @@ export function parseStatus(payload: Buffer): NodeStatus {
   return { name: plain(text(fields, "name", 256), 256), approvedModels: approved.slice(0, maxNodeModels) };
 }
 
-/** Returns the MCP servers in an announcement. Invalid parts are left out. */
+/** Returns the valid MCP servers in an announcement. */
 function offeredOf(given: unknown): OfferedMcpServer[] {
   const servers = new Map<string, OfferedMcpServer>();
   for (const entry of Array.isArray(given) ? (given as unknown[]) : []) {
@@ -211,7 +207,7 @@ function modelOf(fields: Fields): AnnouncedModel | undefined {
     ...(isCount(context) ? { context } : {}),
     ...(isFields(capabilities) ? { capabilities: truths(capabilities) } : {}),
     ...(isFields(concurrency) ? { concurrency: counts(concurrency) } : {}),
-    // A state or a continuation of a later version counts as missing.
+    // Unknown values, which a later version may have, are left out.
     ...(process === undefined ? {} : { process }),
     ...(continues === undefined ? {} : { continues }),
   };
@@ -249,7 +245,7 @@ function whole(fields: Fields, name: string, least: number, most: number): numbe
   throw new ProtocolError(`\`${name}\` must be a whole number from ${least} to ${most}`);
 }
 
-/** Returns the text without characters that would write more than one line into a log. */
+/** Returns the text without line breaks and other control characters, for the log. */
 function plain(value: string, maxLength: number): string {
   return value.slice(0, maxLength).replace(/\p{Cc}+/gu, " ");
 }

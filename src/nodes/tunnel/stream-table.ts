@@ -1,19 +1,18 @@
-// The open streams of a tunnel by number, to find the stream of each message.
+// The open streams of a tunnel by number.
 
-/** An object that can be in one table at a time. */
+/** A stream with the member that the table needs. It can be in one table at a time. */
 export interface Tabled<Stream> {
   readonly id: number;
-  /** The next stream in the same row. Only the table writes this member; it is undefined at first. */
+  /** The next stream in the same bucket. Only the table sets it. */
   nextInTable: Stream | undefined;
 }
 
 const fewRows = 16;
 
 /**
- * A hash table of streams. A Map is not used: it moves to new tables as streams come and go, and each old table links
- * to the next. Once the collector treats one of them as old, all streams of the later ones stay until the next full
- * collection. This table has no link to a stream that has left. Numbers rise, so their last bits spread them over the
- * rows.
+ * A hash table of streams. It is used instead of a Map, whose abandoned internal tables can keep ended streams in
+ * memory until the next full garbage collection. Stream numbers increase, so their low bits spread them over the
+ * buckets.
  */
 export class StreamTable<Stream extends Tabled<Stream>> implements Iterable<Stream> {
   #rows: (Stream | undefined)[] = new Array(fewRows).fill(undefined);
@@ -29,14 +28,14 @@ export class StreamTable<Stream extends Tabled<Stream>> implements Iterable<Stre
     return stream;
   }
 
-  /** Adds a stream whose number is unused. */
+  /** Adds a stream. Its number must not be in the table. */
   add(stream: Stream): void {
     if (this.#size === this.#rows.length) this.#grow();
     this.#put(stream);
     this.#size++;
   }
 
-  /** Removes a stream. Returns whether the stream was in the table. */
+  /** Removes a stream. Returns whether it was in the table. */
   delete(stream: Stream): boolean {
     const row = this.#rowOf(stream.id);
     let before: Stream | undefined;
@@ -53,7 +52,7 @@ export class StreamTable<Stream extends Tabled<Stream>> implements Iterable<Stre
     return true;
   }
 
-  /** Returns the streams in the table at this moment, whatever happens to the table meanwhile. */
+  /** Iterates over the streams that are in the table at this moment, even if the table changes meanwhile. */
   [Symbol.iterator](): ArrayIterator<Stream> {
     const all: Stream[] = [];
     for (let stream of this.#rows) for (; stream !== undefined; stream = stream.nextInTable) all.push(stream);

@@ -1,33 +1,33 @@
-// An end of a tunnel, at the gateway or the node: messages over the link, heartbeats in both directions, and an end
-// with a clear reason.
+// The connection of a tunnel at either end: sends and receives messages, exchanges heartbeats, and closes with a
+// reason.
 
 import type { MessageLink, MessageLinkListener } from "../../base/bytes/message-link.ts";
 import { exactMs } from "../../base/clock.ts";
 import { type TunnelLimits, tunnelCloseCodes } from "./contract.ts";
 import { headBytes, maxPingBytes, messageTypes, ProtocolError } from "./messages.ts";
 
-/** The receiver of messages. Another receiver replaces it once the node's identity is verified. */
+/** Receives the messages: first the handshake, later the tunnel of the verified node. */
 export interface TunnelUser {
-  /** Receives a message. Throws a ProtocolError if the message is not allowed. The payload may be kept. */
+  /** Handles a message. Throws a ProtocolError if it is not allowed. The payload may be kept. */
   received(type: number, stream: number, payload: Buffer): void;
-  /** Called when the other end accepts more again. */
+  /** Called when the connection can send again. */
   drained(): void;
   /** Called several times a second. */
   tick(nowMs: number): void;
-  /** Called once, whichever end closed it. */
+  /** Called once when the connection is closed, by either end. */
   ended(code: number, reason: string): void;
 }
 
-/** The unsent bytes beyond which no bodies are sent until the bytes are gone. */
+/** Maximum unsent bytes up to which bodies are sent. */
 const maxUnsentBytes = 512 * 1024;
 /**
- * The unsent bytes beyond which the other end counts as not reading at all. Messages that are sent in spite of
- * `maxUnsentBytes` need a limit too.
+ * Number of unsent bytes at which the connection is closed, because the other end does not read. Small messages are
+ * sent beyond `maxUnsentBytes`, so they need this limit.
  */
 const farTooMuchUnsentBytes = 8 * 1024 * 1024;
 const ticksPerHeartbeat = 5;
 const empty = new Uint8Array(0);
-/** The head before each payload. The link copies it. */
+/** Reused buffer for the bytes before each payload. The link copies it. */
 const head = Buffer.alloc(headBytes);
 
 export class TunnelConnection implements MessageLinkListener {
@@ -39,7 +39,7 @@ export class TunnelConnection implements MessageLinkListener {
   #lastTickMs: number;
   #lastHeardMs: number;
   #lastPingMs: number;
-  /** True if heartbeats are sent and expected. */
+  /** True after the node is verified: heartbeats are sent and expected. */
   #beating = false;
   #pings = 0;
   #roundTripMs: number | undefined;
@@ -65,7 +65,7 @@ export class TunnelConnection implements MessageLinkListener {
     return this.#isOver;
   }
 
-  /** True if bodies must wait until `drained`. */
+  /** True if bodies must wait until `drained` is called. */
   get behind(): boolean {
     return this.#link.unsentBytes > maxUnsentBytes;
   }
@@ -74,13 +74,13 @@ export class TunnelConnection implements MessageLinkListener {
     return this.#roundTripMs;
   }
 
-  /** Makes `user` the receiver of messages, and starts to exchange heartbeats. */
+  /** Passes messages to `user` from now on, and begins to exchange heartbeats. */
   established(user: TunnelUser): void {
     this.#user = user;
     this.#beating = true;
   }
 
-  /** Sends a message. The payload may change after the call. */
+  /** Sends a message. The payload is copied. */
   send(type: number, stream: number, payload: Uint8Array = empty): void {
     if (this.#isOver) return;
     head[0] = type;
@@ -92,10 +92,7 @@ export class TunnelConnection implements MessageLinkListener {
     this.send(type, stream, Buffer.from(payload));
   }
 
-  /**
-   * Closes the connection. Tells the other end the reason, and this end's user immediately. Harmless on a closed
-   * connection.
-   */
+  /** Closes the connection with a reason for the other end. Does nothing if it is already closed. */
   close(code: number, reason: string): void {
     if (this.#isOver) return;
     this.#link.close(code, reason);
@@ -127,7 +124,7 @@ export class TunnelConnection implements MessageLinkListener {
       return;
     }
     if (stream !== 0 || payload.length > maxPingBytes) throw new ProtocolError("a heartbeat is malformed");
-    // An end that floods us with pings without reading gets no answers, which would pile up here.
+    // Do not answer pings while the other end does not read, because the answers would pile up.
     if (type === messageTypes.ping && !this.behind) this.send(messageTypes.pong, 0, payload);
     else if (type === messageTypes.pong) this.#heardPong(payload);
   }
@@ -141,7 +138,7 @@ export class TunnelConnection implements MessageLinkListener {
   #tick(): void {
     const nowMs = exactMs();
     const { heartbeatMs, silenceMs } = this.#limits;
-    // A process that was stopped must not take its own silence for the other's.
+    // If this process was suspended, the silence may be its own. Give the other end time for another heartbeat.
     if (nowMs - this.#lastTickMs > 2 * this.#tickMs + heartbeatMs) {
       this.#lastHeardMs = Math.max(this.#lastHeardMs, nowMs - silenceMs + heartbeatMs);
     }

@@ -1,5 +1,5 @@
-// Delivers queued notifications in the background: with bounded concurrency, retries for three days, and one process
-// per delivery.
+// Delivers queued notifications in the background, with limited concurrency. Failed deliveries are repeated for three
+// days; each is handled by one process at a time.
 
 import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -25,17 +25,17 @@ export interface DelivererOptions {
   mail: MailSender | undefined;
   sealFor: SealFor;
   posting: Omit<PostOptions, "clock" | "stop">;
-  /** Returns the public origin, without a slash at the end. */
+  /** Returns the public URL of the gateway, without a slash at the end. */
   publicOrigin(): string;
   clock: Clock;
   log: Log;
-  /** Interval of the poll for deliveries of other processes. Default five seconds. */
+  /** Milliseconds between polls for deliveries that other processes queued. Default: 5,000. */
   everyMs?: number;
   random?: () => number;
 }
 
 export const deliveryWays = ["webhook", "mail"] as const;
-/** Ends of an attempt: delivered, to be repeated (`again`), or failed for good. */
+/** Outcomes of an attempt: delivered, to be repeated, or failed for good. */
 export const attemptEnds = ["delivered", "again", "failed"] as const;
 type AttemptEnd = (typeof attemptEnds)[number];
 
@@ -56,14 +56,14 @@ interface Outcome {
 const defaultEveryMs = 5_000;
 const { bounds } = longLived.webhookDelivery;
 const maxAtOnce = bounds.total.most;
-/** Bounds per webhook and per account, so that slow receivers leave slots to others. */
+/** Maximum concurrent deliveries per webhook, and per account, so that slow receivers leave slots to others. */
 const maxOfTarget = 2;
 const maxOfOwner = bounds.account.most;
-/** The lease is longer than any attempt. */
+/** Seconds for which a process owns a delivery; longer than any attempt. */
 const leaseSeconds = 60;
-/** Interval between measurements of the queue, for metrics. */
+/** Milliseconds between measurements of the queue, for metrics. */
 const measuredMs = 15_000;
-/** Time that a stop waits for running attempts, and then for their cancellation. */
+/** Milliseconds that a stop waits for running attempts, and then again after it has cancelled them. */
 const graceMs = 1_000;
 
 export class Deliverer {
@@ -85,7 +85,7 @@ export class Deliverer {
     this.#timer.unref();
   }
 
-  /** Returns the figures. The length of the queue is measured every 15 seconds. */
+  /** Returns the figures for metrics. The length of the queue is at most 15 seconds old. */
   get figures(): DeliveryFigures {
     return { ...this.#queue, underWay: this.#underWay.size, attempts: this.#attempts };
   }
@@ -104,7 +104,7 @@ export class Deliverer {
     });
   }
 
-  /** Waits briefly for running attempts, then cancels them. The next process repeats cancelled attempts. */
+  /** Waits briefly for running attempts, then cancels them. A later process repeats them. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearInterval(this.#timer);
@@ -149,7 +149,10 @@ export class Deliverer {
     this.#queue = await deliveries.length(clock.nowSeconds());
   }
 
-  /** Never rejects. An attempt that cannot be recorded is repeated after the lease, with the same `webhook-id`. */
+  /**
+   * Makes one attempt. Never rejects. If its result cannot be stored, it is repeated after the lease, with the same
+   * `webhook-id`.
+   */
   async #deliver(delivery: ClaimedDelivery): Promise<void> {
     const { deliveries, notices, clock, log, random = Math.random } = this.#options;
     try {
@@ -219,7 +222,7 @@ export class Deliverer {
     try {
       await mail.send(noticeMail(person.email, notice, publicOrigin()));
     } catch {
-      // The log of the mail server has the details.
+      // The mail server's log has the details.
       error = "not_mailed";
     }
     const durationMs = Math.round(clock.monotonicMs() - startMs);
@@ -231,15 +234,15 @@ function noAttempts(): Record<AttemptEnd, number> {
   return { delivered: 0, again: 0, failed: 0 };
 }
 
-/** Result of an attempt whose webhook, user or notification is gone. */
+/** Result of an attempt whose webhook, user or notification no longer exists. */
 const missing: Outcome = { status: null, error: "gone", durationMs: 0, result: "never" };
 
-/** Returns the purpose under which a webhook's secrets are sealed. */
+/** Returns the purpose for which a webhook's secrets are encrypted. */
 export function webhookSecretPurpose(webhookId: string): string {
   return `webhook secret ${webhookId}`;
 }
 
-/** Returns the body, which is the same bytes for each attempt. */
+/** Returns the body of a webhook request; the same bytes for each attempt. */
 export function bodyOf({ type, at, data }: Notification): string {
   return JSON.stringify({ type, timestamp: new Date(at * 1000).toISOString(), data });
 }

@@ -1,4 +1,4 @@
-// Texts of the mails about notifications.
+// Subjects and texts of notification mails.
 import type { Notification, NotificationData, NotificationType } from "../../domain/notifications/notification.ts";
 import type { MailMessage } from "../../domain/people/mail.ts";
 
@@ -44,7 +44,7 @@ const words: { [Type in NotificationType]: (data: NotificationData[Type]) => { s
 };
 
 export function noticeMail(to: string, { type, data }: Notification, origin: string): MailMessage {
-  // The compiler cannot see that `type` and `data` match.
+  // The cast is needed because TypeScript cannot see that `type` and `data` belong together.
   const write = words[type] as (data: NotificationData[NotificationType]) => { subject: string; text: string };
   const { subject, text } = write(data);
   return {
