@@ -24,7 +24,7 @@ export interface GuardedCall {
   readonly priority: Priority;
 }
 
-/** How often a guardrail's rule matched, without the matched text. */
+/** Describes how often a guardrail's rule matched, without the matched text. */
 export interface Finding {
   readonly guardrail: string;
   /** Name of the rule or pattern, or the guardrail's kind if it asks a model or service. */

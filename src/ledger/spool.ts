@@ -67,7 +67,7 @@ export class Spool {
   #current: OpenSegment;
   #number: number;
   #newFile = true;
-  /** Why no space could be allocated, and when to try again. `#noSegmentUntilMs`: when to try a new segment again. */
+  /** The reason why no space could be allocated, and when to try again. `#noSegmentUntilMs`: when to try a new segment again. */
   #noRoom: { cause: unknown; untilMs: number } | undefined;
   #noSegmentUntilMs = Number.NEGATIVE_INFINITY;
   #syncing: Promise<void> = Promise.resolve();

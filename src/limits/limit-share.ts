@@ -34,7 +34,7 @@ export interface LimitShareOptions {
   lastUsed(quota: Quota): QuotaUse | undefined;
 }
 
-/** What this replica has admitted under a rate limit during the outage. */
+/** The amounts that this replica has admitted under a rate limit during the outage. */
 export interface ShareCharge {
   kind: LimitKind;
   rule: RateLimit;
@@ -59,7 +59,7 @@ const patienceMs = 1_000;
 /** After this many new limits, those without usage are dropped. */
 const sweepEvery = 8_192;
 
-/** What this replica knows about a quota, and its share of it. */
+/** The state of a quota as this replica knows it, and its share of it. */
 interface QuotaShare {
   /** Monotonic milliseconds of the last attempt to read the usage. */
   readMs: number;

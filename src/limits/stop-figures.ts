@@ -1,4 +1,4 @@
-// What remains in quotas that can stop a running answer.
+// Reports what remains in quotas that can stop a running answer.
 import type { Quota, StoppedBy } from "../domain/limits/limits.ts";
 import type { QuotaFigures } from "./limit-decision.ts";
 

@@ -185,7 +185,7 @@ test("makes no backup of a damaged database, and leaves nothing behind", async (
   const bytes = readFileSync(file);
   const descriptor = openSync(file, "r+");
   for (let page = 0; page < bytes.length; page += 4096) {
-    // Those of usage alone.
+    // Only pages of usage.
     if (bytes.subarray(page, page + 4096).includes("req_1"))
       writeSync(descriptor, Buffer.alloc(600, 0x5a), 0, 600, page + 3000);
   }

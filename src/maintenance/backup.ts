@@ -50,7 +50,7 @@ export interface BackupOptions {
   /** Version of this program. */
   version: string;
   nowSeconds: number;
-  /** Whether an existing backup at the target is replaced. */
+  /** True if an existing backup at the target is replaced. */
   force?: boolean;
   /** Secrets to include. */
   secrets?: KeyRing | undefined;

@@ -30,7 +30,7 @@ export interface MoveOptions {
 
 export interface Moved {
   tables: ComparedTable[];
-  /** Whether both databases have the same records. */
+  /** True if both databases have the same records. */
   isSame: boolean;
   /** Path of the secret file for servers that use PostgreSQL; undefined if HEADRACE_SECRET was given. */
   secretFile: string | undefined;

@@ -28,7 +28,7 @@ export interface RestoreOptions {
   /** A folder created by `headrace backup`. */
   backup: string;
   dataDir: string;
-  /** Whether existing content may be moved aside. */
+  /** True if existing content may be moved aside. */
   replace: boolean;
   /** The secrets in HEADRACE_SECRET; undefined if it is not set. */
   secrets: KeyRing | undefined;
@@ -42,9 +42,9 @@ export interface RestoreOptions {
 
 export interface Restored {
   manifest: BackupManifest;
-  /** Where the earlier content was moved to; undefined if there was none. */
+  /** The folder that the earlier content was moved to; undefined if there was none. */
   replaced: string | undefined;
-  /** Whether the secret fits the backup. `unknown`: there is no secret, or it cannot be checked. */
+  /** Tells whether the secret fits the backup. `unknown`: there is no secret, or it cannot be checked. */
   secret: "right" | "unknown";
   /** Credentials that were revoked after the backup and are valid again; undefined if unknown. */
   validAgain: RevokedCredential[] | undefined;
@@ -84,7 +84,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
       validAgain,
     };
   } catch (error) {
-    // Throw the abort itself, not an error that it caused.
+    // Throw the reason of the abort instead of a consequence.
     options.signal?.throwIfAborted();
     throw error;
   } finally {

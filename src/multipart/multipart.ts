@@ -19,7 +19,7 @@ const maxLineBytes = 256;
 const [carriageReturn, lineFeed, dash, blank, tab] = [0x0d, 0x0a, 0x2d, 0x20, 0x09];
 const endOfHead = "\r\n\r\n";
 const roomOfHead = maxHeadBytes + endOfHead.length;
-/** What precedes a boundary. Parsers differ in which of these they accept. */
+/** The characters before a boundary. Parsers differ in which of these they accept. */
 const [within, atStart, afterReturn, afterFeed, afterBoth] = [0, 1, 2, 3, 4];
 /** The line end for each of these cases. */
 const lineEnds = ["", "", "\r", "\n", "\r\n"] as const;

@@ -27,7 +27,7 @@ export class SpooledBytes {
   /** Called when `isBehind` has become false, and when storing has failed. */
   onRoom: (() => void) | undefined;
   length = 0;
-  /** Why the form could not be stored; undefined if all is well. */
+  /** The reason why the form could not be stored; undefined if all is well. */
   fault: GatewayError | undefined;
   readonly #options: SpoolOptions;
   /** Pieces in memory: all of a small form, or those that are not in the file yet. */
@@ -84,7 +84,7 @@ export class SpooledBytes {
     if (this.#isSpooled) this.#giveRoom(this.#room - this.length);
   }
 
-  /** Returns the bytes of these segments one after another. */
+  /** Returns the bytes of the segments in order. */
   source(segments: readonly Segment[]): BodySource {
     this.#closeBlock();
     const pieces = this.#isSpooled ? undefined : Buffer.concat(this.#pieces);

@@ -19,7 +19,7 @@ import { maxEarlyMessageBytes, maxMessageBytes } from "./tunnel/messages.ts";
 import { TunnelConnection } from "./tunnel/tunnel-connection.ts";
 
 export interface NodeAcceptorOptions {
-  /** Returns this gateway's own URL. Nodes got it when they joined, and their signature contains it. */
+  /** Returns the URL of this gateway. Nodes received the URL when joining, and sign it. */
   gatewayUrl(): string;
   /** Returns the public key of a node. Rejects if the database is unavailable; the node then tries again. */
   findKey(nodeId: string): Promise<NodeKey>;

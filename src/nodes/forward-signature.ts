@@ -6,7 +6,7 @@ import type { Bytes } from "../base/bytes/byte-span.ts";
 import { type Clock, maxClockDifferenceSeconds as windowSeconds } from "../base/clock.ts";
 import { currentKey, type KeyRing, type Keys, keyRing } from "../domain/key-ring.ts";
 
-/** What is signed, besides the time and a random nonce. */
+/** The signed values, besides the time and a random nonce. */
 export interface SignedRequest {
   method: string;
   path: string;

@@ -1,4 +1,4 @@
-// How replicas of the gateway send each other requests for nodes, and the answers.
+// Describes how replicas of the gateway send each other requests for nodes, and the answers.
 import { z } from "zod";
 import { NoRoomError } from "../base/bytes/buffered-bytes.ts";
 import { errorCodes, GatewayError } from "../base/errors.ts";

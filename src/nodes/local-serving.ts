@@ -1,4 +1,4 @@
-// At a node: announces this machine's models, and answers the gateway's requests.
+// On a node, announces this machine's models, and answers the gateway's requests.
 import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
 import { bodyOf } from "../base/bytes/body-source.ts";
 import { AccountMemory, bufferedBytes } from "../base/bytes/buffered-bytes.ts";
@@ -41,7 +41,7 @@ export interface LocalServingOptions {
   renderError(error: GatewayError): { status: number; headers: Readonly<Record<string, string>>; body: string };
 }
 
-/** The account of all requests from the gateway, which does not say whose they are. They share one queue. */
+/** The account of all requests from the gateway, since nodes do not learn the users. All share one queue. */
 const gatewayAccount = "gateway";
 
 /** A node cannot encrypt or pseudonymize for accounts; the gateway does that. */

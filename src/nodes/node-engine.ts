@@ -6,7 +6,7 @@ import type { ModelProcessState } from "../domain/models/model-process-state.ts"
 import { type AnnouncedModel, everyModel, type NodeRecord } from "../domain/models/node.ts";
 import type { Operation } from "../domain/models/operation.ts";
 
-/** What a node's engine needs of `NodeDirectory`. */
+/** The part of `NodeDirectory` that a node's engine needs. */
 export interface NodeWays {
   /** Returns the current record of a node; undefined if it was deleted. */
   record(nodeId: string): NodeRecord | undefined;

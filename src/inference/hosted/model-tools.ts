@@ -8,7 +8,7 @@ import type { RequestLimits } from "../../requests/decode/decode-request.ts";
 import type { AskedServer, HostedTool } from "../../requests/dialects/response/hosted/asked-servers.ts";
 import type { CallResult } from "../../requests/dialects/response/hosted/hosted-items.ts";
 
-/** Who calls the tools of an MCP server: the principal, its memory account, and its cancellation. */
+/** The party that calls the tools of an MCP server: the principal, its memory account, and its cancellation. */
 export interface ToolAsker {
   readonly principal: Principal;
   readonly memoryAccount: MemoryAccount;

@@ -24,7 +24,7 @@ export interface SentEvent {
   readonly event: Json;
   /** The transcription model, if the event names one. */
   readonly transcriber: Model | undefined;
-  /** Why the event's transcription settings were removed; undefined if they were not. */
+  /** The reason why the event's transcription settings were removed; undefined if they were not. */
   readonly leftOut: GatewayError | undefined;
 }
 

@@ -38,7 +38,7 @@ interface Asked {
   readonly booked: BookedResponse;
 }
 
-/** How running responses end when the session ends. */
+/** Describes how running responses end when the session ends. */
 export interface SessionEnd {
   outcome: UsageOutcome;
   error: GatewayError | undefined;

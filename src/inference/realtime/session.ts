@@ -52,7 +52,7 @@ export class RealtimeSession implements Stoppable {
   #client: PausableLink | undefined;
   #server: PausableLink | undefined;
   #watch: SessionWatch | undefined;
-  /** How the session ended; undefined while it runs. */
+  /** Describes how the session ended; undefined while it runs. */
   #over: SessionEnd | undefined;
   #isServerGone = false;
   #linger: ReturnType<typeof setTimeout> | undefined;

@@ -1,4 +1,4 @@
-// Also sends a share of a model's requests to a second model. Clients do not see these shadow requests, which use only
+// Sends a share of a model's requests to a second model. Clients do not see these shadow requests, which use only
 // idle slots.
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";

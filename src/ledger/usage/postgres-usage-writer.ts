@@ -16,7 +16,7 @@ import { type RollupRow, rollupColumns, tagColumn, UsageSums } from "./usage-sum
  * they do not deadlock. Rows are sent as one JSON value, so that one prepared statement serves any number of rows.
  */
 export class PostgresUsageWriter implements UsageWriter {
-  /** Nothing is delayed: PostgreSQL's roll-ups are updated at once, because other processes may read them. */
+  /** No sum is delayed: PostgreSQL's roll-ups are updated at once, because other processes may read them. */
   readonly rollups: LaterRollups = {
     gathered: 0,
     moved: 0,

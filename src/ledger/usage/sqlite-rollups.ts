@@ -24,7 +24,7 @@ const stepSums = 150;
 const stepUnrolled = 16;
 const lockWaitMs = 60;
 
-/** One run that writes all sums collected so far. */
+/** A run of the writer. It writes all sums collected so far. */
 interface Pass {
   sums: UsageSums;
   sorting: ReturnType<UsageSums["inOrder"]>;

@@ -82,7 +82,7 @@ export interface TotalOf {
   until: number;
 }
 
-/** How many numbers of a sum are not added up, and the minimum numbers that any version wrote. */
+/** Describes how many numbers of a sum are not added up, and the minimum numbers that any version wrote. */
 const notSums = 3;
 const fewestNumbers = 12;
 const textSchema = z.array(z.union([z.string(), z.number()]));

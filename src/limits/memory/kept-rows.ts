@@ -9,7 +9,7 @@ const pageRows = 256;
 /** The common prefix of most limit ids, those of keys. */
 const commonPrefix = "key:key_";
 
-/** Where a row is: `page[first]` to `page[last]`. The last entry identifies the row's current owner. */
+/** The place of a row: `page[first]` to `page[last]`. The last entry identifies the row's current owner. */
 export interface RowLocation {
   readonly nth: number;
   readonly page: Float64Array;

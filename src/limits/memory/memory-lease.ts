@@ -8,7 +8,7 @@ import type { MemoryStop } from "./memory-stop.ts";
 import type { CountedWindow } from "./memory-windows.ts";
 import type { QuotaCounter, QuotaCounters } from "./quota-counters.ts";
 
-/** What a lease needs of the limit store. */
+/** The part of the limit store that a lease needs. */
 export interface LeaseSlots {
   readonly clock: Clock;
   /** The counters of the month in which the lease began. Its usage counts there even if it ends in the next month. */

@@ -58,7 +58,7 @@ export class MemoryLimits implements LimitStore {
   /** Buckets of request limits and token limits are separate, because one limit id may have both. */
   readonly #requests = new RequestBuckets();
   readonly #tokens: TokenBuckets;
-  /** What leases need that begin in this month. */
+  /** The part of the store that leases need which begin in this month. */
   #slots: LeaseSlots;
 
   constructor({ clock, ledger, starts }: MemoryLimitsOptions) {

@@ -255,7 +255,7 @@ export class LimitsLink {
   async #dropUnknown(before: number): Promise<void> {
     const leases = `${this.#options.prefix}leases:${this.#replica}`;
     const known = (await this.#connection.send("HKEYS", [leases])) as string[];
-    // Wait one tick, so that answers that arrived together with this one are handled first.
+    // Wait one tick, so that other answers in the same packet are handled first.
     await Bun.sleep(0);
     const open = this.#options.openLeases();
     for (const id of known) {

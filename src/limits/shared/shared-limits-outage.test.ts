@@ -68,7 +68,7 @@ async function whilePaused(server: RedisServer, replicas: readonly SharedLimits[
   expect(performance.now() - startMs).toBeLessThan(withinMs(5_000));
 }
 
-/** Each knows of all others from its first beat on. */
+/** Three replicas, of which each knows the others from its first heartbeat on. */
 async function three(): Promise<[SharedLimits, SharedLimits, SharedLimits]> {
   const prefix = world();
   const replicas = [await open(prefix), await open(prefix), await open(prefix)] as const;

@@ -29,7 +29,7 @@ afterAll(async () => {
 
 let worlds = 0;
 
-/** Three replicas that share all. */
+/** Three replicas with shared limits. */
 async function replicas(options: Partial<SharedLimitsOptions> = {}): Promise<[SharedLimits, ...SharedLimits[]]> {
   const prefix = `stops${++worlds}:`;
   const ledger = ledgerWith();

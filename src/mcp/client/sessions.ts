@@ -49,7 +49,7 @@ class LinkedServer {
   readonly output: Output;
   readonly server: McpServer;
   processes = 0;
-  /** Which node, if any, the server is currently reached through; for detecting a change. */
+  /** The node through which the server is reached, if any, to detect a change. */
   nodeRoute: string | undefined;
   /** Monotonic milliseconds until which the server is assumed to support only an earlier protocol revision. */
   legacyUntilMs = 0;

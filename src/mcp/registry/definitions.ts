@@ -32,10 +32,10 @@ export interface DefinitionsOptions {
 type Kind = ToolDefinition["kind"];
 type Json = Readonly<Record<string, unknown>>;
 
-/** What decides which definitions of a server are offered. */
+/** The server settings that decide which definitions are offered. */
 type GuardedServer = Pick<McpServer, "name" | "approval" | "place" | "credentials">;
 
-/** A list that a server returned: its tools, its prompts or its instructions. */
+/** A list from a server: the tools, the prompts or the instructions. */
 interface Listed {
   readonly server: GuardedServer;
   readonly origin: string;

@@ -15,7 +15,7 @@ export class NodeWatch {
     this.#servers = servers;
     this.#nodes = nodes;
     this.#routes = this.#currentRoutes();
-    // Also check when servers change, so that a new server whose node is disconnected counts as unavailable.
+    // Check when servers change, so that a new server whose node is disconnected counts as unavailable.
     this.#unlisten = [nodes, servers].map((one) => one.onChange(() => this.#check()));
   }
 

@@ -19,7 +19,7 @@ export interface ClientRequest {
    * servers.
    */
   readonly only: string | undefined;
-  /** Whether all tools are listed, or a search tool instead. Undefined: it depends on the number of tools. */
+  /** Tells whether all tools are listed, or a search tool instead. Undefined: it depends on the number of tools. */
   readonly listing: "all" | "search" | undefined;
   /** True if lists must be read again from the servers, as requested by `Cache-Control: no-cache`. */
   readonly isFresh?: boolean | undefined;

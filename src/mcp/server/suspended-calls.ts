@@ -12,7 +12,7 @@ import { isObject } from "./server-lists.ts";
 const { idleMs: patienceMs, bounds } = longLived.mcpHeldCall;
 const [maxOfOwner, maxOfAccount, maxOfAll] = [bounds.key.most, bounds.account.most, bounds.total.most];
 
-/** What a suspended call does at the server. A call that continues it must do the same. */
+/** The effect of a suspended call at the server. A call that continues it must do the same. */
 export interface SuspendedSubject {
   readonly server: string;
   readonly method: string;

@@ -1,4 +1,4 @@
-// What a principal may use: MCP servers, and the tools and resources of each.
+// Tells what a principal may use: MCP servers, and the tools and resources of each.
 import type { Principal } from "../../domain/principal.ts";
 import { type McpServer, type McpServers, offersTool } from "../../domain/tools/mcp-server.ts";
 import { allowsAllOf, allowsTool } from "../../domain/tools/tool-access.ts";

@@ -36,7 +36,7 @@ export const tunnelCloseCodes = {
   version: 4426,
   /** The gateway accepts no more connections at the moment. */
   busy: 4429,
-  /** Something failed at the end that closed the tunnel, such as the database. */
+  /** An internal failure at the end that closed the tunnel, such as the database. */
   internal: 4500,
 } as const;
 
@@ -48,7 +48,7 @@ export interface AnnouncedModel extends Omit<EngineModel, "environments"> {
   concurrency?: AnnouncedConcurrency;
   /** State of the model's process, if the node starts it on demand. */
   process?: ModelProcessState;
-  /** How the model continues a broken answer; absent if it cannot. */
+  /** Describes how the model continues a broken answer; absent if it cannot. */
   continues?: ChatContinuation;
 }
 

@@ -10,7 +10,7 @@ import type { OutgoingBody } from "./outgoing-body.ts";
 import type { AnswerHead, Failure } from "./payloads.ts";
 import type { Tabled } from "./stream-table.ts";
 
-/** What a stream needs of its tunnel. */
+/** The part of the tunnel that a stream needs. */
 export interface StreamOwner {
   /** The name for the log. */
   readonly name: string;

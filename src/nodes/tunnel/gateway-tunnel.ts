@@ -35,7 +35,7 @@ import type { TunnelConnection, TunnelUser } from "./tunnel-connection.ts";
 export interface GatewayTunnelOptions {
   connectionId: string;
   clientAddress: string;
-  /** What the node sent to prove its identity. */
+  /** The proof of its identity that the node sent. */
   proof: Proof;
   limits: TunnelLimits;
   times: StreamTimes;

@@ -11,7 +11,7 @@ import { messageTypes, ProtocolError, pieceBytes } from "./messages.ts";
 import { answerPayload, type RequestHead } from "./payloads.ts";
 import type { Tabled } from "./stream-table.ts";
 
-/** What a stream needs of its tunnel. */
+/** The part of the tunnel that a stream needs. */
 export interface NodeStreamOwner {
   /** True while bodies must wait, because the connection cannot send more. */
   readonly behind: boolean;
