@@ -173,12 +173,26 @@ describe("tool calls", () => {
   });
 });
 
+test("joins the pieces of spoken audio and its transcript", () => {
+  const encoded = (text: string) => Buffer.from(text).toString("base64");
+  const message = onlyMessage([
+    { role: "assistant", content: null, audio: { id: "audio_1", transcript: "Good " } },
+    { audio: { data: encoded("a") } },
+    { audio: { data: encoded("bcde"), transcript: "day." } },
+    { audio: { expires_at: 9 } },
+  ]);
+  expect(message).toEqual({
+    ...{ role: "assistant", content: null, refusal: null },
+    audio: { id: "audio_1", transcript: "Good day.", data: encoded("abcde"), expires_at: 9 },
+  });
+});
+
 test("joins unknown lists, keeps the last of other unknown values, and survives any name", () => {
   const message = onlyMessage([
-    JSON.parse('{"content":"a","audio":{"id":1},"annotations":[1],"__proto__":{"polluted":true}}'),
-    { audio: { id: 2 }, annotations: [2], content: null },
+    JSON.parse('{"content":"a","own":{"id":1},"annotations":[1],"__proto__":{"polluted":true}}'),
+    { own: { id: 2 }, annotations: [2], content: null },
   ]);
-  expect(message).toMatchObject({ content: "a", audio: { id: 2 }, annotations: [1, 2] });
+  expect(message).toMatchObject({ content: "a", own: { id: 2 }, annotations: [1, 2] });
   expect((message as { polluted?: unknown }).polluted).toBeUndefined();
 });
 

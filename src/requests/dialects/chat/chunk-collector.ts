@@ -14,6 +14,13 @@ interface CollectedCall {
   rest: Map<string, unknown>;
 }
 
+interface CollectedAudio {
+  /** Each piece is base64 of its own, so joined texts would not decode. */
+  data: string[];
+  transcript: string | undefined;
+  rest: Map<string, unknown>;
+}
+
 interface CollectedChoice {
   /** Texts that arrive in pieces. */
   texts: Map<string, string>;
@@ -22,6 +29,7 @@ interface CollectedChoice {
   /** The first call of each id. */
   callIds: Map<unknown, CollectedCall>;
   functionCall: { name: string; arguments: string } | undefined;
+  audio: CollectedAudio | undefined;
   logprobs: Map<string, unknown[]>;
   finishReason: unknown;
   /** The remaining members of the deltas and the choices, each with its last value. */
@@ -75,7 +83,7 @@ export class ChunkCollector implements AnswerCollector {
     if (isObject(logprobs)) this.#addLogprobs(choice, logprobs);
     this.#addOthers(choice.choice, others);
     if (!isObject(delta)) return;
-    const { tool_calls, function_call, ...rest } = delta;
+    const { tool_calls, function_call, audio, ...rest } = delta;
     for (const name of pieceNames) {
       const piece = rest[name];
       delete rest[name];
@@ -85,6 +93,7 @@ export class ChunkCollector implements AnswerCollector {
     }
     for (const call of Array.isArray(tool_calls) ? tool_calls : []) if (isObject(call)) this.#addCall(choice, call);
     if (isObject(function_call)) this.#addFunctionCall(choice, function_call);
+    if (isObject(audio)) this.#addAudio(choice, audio);
     this.#addOthers(choice.message, rest);
   }
 
@@ -98,6 +107,7 @@ export class ChunkCollector implements AnswerCollector {
         callIndexes: new Map(),
         callIds: new Map(),
         functionCall: undefined,
+        audio: undefined,
         logprobs: new Map(),
         finishReason: undefined,
         message: new Map(),
@@ -153,6 +163,21 @@ export class ChunkCollector implements AnswerCollector {
     this.size += text.length;
   }
 
+  /** Id and expiry arrive once, data and transcript in pieces. */
+  #addAudio(choice: CollectedChoice, { data, transcript, ...others }: Json): void {
+    choice.audio ??= { data: [], transcript: undefined, rest: new Map() };
+    const { audio } = choice;
+    if (typeof data === "string") {
+      audio.data.push(data);
+      this.size += data.length;
+    }
+    if (typeof transcript === "string") {
+      audio.transcript = (audio.transcript ?? "") + transcript;
+      this.size += transcript.length;
+    }
+    this.#addOthers(audio.rest, others);
+  }
+
   #addLogprobs(choice: CollectedChoice, logprobs: Json): void {
     for (const [name, values] of Object.entries(logprobs)) {
       if (!Array.isArray(values)) continue;
@@ -177,7 +202,7 @@ export class ChunkCollector implements AnswerCollector {
 
 /** If a choice has no finish reason at the end of the stream, its reason is `stop`. */
 function choiceToWire(index: unknown, choice: CollectedChoice): Json {
-  const { texts, calls, functionCall, logprobs } = choice;
+  const { texts, calls, functionCall, audio, logprobs } = choice;
   return {
     ...Object.fromEntries(choice.choice),
     index,
@@ -189,10 +214,23 @@ function choiceToWire(index: unknown, choice: CollectedChoice): Json {
       ...Object.fromEntries(texts),
       ...(calls.length > 0 ? { tool_calls: calls.map(callToWire) } : {}),
       ...(functionCall ? { function_call: functionCall } : {}),
+      ...(audio ? { audio: audioToWire(audio) } : {}),
     },
     logprobs: logprobs.size === 0 ? null : Object.fromEntries(logprobs),
     finish_reason: choice.finishReason ?? "stop",
   };
+}
+
+function audioToWire({ data, transcript, rest }: CollectedAudio): Json {
+  return {
+    ...Object.fromEntries(rest),
+    ...(data.length > 0 ? { data: joinBase64(data) } : {}),
+    ...(transcript === undefined ? {} : { transcript }),
+  };
+}
+
+function joinBase64(pieces: readonly string[]): string {
+  return Buffer.concat(pieces.map((piece) => Buffer.from(piece, "base64"))).toString("base64");
 }
 
 function callToWire({ id, type, name, text, rest }: CollectedCall): Json {
