@@ -79,6 +79,18 @@ onEachDatabase((databases) => {
     expect(await idsOf({ purpose: "user_data", limit: 4_500 })).toHaveLength(4_500);
   });
 
+  test("continues a list after a file that was deleted since, but not after another account's file", async () => {
+    const files = new SqlFileStore(opened.db);
+    for (const id of ["file-a", "file-b", "file-c"]) {
+      await files.begin(fileOf(id, 1), Number.MAX_SAFE_INTEGER);
+      await files.finish(fileOf(id, 1), Number.MAX_SAFE_INTEGER);
+    }
+    await files.hide(maker, "file-b", now);
+    const page = { after: "file-b", limit: 10, order: "asc", purpose: undefined } as const;
+    expect((await files.list(maker, page, now))?.map(({ id }) => id)).toEqual(["file-c"]);
+    expect(await files.list({ ...maker, accountId: "acct_2" }, page, now)).toBeUndefined();
+  });
+
   databases.only("sqlite", "finds files to delete by indexes alone", async () => {
     const plans = new Set<string>();
     await new SqlFileStore(explained(opened.db, plans)).gone(now, 10);

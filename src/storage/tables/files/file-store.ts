@@ -85,7 +85,7 @@ export class SqlFileStore implements FileStore {
     nowSeconds: number,
   ): Promise<StoredFile[] | undefined> {
     const db = this.#db;
-    const last = typeof after === "string" ? await this.find(owner, after, nowSeconds) : after;
+    const last = typeof after === "string" ? await this.#positionOf(owner, after) : after;
     if (after !== undefined && !last) return undefined;
     const [sign, direction] = order === "asc" ? [db`>`, db`ASC`] : [db`<`, db`DESC`];
     const isOf = purpose === undefined ? db`` : db`AND c.purpose = ${purpose}`;
@@ -109,6 +109,15 @@ export class SqlFileStore implements FileStore {
       from = { id: end.id, createdAt: Number(end.created_at) };
       await new Promise(setImmediate);
     }
+  }
+
+  /** Returns the position of a file, also of a deleted one: clients delete files while they page through the list. */
+  async #positionOf(owner: ResponseOwner, id: string): Promise<Pick<StoredFile, "id" | "createdAt"> | undefined> {
+    const db = this.#db;
+    const [found]: { id: string; created_at: number | string }[] = await available(
+      db`SELECT c.id, c.created_at FROM stored_files AS c WHERE c.id = ${id} AND ${madeFor(db, owner)}`,
+    );
+    return found && { id: found.id, createdAt: Number(found.created_at) };
   }
 
   /** Reports whether any account has a file. */
