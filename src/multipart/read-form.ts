@@ -10,8 +10,11 @@ import type { PartHead } from "./part-head.ts";
 import { SpooledBytes, type SpoolOptions } from "./spooled-bytes.ts";
 import { type WrittenPart, writtenForm } from "./written-form.ts";
 
-/** Maximum bytes of all text fields together, and maximum parts of a form. Text fields have prompts and options. */
-const [maxTextBytes, maxParts] = [1024 * 1024, 512];
+/**
+ * Maximum bytes of all text fields together, and maximum parts of a form. Text fields have prompts, options, and the
+ * voices of known speakers as data URIs.
+ */
+const [maxTextBytes, maxParts] = [4 * 1024 * 1024, 512];
 const [modelField, charsetField] = ["model", "_charset_"];
 
 export interface FormText {

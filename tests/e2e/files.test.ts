@@ -124,7 +124,34 @@ describe("multipart forms of file uploads", () => {
     expect([made.status, await made.json()]).toMatchObject([200, { bytes: 3, purpose: "batch" }]);
   });
 
+  test.each([
+    ["fields in brackets", [field("expires_after[anchor]", "created_at"), field("expires_after[seconds]", "3600")]],
+    ["fields with dots", [field("expires_after.anchor", "created_at"), field("expires_after.seconds", "3600")]],
+    ["a JSON object", [field("expires_after", '{"anchor":"created_at","seconds":3600}')]],
+  ])("deletes a file when its form says so in %s", async (_, expiry) => {
+    const { body, headers } = form([filePart("{}\n"), field("purpose", "batch"), ...expiry]);
+    const made = await server.request("/v1/files", { method: "POST", body, headers });
+    const { created_at, expires_at } = (await made.json()) as { created_at: number; expires_at: number };
+    expect(expires_at - created_at).toBe(3_600);
+  });
+
   const wrong: readonly [string, ReturnType<typeof form>, number, RegExp][] = [
+    [
+      "with an expiry that is no object",
+      form([filePart("x"), field("purpose", "batch"), field("expires_after", "1h")]),
+      400,
+      /expires_after: must be an object/,
+    ],
+    [
+      "with an expiry of half an hour in JSON",
+      form([
+        filePart("x"),
+        field("purpose", "batch"),
+        field("expires_after", '{"anchor":"created_at","seconds":1800}'),
+      ]),
+      400,
+      /expires_after\.seconds/,
+    ],
     ["without a purpose", form([filePart("x")]), 400, /purpose/],
     ["with a purpose that is none", form([filePart("x"), field("purpose", "fun")]), 400, /purpose/],
     ["without a file", form([field("purpose", "batch")]), 400, /file: is required/],

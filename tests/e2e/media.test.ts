@@ -446,6 +446,20 @@ describe("transcription answers", () => {
 });
 
 describe("multipart forms of recordings", () => {
+  test.each(["known_speaker_names[]", "known_speaker_names"])(
+    "takes four speakers as %s, with a recording of ten seconds each",
+    async (name) => {
+      const reference = `data:audio/wav;base64,${"A".repeat(640_000)}`;
+      const speakers = ["Ann", "Ben", "Cleo", "Dan"].flatMap((speaker) => [
+        { name, value: speaker },
+        { name: name.replace("names", "references"), value: reference },
+      ]);
+      const response = await send("/v1/audio/transcriptions", formBody([model, ...speakers, file(1)]));
+      expect(response.status).toBe(200);
+      expect(media.requests.at(-1)?.form?.getAll(name)).toEqual(["Ann", "Ben", "Cleo", "Dan"]);
+    },
+  );
+
   // hardening: F38
   test("rewrites forms with the server's own model id, small and spooled ones", async () => {
     for (const seconds of [1, 20]) {

@@ -1991,6 +1991,11 @@ export interface TranscriptionRequest {
   stream?: boolean | null;
   timestamp_granularities?: string[] | null;
   include?: string[] | null;
+  known_speaker_names?: string[] | null;
+  /**
+   * The voices of these speakers, as data URIs.
+   */
+  known_speaker_references?: string[] | null;
   [k: string]: unknown;
 }
 export interface Transcription {

@@ -62,6 +62,12 @@ export const transcriptionRequest = z
     stream: z.boolean().nullish().describe("True to stream the transcript."),
     timestamp_granularities: z.array(z.string().max(64)).max(16).nullish(),
     include: z.array(z.string().max(64)).max(16).nullish(),
+    known_speaker_names: z.array(z.string().max(1_000)).max(16).nullish(),
+    known_speaker_references: z
+      .array(z.string())
+      .max(16)
+      .nullish()
+      .describe("The voices of these speakers, as data URIs."),
   })
   .meta({ id: "TranscriptionRequest" });
 

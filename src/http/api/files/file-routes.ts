@@ -8,7 +8,7 @@ import { keyOf, makerOf, type Principal } from "../../../domain/principal.ts";
 import type { NewFile, StoredFiles } from "../../../files/stored-files.ts";
 import type { Throttle } from "../../../policy/throttle.ts";
 import { validate } from "../../../requests/decode/validation.ts";
-import { deletedFile, fileForm, fileObject, fileToWire } from "../../../wire/files.ts";
+import { deletedFile, expiresAfter, fileForm, fileObject, fileToWire } from "../../../wire/files.ts";
 import { readQuery } from "../../content/query.ts";
 import type { Exchange, ScopedRoute } from "../../exchange/route.ts";
 import { answerInTurn } from "../content-reads.ts";
@@ -29,6 +29,7 @@ export interface FileRouteDeps {
 }
 
 const maxFilenameLength = 512;
+const expiryForm = z.object({ expires_after: expiresAfter });
 const noAnthropicFiles =
   "Anthropic's Files API is not served here. Send the file in the message: a `source` of type `base64`, `text` or `url`.";
 /** Maximum files of one query, because SQLite runs on the main thread. */
@@ -170,18 +171,40 @@ async function receive({ req }: Exchange, principal: Principal, { storedFiles }:
 }
 
 function formOf(fields: ReadonlyMap<string, string>, filename: string) {
-  const seconds = fields.get("expires_after[seconds]");
-  const sent = {
-    ...Object.fromEntries(fields),
-    ...(seconds === undefined ? {} : { "expires_after[seconds]": Number(seconds) }),
-    file: filename,
-  };
+  const sent = { ...Object.fromEntries(fields), ...expiryOf(fields), file: filename };
   validate(fileForm, sent);
   const form = fileForm.parse(sent);
   if ((form["expires_after[anchor]"] === undefined) !== (form["expires_after[seconds]"] === undefined)) {
     throw invalidRequest("expires_after: needs both `anchor`, which is created_at, and `seconds`.");
   }
   return form;
+}
+
+/**
+ * Returns the fields of `expires_after` by their names in brackets. OpenAI's SDK for Ruby sends the object as JSON, and
+ * earlier SDKs for Go write `expires_after.seconds`.
+ */
+function expiryOf(fields: ReadonlyMap<string, string>) {
+  const text = fields.get("expires_after");
+  const object = text === undefined ? undefined : expiryInJson(text);
+  const anchor = object?.anchor ?? fields.get("expires_after[anchor]") ?? fields.get("expires_after.anchor");
+  const seconds = object?.seconds ?? fields.get("expires_after[seconds]") ?? fields.get("expires_after.seconds");
+  return {
+    ...(anchor === undefined ? {} : { "expires_after[anchor]": anchor }),
+    ...(seconds === undefined ? {} : { "expires_after[seconds]": Number(seconds) }),
+  };
+}
+
+function expiryInJson(text: string) {
+  let value: unknown = text;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // The validation refuses a text.
+  }
+  const sent = { expires_after: value };
+  validate(expiryForm, sent);
+  return expiryForm.parse(sent).expires_after;
 }
 
 /** Returns the owner and creator of a new file or batch. */
