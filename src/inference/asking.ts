@@ -11,7 +11,7 @@ import { isOpenaiHost } from "../domain/models/upstream-speech.ts";
 import type { AccountSeal } from "../domain/seal.ts";
 import type { DecodedRequest } from "../requests/decoded-request.ts";
 import { usageAdaptation } from "../requests/dialects/chat/adaptations.ts";
-import { type Adaptation, adapted } from "../requests/dialects/conversation/adaptations.ts";
+import { type Adaptation, adapted, isAmong } from "../requests/dialects/conversation/adaptations.ts";
 import type { Dialect } from "../requests/dialects/dialect.ts";
 import { dialects } from "../requests/dialects/dialects.ts";
 import { standardMaxTokens } from "../requests/dialects/message/write-request.ts";
@@ -101,7 +101,7 @@ export function askingOf(request: DecodedRequest, options: AskingOptions): Askin
     const common = { operation: dialect.operation, translation: undefined, leftOut: others, capped };
     if (form) return { ...common, body: "", form, limitName: undefined };
     const isOurUsage = addsUsage(request) && request.streamOptions === "none";
-    const asksForUsage = !isOurUsage || options.adapted?.has(usageAdaptation.path) !== true;
+    const asksForUsage = !isOurUsage || !options.adapted || !isAmong(options.adapted, usageAdaptation.path);
     const body = rewriteRequest(request, model, recording, opened, kept, asksForUsage);
     return { ...common, body, limitName, adaptations: isOurUsage && asksForUsage ? usageAlone : undefined };
   }

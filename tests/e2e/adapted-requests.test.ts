@@ -1,7 +1,7 @@
 // Model servers that refuse a member which only the gateway wrote: they are asked once more without it, and it is remembered.
 import { afterEach, describe, expect, test } from "bun:test";
 import type { ServerResponse } from "node:http";
-import { startHeadrace } from "../support/headrace.ts";
+import { startHeadrace, until } from "../support/headrace.ts";
 import { responseScript } from "../support/response-script.ts";
 import {
   chatScript,
@@ -334,6 +334,74 @@ test("forgets a member that the server refuses for another reason", async () => 
   expect(next.ignored).toBeNull();
 });
 
+test("keeps a member that is refused in a client's URL, if the server fetches the URL the second time", async () => {
+  let fetched = 0;
+  const { ask } = await start(({ messages }, request) =>
+    isQuestion(request) && JSON.stringify(messages).includes("images.example") && fetched++ === 0
+      ? "Error while downloading https://images.example/unsupported/stream_options."
+      : undefined,
+  );
+  const image = { type: "image", source: { type: "url", url: "https://images.example/unsupported/stream_options" } };
+  const first = await ask("/v1/messages", { stream: true, messages: [{ role: "user", content: [image] }] });
+  expect([first.status, first.bodies.length]).toEqual([400, 1]);
+  const next = await ask("/v1/messages", { stream: true });
+  expect(next.bodies).toMatchObject([{ stream_options: { include_usage: true } }]);
+});
+
+test("remembers no effort that only the client knows", async () => {
+  const { ask } = await start(
+    ({ reasoning }) =>
+      reasoning !== undefined && String((reasoning as Json)["effort"]).includes(" ")
+        ? "Unsupported value: 'reasoning.effort' does not support that with this model."
+        : undefined,
+    { api: "responses" },
+  );
+  await ask("/v1/chat/completions", { reasoning_effort: "high with tools" });
+  const next = await ask("/v1/chat/completions");
+  expect(next.bodies).toMatchObject([{ reasoning: { effort: "high" } }]);
+});
+
+test("writes other requests without the member while the first repetition is answered", async () => {
+  const answer = Promise.withResolvers<void>();
+  const { ask, upstream } = await start((body) =>
+    body["reasoning_effort"] === undefined ? undefined : unknown("reasoning_effort"),
+  );
+  upstream.script(async (request, res) => {
+    if (request.body["reasoning_effort"] !== undefined) {
+      refuse(res, unknown("reasoning_effort"));
+      return;
+    }
+    await answer.promise;
+    await chatScript()(request, res);
+  });
+  const first = ask("/v1/messages");
+  await until(() => upstream.requests.length === 2, "the first repetition");
+  const others = Array.from({ length: 40 }, () => ask("/v1/messages"));
+  await until(() => upstream.requests.length >= 42, "all requests");
+  answer.resolve();
+  const answered = await Promise.all([first, ...others]);
+  expect(answered.map(({ status }) => status)).toEqual(answered.map(() => 200));
+  expect(upstream.requests).toHaveLength(42);
+});
+
+test("repeats a request that was sent before the member was remembered and is refused after that", async () => {
+  const later = Promise.withResolvers<void>();
+  const { ask, upstream } = await start(() => undefined);
+  upstream.script(async (request, res) => {
+    if (request.body["reasoning_effort"] === undefined) {
+      await chatScript()(request, res);
+      return;
+    }
+    if (request.text.includes("Later")) await later.promise;
+    refuse(res, unknown("reasoning_effort"));
+  });
+  const waiting = ask("/v1/messages", { messages: [{ role: "user", content: "Later" }] });
+  await until(() => upstream.requests.length === 1, "the first request");
+  expect((await ask("/v1/messages")).status).toBe(200);
+  later.resolve();
+  expect((await waiting).status).toBe(200);
+});
+
 test("asks a server that names another member each time four times at most, and learns nothing", async () => {
   const names = [
     "reasoning_effort",
@@ -359,8 +427,13 @@ test("asks a server that always names the same member twice", async () => {
 });
 
 test("repeats no more requests than the retry budget allows", async () => {
-  const { ask, upstream } = await start(() => unknown("reasoning_effort"));
+  const { ask, upstream } = await start(() => undefined);
   const requests = 40;
+  // All are refused before one is repeated.
+  upstream.script(async (_, res) => {
+    await until(() => upstream.requests.length >= requests, "all requests");
+    refuse(res, unknown("reasoning_effort"));
+  });
   const asked = await Promise.all(Array.from({ length: requests }, () => ask("/v1/messages")));
   expect(asked.map(({ status }) => status)).toEqual(asked.map(() => 400));
   // A fifth of the requests, and ten.

@@ -13,6 +13,17 @@ test("forgets each adaptation an hour after it was last learned", () => {
   expect(memory.keys(hourMs + 10)).toBeUndefined();
 });
 
+test("holds tried adaptations until the last request that tries them has ended", () => {
+  const memory = new AdaptationMemory();
+  memory.beginTrial(["a", "b"]);
+  memory.beginTrial(["a"]);
+  expect(memory.keys(0)).toEqual(new Set(["a", "b"]));
+  memory.endTrial(["a", "b"]);
+  expect(memory.keys(0)).toEqual(new Set(["a"]));
+  memory.endTrial(["a"]);
+  expect(memory.keys(0)).toBeUndefined();
+});
+
 test("remembers 64 adaptations, and forgets the oldest first", () => {
   const memory = new AdaptationMemory();
   const keys = Array.from({ length: 1_000 }, (_, index) => `member=${index}`);

@@ -7,6 +7,8 @@ const maxRemembered = 64;
 export class AdaptationMemory {
   /** Monotonic time until which each key holds, the oldest first. */
   readonly #untilMs = new Map<string, number>();
+  /** Keys that are tried now, with the number of requests that try them. */
+  readonly #tried = new Map<string, number>();
 
   /** Remembers the keys; beyond the maximum the oldest ones are forgotten. */
   add(keys: Iterable<string>, nowMs: number): void {
@@ -18,12 +20,29 @@ export class AdaptationMemory {
     }
   }
 
+  /**
+   * Holds the keys until `endTrial`: until the first answer is complete, other requests would all be refused, and most
+   * of them could not be repeated.
+   */
+  beginTrial(keys: readonly string[]): void {
+    for (const key of keys) this.#tried.set(key, (this.#tried.get(key) ?? 0) + 1);
+  }
+
+  endTrial(keys: readonly string[]): void {
+    for (const key of keys) {
+      const others = (this.#tried.get(key) ?? 1) - 1;
+      if (others > 0) this.#tried.set(key, others);
+      else this.#tried.delete(key);
+    }
+  }
+
   /** Returns the keys that hold now; undefined if there are none. */
   keys(nowMs: number): ReadonlySet<string> | undefined {
     for (const [key, untilMs] of this.#untilMs) {
       if (untilMs > nowMs) break;
       this.#untilMs.delete(key);
     }
-    return this.#untilMs.size === 0 ? undefined : new Set(this.#untilMs.keys());
+    const keys = new Set([...this.#untilMs.keys(), ...this.#tried.keys()]);
+    return keys.size === 0 ? undefined : keys;
   }
 }

@@ -185,6 +185,8 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   #adaptations: Asking["adaptations"];
   /** Keys of the adaptations after which the engine is asked again, because it refused the request without them. */
   #adapted: Set<string> | undefined;
+  /** Keys of the adaptations of the body that was sent last. */
+  #written: ReadonlySet<string> | undefined;
   #timesAdapted = 0;
   /** The error of the last refusal after which the engine may be asked again. */
   lastRefusal: GatewayError | undefined;
@@ -227,6 +229,8 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     const { stream, width } = request;
     this.#isStream = stream;
     const { requestId, memoryAccount, continuing, priority } = this.#sender;
+    const known = this.#assignment.adapted;
+    this.#written = this.#adapted && known ? known.union(this.#adapted) : (this.#adapted ?? known);
     const asking = this.#asking(request);
     const { operation, body, form, translation, leftOut, capped } = asking;
     this.capped = capped;
@@ -256,7 +260,6 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   #asking(request: DecodedRequest): Asking {
     const { engine, model } = this.deployment;
     const { recording, seal, continuing, priority } = this.#sender;
-    const known = this.#assignment.adapted;
     return askingOf(request, {
       engine: continuing?.asksRest ? { formats: chatAlone, isolation: engine.isolation } : engine,
       model,
@@ -266,7 +269,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
       priority,
       mostTokens: this.#sender.maxTokensOf?.(this.model),
       ignoredLimits: this.#sender.ignoredLimits?.(this.deployment),
-      adapted: this.#adapted && known ? known.union(this.#adapted) : (this.#adapted ?? known),
+      adapted: this.#written,
     });
   }
 
@@ -400,6 +403,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     const sinceMs = keys.length === 0 ? undefined : this.#dispatch.repeats();
     if (sinceMs === undefined) return undefined;
     this.#adapted = new Set([...(this.#adapted ?? []), ...keys]);
+    this.#assignment.triesAdaptations(lastingKeys(new Set(keys), adaptations));
     this.#timesAdapted++;
     return sinceMs;
   }

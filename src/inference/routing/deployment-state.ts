@@ -104,6 +104,8 @@ export class Assignment {
   readonly #learns: boolean;
   /** The part of the request's work that is not done yet. */
   #open: number;
+  /** Keys of the adaptations that the request tries. */
+  #tried: readonly string[] = [];
   #prompted = false;
   #ended = false;
 
@@ -149,6 +151,13 @@ export class Assignment {
     return this.#state.adaptations?.keys(this.#clock.monotonicMs());
   }
 
+  /** Writes other requests to the deployment with the adaptations as well, until the assignment has ended. */
+  triesAdaptations(keys: readonly string[]): void {
+    this.#state.adaptations ??= new AdaptationMemory();
+    this.#state.adaptations.beginTrial(keys);
+    this.#tried = [...this.#tried, ...keys];
+  }
+
   /** Remembers that the deployment answered after these adaptations. */
   adapts(keys: Iterable<string>): void {
     this.#state.adaptations ??= new AdaptationMemory();
@@ -172,6 +181,7 @@ export class Assignment {
   end(answerTokens?: number): void {
     if (this.#ended) return;
     this.#ended = true;
+    this.#state.adaptations?.endTrial(this.#tried);
     const { engine } = this.#state;
     engine.requests--;
     if (this.#prompted) engine.answering--;

@@ -398,6 +398,24 @@ describe("finds nothing in errors that", () => {
       { error: { message: "A maximum of 4 blocks with cache_control may be provided. Found 5." } },
     ],
     [
+      "repeat a client's URL",
+      "chat",
+      openai("Error while downloading https://images.example/unsupported/stream_options.", "url"),
+    ],
+    ["name a tool", "chat", openai("Tool 'stream_options' does not exist.")],
+    [
+      "are about a call that the model wrote",
+      "chat",
+      openai(
+        "Tool call validation failed: parameters for tool look did not match schema: errors: [additionalProperties 'stream_options' not allowed]",
+      ),
+    ],
+    [
+      "are about a name in metadata",
+      "message",
+      openai("Invalid property name in 'metadata': names must match the pattern.", "metadata"),
+    ],
+    [
       "are about a client's limit",
       "message",
       { error: { message: "`max_tokens` must be greater than `thinking.budget_tokens`." } },
@@ -405,6 +423,44 @@ describe("finds nothing in errors that", () => {
   ];
   test.each(cases)("%s", (_, format, error) => {
     expect(keysOf(format, error)).toEqual([]);
+  });
+});
+
+describe("finds for this request alone", () => {
+  const cases: readonly (readonly [what: string, format: Format, error: unknown, key: string])[] = [
+    [
+      "a member refused beside another one",
+      "chat",
+      openai("`stream_options` is not supported when `logprobs` is set"),
+      "stream_options once",
+    ],
+    [
+      "a member refused for several answers",
+      "chat",
+      openai("stream_options is not supported with n > 1"),
+      "stream_options once",
+    ],
+    [
+      "a part of a client's value in the words",
+      "message",
+      { error: { message: "messages.0.content.0.text.cache_control.scope: Extra inputs are not permitted" } },
+      "**.cache_control once",
+    ],
+    ["a part of a client's value at a place", "message", pydantic("metadata", "team"), "metadata once"],
+  ];
+  test.each(cases)("%s", (_, format, error, key) => {
+    expect(keysOf(format, error)).toEqual([key]);
+    const [, adaptations] = formats[format];
+    expect(lastingKeys(new Set([key]), adaptations)).toEqual([]);
+    expect(without(format, key)).toEqual(without(format, key.replace(" once", "")));
+  });
+
+  test.each(["high with tools", "highest", "x".repeat(1_000)])("an effort that no vendor defines: %s", (effort) => {
+    const body = JSON.stringify({ ...chat, reasoning_effort: effort });
+    const refused = JSON.stringify(openai("Unsupported parameter: reasoning_effort", "reasoning_effort"));
+    const keys = adaptationsFor(refused, chatAdaptations, () => body);
+    expect(keys).toEqual([`reasoning_effort=${effort} once`]);
+    expect(lastingKeys(new Set(keys), chatAdaptations)).toEqual([]);
   });
 });
 

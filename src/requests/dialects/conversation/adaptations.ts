@@ -13,6 +13,8 @@ export interface OptionalMember {
   readonly refusedValue?: (value: unknown) => string | undefined;
   /** The only value that may be left out; absent if each may be. */
   readonly only?: string | number | boolean;
+  /** True if the client writes the value, whose parts the server may refuse in this request alone. */
+  readonly isOfClient?: true;
   /** Words of errors that mean the member without naming it. */
   readonly words?: RegExp;
   /** Removes what makes no sense without the member. */
@@ -63,6 +65,13 @@ export function textValue(value: unknown): string | undefined {
 }
 
 const names = new WeakMap<OptionalMember, MemberName>();
+/** End of a key that holds for one request. */
+const once = " once";
+/** Values that the vendors define. Others come from a client, so their refusal says nothing of other requests. */
+const vendorValue =
+  /^(?:none|minimal|low|medium|high|xhigh|max|auto|concise|detailed|default|flex|priority|scale|standard_only|enabled|adaptive|between_tools|disabled)$/;
+/** The member is refused because of something else in the request. Tools have a key of their own. */
+const conditional = /\b(?:when|if|unless|while|together|combined|in combination)\b|\bwith ["'`]?n\b/i;
 
 /**
  * Returns the keys of the adaptations after which the server may accept the body, by its error. The list is empty if
@@ -117,7 +126,7 @@ export function adapted(body: string, adaptations: readonly Adaptation[], keys: 
     // Entries of a list are removed from its end, so that the earlier ones keep their places.
     for (const [parent, key] of placesOf(parsed, one).reverse()) {
       const [plain, withTools] = keysOf(one, valueAt(parent, key));
-      if (!keys.has(plain) && !(hasTools(parsed) && keys.has(withTools))) continue;
+      if (!isAmong(keys, plain) && !(hasTools(parsed) && isAmong(keys, withTools))) continue;
       if (Array.isArray(parent)) parent.splice(Number(key), 1);
       else delete parent[key];
       isChanged = true;
@@ -132,8 +141,13 @@ export function adapted(body: string, adaptations: readonly Adaptation[], keys: 
 
 /** Returns the keys that later requests need as well. */
 export function lastingKeys(keys: ReadonlySet<string>, adaptations: readonly Adaptation[]): string[] {
-  const once = adaptations.filter((one) => "rewrite" in one && one.isOnce).map((one) => "name" in one && one.name);
-  return [...keys].filter((key) => !once.includes(key));
+  const rewrites = adaptations.filter((one) => "rewrite" in one && one.isOnce).map((one) => "name" in one && one.name);
+  return [...keys].filter((key) => !rewrites.includes(key) && !key.endsWith(once));
+}
+
+/** Reports whether the keys have this one, for a time or for one request. */
+export function isAmong(keys: ReadonlySet<string>, key: string): boolean {
+  return keys.has(key) || keys.has(`${key}${once}`);
 }
 
 /** Some members are refused only beside tools: then other requests keep them. */
@@ -141,7 +155,18 @@ function keysNamed(one: OptionalMember, values: readonly unknown[], words: Error
   const clause = words.about(nameOf(one), body, one);
   if (clause === undefined) return [];
   const isBesideTools = hasTools(body) && !one.path.startsWith("tools.") && /\b(?:tool|function)s?\b/i.test(clause);
-  return values.map((value) => keysOf(one, value)[isBesideTools ? 1 : 0]);
+  return values.map((value) => {
+    const key = keysOf(one, value)[isBesideTools ? 1 : 0];
+    return isOfRequest(one, value, clause, words) ? `${key}${once}` : key;
+  });
+}
+
+/** Reports whether the refusal says nothing of other requests with the member. */
+function isOfRequest(one: OptionalMember, value: unknown, clause: string, { place }: ErrorWords): boolean {
+  const part = one.refusedValue?.(value);
+  if (part !== undefined && !vendorValue.test(part)) return true;
+  if (conditional.test(clause)) return true;
+  return one.isOfClient === true && nameOf(one).hasPartIn(`${clause} ${place ?? ""}`);
 }
 
 function keysOf({ path, refusedValue }: OptionalMember, value: unknown): readonly [plain: string, withTools: string] {

@@ -7,7 +7,7 @@ type Body = Readonly<Record<string, unknown>>;
 const maxMessageLength = 4_000;
 /** Words of a refusal of a whole member, as opposed to those of a value or of a member that is missing. */
 const refusing =
-  /\bun(?:supported|known|recognized|recognised|expected)\b|\bforbidden\b|\bcannot find field\b|\binvalid (?:argument|parameter|field|property|key|member|option|input)s?\b(?! value)|\bnot (?:currently |yet |be )?(?:supported|permitted|allowed|enabled|available|recognized|recognised|accepted)\b|\bdo(?:es)?(?: not|n't) (?:support|accept|allow|take|exist)\b/i;
+  /\bun(?:supported|known|recognized|recognised|expected)\b|\bforbidden\b|\bcannot find field\b|\binvalid (?:argument|parameter|field|property|key|member|option|input)s?\b(?! (?:value|name))|\bnot (?:currently |yet |be )?(?:supported|permitted|allowed|enabled|available|recognized|recognised|accepted)\b|\bdo(?:es)?(?: not|n't) (?:support|accept|allow|take|exist)\b/i;
 const refusingValue = /\binvalid\b|\bnot valid\b|\b(?:must|should) be (?:one of|either)\b/i;
 const missing =
   /\bmissing\b|\brequired\b|\bmust (?:not be empty|have|include|contain|be (?:passed|provided|present|set|specified|included))\b/i;
@@ -17,6 +17,11 @@ const alternatives =
 /** Part of a path in a schema or in arguments, which are the client's own and may have any names. */
 const clientPart =
   /\binvalid schema\b|\b(?:parameters|properties|input_schema|json_schema|schema|arguments)(?:[.[]|['"`],)/;
+/** Errors about calls that the model wrote: their names are the model's, and the next answer may have others. */
+const modelFault =
+  /\bdid not match schema\b|\btool call validation\b|\battempted to call\b|\bfailed to call a function\b/i;
+const url = /\b[a-z][a-z\d+.-]*:\/\/[^\s"'`<>]+/gi;
+const toolName = /\b((?:tool|function)s?(?: (?:call|choice|name|named|called))?:?) (["'`])[\w.-]+\2/gi;
 /** First step of a path in a message. */
 const pathRoot = /\b(messages|input|system|tools)(?=[.[]\d|\[\])/g;
 /** Steps of places that are no members: roles, kinds of tools, names of a server's own types, and indices. */
@@ -41,6 +46,11 @@ export class MemberName {
 
   get last(): string {
     return this.steps.at(-1) ?? "";
+  }
+
+  /** Reports whether a path in the text leads to a part of the member. */
+  hasPartIn(text: string): boolean {
+    return new RegExp(`(?<!\\w)${this.last}[.[]\\w`).test(text);
   }
 
   isIn(clause: string): boolean {
@@ -73,6 +83,7 @@ export interface Refusal {
 
 export interface ErrorWords {
   readonly message: string | undefined;
+  readonly place: string | undefined;
   /**
    * Returns the part of the error that says that the member of `body` is refused; undefined if none does. Without
    * a body, a place in the error excludes no member.
@@ -83,12 +94,14 @@ export interface ErrorWords {
 /** Reads an error of any shape. */
 export function errorWords(error: string): ErrorWords {
   const { message: whole, place } = reportedReason(error);
-  const message = whole?.slice(0, maxMessageLength).replaceAll("\u2019", "'");
+  // Clients choose the words of their URLs.
+  const message = whole?.slice(0, maxMessageLength).replaceAll("\u2019", "'").replace(url, " ");
   const clauses = message === undefined ? [] : clausesOf(message);
   return {
     message,
+    place,
     about(name, body, { words, refusedValue }) {
-      if (message === undefined) return undefined;
+      if (message === undefined || modelFault.test(message)) return undefined;
       const isRefusing = (text: string) =>
         !missing.test(text) &&
         !clientPart.test(text) &&
@@ -106,9 +119,11 @@ export function errorWords(error: string): ErrorWords {
   };
 }
 
-/** Returns the sentences and lines of a message, without quoted texts of the request. */
+/** Returns the sentences and lines of a message, without quoted texts of the request and names of its tools. */
 function clausesOf(message: string): string[] {
-  return withoutProse(message).split(/(?<=[.;!?])\s+|\n+/);
+  return withoutProse(message)
+    .replace(toolName, "$1 ")
+    .split(/(?<=[.;!?])\s+|\n+/);
 }
 
 /** Reports whether a clause has a path, and none that leads to the member. */

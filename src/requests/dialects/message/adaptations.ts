@@ -18,7 +18,7 @@ export const messageAdaptations: readonly Adaptation[] = [
   },
   { path: "tools.*.strict", ignored: "strict" },
   looseSchemas(/\btools\.\d+\.custom\b.{0,400}\b(?:not supported|must be explicitly set)\b/s),
-  { path: "metadata", ignored: "user" },
+  { path: "metadata", ignored: "user", isOfClient: true },
   { path: "service_tier", ignored: "service_tier", refusedValue: textValue },
-  { path: "**.cache_control", ignored: "cache_control" },
+  { path: "**.cache_control", ignored: "cache_control", isOfClient: true },
 ];

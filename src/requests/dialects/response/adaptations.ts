@@ -38,7 +38,7 @@ export const responseAdaptations: readonly Adaptation[] = [
   { path: "safety_identifier", ignored: "user" },
   { path: "prompt_cache_key", ignored: "prompt_cache_key" },
   { path: "service_tier", ignored: "service_tier", refusedValue: textValue },
-  { path: "metadata", ignored: "metadata" },
+  { path: "metadata", ignored: "metadata", isOfClient: true },
   // The defaults of these members have the same effect as none.
   { path: "parallel_tool_calls", only: true },
   { path: "temperature", only: 1 },
