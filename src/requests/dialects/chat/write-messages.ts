@@ -13,6 +13,7 @@ import type {
   ResultTurn,
   UserTurn,
 } from "../conversation/conversation.ts";
+import { fileName } from "../conversation/file-names.ts";
 import { pairedCalls } from "../conversation/paired-calls.ts";
 import { isObject, type Json } from "./json-value.ts";
 import { reasoningMembers } from "./reasoning.ts";
@@ -229,7 +230,7 @@ function fileOf({ source, name, place }: FilePart): Json {
   if (source.mediaType.startsWith("text/"))
     return documentOf(name, Buffer.from(source.data, "base64").toString("utf8"));
   if (source.mediaType.startsWith("image/")) return { type: "image_url", image_url: { url: dataUrlOf(source) } };
-  return { type: "file", file: { filename: name ?? "file", file_data: dataUrlOf(source) } };
+  return { type: "file", file: { filename: fileName(name, source.mediaType), file_data: dataUrlOf(source) } };
 }
 
 function documentOf(name: string | undefined, text: string): Json {

@@ -166,7 +166,7 @@ test("sends text files as text, other files as data, and refuses ids and address
   ]);
   const plain = { kind: "data", mediaType: "text/plain", data: Buffer.from("äbc").toString("base64") } as const;
   expect(messagesOf(file(plain))).toEqual([{ role: "user", content: "äbc" }]);
-  expect(messagesOf(file({ kind: "data", mediaType: "application/pdf", data: "AA" }, "a.pdf"))).toEqual([
+  expect(messagesOf(file({ kind: "data", mediaType: "application/pdf", data: "AA" }, "a"))).toEqual([
     {
       role: "user",
       content: [{ type: "file", file: { filename: "a.pdf", file_data: "data:application/pdf;base64,AA" } }],
@@ -361,7 +361,7 @@ const media: fc.Arbitrary<Part> = fc.oneof(
   fc.base64String({ minLength: 4 }).map((data) => ({ type: "audio" as const, data, format: "wav", place })),
   fc.base64String({ minLength: 4 }).map((data) => ({
     type: "file" as const,
-    name: "a",
+    name: "a.pdf",
     source: { kind: "data" as const, mediaType: "application/pdf", data },
     place,
   })),

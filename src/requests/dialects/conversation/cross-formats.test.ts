@@ -61,7 +61,7 @@ const part: fc.Arbitrary<Part> = fc.oneof(
   fc.webUrl().map((url): Part => ({ type: "image", source: { kind: "url", url }, place })),
   base64.map((data): Part => ({ type: "image", source: { kind: "data", mediaType: "image/png", data }, place })),
   fc.tuple(base64, words).map(([data, named]): Part => {
-    return { type: "file", source: { kind: "data", mediaType: "application/pdf", data }, name: named, place };
+    return { type: "file", source: { kind: "data", mediaType: "application/pdf", data }, name: `${named}.pdf`, place };
   }),
 );
 const call = fc.record({ name, input: json.map((input) => JSON.stringify(input)) });

@@ -118,13 +118,13 @@ describe("turns", () => {
     expect(
       inputOf(
         user(
-          file(data),
+          file(data, "Report"),
           file({ kind: "url", url: "https://a.test/a.pdf" }, "a"),
           file({ kind: "text", text: "t" }, "n"),
         ),
       )[0]?.["content"],
     ).toEqual([
-      { type: "input_file", filename: "file.pdf", file_data: "data:application/pdf;base64,AAAA" },
+      { type: "input_file", filename: "Report.pdf", file_data: "data:application/pdf;base64,AAAA" },
       { type: "input_file", file_url: "https://a.test/a.pdf", filename: "a" },
       { type: "input_text", text: "n:\nt" },
     ]);

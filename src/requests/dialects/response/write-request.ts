@@ -16,6 +16,7 @@ import type {
   ToolChoice,
   WrittenRequest,
 } from "../conversation/conversation.ts";
+import { fileName } from "../conversation/file-names.ts";
 import { pairedCalls } from "../conversation/paired-calls.ts";
 import { isOpenaiThinker, refusesReasoning, takenEffort } from "../openai/thinking-models.ts";
 import type { Json } from "./json.ts";
@@ -184,7 +185,7 @@ function fileToWire({ source, name, place }: Extract<Part, { type: "file" }>): J
   if (source.kind === "url") return { type: "input_file", file_url: source.url, ...named };
   if (source.kind === "data") {
     const file_data = `data:${source.mediaType};base64,${source.data}`;
-    return { type: "input_file", filename: name ?? "file.pdf", file_data };
+    return { type: "input_file", filename: fileName(name, source.mediaType), file_data };
   }
   if (source.kind === "id") throw unknownFile(place);
   return { type: "input_text", text: name === undefined ? source.text : `${name}:\n${source.text}` };
