@@ -9,7 +9,7 @@ export function isPlainName(name: string): boolean {
   return isVisible && alike.filter((script) => script.test(name)).length <= 1;
 }
 
-/** Scripts with letters that look like letters of another script. A name that mixes such scripts could imitate another name. */
+/** Scripts with letters that look like letters of another script, so that a mixed name could imitate another name. */
 const alike = [
   /\p{Script=Latin}/u,
   /\p{Script=Cyrillic}/u,
