@@ -112,7 +112,7 @@ const leftOver = { light: "#8793a0", dark: "#74808b" } as const;
 /** Returns a distinct color for each index from 0, and grey for -1, which stands for the remaining groups. */
 export function chartColor(scheme: "light" | "dark", index: number): string {
   if (index < 0) return leftOver[scheme];
-  // Beyond the listed colors, steps of the golden angle keep the hues apart.
+  // After the listed colors, steps of the golden angle keep the hues apart.
   return (
     chartColors[scheme][index] ?? `oklch(${scheme === "dark" ? 0.76 : 0.52} 0.12 ${Math.round(index * 137.5) % 360})`
   );

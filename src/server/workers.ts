@@ -35,13 +35,13 @@ export interface WorkersOptions {
   /** Open requests of this process, which are counted together with the workers'. */
   openRequests: Pick<OpenRequests, "enter">;
   errorWatch: Pick<ErrorWatch, "count">;
-  /** Called, with a short delay, when upstreams accepted requests of workers. */
+  /** Called shortly after an upstream accepted a worker's request. */
   tookRequest(upstream: string): void;
   log: Log;
   passLines(lines: Uint8Array): void;
 }
 
-/** Maximum delay of a change that no answer waits for, such as one of another replica. */
+/** Maximum milliseconds until workers learn of a change for which no client waits, such as another replica's change. */
 const pollMs = 250;
 
 export class Workers {
@@ -49,7 +49,7 @@ export class Workers {
   readonly #processes: WorkerProcesses;
   readonly #timer: ReturnType<typeof setInterval>;
   readonly #parties = new WeakMap<LimitSet, OpenParty>();
-  /** The last metrics of each worker by process id, and the sums of ended ones. */
+  /** The last metrics of each worker, by process id. `#past` sums the counters of ended workers. */
   readonly #figures = new Map<number, string>();
   #past = "";
   #mayDiffer = false;
@@ -104,7 +104,7 @@ export class Workers {
     this.#processes.drop();
   }
 
-  /** Notifies workers of changed models. Afterwards none serves the former ones. */
+  /** Notifies workers of changed models. Afterwards no worker serves the old ones. */
   sendModels(): void {
     const { drained } = this.#options.routing.router;
     if (!this.#mayDiffer && drained === this.#drained) return;
@@ -118,8 +118,8 @@ export class Workers {
   }
 
   /**
-   * Returns the workers' metrics as texts, including those of ended ones, because a decreasing counter would look like
-   * a restart.
+   * Returns the metrics of all workers as texts. Ended workers are included, because a decreasing counter would look
+   * like a restart.
    */
   async metrics(): Promise<string[]> {
     const current = await this.#processes.figures();
@@ -132,7 +132,7 @@ export class Workers {
     return [...this.#figures.values(), ...(this.#past === "" ? [] : [this.#past])];
   }
 
-  /** Resolves when all records of the workers are in the database, or that fails. Returns whether they are. */
+  /** Writes the records of all workers to the database. Returns false if that failed. */
   flush(): Promise<boolean> {
     return this.#processes.flush();
   }
@@ -161,7 +161,7 @@ export class Workers {
   }
 
   /**
-   * Returns the owner of these limits, with its cached objects. The account's quota comes first, then the key's own.
+   * Returns the account and key of these limits, cached. The first quota is the account's, the second the key's own.
    */
   #partyOf(limits: LimitSet): OpenParty {
     let party = this.#parties.get(limits);
@@ -196,7 +196,7 @@ export class Workers {
 
 const socketsName = "headrace-workers-";
 
-/** Makes a private directory for the sockets of this process and its workers. The data directory records its path. */
+/** Creates a private directory for the sockets of this process and its workers. The data directory records its path. */
 export function socketDirectory(dataDir: string): { path: string; close(): void } {
   const path = mkdtempSync(join(tmpdir(), socketsName));
   writeFileSync(ownerOf(path), resolve(dataDir));
@@ -204,7 +204,7 @@ export function socketDirectory(dataDir: string): { path: string; close(): void 
   return { path, close: () => removeLeftSockets(dataDir) };
 }
 
-/** Removes the directory of a killed process. Call it with the data directory's lock. */
+/** Removes the socket directory that a killed process left. The caller must hold the data directory's lock. */
 export function removeLeftSockets(dataDir: string): void {
   const note = noteOf(dataDir);
   if (!existsSync(note)) return;
@@ -229,8 +229,8 @@ export function innerSocket(directory: string): string {
 }
 
 /**
- * Finds a port without a listener: a shared port would let other programs share it too. Throws the system's error if
- * the port is in use. `port` 0: any free one.
+ * Finds a port without a listener, because other programs could join a shared port too. Throws the system's error if
+ * the port is in use. `port` 0: any free port.
  */
 export function freePort(hostname: string, port: number): number {
   const listener = Bun.listen({ hostname, port, exclusive: true, socket: { data() {} } });

@@ -9,7 +9,7 @@ import { maxSaid, type Said, type SaidCall, type SaidPiece } from "../requests/d
 export const maxContent = 8_192;
 const maxWordLength = 64;
 const maxSecretLength = 4_096;
-/** Maximum characters that are kept of a stream, before secrets are removed. */
+/** Maximum characters of a stream that are kept until secrets are removed. */
 const maxKept = maxContent + maxSecretLength;
 
 /** Removes secrets from a text. */
@@ -26,7 +26,7 @@ interface Message {
   finish_reason?: string;
 }
 
-/** The number of characters that are left for text. */
+/** Cuts texts to a shared maximum of characters, and removes their secrets. */
 class Room {
   readonly #redact: Redact;
   #remaining = maxContent;
@@ -39,7 +39,7 @@ class Room {
     return this.#remaining <= 0;
   }
 
-  /** Returns a short word, which does not count; empty for other values. */
+  /** Returns a short word, which does not count toward the maximum. Returns an empty text for other values. */
   word(value: unknown): string {
     return typeof value === "string" ? this.#redact(value.slice(0, maxSecretLength)).slice(0, maxWordLength) : "";
   }

@@ -5,17 +5,17 @@ import { exactMs } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 
 export interface ExportBounds {
-  /** Maximum waiting spans. Further spans are dropped. */
+  /** Maximum number of waiting spans. Further spans are dropped. */
   maxWaiting: number;
-  /** Spans in a batch. Serialising a batch delays all requests, so it is small. */
+  /** Maximum spans of a batch. It is small, because serializing a batch delays all requests. */
   batchSize: number;
-  /** Milliseconds for which a span waits for others. */
+  /** Milliseconds for which a span waits until a batch is sent. */
   delayMs: number;
   /** Milliseconds that the collector has for one batch. */
   deadlineMs: number;
   /** Milliseconds for sending the remaining spans when the server stops. */
   farewellMs: number;
-  /** The interval at which dropped spans are reported. */
+  /** Milliseconds between two reports of dropped spans. */
   reportEveryMs: number;
 }
 
@@ -54,7 +54,7 @@ export class SpanExport implements SpanProcessor {
     this.#bounds = bounds;
   }
 
-  /** Spans that were never delivered. */
+  /** The number of spans that were never delivered. */
   get dropped(): number {
     return this.#dropped;
   }

@@ -178,7 +178,7 @@ export class SpanTrace implements RequestTrace {
     this.#span.setAttribute("headrace.outcome", end.outcome);
     if (end.parts?.details?.replayed !== undefined) this.#span.setAttribute("headrace.from_cache", true);
     if (this.#attempts > 0) this.#span.setAttribute("headrace.attempts", this.#attempts);
-    // A short stream may arrive all at once, with its end, before a first token was reported.
+    // A short stream may arrive with its end before a first token was reported.
     if (end.completionTokens > 0 && this.#firstByteMs !== undefined && !this.#isFirstTokenReported) {
       this.#reportFirstToken(this.#firstByteMs);
     }
@@ -191,7 +191,7 @@ export class SpanTrace implements RequestTrace {
     this.#endAttempt(undefined);
     this.#span.setAttribute("http.response.status_code", status);
     if (errorCode !== undefined) this.#span.setAttribute(errorType, errorCode);
-    // A refusal is not a fault of the server. A stream that broke off is one, although its status was good.
+    // A refusal is not a server error. A stream that broke off is an error, although its status was a success.
     if (status >= 500 || (errorCode !== undefined && status < 400)) {
       this.#span.setStatus({ code: SpanStatusCode.ERROR });
     }
@@ -265,7 +265,7 @@ function setEnd(span: Span, end: UsageEnd): void {
   });
   if (end.parts) {
     const { cachedTokens, cacheWriteTokens, reasoningTokens } = end.parts;
-    // The booked tokens replace those that the engine reported for the attempt, which may differ.
+    // The recorded tokens replace those that the model server reported for the attempt, because both may differ.
     if (cachedTokens > 0) span.setAttribute(genAi.cachedTokens, cachedTokens);
     if (cacheWriteTokens > 0) span.setAttribute(genAi.cacheWriteTokens, cacheWriteTokens);
     if (reasoningTokens > 0) span.setAttribute(genAi.reasoningTokens, reasoningTokens);

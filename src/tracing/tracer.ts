@@ -25,8 +25,8 @@ export interface SamplingTracerOptions {
 }
 
 /**
- * Requests per second that are traced beyond the share because their clients trace them. After a pause, more are traced
- * at once.
+ * Requests per second that are traced beyond the sampled share, because their clients trace them. After a pause, more
+ * are traced at once.
  */
 export const joinedPerSecond = 10;
 const maxJoinedAtOnce = 50;
@@ -63,8 +63,7 @@ export class SamplingTracer implements Tracer {
   }
 
   /**
-   * Reports whether a trace beyond the share is allowed: a client may ask for a trace, but not for one of each of a
-   * million requests.
+   * Reports whether a trace beyond the share is allowed. Clients may ask for traces, but not for one of every request.
    */
   #join(): boolean {
     const now = this.#nowMs();

@@ -1,4 +1,4 @@
-// The client's connection below a WebSocket: its socket, with bytes that the kernel has not accepted yet.
+// The client's end of the connection below a WebSocket: a socket, and bytes that the kernel has not accepted yet.
 import { bufferedBytes } from "../base/bytes/buffered-bytes.ts";
 import type { ByteChannelListener, PausableChannel } from "../http1/byte-channel.ts";
 import { ConnectionOutput } from "../http1/server/connection-output.ts";

@@ -80,7 +80,7 @@ class OpeningSocket implements Wire {
   readonly #target: SocketTarget;
   readonly #listener: SocketListener;
   readonly #proxyAnswer = new AnswerHead();
-  /** The socket to end: that of the connection to the proxy, or under TLS the one on top of it. */
+  /** The socket to end: the connection to the proxy or server or, under TLS, the TLS socket on top of it. */
   #socket: Socket<Wire> | undefined;
   #open = false;
   #tunnelled = false;
@@ -219,7 +219,7 @@ const handlers: SocketHandler<Wire> = {
 
 const secureHandlers: SocketHandler<Wire> = {
   ...handlers,
-  // Nothing may be written before the certificate is verified.
+  // No byte may be written before the certificate is verified.
   handshake(socket, success, error) {
     const right = success && !error && socket.authorized;
     socket.data.secured(socket, right ? undefined : problemOf(error ?? "the certificate is not trusted"));

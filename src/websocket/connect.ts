@@ -132,7 +132,7 @@ class Handshake implements SocketListener {
     if (this.#failed) return;
     this.#failed = true;
     clearTimeout(this.#timer);
-    // If the connect failed immediately, `#abandon` is not set before the end of this task.
+    // If connecting fails immediately, `#abandon` is set only later in this task.
     queueMicrotask(() => this.#abandon());
     this.#reject(new ConnectError(problem, status));
   }

@@ -2,9 +2,9 @@
 
 export const opcodes = { continuation: 0x0, text: 0x1, binary: 0x2, close: 0x8, ping: 0x9, pong: 0xa } as const;
 
-/** Most bytes of a control frame's payload (RFC 6455, 5.5). */
+/** Maximum bytes of a control frame's payload (RFC 6455, 5.5). */
 export const maxControlBytes = 125;
-/** The most bytes of a frame's head: two bytes, up to eight more for the length, four for the mask. */
+/** Maximum bytes of a frame's head: two bytes, up to eight more for the length, four for the mask. */
 export const maxHeaderBytes = 14;
 
 /** Close codes of the protocol itself (RFC 6455, 7.4.1). */

@@ -27,20 +27,20 @@ const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const nothing = Buffer.alloc(0);
 
 export class FrameReader {
-  /** The most bytes of a message, whole or in fragments. A longer one fails the connection with 1009. */
+  /** Maximum bytes of a message, whole or in fragments. A longer one fails the connection with 1009. */
   maxMessageBytes: number;
   readonly #listener: FrameListener;
-  /** Whether the other end must mask (a client) or must not (a server). */
+  /** True if the other end is a client, which must mask its frames. False for a server, which must not. */
   readonly #masked: boolean;
   readonly #kind: MessageKind;
   readonly #head = Buffer.alloc(maxHeaderBytes);
   #headLength = 0;
-  /** Number of bytes of the head, as far as the received bytes tell. */
+  /** Bytes of the frame's head, as far as the received bytes show. */
   #headNeeds = 2;
   /** The payload of a frame whose head has arrived and whose payload is incomplete. */
   #payload: Buffer | undefined;
   #payloadLength = 0;
-  /** Fragments of the current message. */
+  /** Received fragments of the current message. */
   #fragments: Buffer | undefined;
   #fragmentsLength = 0;
   readonly #memoryAccount: MemoryAccount | undefined;
@@ -87,7 +87,7 @@ export class FrameReader {
     this.#hold(-this.#bufferedBytes);
   }
 
-  /** Counts this many more bytes. A negative number returns bytes. */
+  /** Counts this many more bytes in the memory account. A negative number releases bytes. */
   #hold(bytes: number): void {
     if (!this.#memoryAccount || bytes === 0) return;
     if (bytes < 0) this.#memoryAccount.release("requests", -bytes);
@@ -108,8 +108,8 @@ export class FrameReader {
     const length = this.#length();
     this.#checkSize(length);
     if (bytes.length - at < length) {
-      // The whole length of the payload, which the limit bounds, is allocated at once, because the sender may split the
-      // payload into any number of pieces.
+      // Allocates the whole payload at once, because the sender may split it into any number of pieces. The message
+      // limit bounds its length.
       this.#hold(length);
       this.#payload = Buffer.allocUnsafeSlow(length);
       this.#payloadLength = 0;
@@ -119,7 +119,7 @@ export class FrameReader {
     return at + length;
   }
 
-  /** Returns the size of the head by its first two bytes, which are checked on arrival. */
+  /** Returns the bytes of the head, according to its first two bytes, which are checked on arrival. */
   #headSize(): number {
     const [first, second] = this.#head as unknown as [number, number];
     const opcode = first & 0x0f;

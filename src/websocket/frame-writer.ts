@@ -1,13 +1,13 @@
-// Composes frames, those of one turn for one write, in a buffer that all connections use in turn.
+// Composes WebSocket frames in a buffer that all connections share. Frames of one event loop tick leave in one write.
 import type { ByteChannel } from "../http1/byte-channel.ts";
 import { applyMask, maxHeaderBytes, putFrameHead } from "./frame-format.ts";
 
 const scratch = Buffer.allocUnsafeSlow(128 * 1024);
-/** The writer whose frames are in the buffer. Another writer has them written before it adds its own. */
+/** The writer whose frames are in the buffer. Before another writer adds a frame, these frames are written. */
 let owner: FrameWriter | undefined;
 let length = 0;
 
-/** Masks must not be predictable (RFC 6455, 5.3), so random ones are drawn many at a time. */
+/** Random masks, drawn many at a time, because they must not be predictable (RFC 6455, 5.3). */
 const masks = new Uint8Array(16 * 1024);
 let masksUsed = masks.length;
 
@@ -46,7 +46,7 @@ export class FrameWriter {
     length = this.#put(scratch, length, opcode, first, second);
     if (this.#scheduled) return;
     this.#scheduled = true;
-    // The flush is not at the end of this task, so that frames caused by other sockets in the same turn go with it.
+    // The flush waits for the end of the tick, so that frames caused by other sockets go with it.
     setImmediate(() => {
       this.#scheduled = false;
       this.flush();

@@ -1,4 +1,4 @@
-// The opening handshake of RFC 6455: what a server requires of a request, and a client of the answer.
+// The opening handshake of RFC 6455: checks of the request by the server, and of the answer by the client.
 import { createHash, randomBytes } from "node:crypto";
 import type { HeaderFields, HeaderLines, IncomingRequest } from "../http1/message.ts";
 
@@ -9,8 +9,9 @@ const acceptGuid = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 export type ServerHandshake = { headers: HeaderFields } | { problem: string; headers: HeaderFields };
 
 /**
- * Checks a request for an upgrade to a WebSocket with `protocol`, the only one spoken there, or undefined for none.
- * Returns the fields of the answer 101, or the fault as a sentence for the client with the fields of such an answer.
+ * Checks a request for an upgrade to a WebSocket. `protocol` is the only subprotocol spoken there; undefined: none.
+ * Returns the header fields of the 101 answer, or the fault as a sentence for the client, with the header fields of the
+ * refusal.
  */
 export function checkUpgradeRequest(request: IncomingRequest, protocol: string | undefined): ServerHandshake {
   const { headers } = request;
@@ -85,7 +86,8 @@ function acceptOf(key: string): string {
 }
 
 /**
- * Reports whether a key is 16 bytes in base64: 22 digits, the last of which ends in four zero bits, and the padding.
+ * Reports whether a key is 16 bytes in base64: 22 characters, of which the last ends in four zero bits, and the
+ * padding.
  */
 function isKey(key: string): boolean {
   return /^[A-Za-z0-9+/]{21}[AQgw]==$/.test(key);

@@ -8,7 +8,7 @@ import { FrameWriter } from "./frame-writer.ts";
 
 export interface WebSocketLinkOptions {
   role: "server" | "client";
-  /** The most bytes of one message. The limit can be changed later. */
+  /** Maximum bytes of one message. The limit can be changed later. */
   maxMessageBytes: number;
   /** The kind of the messages; binary by default. */
   kind?: MessageKind;
@@ -20,7 +20,9 @@ export interface WebSocketLinkOptions {
 
 /** Milliseconds that the other end has to answer a close frame, or to close the connection after one. */
 const closeMs = 2_000;
-/** Unsent bytes above which a ping gets no answer: an end that does not read must not make us buffer pongs for it. */
+/**
+ * Unsent bytes above which a ping gets no answer. A peer that does not read must not make this process buffer pongs.
+ */
 const maxUnsentForPong = 256 * 1024;
 const nothing = new Uint8Array(0);
 
@@ -32,7 +34,7 @@ export class WebSocketLink implements PausableLink, ByteChannelListener, FrameLi
   readonly #reader: FrameReader;
   readonly #writer: FrameWriter;
   readonly #listener: MessageLinkListener;
-  /** Our close frame, once sent. */
+  /** The close frame of this end, once sent. */
   #closing: { code: number; reason: string } | undefined;
   #closeTimer: ReturnType<typeof setTimeout> | undefined;
   #isReported = false;
@@ -102,7 +104,7 @@ export class WebSocketLink implements PausableLink, ByteChannelListener, FrameLi
   }
 
   message(bytes: Buffer): void {
-    // A link that has announced its end ignores messages.
+    // After this end has sent its close frame, messages are ignored.
     if (!this.#closing) this.#listener.message(bytes);
   }
 

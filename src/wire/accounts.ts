@@ -21,7 +21,7 @@ const overrideMeaning = `replacing the tier's: a number, "unlimited" for no limi
 
 const listMeaning = "replacing the tier's: a list, empty for none, or null for the tier's quotas. Per environment.";
 
-/** The account's own limits in the same form for reading and writing, so that a client can send back what it read. */
+/** The account's own limits. Reading and writing use the same form, so that a client can send back what it read. */
 const overrides = byWire(accountAmounts, (amount) =>
   z
     .union([givenAmount(amount), z.literal("unlimited")])

@@ -4,8 +4,8 @@ import { maskKeys } from "../domain/api-key.ts";
 import { errorTable } from "./errors.ts";
 
 /**
- * The vendor's statuses that differ from our table. A spent quota is answered as the vendor answers a reached spend
- * limit: 429 without a time to wait.
+ * Statuses of Anthropic's API that differ from `errorTable`. A spent quota is answered as Anthropic answers a reached
+ * spend limit: 429 without a time to wait.
  */
 const ownStatus: Partial<Record<ErrorCode, number>> = { service_unavailable: 529, insufficient_quota: 429 };
 
@@ -27,7 +27,10 @@ export function anthropicStatus(code: ErrorCode): number {
   return ownStatus[code] ?? errorTable[code].status;
 }
 
-/** `{"type":"error","error":{type,message},"request_id"}`. A spent quota is beside `error`, as in OpenAI's form. */
+/**
+ * Returns `{"type":"error","error":{type,message},"request_id"}`. A spent quota is a member beside `error`, as in
+ * OpenAI's form.
+ */
 export function renderAnthropicError(error: GatewayError, requestId: string): string {
   const type = error.engineLimited ? "rate_limit_error" : (anthropicTypes[anthropicStatus(error.code)] ?? "api_error");
   const { quota } = error;
@@ -35,14 +38,14 @@ export function renderAnthropicError(error: GatewayError, requestId: string): st
   return JSON.stringify({ type: "error", error: { type, message }, request_id: requestId, ...(quota && { quota }) });
 }
 
-/** The words at which Claude Code shortens its conversation or asks for a shorter answer; it also reads the numbers. */
+/** On these messages, Claude Code shortens its conversation or asks for a shorter answer. It also reads the numbers. */
 const ownWords = /^(?:prompt is too long|input length and `max_tokens` exceed context limit)/i;
-/** The context in a model server's own error text. */
+/** The context length in a model server's own error text. */
 const contextWords = /context (?:length|size|window)\D{0,16}?(\d[\d,]*)/i;
 
 /**
- * Returns the message in the vendor's words. Model servers report a conversation that is too long in words of their
- * own, usually with the same numbers.
+ * Returns the message in Anthropic's words. Model servers report a conversation that is too long in other words,
+ * usually with the same numbers.
  */
 function messageOf({ engineCode, message }: GatewayError): string {
   if (engineCode !== "context_length_exceeded" || ownWords.test(message)) return message;
@@ -50,7 +53,7 @@ function messageOf({ engineCode, message }: GatewayError): string {
   const [most = 0, second = 0, third = 0] = [...new Set(numbers)].sort((a, b) => b - a);
   const said = contextWords.exec(message)?.[1];
   const context = said === undefined ? second : numberOf(said);
-  // If the context is the largest number, the other two are the prompt and the answer that does not fit after it.
+  // If the context is the largest number, the other two are the prompt and the answer for which no room is left.
   const wanted = most > context ? most : second + third;
   if (context === 0 || wanted <= context) return `prompt is too long: ${message}`;
   return `prompt is too long: ${wanted} tokens > ${context} maximum`;

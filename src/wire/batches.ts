@@ -148,8 +148,8 @@ export function batchToWire(batch: Batch): z.infer<typeof batchObject> {
 }
 
 /**
- * `resultsUrl` is where its results are read. Unanswered requests are counted once the batch has ended, as the vendor
- * does.
+ * `resultsUrl` is the URL of the batch's results. As Anthropic does, counts unanswered requests once the batch has
+ * ended.
  */
 export function messageBatchToWire(batch: Batch, resultsUrl: string): z.infer<typeof messageBatch> {
   const { id, status, ending, endedAt, total, completed, failed } = batch;

@@ -16,7 +16,7 @@ const otherPart = z.looseObject({ type: unknownName(["text", "image_url", "input
 const contentPart = z.union([textPart, imagePart, audioPart, filePart, refusalPart, otherPart]);
 
 const content = z.union([z.string(), z.array(contentPart).min(1)]);
-/** The content of an assistant's message may be empty: SDKs send an empty list with calls. */
+/** The content of an assistant's message may be empty: SDKs send an empty list with tool calls. */
 const anyContent = z.union([z.string(), z.array(contentPart)]);
 
 const toolCall = z.looseObject({

@@ -1,4 +1,4 @@
-// OpenAI's Conversations on the wire: what the endpoints take and return.
+// OpenAI's Conversations on the wire: the requests and answers of the endpoints.
 import { z } from "zod";
 import type { Conversation } from "../domain/models/stored-response.ts";
 import { unixSeconds } from "./parts.ts";
@@ -36,7 +36,7 @@ export const deletedConversation = z
   .object({ id: z.string(), object: z.literal("conversation.deleted"), deleted: z.literal(true) })
   .meta({ id: "DeletedConversation" });
 
-/** OpenAI returns the added items as a list that is never continued. */
+/** OpenAI returns the added items as a list without further pages. */
 export const addedItems = z
   .object({
     object: z.literal("list"),

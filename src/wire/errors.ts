@@ -5,9 +5,9 @@ import { maskKeys } from "../domain/api-key.ts";
 interface ErrorShape {
   status: number;
   type: string;
-  /** When the error happens, for the reference page. */
+  /** When the error happens, for the API reference. */
   when: string;
-  /** Tells SDKs whether a retry helps. Left out if their own rule is right. */
+  /** Tells SDKs whether a retry helps. Left out if the SDKs' own rule is right. */
   shouldRetry?: boolean;
 }
 
@@ -97,8 +97,8 @@ export function toGatewayError(error: unknown): GatewayError {
 }
 
 /**
- * `{"error": {message, type, code}}`. Every member of `error` is a string, and `param` is present only if one field of
- * the request is at fault. A spent quota is beside `error`, as `quota`.
+ * Returns `{"error": {message, type, code}}`. Every member of `error` is a string. `param` is present only if one field
+ * of the request is at fault. A spent quota is the member `quota` beside `error`.
  */
 export function renderError(error: GatewayError): string {
   const { message, param, code, engineCode, quota } = error;
@@ -114,8 +114,8 @@ export function renderError(error: GatewayError): string {
 }
 
 /**
- * Returns the type. If a model server's limit is reached, the status tells clients that the limit is not theirs, and
- * the type, where they look for it, that it is a limit.
+ * Returns the type of an error. If a model server's own limit is reached, the status shows that the limit is not the
+ * client's. The type still shows that it is a limit.
  */
 function typeOf({ code, engineLimited }: GatewayError): string {
   return engineLimited ? errorTable.rate_limit_exceeded.type : errorTable[code].type;

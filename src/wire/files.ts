@@ -1,4 +1,4 @@
-// OpenAI's files and uploads on the wire: what the endpoints take and return.
+// OpenAI's files and uploads on the wire: the requests and answers of the endpoints.
 import { z } from "zod";
 import { type StoredFile, type Upload, type UploadPart, uploadPurposes } from "../domain/files/stored-file.ts";
 import { unixSeconds } from "./parts.ts";

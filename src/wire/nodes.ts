@@ -176,7 +176,7 @@ export const joinRequest = z
   .meta({ id: "JoinRequest" });
 export type JoinRequest = z.infer<typeof joinRequest>;
 
-/** What a machine learns about itself as it joins. */
+/** The answer to a machine that joins as a node. */
 export const joinedShape = z
   .object({
     object: z.literal("node"),

@@ -6,7 +6,7 @@ export const modelId = z.string().min(1).max(256).describe("Model ID to use; `GE
 /** Unix time. */
 export const unixSeconds = z.int().describe("Unix time in seconds.");
 
-/** Confirms a deletion. `id` names the shape in the OpenAPI document. */
+/** Returns the shape of a deletion's answer. `id` names the shape in the OpenAPI document. */
 export function deletedShape<Noun extends string>(noun: Noun, id: string) {
   return z.object({ object: z.literal(noun), id: z.string(), deleted: z.literal(true) }).meta({ id });
 }
@@ -38,7 +38,7 @@ export const streamOptions = z
 
 const tokenId = z.int().min(0);
 
-/** A name that a model server may know and we do not. It is passed on unchanged. */
+/** A name that a model server may know and Headrace does not. It is passed on unchanged. */
 export function unknownName(known: readonly string[]) {
   return z
     .string()
@@ -53,7 +53,7 @@ const tokenForms = [
   z.array(z.array(tokenId).min(1).max(1_000_000)).min(1).max(2048),
 ] as const;
 
-/** The shape of `prompt`. If the prompt is empty, the model begins a text. */
+/** The shape of `prompt`. For an empty prompt, the model begins a text of its own. */
 export const promptShape = z.union([z.string(), z.array(z.string()).min(1).max(2048), ...tokenForms]);
 
 /** An image, or other input of which a model server makes embeddings. */
@@ -68,7 +68,7 @@ export const inputShape = z.union([
   inputObject,
 ]);
 
-/** LM Studio and llama.cpp read this token limit as no limit, and so do we. */
+/** LM Studio, llama.cpp and Headrace read this token limit as no limit. */
 export const noTokenLimit = -1;
 
 export function tokenLimit(least: number) {
@@ -117,7 +117,7 @@ export const samplingParameters = {
   stream_options: streamOptions.nullish(),
 } as const;
 
-/** The number of separate texts or other inputs in a `prompt` or `input`. */
+/** Returns the number of separate texts or other inputs in a `prompt` or `input`. */
 export function countTexts(value: unknown): number {
   return Array.isArray(value) && typeof value[0] !== "number" ? value.length : 1;
 }

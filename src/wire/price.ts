@@ -36,7 +36,7 @@ const members = {
   output: rate.describe("USD per million tokens of the answer."),
 };
 
-/** For answers, which may get more members. A request with unknown members is refused. */
+/** The shape of a price in an answer, which may get more members. A request with unknown members is refused. */
 export const priceShape = z.object({
   ...members,
   variants: z.array(z.object(variantMembers)).exactOptional().describe(variantDocs.variants),

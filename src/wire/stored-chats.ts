@@ -1,4 +1,4 @@
-// Stored chats on the wire: what their endpoints take and return, and the limits of metadata.
+// Stored chats on the wire: the requests and answers of their endpoints, and the limits of metadata.
 import { z } from "zod";
 import { fieldError } from "../base/errors.ts";
 import type { StoredChat } from "../domain/models/stored-chat.ts";
@@ -51,7 +51,7 @@ export const deletedChat = z
   .object({ id: z.string(), object: z.literal("chat.completion.deleted"), deleted: z.literal(true) })
   .meta({ id: "DeletedChatCompletion" });
 
-/** The parameters that OpenAI's API shows, even if they were not given. */
+/** The parameters that OpenAI's API returns even if the request did not have them. */
 const shownParameters = {
   temperature: null,
   top_p: null,
@@ -82,7 +82,7 @@ export function storedChatToWire(chat: StoredChat): { id: string; [member: strin
   };
 }
 
-/** Returns the messages with ids, which end with the positions of the messages in the request. */
+/** Returns the messages with ids. Each id ends with the position of the message in the request. */
 export function storedMessagesToWire(
   chatId: string,
   messages: readonly unknown[],

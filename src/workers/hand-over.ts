@@ -1,5 +1,5 @@
-// Hands requests over to the primary process over a private Unix socket. Clients cannot tell its answers from the
-// worker's.
+// Hands requests over to the primary process through a private Unix socket. Clients cannot distinguish its answers from
+// the worker's own.
 import type { ByteSpan } from "../base/bytes/byte-span.ts";
 import { Http1Client } from "../http1/client/client.ts";
 import type { PassableRequest, Reply } from "../http1/message.ts";
@@ -9,12 +9,12 @@ export interface HandOverOptions {
   /** The path of the primary process's socket (`UnixPlace`). */
   socketPath: string;
   /**
-   * The most requests and upgraded connections at the primary process at once. The same number may wait for one of them
-   * to end.
+   * Maximum concurrent requests and upgraded connections at the primary process. As many more may wait for one to end.
    */
   maxConnections: number;
   /**
-   * Returns the answer if the primary process cannot be reached, or ended before it answered. It says when to retry.
+   * Returns the answer for the client if the primary process cannot be reached, or ended before it answered. The answer
+   * says when to retry.
    */
   unreachable(request: PassableRequest): UnreachableAnswer;
 }

@@ -29,8 +29,8 @@ const sentBodyFields: ReadonlySet<string> = new Set([
 const none: ReadonlySet<string> = new Set();
 
 /**
- * Milliseconds for which a refusing primary process may still be alive: if some hundreds of connections wait for a busy
- * process, the kernel refuses more. After this time it counts as gone.
+ * Milliseconds after which a primary process that refuses connections counts as gone. While it is busy and hundreds of
+ * connections wait, the kernel refuses more.
  */
 const reachableWithinMs = 1_000;
 const againMs = 20;
@@ -69,8 +69,7 @@ export class HandedRequest implements BodySink, PassedParts, CancelListener {
     this.#reply = reply;
     this.#body = body;
     this.#unreachable = unreachable;
-    // The buffered part of an answer is limited by what is read ahead of its client. Only the primary process knows its
-    // account.
+    // The buffered part of an answer is limited by read-ahead. Only the primary process knows the key's memory account.
     request.memoryAccount = bufferedBytes.bounded;
   }
 
@@ -140,14 +139,14 @@ export class HandedRequest implements BodySink, PassedParts, CancelListener {
     else this.#stream?.end();
   }
 
-  /** Breaks off within the answer. */
+  /** Breaks off an answer that has begun. */
   fail(): void {
     this.#request.clientGone.off(this);
     if (this.#reply.begun) this.#stream?.abort();
     else this.#refuse();
   }
 
-  /** Called if the client leaves within the answer. */
+  /** Called if the client disconnects during the answer. */
   cancelled(): void {
     this.#response?.body.cancel();
   }
@@ -189,7 +188,7 @@ function onFault(error: unknown, handed: HandedRequest): void {
   handed.fault(error);
 }
 
-/** The primary process sends each field once. */
+/** The primary process sends each header field only once. */
 function fieldsOf(headers: HeaderLines): AnswerFields {
   const fields: Record<string, string> = {};
   for (const name of headers.keys()) fields[name] = headers.get(name) ?? "";

@@ -40,8 +40,8 @@ export function mainAbilityOf(model: ModelStatus): Ability | undefined {
 }
 
 /**
- * Returns the model for an example, in the same order as the command line: first a model that can chat, then a model
- * that may be able to chat, and the demo model last. `of` holds the model ids and patterns of a key; null means all.
+ * Returns the model for an example. As on the command line, models that can chat come first, then models that may be
+ * able to chat, and the demo model last. `of` holds the model ids and patterns of a key; null means all.
  */
 export function chatModel({ data }: ModelList, of: readonly string[] | null = null) {
   const isNamed = (id: string) =>

@@ -13,7 +13,7 @@ import { ApiFailure, call, callAgain, type Query, type Tagged } from "./client.t
 export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {
-      // Queries run even if the browser reports itself offline: a server on the same machine needs no network, and an
+      // Queries run even if the browser reports itself offline. A server on the same machine needs no network, and an
       // error is better than a page that waits forever.
       networkMode: "always",
       refetchOnReconnect: true,
@@ -64,7 +64,7 @@ export function usePolled<Answer>(path: string, query: Query, everyMs: number | 
 }
 
 /**
- * Defers new data, so that React renders it in slices: the query library would otherwise force one synchronous render,
+ * Defers new data, so that React renders it in slices. Otherwise the query library would force one synchronous render,
  * which blocks the page for a long list.
  */
 export function useSliced<Read extends { data: unknown; isPending: boolean; error: unknown }>(read: Read): Read {
@@ -128,7 +128,9 @@ function isShort({ state }: ListQuery): boolean {
 
 export type Listing<Item> = ReturnType<typeof useList<Item>>;
 
-/** How long a dialog waits for the refetch after a change, so that it closes over an up-to-date list. */
+/**
+ * Maximum milliseconds that a dialog waits for the refetch after a change, so that it closes over an up-to-date list.
+ */
 const maxWaitMs = 1_500;
 
 export interface ChangeOptions<Given, Answer> {

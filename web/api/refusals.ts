@@ -5,7 +5,7 @@ import type { Refusal, RefusalList } from "./types.ts";
 
 export type RefusalReason = Refusal["reason"];
 
-/** The most refusals that the server returns in one answer. */
+/** Maximum number of refusals that the server returns in one answer. */
 export const maxRefusals = 1000;
 
 interface Words {

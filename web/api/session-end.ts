@@ -5,10 +5,10 @@ import { asFailure, call, isSessionOver, onSessionEnd } from "./client.ts";
 import { onSignOut } from "./tab-storage.ts";
 import type { Session } from "./types.ts";
 
-/** A session that has ended with something on the page that would be lost. */
+/** A session that has ended while the page has something that would be lost. */
 export interface Over {
   session: Session;
-  /** Why the last attempt to go on failed. */
+  /** The reason why the last attempt to continue failed. */
   problem: string | undefined;
   /** Checks whether the same person is signed in again. */
   check(): void;

@@ -5,7 +5,7 @@ import { readEvents } from "./event-stream.ts";
 
 const revision = "2026-07-28";
 const own = "io.modelcontextprotocol";
-/** The most pages that are loaded of one list, because a faulty server could send pages without end. */
+/** Maximum number of pages that are loaded of one list, because a faulty server could send pages without end. */
 const maxPages = 20;
 
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -31,7 +31,7 @@ export interface Offer {
 export interface ToolResult {
   content: readonly JsonObject[];
   structured: unknown;
-  /** Whether the tool itself reports a failure. */
+  /** True if the tool itself reports a failure. */
   isError: boolean;
 }
 
@@ -118,7 +118,7 @@ async function ask(
   throw new ApiFailure({ status: response.status, code: "tool_error", message: String(message).slice(0, maxOfError) });
 }
 
-/** The most characters shown of a server's error text. */
+/** Maximum number of characters shown of a server's error text. */
 const maxOfError = 2_000;
 const unreadable =
   "The answer was cut off, is too large for this page, or does not follow MCP. Try again, or find the call in Logs.";

@@ -37,7 +37,7 @@ interface UsageResult {
 
 interface Bounds {
   signal?: AbortSignal | undefined;
-  /** The most rows to load. */
+  /** Maximum number of rows to load. */
   atMost?: number;
   /** Called with the number of rows loaded so far. */
   progress?: (rows: number) => void;
@@ -45,7 +45,10 @@ interface Bounds {
 
 export const daySeconds = 86_400;
 const pageRows = 1000;
-/** The server runs one report at a time: more requests would only wait in its queue, ahead of those of others. */
+/**
+ * Maximum concurrent requests. The server runs one report at a time, so more would only wait in its queue, ahead of
+ * other users' requests.
+ */
 const atOnce = 4;
 
 /** Returns `ask` as the query parameters of the endpoint. */
@@ -151,8 +154,8 @@ export function byBucket(rows: readonly UsageRow[]): UsageRow[] {
 }
 
 /**
- * Adds rows. Reports do not say how many answers a mean covers, so the mean time to first token is weighted by
- * successful requests, and speed by tokens.
+ * Adds rows. Reports do not say how many answers a mean covers. So the mean time to first token is weighted by
+ * successful requests, and the mean speed by tokens.
  */
 export function sumOf(rows: Iterable<Figures>): Figures {
   const sum = { ...noFigures };

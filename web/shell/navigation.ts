@@ -37,7 +37,7 @@ export interface PageEntry {
   icon: Icon;
   /** Loads the page's file. */
   load: LoadPage;
-  /** Who sees the page in the menu, by default everybody; the server enforces access. */
+  /** The users who see the page in the menu, by default everybody. The server enforces access. */
   who?: "manager";
   /** True if the page shows a record beside its list, which keeps its scroll position and filters. */
   keepsList?: boolean;
@@ -45,7 +45,7 @@ export interface PageEntry {
 
 export interface Section {
   title: string | null;
-  /** Who sees the section in the menu, by default everybody. */
+  /** The users who see the section in the menu, by default everybody. */
   who?: "operator";
   pages: readonly PageEntry[];
 }

@@ -58,7 +58,7 @@ import { WorkerRouting } from "./worker-routing.ts";
 /** The setup of a worker. It contains secrets, so it goes over a private socket. */
 export interface WorkerSetup {
   config: Config;
-  /** The port that all workers share. */
+  /** The port on which all workers listen. */
   port: number;
   baseUrl: string;
   /** The socket at which the primary process answers handed-over requests. */
@@ -73,24 +73,26 @@ export interface WorkerSetup {
   heartbeatMs: number;
   /** Id of the installation. Undefined if the database has none. */
   installation: string | undefined;
-  /** The version of Headrace, and the id of this process in traces. */
+  /** Version of Headrace. `instanceId` identifies this process in traces. */
   version: string;
   instanceId: string;
 }
 
 const graceMs = 500;
-/** Maximum milliseconds for which settled records are withheld from the database if no message releases them. */
+/** Maximum milliseconds for which a settled record waits for the message that releases it to the database. */
 const maxHoldMs = 5_000;
-/** Number of maximum-size bodies of one key that a worker may hold. */
+/** A worker itself reads bodies of up to one key's memory limit divided by this number. */
 const longBodies = 8;
-/** Maximum concurrent requests and WebSockets of one worker. */
+/** Maximum concurrent requests and WebSockets that one worker hands over to the primary process. */
 const maxHandedOver = 16_384;
 
-/** `args`: the path of the primary process's socket, and which of its workers this is. Ends with the process. */
+/**
+ * Runs a worker until its process ends. Arguments: the path of the primary process's socket, and the worker's number.
+ */
 export async function serveRequests([path = "", number = ""]: readonly string[]): Promise<void> {
   endWithParent();
   process.umask(0o077);
-  // A terminal sends signals to all processes; the primary process decides who ends and when.
+  // A terminal signals every process. Only the primary process decides which process ends, and when.
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => {});
   let worker: Worker | undefined;
   const messages: { [Name in keyof ToWorker]: (...values: ToWorker[Name]) => void } = {
@@ -136,7 +138,7 @@ export async function serveRequests([path = "", number = ""]: readonly string[])
   const primary = new PrimaryLink(link);
   primary.send("hello", Number(number));
   const fault = await closed;
-  // Without the primary process nothing can be admitted or recorded.
+  // Without the primary process, no request can be admitted or recorded.
   if (fault !== undefined) worker?.log.error("primary_lost", { detail: fault });
   worker?.log.close();
   process.exit(fault === undefined ? 0 : 1);
@@ -158,7 +160,7 @@ class Worker {
   #config: ReloadableConfig;
   #isRefusing = false;
   readonly #observer: OutcomeCounts;
-  /** Functions that release withheld settlements, by request number. */
+  /** Functions that release withheld records to the database, by request number. */
   readonly #holds = new Map<number, () => void>();
   #ledger: SpoolLedger | undefined;
   #tracing: Tracing | undefined;
@@ -185,7 +187,7 @@ class Worker {
     this.#authenticator = new Authenticator({
       ...{ keys, clock: this.#clock, log: this.log, mode: config.mode, activity: this.#activity },
       pepper: ringOf(setup.peppers),
-      // The primary process repeats and counts refusals.
+      // Hands a refused request over: the primary process refuses it again and counts the refusal.
       refusals: { record: handOver },
       tokens: { verify: handOver, isSigner: handOver },
       unknown: new UnknownCredentials(this.#addressThrottle),
@@ -202,8 +204,7 @@ class Worker {
     if (this.#isStarting) return;
     this.#isStarting = true;
     this.#start().catch((error: unknown) => {
-      // The primary process tries again with another worker. Until then, the reservations of the previous worker stay
-      // open.
+      // The primary process tries again with another worker. Until then, the previous worker's reservations stay open.
       this.log.error("worker_not_started", { detail: textOf(error) });
       this.log.close();
       process.exit(1);
@@ -218,7 +219,7 @@ class Worker {
     bufferedBytes.maxBytes = Math.ceil(config.limits.heldBytes / this.#setup.workers);
   }
 
-  /** Drops cached credentials. Tiers are replaced first, so that nothing is built from the old ones. */
+  /** Drops cached credentials. Replaces the tiers first, so that no new entry is built from old tiers. */
   async drop(): Promise<void> {
     await this.#reread();
     this.#authenticator.invalidate();
@@ -234,7 +235,7 @@ class Worker {
     return this.#metrics.text(this.#ledger);
   }
 
-  /** Resolves when all settled records are in the database, or that fails. Returns whether they are. */
+  /** Writes all settled records to the database. Returns false if that failed. */
   async flush(): Promise<boolean> {
     if (!this.#ledger) return false;
     return await this.#ledger.flush().then(
@@ -275,7 +276,7 @@ class Worker {
     const drained = this.#server?.stop();
     await Promise.race([drained, Bun.sleep(drainMs)]);
     this.#stopping.begin();
-    // Own requests are asked to end now, handed-over ones when the primary process says so.
+    // This worker's own requests are asked to end now, handed-over requests when the primary process says so.
     await Promise.race([drained, Bun.sleep(graceMs)]);
     this.#server?.close();
     this.#authenticator.close();
@@ -322,8 +323,7 @@ class Worker {
       ...{ db, directory: join(dataDir, "spool"), log: this.log, clock: this.#clock },
       beside: {
         ...{ writer: number, installation },
-        // Reported before the spool is deleted, because this process may die as well, and the next one would find
-        // nothing.
+        // Reported before the spool is deleted: if this process dies first, the next one still finds the records there.
         onRecords: (records) => this.#primary.send("recovered", records.map(usedOf)),
       },
     });
@@ -344,7 +344,7 @@ class Worker {
       heartbeatMs: this.#setup.heartbeatMs,
       observer: this.#observer,
       requestLimits: () => this.#config.limits,
-      // A worker may hold a part of the server's memory. The primary process has room for a body of the maximum size.
+      // A worker has only a part of the server's memory. The primary process has room for a body of the maximum size.
       maxReadBytes: () => Math.floor(bufferedBytes.maxBytesOfKey / longBodies),
       isElsewhere: (request, principal) => this.#isElsewhere(request, principal),
       ...keptElsewhere,
@@ -352,12 +352,14 @@ class Worker {
     return [...inferenceRoutes(deps), createMessageRoute(deps), createResponseRoute(deps, runFor)];
   }
 
-  /** Cached credentials may be outdated until the worker has received each change; the primary process knows. */
+  /**
+   * Hands requests over while the worker's cached credentials may be outdated. The primary process has current ones.
+   */
   #authenticate(presented: PresentedCredentials): Principal | Promise<Principal> {
     return this.#changes.isBehind ? handOver() : this.#authenticator.authenticate(presented);
   }
 
-  /** Only the primary process reads and writes stored objects. */
+  /** Reports whether the primary process must answer: only that process reads and writes stored objects. */
   #isElsewhere(request: DecodedRequest, { account, responseCache }: Principal): boolean {
     if (responseCache === "on") return true;
     if (request.namesServers || request.namesKept || request.background || !this.#routing.serves(request.model))
@@ -384,7 +386,7 @@ class Worker {
   }
 }
 
-/** Used only while the primary process ends, before this one follows. */
+/** The answer in the short time between the end of the primary process and the end of this worker. */
 function unreachable(): UnreachableAnswer {
   const error = new GatewayError("service_unavailable", "The server is being started anew; send the request again.", {
     retryAfterSeconds: 1,
@@ -408,7 +410,7 @@ function handOverLater(): Promise<never> {
   return Promise.reject(new HandedOver());
 }
 
-/** Never called: requests that need these are handed over before. */
+/** Never called, because requests that need stored objects are handed over first. */
 const keptElsewhere = {
   responses: { chain: handOverLater, items: handOverLater },
   conversations: { all: handOverLater },

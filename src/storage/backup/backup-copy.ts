@@ -6,7 +6,7 @@ export interface CopyRequest {
   source: string;
   /** Path of the copy: a file that is empty or missing. */
   target: string;
-  /** True to give way to all other work. */
+  /** True if the copy should give way to other work. */
   gently: boolean;
 }
 
@@ -41,8 +41,8 @@ const waitMs = 10_000;
 const chunkBytes = 1024 * 1024;
 
 /**
- * Copies a snapshot of the database: writers continue, and their later writes are not in it. The write-ahead log cannot
- * restart meanwhile, so it grows. Deleted content is not in the copy.
+ * Copies a snapshot of the database without blocking writers. Later writes and deleted content are not in the copy. The
+ * write-ahead log cannot restart meanwhile, so it grows.
  */
 export function copyDatabase({ source, target }: Pick<CopyRequest, "source" | "target">): void {
   const db = new Sqlite(source, { readonly: true });
@@ -88,7 +88,7 @@ export class DamagedDatabase extends Error {
   override readonly name = "DamagedDatabase";
 }
 
-/** Returns the approximate bytes of a copy: without free pages, with pages that only the log has. */
+/** Returns the approximate bytes of a copy: without free pages, with pages that only the write-ahead log has. */
 export function bytesOfCopy(file: string): number {
   const db = new Sqlite(file, { readonly: true });
   try {

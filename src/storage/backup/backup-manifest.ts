@@ -25,9 +25,9 @@ const manifestShape = z.object({
   headrace: z.string(),
   /** Number of migration steps of the database. */
   schema: z.int().min(1),
-  /** Unix seconds when the backup began. It contains all usage that was settled before. */
+  /** Unix seconds when the backup began. The backup contains all usage that was settled before. */
   created_at: z.int().min(0),
-  /** The state of the copied file, by which another start recognizes it. */
+  /** Identifies the state of the copied file, so that another start recognizes a backup of the same state. */
   source: z.string().optional(),
   counts: z.record(z.string(), z.int().min(0)),
   parts: z

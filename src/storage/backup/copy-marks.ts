@@ -6,10 +6,10 @@ import { addInstallation, putInstallation, readInstallation } from "../sql/insta
 import { copyNames } from "../sql/sqlite-source.ts";
 
 const copyState = z.object({
-  /** Id of the SQLite database. A server that starts on it removes the id. */
+  /** Id of the copied SQLite database. A server that starts on that database removes the id. */
   source: z.string(),
   state: z.enum(["copying", "complete"]),
-  /** The progress of each table. `after`: the key of the last row, each value as text. */
+  /** The progress of each table. `after`: the key of the last copied row, each value as text. */
   tables: z.record(z.string(), z.object({ after: z.array(z.union([z.string(), z.null()])), rows: z.number() })),
 });
 

@@ -25,11 +25,11 @@ export interface CopyProgress {
 
 export interface CopyOptions {
   source: SqliteSource;
-  /** The id from `copyIdOf`. */
+  /** Id of the source database, from `copyIdOf`. */
   sourceId: string;
   databaseUrl: string;
   onProgress(progress: CopyProgress): void;
-  /** Rows of one statement. */
+  /** Maximum rows of one INSERT. */
   batchRows?: number;
 }
 
@@ -38,24 +38,27 @@ export interface ComparedTable {
   rows: [source: number, target: number];
   /** The sum of each column; for a text column, of the lengths in bytes. */
   sums: Record<string, [source: string, target: string]>;
-  /** Columns in which the two differ, and `rows`. */
+  /** Names of the columns that differ, and `rows` if the numbers of rows do. */
   differences: string[];
 }
 
 const defaultBatchRows = 5_000;
 /** Maximum text of a statement: a stored chat may have megabytes. */
 const batchBytes = 8_000_000;
-/** Number of an advisory lock within Headrace's database. */
+/** Number of the advisory lock that a copy holds in Headrace's database. */
 const copyLock = 0x6865_6103;
-/** Long enough for the PostgreSQL server to notice that a killed process has left the lock. */
+/** Milliseconds to wait for the lock. Long enough for PostgreSQL to notice that a killed process has left it. */
 const copyLockWaitMs = 10_000;
 
-/** Throws a StartError with a remedy. Resolves to the comparison: without differences, a server may use the target. */
+/**
+ * Copies all records and compares both databases. Without differences, a server may use the target. Throws a StartError
+ * with a remedy.
+ */
 export async function copyRecords(options: CopyOptions): Promise<ComparedTable[]> {
   await (await openPostgres(options.databaseUrl)).close();
   const target = new SQL(options.databaseUrl, {
     ...{ max: 1, connectionTimeout: 5, idleTimeout: 0, maxLifetime: 0 },
-    // If the server crashes and loses a batch, it also loses the batch's checkpoint.
+    // Commits need no sync: if the server crashes and loses a batch, it also loses the batch's checkpoint.
     connection: {
       application_name: "headrace migrate",
       statement_timeout: 0,
@@ -84,7 +87,7 @@ export async function copyRecords(options: CopyOptions): Promise<ComparedTable[]
   }
 }
 
-/** Returns the state to continue from. The first time, the target must be unused. */
+/** Returns the progress from which the copy continues. On the first run, the target must be unused. */
 async function prepare(target: SQL, { source, sourceId }: CopyOptions): Promise<CopyState> {
   await target.unsafe(`SET lock_timeout = ${copyLockWaitMs}`);
   try {
@@ -103,13 +106,12 @@ async function prepare(target: SQL, { source, sourceId }: CopyOptions): Promise<
   const state = known ?? { source: sourceId, state: "copying", tables: {} };
   if (!known) {
     await target.begin(async (tx) => {
-      // The source also has the rows that migration steps insert.
+      // Deletes the rows that migration steps inserted, because the source has them too.
       for (const [table] of await rowsOfNewDatabase()) await tx.unsafe(`DELETE FROM ${quoted(table)}`);
       await writeCopyState(tx, state);
     });
   }
-  // This check comes after the mark is written: a server that starts adds itself to the list first, and then checks the
-  // mark.
+  // This check follows the write of the mark, because a starting server adds its row first and checks the mark then.
   const living: unknown[] = await target`
     SELECT id FROM replicas WHERE seen_at > ${databaseSeconds(target)} - ${replicaGoneSeconds}`;
   if (living.length === 0) return state;
@@ -230,8 +232,7 @@ function encodedRow(row: Row): string {
 }
 
 /**
- * Returns one INSERT statement for any number of rows, with the types of the table. `json` is a parameter, or JSON
- * itself.
+ * Returns one INSERT for the rows of a JSON array, with the types of the table. `json` is a parameter, or JSON itself.
  */
 function insertOf(table: string, columns: readonly string[], json: string): string {
   const names = columns.map(quoted).join(", ");

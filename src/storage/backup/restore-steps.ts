@@ -5,12 +5,15 @@ import { z } from "zod";
 import { syncEntry } from "./backup-folder.ts";
 import { backupDatabase, backupSecret, backupSpool } from "./backup-manifest.ts";
 
-/** If this folder exists, its content belongs into the data directory: all of it was verified and synced. */
+/**
+ * The name of a folder with verified and synced files. While it exists, its files have to be moved into the data
+ * directory.
+ */
 const restoring = "restoring";
 const planName = "restore.json";
 /** The file that identifies the data directory's database. */
 export const installationName = "installation";
-/** Files that belong to the old database, and would damage a different database beside them. */
+/** Files of the old database, which would damage a different database beside them. */
 const journals = [`${backupDatabase}-wal`, `${backupDatabase}-shm`];
 
 const planShape = z.object({ aside: z.string().regex(/^replaced-[\w-]+$/) });
@@ -21,8 +24,8 @@ export function whatIsThere(dataDir: string, names: readonly string[]): string[]
 }
 
 /**
- * Begins the restore, which will be completed in any case. `draft`: a folder in the data directory; `aside`: a name for
- * the replaced files.
+ * Begins the restore. If it is interrupted from here on, the next start completes it. `draft`: a folder in the data
+ * directory; `aside`: the name of a folder for the replaced files.
  */
 export async function beginRestore(dataDir: string, draft: string, aside: string): Promise<void> {
   writeFileSync(join(draft, planName), JSON.stringify({ aside }), { mode: 0o600 });
@@ -33,13 +36,13 @@ export async function beginRestore(dataDir: string, draft: string, aside: string
 }
 
 /**
- * Requires that no process uses the data directory. Returns the path of the replaced files. Undefined if no restore was
- * begun.
+ * Completes a begun restore. No other process may use the data directory. Returns the path of the replaced files, or
+ * undefined if no restore was begun.
  */
 export async function finishRestore(dataDir: string): Promise<string | undefined> {
   const from = join(dataDir, restoring);
   if (!existsSync(from)) return undefined;
-  // The plan exists before the other files. Without it, only the deletion of the folder is left to do.
+  // The folder has its plan from the start. Without the plan, only the rest of the folder has to be deleted.
   if (!existsSync(join(from, planName))) {
     rmSync(from, { recursive: true });
     return undefined;
@@ -49,17 +52,17 @@ export async function finishRestore(dataDir: string): Promise<string | undefined
   const moveAside = (name: string) => {
     if (!existsSync(join(dataDir, name))) return;
     mkdirSync(old, { recursive: true, mode: 0o700 });
-    // A file may have been created after an interruption: the first one is what was replaced.
+    // If the name is taken, an earlier attempt moved the original. This file was created after the interruption.
     renameSync(join(dataDir, name), join(old, existsSync(join(old, name)) ? `${name}-${crypto.randomUUID()}` : name));
   };
-  // The database comes last: while it is here, journals in the data directory belong to the old one.
+  // The database is moved last. While it is still in the folder, journals in the data directory belong to the old one.
   if (existsSync(join(from, backupDatabase))) for (const name of journals) moveAside(name);
   for (const name of [backupSecret, backupSpool, backupDatabase]) {
     if (!existsSync(join(from, name))) continue;
     moveAside(name);
     renameSync(join(from, name), join(dataDir, name));
   }
-  // The next start accepts the database as it is, because a backup may be of another installation.
+  // Without this file, the next start accepts a database of another installation, which a backup may be.
   rmSync(join(dataDir, installationName), { force: true });
   if (existsSync(old)) await syncEntry(old);
   await syncEntry(dataDir);

@@ -39,8 +39,8 @@ export function removeCredentials(dataDir: string): void {
 }
 
 /**
- * Development and production may alternate in one data directory: credentials of the other environment are renamed to
- * `credentials-<environment>.json`, and those of this one restored.
+ * Development and production may alternate in one data directory. Renames credentials of the other environment to
+ * `credentials-<environment>.json`, and restores those of this environment.
  */
 export function useCredentialsOf(dataDir: string, environment: Environment): void {
   const current = credentialsPath(dataDir);

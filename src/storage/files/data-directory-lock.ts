@@ -1,4 +1,4 @@
-// One server for each data directory: two would overwrite each other's counters, keys and credentials.
+// Allows one server for each data directory, because two would overwrite each other's counters, keys and credentials.
 import { join } from "node:path";
 import { StartError } from "../../base/errors.ts";
 import { readCredentials } from "./credentials-file.ts";

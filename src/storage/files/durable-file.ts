@@ -14,8 +14,8 @@ import {
 import { dirname } from "node:path";
 
 /**
- * Replaces or creates `path`, readable only by its owner. A reader, also after a power cut, finds the old or the new
- * content, whole. Throws as the file system does, with `path` unchanged.
+ * Replaces or creates `path`, readable only by its owner. Readers find the whole old or the whole new content, also
+ * after a power cut. If this throws the file system's error, `path` is unchanged.
  */
 export function replaceFile(path: string, content: string): void {
   const draft = writeDraft(path, content);
@@ -32,7 +32,7 @@ export function replaceFile(path: string, content: string): void {
 export function createFile(path: string, content: string): boolean {
   const draft = writeDraft(path, content);
   try {
-    // A link never replaces a file, so two concurrent processes read the same one afterwards.
+    // Unlike a rename, a link never replaces a file, so two concurrent processes end up with the same file.
     linkSync(draft, path);
     return true;
   } catch (error) {
@@ -44,7 +44,7 @@ export function createFile(path: string, content: string): boolean {
   }
 }
 
-/** Creates a directory, only for its owner, with its missing parents. An existing one stays unchanged. */
+/** Creates a directory that only its owner can use, with missing parents. An existing directory stays unchanged. */
 export function makeDirectory(path: string): void {
   if (existsSync(path)) return;
   const parent = dirname(path);

@@ -1,4 +1,4 @@
-// An exclusive lock between processes, on a small file of its own.
+// An exclusive lock between processes, on a small separate file.
 import { Database } from "bun:sqlite";
 import { closeSync, openSync } from "node:fs";
 

@@ -3,13 +3,13 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { tryLockFile } from "./file-lock.ts";
 
-/** Files that a server locks in its data directory. The second one still works if somebody deletes the first. */
+/** Files that a server locks in its data directory. If somebody deletes the first file, the second lock still works. */
 export const lockNames = ["server.lock", ".server.lock"] as const;
 
 /** `pid` is undefined on systems other than Linux. */
 export type LockState = { held: false } | { held: true; pid: number | undefined };
 
-/** Throws where a lock file cannot be opened. */
+/** Throws if a lock file cannot be opened. */
 export function lockState(dataDir: string): LockState {
   for (const name of lockNames) {
     const state = stateOf(join(dataDir, name));
@@ -21,7 +21,7 @@ export function lockState(dataDir: string): LockState {
 function stateOf(file: string): LockState {
   if (!existsSync(file)) return { held: false };
   const pid = holderOf(file);
-  // If the system names the process, the lock is not tried: while it is tried, a starting server would be refused.
+  // If the system reports the holder, the lock is not tried, because a try would make a starting server fail.
   if (pid !== undefined) return { held: true, pid };
   const release = tryLockFile(file);
   release?.();
@@ -47,7 +47,7 @@ function holderOf(file: string): number | undefined {
   return undefined;
 }
 
-/** Compares device numbers as glibc's `makedev` encodes them, for the numbers that occur. */
+/** Compares a `stat` device number, encoded as glibc's `makedev` does, with its parts, for the numbers that occur. */
 function sameDevice(dev: number, major: string, minor: string): boolean {
   const value = BigInt(dev);
   const ownMajor = (value >> 8n) & 0xfffn;

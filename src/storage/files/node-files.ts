@@ -81,7 +81,7 @@ export function deleteNodeIdentity(dataDir: string): void {
   rmSync(nodeIdentityPath(dataDir), { force: true });
 }
 
-/** Returns a text that differs after each change. Undefined without a file. */
+/** Returns a text that differs after each change of the identity file. Undefined if the file is missing. */
 export function nodeIdentityMark(dataDir: string): string | undefined {
   const stats = statSync(nodeIdentityPath(dataDir), { throwIfNoEntry: false });
   return stats && `${stats.mtimeMs} ${stats.size} ${stats.ino}`;

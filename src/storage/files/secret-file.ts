@@ -10,8 +10,8 @@ import { createFile, replaceFile } from "./durable-file.ts";
 export const maxSecrets = 4;
 
 /**
- * Loads secrets of 32 bytes, the one in use first, then others that are still accepted: from `HEADRACE_SECRET`, or else
- * from the file `secret` (mode 0600, one per line), which the first start creates. Throws a StartError.
+ * Loads secrets of 32 bytes: the one in use first, then others that are still accepted. Reads `HEADRACE_SECRET`, or
+ * else the file `secret` (mode 0600, one per line), which the first start creates. Throws a StartError.
  */
 export function loadSecrets(dataDir: string, configured: readonly string[] | undefined): KeyRing {
   const [first, ...older] = configured ?? [];

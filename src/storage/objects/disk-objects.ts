@@ -22,7 +22,7 @@ export class DiskObjects implements ObjectStore {
     this.#directory = directory;
   }
 
-  /** Reports whether a server has used the directory, and its disk is there. */
+  /** Reports whether a server has used the directory and the directory's disk is mounted. */
   wasUsed(): boolean {
     return existsSync(join(this.#directory, incomingFolder));
   }
@@ -81,10 +81,7 @@ export class DiskObjects implements ObjectStore {
     }
   }
 
-  /**
-   * Rejects with `service_unavailable` if the whole directory is away: then a missing file does not mean that the file
-   * is gone.
-   */
+  /** Rejects with `service_unavailable` if the whole directory is missing: the files in it were not deleted then. */
   async #requireDirectory(): Promise<void> {
     await usable(stat(join(this.#directory, incomingFolder)));
   }
@@ -152,7 +149,7 @@ function unusable(error: unknown): GatewayError {
   if (isDiskFull(error)) {
     const message = "The server's disk is full, so the file was not stored. Its operator must make room first.";
     const detail = `the disk of files is full: ${String(code)}`;
-    // If they retried, SDKs would send the whole file again.
+    // A retry by an SDK would send the whole file again.
     return new GatewayError("service_unavailable", message, { detail, shouldRetry: false, cause: error });
   }
   return new GatewayError("service_unavailable", "Files cannot be read or written at the moment. Retry in 5 s.", {

@@ -14,7 +14,7 @@ export interface S3Settings {
   prefix: string;
 }
 
-/** S3's minimum for a part except the last, which is buffered for each file. */
+/** S3's minimum bytes of a part, except the last. Each upload buffers one part. */
 const partBytes = 5 * 1024 * 1024;
 
 export class S3Objects implements ObjectStore {
@@ -41,7 +41,7 @@ export class S3Objects implements ObjectStore {
         .slice(start, end)
         .stream();
       for await (const piece of pieces as unknown as AsyncIterable<Uint8Array>) {
-        // The answer is a proxy's page, or of a store without ranges: it is not the file.
+        // The answer is not the file. It is a proxy's page, or comes from a store without range requests.
         if (piece.byteLength > remaining) throw otherLength();
         remaining -= piece.byteLength;
         yield piece;
@@ -91,7 +91,7 @@ class S3Writer implements ObjectWriter {
   async finish(): Promise<void> {
     try {
       await this.#sink.end();
-      // A proxy's success, or a success with an error in its body, stores nothing.
+      // A success status proves nothing: it may be a proxy's, or have an error in its body.
       if ((await this.#storedBytes()) !== this.#bytes) throw otherLength();
     } catch (error) {
       // A store that lost an accepted object is at fault; the client's request was valid.
@@ -104,7 +104,7 @@ class S3Writer implements ObjectWriter {
       await this.#sink.end(new Error("abandoned"));
       await this.#undo();
     } catch {
-      // The remains are no object, and the bucket's rule for incomplete uploads deletes them.
+      // The upload has stored parts, but no object. The bucket's rule for incomplete uploads deletes the parts.
     }
   }
 }

@@ -1,4 +1,5 @@
-// The response cache in Valkey or Redis, for all replicas: sealed, under digests, until each answer expires.
+// The response cache in Valkey or Redis, shared by all replicas: encrypted answers under digests, each until it
+// expires.
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type {
@@ -13,10 +14,10 @@ import type { TokenUsage } from "../../domain/usage/usage.ts";
 import { RedisConnection, runIdOf } from "./redis-connection.ts";
 
 export interface RedisAnswersOptions {
-  /** Has a password; never shown. */
+  /** The URL may contain a password, so it is never shown. */
   url: string;
   log: Log;
-  /** Makes the seal of an account. */
+  /** Returns the seal that encrypts an account's answers. */
   sealFor: SealFor;
   /** Maximum lifetime of any answer in seconds. */
   maxSeconds: number;
@@ -24,16 +25,16 @@ export interface RedisAnswersOptions {
   deadlineMs?: number;
 }
 
-/** Maximum wait of a request before it is answered without the cache. */
+/** Maximum milliseconds that a request waits for the cache before it is answered without it. */
 const defaultDeadlineMs = 100;
-/** Maximum bytes in transit to the server, because reads wait behind them. Beyond it, answers are not stored. */
+/** Maximum bytes being written to the server, because reads wait behind writes. Beyond it, answers are not stored. */
 const maxUnwrittenBytes = 4 * 1024 * 1024;
-/** Accounts and models that could not be cleared yet; beyond it, everything is cleared. */
+/** Maximum number of accounts and models that are still to be cleared. Beyond it, the whole cache is cleared. */
 const maxDue = 1_000;
 
 /**
- * Marks of everything, the account, the model and both, each replaced when that is cleared: an answer with other marks
- * is not used. A mark that Redis evicted does not restore cleared answers.
+ * Version marks of the whole cache, the account, the model, and the account's model. Clearing replaces a mark, and an
+ * answer stored under other marks is not used. If Redis evicts a mark, cleared answers stay cleared.
  */
 type Marks = readonly string[];
 
@@ -50,11 +51,11 @@ export class RedisAnswers implements AnswerStore {
   readonly #prefix: string;
   readonly #sealFor: SealFor;
   readonly #maxSeconds: number;
-  /** Names of marks that could not be replaced yet, which happens before the next read. */
+  /** Names of marks that could not be replaced yet. They are replaced before the next read. */
   readonly #due = new Set<string>();
   #unwrittenBytes = 0;
 
-  /** Resolves after the first attempt. If that fails, it keeps trying. */
+  /** Resolves after the first attempt to connect. If that attempt fails, the connection keeps trying. */
   static async open(options: RedisAnswersOptions): Promise<RedisAnswers> {
     const answers = new RedisAnswers(options);
     await answers.#connection.start();
@@ -112,7 +113,7 @@ export class RedisAnswers implements AnswerStore {
     this.#connection.send("SET", [this.#keyOf(answerKey), sealed, "EX", seconds]).then(written, written);
   }
 
-  /** Replaces a mark, so that answers that were stored before do not match it any more. */
+  /** Clears answers by replacing a mark: answers that were stored under the old mark no longer match. */
   async forget({ accountId, model }: ForgottenAnswers): Promise<void> {
     const key = this.#markKey(accountId, model);
     try {
@@ -127,7 +128,7 @@ export class RedisAnswers implements AnswerStore {
     }
   }
 
-  /** Clears answers after a change of the Redis process: its copy of the data may be older than a clearing. */
+  /** Clears answers when the Redis process has changed, because its copy of the data may be older than a clearing. */
   async #forgetOlderCopy(): Promise<void> {
     const noted = `${this.#prefix}run`;
     const info = String(await this.#connection.send("INFO", ["server"]));
@@ -152,7 +153,7 @@ export class RedisAnswers implements AnswerStore {
     return this.#connection.send("SET", [key, crypto.randomUUID(), "EX", seconds, ...options]);
   }
 
-  /** Returns the marks with these names, and creates missing ones. Undefined if one is missing again. */
+  /** Returns the marks with these names, and creates missing ones. Undefined if a mark is missing even then. */
   async #marked(names: readonly string[]): Promise<Marks | undefined> {
     await Promise.all(names.map((name) => this.#mark(name, "NX")));
     const marks = (await this.#connection.send("MGET", [...names])) as (string | null)[];

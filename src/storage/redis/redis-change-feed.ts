@@ -1,4 +1,4 @@
-// Notifies replicas of changes by publications of Valkey or Redis.
+// Notifies replicas of changes through the pub/sub of Valkey or Redis.
 
 import type { Log } from "../../base/log.ts";
 import type { ChangeFeed, ChangeTopic } from "../../domain/change-feed.ts";
@@ -17,7 +17,7 @@ export interface RedisChangeFeedOptions {
 const patience = { deadlineMs: 1_000, pingMs: 5_000 };
 /** Milliseconds until a retry after a connected server refused a publication. */
 const retryMs = 1_000;
-/** The connection of the limits logs the same outage. */
+/** Logs nothing, because the connection of the limits logs the same outage. */
 const silent: Log = { info() {}, warn() {}, error() {} };
 
 export class RedisChangeFeed implements ChangeFeed {
@@ -33,7 +33,7 @@ export class RedisChangeFeed implements ChangeFeed {
   #retry: ReturnType<typeof setTimeout> | undefined;
   #isRefused = false;
 
-  /** Resolves after the first attempt. If that fails, it keeps trying. */
+  /** Resolves after the first attempt to connect. If that attempt fails, the connection keeps trying. */
   static async open(options: RedisChangeFeedOptions): Promise<RedisChangeFeed> {
     const feed = new RedisChangeFeed(options);
     await Promise.all([feed.#speaker.start(), feed.#listener.start()]);

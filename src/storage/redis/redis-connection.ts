@@ -13,8 +13,8 @@ export interface RedisConnectionOptions {
   /** The purpose of the connection, for the log. */
   purpose: string;
   /**
-   * Called for a new connection, which `send` uses already. The connection is up when this resolves; a rejection closes
-   * it.
+   * Called for a new connection, on which `send` already works. The connection counts as up once this resolves. A
+   * rejection closes the connection.
    */
   onConnect(): Promise<void>;
   /** Called when the connection is lost, before pending commands are rejected. */
@@ -46,10 +46,10 @@ const defaultDeadlineMs = 250;
 const defaultRetryMs = 1_000;
 const connectMs = 1_000;
 const secondCheckMs = 10;
-/** A check that is late by this much was delayed by this process, which then has not read the answers either. */
+/** If a check is this many milliseconds late, this process was busy, and has not read the answers either. */
 const busyMs = 30;
 const maxBusyMs = 1_000;
-/** A connection that lasted this long is reestablished at once. */
+/** If a connection lasted this many milliseconds, it is reestablished at once after a loss. */
 const steadyMs = 2_000;
 
 export class RedisConnection {
@@ -82,7 +82,7 @@ export class RedisConnection {
     return this.#reason;
   }
 
-  /** Resolves after the first attempt, however it ended; further ones follow automatically. */
+  /** Resolves after the first attempt to connect, even if it failed. Further attempts follow automatically. */
   start(): Promise<void> {
     return this.#connect();
   }
@@ -94,14 +94,14 @@ export class RedisConnection {
     return this.#inOrder(client.send(command, args));
   }
 
-  /** Subscribes on a connection used for nothing else, for as long as it lasts. */
+  /** Subscribes until the connection is lost. Requires a connection that is used for nothing else. */
   async subscribe(channel: string, listener: (message: string) => void): Promise<void> {
     const client = this.#client;
     if (!client) throw new RedisAwayError(this.#reason);
     await this.#inOrder(client.subscribe(channel, listener));
   }
 
-  /** Closes the connection for a reason that only its user can detect. It is retried as after any loss. */
+  /** Closes a connection in which its user found a fault. A new attempt follows, as after any loss. */
   giveUp(reason: string): void {
     this.#lose(this.#client, reason);
   }
@@ -187,8 +187,8 @@ export class RedisConnection {
   }
 
   /**
-   * Waits once more before the connection counts as lost: this process may have been busy or asleep, so it reads the
-   * answers that have arrived first.
+   * Waits once more before the connection counts as lost. If this process was busy or asleep, it has to read the
+   * answers that have arrived meanwhile.
    */
   #checkAgain(oldest: Waiting): void {
     const dueMs = exactMs() + secondCheckMs;
@@ -201,7 +201,7 @@ export class RedisConnection {
     }, secondCheckMs);
   }
 
-  /** Waits for the answer to a command that was just sent. */
+  /** Waits for the answer to a command that was just sent, and watches its deadline. */
   #inOrder<Result>(answer: Promise<Result>): Promise<Result> {
     return new Promise((resolve, reject) => {
       const waiting: Waiting = { setIndex: noIndex, sentMs: exactMs(), reject };
@@ -229,7 +229,7 @@ export class RedisConnection {
   }
 }
 
-/** Returns the message of the server or socket; neither repeats the URL. */
+/** Returns the error message of the server or socket. Neither contains the URL. */
 function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : "unknown";
 }

@@ -21,7 +21,7 @@ export interface RedisFacts extends TimedAnswer {
   writeRefusal: string | undefined;
 }
 
-/** Rejects with the message of server or socket, which never contains the URL. */
+/** Rejects with the error message of the server or socket, which never contains the URL. */
 export async function redisFacts(url: string, timeoutMs: number): Promise<RedisFacts> {
   const client = new RedisClient(url, {
     autoReconnect: false,
@@ -64,7 +64,7 @@ async function writeRefusal(client: RedisClient): Promise<string | undefined> {
     return undefined;
   } catch (error) {
     const said = error instanceof Error ? error.message : String(error);
-    // A user may be restricted to the commands that Headrace needs.
+    // The user may be restricted to the commands that Headrace needs, so NOPERM says nothing about other writes.
     return /NOPERM/.test(said) ? undefined : said;
   }
 }
@@ -83,8 +83,8 @@ async function connected(client: RedisClient, url: string, timeoutMs: number): P
 }
 
 /**
- * Returns the server's error about user and password, such as `WRONGPASS invalid username-password pair`. Undefined
- * without one.
+ * Returns the server's error about user and password, such as `WRONGPASS invalid username-password pair`. Undefined if
+ * there is none.
  */
 function refusalOf(url: URL, timeoutMs: number): Promise<string | undefined> {
   const { promise, resolve, reject } = Promise.withResolvers<string | undefined>();

@@ -1,4 +1,4 @@
-// Changes that could not be announced to other replicas: by topic, in the form of a message.
+// Changes that could not be announced to other replicas, by topic, in the form of a message.
 import type { ChangeTopic } from "../../domain/change-feed.ts";
 
 /** Maximum ids of a message. Beyond it, only the topic is announced. */
@@ -8,7 +8,10 @@ export class UnannouncedChanges {
   /** The affected ids by topic, if all are known and not too many. */
   readonly #byTopic = new Map<ChangeTopic, readonly string[] | undefined>();
 
-  /** `ids`: as for `announce`. Memory stays within one message per topic, however often this is called. */
+  /**
+   * Adds a change. `ids`: as for `ChangeFeed.announce`. Memory stays within one message per topic, however often this
+   * is called.
+   */
   add(topic: ChangeTopic, ids: readonly string[] | undefined): void {
     const before = this.#byTopic.has(topic) ? this.#byTopic.get(topic) : [];
     const isSayable = before && ids && before.length + ids.length <= maxAnnouncedIds;

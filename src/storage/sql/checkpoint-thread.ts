@@ -1,4 +1,4 @@
-// The thread that moves SQLite's write-ahead log into the database, a call that waits for the disk several times.
+// The thread that moves SQLite's write-ahead log into the database. Each call waits for the disk several times.
 import { Database as Sqlite } from "bun:sqlite";
 
 export interface CheckpointRequest {
@@ -19,11 +19,11 @@ self.onmessage = ({ data }: MessageEvent<CheckpointRequest>) => {
   try {
     db = new Sqlite(data.file, { readwrite: true, create: false });
     db.run("PRAGMA synchronous = NORMAL");
-    // The log restarts only after all of it was moved: writes during one round need another, shorter one.
+    // The log restarts only after all of it was moved. Writes during one round need another, shorter round.
     for (let round = 0; round < maxRounds && !movedAll(db); round++);
     done = true;
   } catch {
-    // SQLite's own limit applies, and the next attempt comes after the log has grown by as much.
+    // The next attempt comes after the log has grown by as much again. Until then, SQLite's own limit applies.
   }
   db?.close(true);
   self.postMessage({ done } satisfies CheckpointAnswer);

@@ -7,11 +7,11 @@ import type { CheckpointAnswer, CheckpointRequest } from "./checkpoint-thread.ts
 import { type Database, dialectOf } from "./database.ts";
 import { databaseFile } from "./durable-commits.ts";
 
-/** Settings of each connection that writes in the thread that serves requests. */
+/** Settings of each connection through which the thread that serves requests writes. */
 export const checkpointsElsewhere = [
-  // SQLite's own checkpoints run only after the other thread's have failed for 256 MB.
+  // SQLite runs its own checkpoint only if the thread has not run one for 256 MB of log.
   "PRAGMA wal_autocheckpoint = 65536",
-  // The log is truncated when it restarts, so that its size shows how much of it is waiting.
+  // The log file is truncated when it restarts, so its size shows how much is still to be moved.
   "PRAGMA journal_size_limit = 0",
 ] as const;
 
@@ -44,7 +44,10 @@ class Checkpointer {
   #running: Promise<void> | undefined;
   #usedMs = 0;
   #closed = false;
-  /** Size of the log after the last checkpoint. A checkpoint that a reader limited is not repeated in vain. */
+  /**
+   * Size of the log after the last checkpoint. If a reader limited that checkpoint, the next one waits for as much
+   * growth again.
+   */
   #seenBytes = 0;
 
   constructor(file: string) {
@@ -95,7 +98,7 @@ class Checkpointer {
       resolve();
     };
     thread.onmessage = (_answer: MessageEvent<CheckpointAnswer>) => end();
-    // The next checkpoint comes after the log has grown by as much; until then SQLite's own limit applies.
+    // The next attempt comes after the log has grown by as much again. Until then, SQLite's own limit applies.
     thread.onerror = () => {
       thread.terminate();
       this.#thread = undefined;

@@ -6,8 +6,8 @@ export interface TimedAnswer {
   /** The fastest of a few round trips. */
   roundTripMs: number;
   /**
-   * The database's clock minus this machine's in milliseconds, exact to half of the round trip. Undefined without a
-   * clock of its own.
+   * The database's clock minus this machine's in milliseconds, exact to half of the round trip. Undefined if the
+   * database has no clock of its own.
    */
   aheadMs: number | undefined;
 }

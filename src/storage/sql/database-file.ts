@@ -10,7 +10,7 @@ const locations = new WeakMap<object, DatabaseFile>();
 export class DatabaseFile {
   readonly #files: readonly { path: string; opened: string }[];
 
-  /** The database must be open: the current identities of its files are remembered. */
+  /** Remembers the current identities of the database's files. The database must be open. */
   constructor(file: string) {
     this.#files = [file, `${file}-wal`].flatMap((path) => {
       const opened = identityOf(path);
@@ -40,7 +40,10 @@ export function fileOf(db: SQL): DatabaseFile | undefined {
   return locations.get(db.options);
 }
 
-/** An open file's number is not reused. Undefined if the path leads to no visible file. */
+/**
+ * Returns the device and inode of a file, which are not reused while it is open. Undefined if the path leads to no
+ * visible file.
+ */
 function identityOf(path: string): string | undefined {
   try {
     const { dev, ino } = statSync(path, { bigint: true });

@@ -18,11 +18,10 @@ export function dialectOf(db: Database): Dialect {
 }
 
 /**
- * Runs `work` in a transaction without concurrent writes between its reads and writes, over all processes. All writes
- * use this, except pure inserts (`adding`) and the ledger's drain. `work` uses only the database. An empty transaction
- * is committed, not rolled back, because on SQLite's one connection it may contain other writes. All accounts share one
- * queue of writers. A change that no limit bounds therefore checks first, outside the queue, whether there is anything
- * to change.
+ * Runs `work` in a transaction, without writes of any process between its reads and writes. All writes use this, except
+ * pure inserts (`adding`) and the ledger's drain. `work` uses only the database. An empty transaction is committed, not
+ * rolled back, because on SQLite's one connection it may contain other writes. All accounts share one queue of writers.
+ * A change without a rate limit therefore checks first, outside the queue, whether there is anything to change.
  */
 export async function writing<Result>(db: Database, work: (tx: Database) => Promise<Result>): Promise<Result> {
   fileOf(db)?.require();
@@ -35,7 +34,7 @@ export async function writing<Result>(db: Database, work: (tx: Database) => Prom
   return turnsOf(db)?.take(transaction) ?? transaction();
 }
 
-/** Runs a transaction that writes without reading, so it needs no turn in the queue of writers on PostgreSQL. */
+/** Runs a transaction that writes without reading. On PostgreSQL it skips the queue of writers. */
 export async function adding<Result>(db: Database, work: (tx: Database) => Promise<Result>): Promise<Result> {
   fileOf(db)?.require();
   return dialectOf(db) === "sqlite" ? db.begin("IMMEDIATE", work) : db.begin(work);
@@ -51,22 +50,22 @@ export function databaseSeconds(db: Database) {
     : db`CAST(extract(epoch FROM clock_timestamp()) AS BIGINT)`;
 }
 
-/** Number of a PostgreSQL advisory lock within Headrace's database: `hea` in ASCII, and a number. */
+/** Number of the PostgreSQL advisory lock of writers in Headrace's database: `hea` in ASCII, then a number. */
 const writersLock = 0x6865_6101;
 
 /** Name of the SQLite file in the data directory. */
 export const databaseName = "headrace.db";
 
-/** Milliseconds for which an opening waits for other openings. */
+/** Milliseconds to wait for other processes that open the same database. */
 const openingMs = 5_000;
 
 /**
- * Opens (or creates) the SQLite file. WAL with `synchronous=NORMAL`: a commit survives the death of this process; after
- * a power cut the last commits may be missing, but the file stays consistent.
+ * Opens (or creates) the SQLite file, in WAL mode with `synchronous=NORMAL`. A commit survives the death of this
+ * process. After a power cut the last commits may be missing, but the file stays consistent.
  */
 export async function openDatabase(file: string): Promise<Database> {
   const db = new SQL({ adapter: "sqlite", filename: file, create: true });
-  // This comes first, because later statements may meet another starting process.
+  // The timeout is set first, because the next statements may meet another starting process.
   await db.unsafe(`PRAGMA busy_timeout = ${openingMs}`);
   await useWriteAheadLog(db);
   await db.unsafe("PRAGMA synchronous = NORMAL");
@@ -87,7 +86,10 @@ export async function openBeside(dataDir: string): Promise<Database> {
   return db;
 }
 
-/** If two connections create the same file, SQLite refuses one at once, without waiting for the lock. */
+/**
+ * Sets the journal mode to WAL, with retries: if two connections create the same file, SQLite refuses one immediately,
+ * without waiting for the lock.
+ */
 async function useWriteAheadLog(db: Database): Promise<void> {
   const deadlineMs = exactMs() + openingMs;
   for (;;) {
@@ -106,15 +108,15 @@ function isBusy(error: unknown): boolean {
 }
 
 /**
- * Shortens the wait for locks of other programs from here on, because SQLite waits in the thread that serves requests.
- * Background writes retry. PostgreSQL waits elsewhere.
+ * Shortens the wait for other programs' locks on SQLite, which waits in the thread that serves requests. Background
+ * writes retry. PostgreSQL waits elsewhere.
  */
 export async function waitBriefly(db: Database): Promise<void> {
   if (dialectOf(db) === "postgres") return;
   await db.unsafe("PRAGMA busy_timeout = 20");
 }
 
-/** Returns the database with a callback for each statement and transaction, for tests of code that must not use it. */
+/** For tests of code that must not use the database: calls `onUse` for each statement and transaction. */
 export function observed(db: Database, onUse: () => void): Database {
   return new Proxy(db, {
     apply(target, self, args) {

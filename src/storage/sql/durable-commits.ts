@@ -49,8 +49,8 @@ export async function requireSync(db: Database): Promise<void> {
 }
 
 /**
- * Resolves like `syncCommits` after a committed change. Rejects with `service_unavailable`, which says that the change
- * applies, if a power cut might undo it.
+ * Syncs a committed change. If a power cut might still undo the change, rejects with `service_unavailable`, whose
+ * message says that the change applies.
  */
 export async function confirmCommits(db: Database): Promise<void> {
   try {

@@ -4,17 +4,18 @@
 export type Dialect = "sqlite" | "postgres";
 
 /**
- * The number of steps that a Headrace must know to work with this schema, written beside each step so that older
- * versions can tell. A release raises it if it removes, or changes the meaning of, something that earlier ones use;
- * none has yet.
+ * The number of migration steps that a version of Headrace must know to use this schema. It is stored beside each step,
+ * so that older versions can check it. A release raises it if it removes, or changes the meaning of, something that
+ * earlier releases use; none has yet.
  */
 export const worksFrom = 21;
 
 /**
- * The same steps for both databases. On PostgreSQL, texts are ordered by bytes, because ids that begin with the time
- * and pages by name rely on it; SQLite always does so. SQLite-only parts are left out. A step only adds: tables,
- * indexes, columns that may be null or have a default. Processes of the previous version use the schema during an
- * upgrade, and an operator may go back to that version, so everything that it reads and writes must remain.
+ * The same steps for both databases. For PostgreSQL, SQLite-only parts are left out and texts are ordered by bytes, as
+ * SQLite always orders them. Ids that begin with the time, and pages by name, rely on that order. A step only adds:
+ * tables, indexes, columns that may be null or have a default. During an upgrade, processes of the previous version use
+ * the schema, and an operator may go back to that version. So everything that the previous version reads and writes
+ * must remain.
  */
 export function migrationsFor(dialect: Dialect): readonly (readonly string[])[] {
   if (dialect === "sqlite") return migrations;
@@ -262,7 +263,7 @@ const migrations: readonly (readonly string[])[] = [
       used_at BIGINT
     )`,
     `CREATE INDEX one_time_links_by_account ON one_time_links (account_id, id)`,
-    // `previous_digest`: the digest of the token before, which works a little longer, for requests that were in flight.
+    // `previous_digest`: the digest of the previous token, which stays valid for a short time for requests in flight.
     `CREATE TABLE sessions (
       id TEXT PRIMARY KEY,
       person_id TEXT NOT NULL REFERENCES people (id),
@@ -459,14 +460,14 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX node_connections_by_replica ON node_connections (replica_id)`,
   ],
   [
-    // Id of the secret under which the digest was made. null: the secret in use when rows began to have ids
+    // Id of the secret under which the digest was made. null: the secret that was in use when rows got ids
     // (`first_secret` in `installation`), or no secret.
     `ALTER TABLE api_keys ADD COLUMN secret_id TEXT`,
     `ALTER TABLE app_secrets ADD COLUMN secret_id TEXT`,
   ],
   [
-    // Only in SQLite: usage that the roll-ups do not contain yet. `sums`: JSON of the ids of a batch's requests; below
-    // batch 0, negative sums of parts that were added since; at batch 0, the last batch that does not count any more.
+    // Only in SQLite: usage that the roll-ups do not contain yet. `sums`: JSON of the ids of a batch's requests. Below
+    // batch 0: negative sums of parts that were added since. At batch 0: the last batch that does not count any more.
     `CREATE TABLE usage_unrolled (
       batch BIGINT PRIMARY KEY,
       sums TEXT NOT NULL
@@ -761,8 +762,8 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX upload_parts_by_upload ON upload_parts (upload_id)`,
   ],
   [
-    // Batches of requests. `ending`: the final status of one that is being finalized. `claim`: the process that works
-    // on it, exclusively until `claimed_until`.
+    // Batches of requests. `ending`: the final status of a batch that is being finalized. `claim`: the process that
+    // works on it, exclusively until `claimed_until`.
     `CREATE TABLE batches (
       id TEXT PRIMARY KEY,
       account_id TEXT NOT NULL,
@@ -853,7 +854,7 @@ const migrations: readonly (readonly string[])[] = [
     `ALTER TABLE authorization_codes ADD COLUMN resources TEXT NOT NULL DEFAULT '/v1'`,
     `ALTER TABLE refresh_tokens ADD COLUMN resources TEXT NOT NULL DEFAULT '/v1'`,
     `ALTER TABLE device_codes ADD COLUMN resources TEXT NOT NULL DEFAULT '/v1'`,
-    // Clients that no account registered. Without a document they registered themselves.
+    // OAuth clients that no account registered. A client without a metadata document registered itself.
     `CREATE TABLE outside_clients (
       id TEXT PRIMARY KEY,
       document_url TEXT,
@@ -901,8 +902,8 @@ const migrations: readonly (readonly string[])[] = [
     `ALTER TABLE memberships ADD COLUMN tools TEXT`,
   ],
   [
-    // People's accounts at MCP servers. `sealed`: the tokens and their client. `claim`: of the process that renews
-    // them, until `claimed_until`.
+    // Accounts of people at MCP servers. `sealed`: the tokens and their client. `claim`: the process that renews them,
+    // until `claimed_until`.
     `CREATE TABLE tool_connections (
       id TEXT PRIMARY KEY,
       server TEXT NOT NULL,

@@ -8,17 +8,18 @@ import { databaseOf, openPool, type PoolBounds } from "./postgres-pool.ts";
 import { bringUpToDate, requireCurrent } from "./schema.ts";
 
 const oldestServer = 150_000;
-/** Number of an advisory lock within Headrace's database. */
+/** Number of the advisory lock that a migration holds in Headrace's database. */
 const migrationsLock = 0x6865_6102;
-/** Maximum wait for another process that migrates. */
+/** Maximum milliseconds to wait for another process that migrates. */
 const migrationWaitMs = 60_000;
 /**
- * A migration waits for all users of a table, and later users wait for the migration, so it gives up soon and retries.
+ * Maximum milliseconds to wait for a table's lock. A migration waits for all users of a table, and later users wait for
+ * the migration, so it gives up soon and retries.
  */
 const tableWaitMs = 2_000;
 const migrationTries = 5;
 const pauseMs = 500;
-/** A server that starts at the same time needs a moment. */
+/** Milliseconds to wait for a PostgreSQL server that starts at the same time. */
 const startWaitMs = 10_000;
 
 export interface PostgresOptions {
@@ -45,7 +46,9 @@ export function openPostgres(url: string, { waitMs = startWaitMs, bounds }: Post
   });
 }
 
-/** Opens the database for a command beside a server. Throws a StartError if the schema is not that of this version. */
+/**
+ * Opens the database for a command that runs beside a server. Throws a StartError if the schema is of another version.
+ */
 export function openExistingPostgres(url: string): Promise<SQL> {
   return open(url, { waitMs: 0 }, (db) => requireCurrent(db, "postgres"));
 }

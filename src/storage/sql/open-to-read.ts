@@ -44,7 +44,8 @@ export async function openPostgresToRead(url: string): Promise<Database> {
 }
 
 /**
- * Returns why the server refuses writes of this role, such as a standby. Undefined if it accepts them. Changes nothing.
+ * Returns why the server refuses writes of this role, for example because it is a standby. Undefined if it accepts
+ * them. Changes nothing.
  */
 export async function writeRefusal(url: string): Promise<string | undefined> {
   const db = new SQL(url, {

@@ -7,8 +7,8 @@ import { isPostgresOutage, postgresCode } from "./postgres-errors.ts";
 const retryAfterSeconds = 1;
 
 /**
- * Throws `service_unavailable` if the work fails because the database is locked, full, damaged or away, and
- * `invalid_request` if it cannot store a text.
+ * Throws `service_unavailable` if the database is locked, full, damaged or away, and `invalid_request` if it cannot
+ * store a text.
  */
 export async function available<Value>(work: Promise<Value> | PromiseLike<Value>): Promise<Value> {
   try {
@@ -18,12 +18,18 @@ export async function available<Value>(work: Promise<Value> | PromiseLike<Value>
   }
 }
 
-/** Runs `work`, such as a single statement, as `writing` does. Throws as `available` does. */
+/**
+ * Runs `work` in a transaction without concurrent writes. Throws `service_unavailable` if the database is away, and
+ * `invalid_request` if it cannot store a text.
+ */
 export function written<Result>(db: Database, work: (tx: Database) => PromiseLike<Result>): Promise<Result> {
   return available(writing(db, async (tx) => await work(tx)));
 }
 
-/** Runs `work`, such as a single statement, as `adding` does. Throws as `available` does. */
+/**
+ * Runs `work`, which must not read, in a transaction. Throws `service_unavailable` if the database is away, and
+ * `invalid_request` if it cannot store a text.
+ */
 export function added<Result>(db: Database, work: (tx: Database) => PromiseLike<Result>): Promise<Result> {
   return available(adding(db, async (tx) => await work(tx)));
 }

@@ -12,17 +12,17 @@ const connections = 8;
 /** Connections for lookups of credentials: slow reports must delay neither keys nor revocations. */
 const lookupConnections = 2;
 export const connectionsOfProcess = connections + lookupConnections;
-/** Approximate number of statements in a transaction that read columns a newer version may have added. */
+/** Approximate number of statements in a transaction that become stale when a newer version adds columns. */
 const statementsOfWork = 4;
 /** Milliseconds before a retry, in which the event loop learns of other broken connections. */
 const pauseMs = 10;
 
-/** The server enforces each bound except the first two. */
+/** Time limits. The server enforces all except the first two. */
 export interface PoolBounds {
-  /** Milliseconds after which a read fails that even the server's own bounds did not end. */
+  /** Milliseconds after which a read fails if even the server's own limits have not ended it. */
   readMs: number;
   transactionMs: number;
-  /** Queries of requests consist of steps that take milliseconds. */
+  /** Maximum milliseconds of a statement. Requests only use statements that take a few milliseconds. */
   statementMs: number;
   /**
    * Maximum wait for a lock: shorter than a statement may take, and longer than a hanging transaction can hold a lock.
@@ -39,7 +39,7 @@ const defaultBounds: PoolBounds = {
   lockMs: 4_000,
   idleInTransactionMs: 3_000,
 };
-/** A bound is exact to a twelfth of the shortest. */
+/** Checks within the shortest bound: each bound is exact to a twelfth of the shortest. */
 const checksPerBound = 12;
 /**
  * After a sixth of the bound without any answer, the server counts as silent and no request waits for it until it
@@ -218,7 +218,7 @@ class Pool {
       const guarded: Work = async (tx) => {
         begun = true;
         const result = await work(tx);
-        // The caller was already told of a failure.
+        // The caller has already received an error.
         if (isOver()) throw noAnswer();
         return result;
       };

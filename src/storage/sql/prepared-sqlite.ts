@@ -6,9 +6,9 @@ import { DatabaseFile } from "./database-file.ts";
 const maxPauseMs = 16;
 
 /**
- * A transaction runs within one call, so no other code of this process interleaves. Locks are waited for outside of
- * SQLite, which would block the thread that serves requests. Every other transaction that reads before it writes must
- * begin with IMMEDIATE: otherwise a commit of this one in between makes it fail.
+ * A transaction runs within one call, so no other code of this process interleaves. Waits for locks outside of SQLite,
+ * whose own wait would block the thread that serves requests. Other transactions that read before they write must begin
+ * with IMMEDIATE: otherwise a commit of this connection in between makes them fail.
  */
 export class PreparedSqlite {
   readonly #db: Sqlite;
@@ -18,7 +18,7 @@ export class PreparedSqlite {
   constructor(file: string) {
     this.#db = new Sqlite(file, { readwrite: true });
     this.#db.run("PRAGMA busy_timeout = 0");
-    // Use the settings of the other connection. The journal mode belongs to the file.
+    // Use the settings of the main connection. The journal mode belongs to the file.
     this.#db.run("PRAGMA synchronous = NORMAL");
     for (const pragma of checkpointsElsewhere) this.#db.run(pragma);
     this.#file = new DatabaseFile(file);
@@ -33,7 +33,10 @@ export class PreparedSqlite {
     return statement;
   }
 
-  /** Throws what `work` throws, without a change; `service_unavailable` if the file is not in its place. */
+  /**
+   * If `work` throws, nothing changes and its error is rethrown. Throws `service_unavailable` if the database file was
+   * moved or replaced.
+   */
   transact<Result>(work: () => Result): Result {
     this.#file.require();
     this.statement("BEGIN IMMEDIATE").run();

@@ -3,7 +3,7 @@ import { selfCommand } from "../../installation/paths.ts";
 
 export type QuickCheck = { state: "sound" } | { state: "damaged"; what: string } | { state: "unfinished" };
 
-/** Runs `PRAGMA quick_check`. Rejects if the process could not be started or the file not be opened. */
+/** Runs `PRAGMA quick_check`. Rejects if the process cannot be started or the file cannot be opened. */
 export async function quickCheck(file: string, timeoutMs: number): Promise<QuickCheck> {
   const child = Bun.spawn([...selfCommand("check-database"), file], {
     stdin: "ignore",

@@ -14,9 +14,9 @@ export const knownSteps = migrationsFor("sqlite").length;
 interface AppliedStep {
   version: number | string;
   checksum: string | null;
-  /** Steps that a Headrace must know to work once this one is applied; null: all. */
+  /** Number of steps that a version of Headrace must know to use the schema after this step; null: all. */
   works_from: number | string | null;
-  /** Version of the Headrace that applied it; null for older rows. */
+  /** Version of the Headrace that applied the step; null for older rows. */
   made_by: string | null;
 }
 
@@ -32,7 +32,7 @@ export async function bringUpToDate(tx: SQL, dialect: Dialect, last = knownSteps
   requireKnown(applied);
   const steps = migrationsFor(dialect).slice(0, last);
   for (const { version, checksum } of applied) {
-    // Steps that are older than checksums have none.
+    // Steps that were applied before checksums existed have none.
     if (checksum !== null) continue;
     await tx`UPDATE schema_migrations SET checksum = ${checksumOf(Number(version))} WHERE version = ${version}`;
   }
@@ -52,8 +52,8 @@ export interface PendingSteps {
 }
 
 /**
- * Returns what `bringUpToDate` would do. Undefined if that is nothing, or there are no tables yet. Throws a StartError
- * for an unknown database.
+ * Returns the steps that `bringUpToDate` would apply. Undefined if there are none, or the database has no tables yet.
+ * Throws a StartError for an unknown database.
  */
 export async function pendingSteps(db: SQL, dialect: Dialect): Promise<PendingSteps | undefined> {
   const applied = await readSteps(db, dialect);
@@ -63,8 +63,8 @@ export async function pendingSteps(db: SQL, dialect: Dialect): Promise<PendingSt
 }
 
 /**
- * Throws a StartError if the schema is older than this Headrace needs, or newer and not usable by it. For commands
- * beside a server, which a migration would break.
+ * Throws a StartError unless this Headrace can use the schema as it is. For commands that run beside a server, which a
+ * migration would break.
  */
 export async function requireCurrent(db: SQL, dialect: Dialect): Promise<void> {
   const applied = await readSteps(db, dialect);
@@ -102,7 +102,7 @@ export async function schemaState(db: SQL, dialect: Dialect): Promise<SchemaStat
   };
 }
 
-/** Returns an empty set for a new database. */
+/** Returns the columns of the table of steps. Empty for a new database. */
 async function columnsOfSteps(db: SQL, dialect: Dialect): Promise<ReadonlySet<string>> {
   const columns: { name: string }[] =
     dialect === "sqlite"
@@ -122,8 +122,8 @@ async function readSteps(db: SQL, dialect: Dialect): Promise<AppliedStep[]> {
 }
 
 /**
- * Returns the applied steps, and makes the table of steps if needed: a role that cannot create tables can start if the
- * tables are up to date.
+ * Returns the applied steps. Makes the table of steps only if needed, so that a role that cannot create tables can
+ * start if the tables are up to date.
  */
 async function appliedSteps(tx: SQL, dialect: Dialect): Promise<AppliedStep[]> {
   const columns = await columnsOfSteps(tx, dialect);
@@ -139,7 +139,7 @@ function newestOf(applied: readonly AppliedStep[]): number {
   return Number(applied.at(-1)?.version ?? 0);
 }
 
-/** Reports whether all unknown steps allow a Headrace that knows no more than this one. */
+/** Reports whether this Headrace may use the schema although it does not know its latest steps. */
 function isCompatible(applied: readonly AppliedStep[]): boolean {
   return applied.every(
     ({ version, works_from }) =>

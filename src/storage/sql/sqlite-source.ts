@@ -5,7 +5,7 @@ import { StartError } from "../../base/errors.ts";
 export interface SourceTable {
   name: string;
   columns: readonly SourceColumn[];
-  /** Columns that order and identify its rows. */
+  /** Columns that identify the table's rows and order them. */
   key: readonly string[];
   /** A condition that leaves out rows that belong only to this database; may be empty. */
   condition: string;
@@ -19,10 +19,10 @@ export interface SourceColumn {
 export type Value = string | number | bigint | null;
 export type Row = Readonly<Record<string, Value>>;
 
-/** Tables of a running process or of the database itself, which the copy has of its own. */
+/** Tables about running processes or the schema. The target of a copy has its own. */
 const tablesLeftOut: ReadonlySet<string> = new Set(["schema_migrations", "replicas", "node_connections"]);
 
-/** Names in `installation` that describe a copy. */
+/** Names in the table `installation` that describe a copy. */
 export const copyNames = { from: "copied_from", to: "copied_to", id: "copy_id" } as const;
 
 const conditions: Readonly<Record<string, string>> = {

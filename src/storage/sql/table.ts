@@ -1,6 +1,6 @@
 // Columns of a table, each declared once. They convert between records and rows.
 
-/** A value that both databases accept. `Column.read` evens out whether a number arrives as a number or text. */
+/** A value that both databases accept. `Column.read` converts a number that arrives as a text. */
 type Value = string | number | null;
 type Row = Record<string, Value>;
 
@@ -64,7 +64,7 @@ export interface Table<Entry> {
   part(record: Entry, ...members: (keyof Entry & string)[]): Row;
   /** Returns the record of a row. Other columns are left out. */
   record(row: object): Entry;
-  /** The record of the first row. */
+  /** Returns the record of the first row. */
   first(rows: PromiseLike<readonly object[]>): Promise<Entry | undefined>;
   all(rows: PromiseLike<readonly object[]>): Promise<Entry[]>;
 }

@@ -13,7 +13,8 @@ export class WriteTurns {
   #busy = false;
 
   /**
-   * Runs works in order of arrival. Throws `service_unavailable` if the wait is too long; the work is then not begun.
+   * Runs transactions in order of arrival. Throws `service_unavailable` if the wait is too long; `work` then does not
+   * begin.
    */
   async take<Result>(work: () => Promise<Result>): Promise<Result> {
     if (this.#busy) await this.#turn();
@@ -42,7 +43,7 @@ export class WriteTurns {
     return promise;
   }
 
-  /** The queue stays busy until the next writer takes over, so that nobody overtakes. */
+  /** The queue stays busy until the next writer takes over, so that a new writer cannot overtake it. */
   #next(): void {
     const [next] = this.#waiting;
     if (next === undefined) {

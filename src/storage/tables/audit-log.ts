@@ -19,7 +19,7 @@ const entries = table<Entry>({
   detail: json,
 });
 
-/** Rows of one statement, well below both databases' number of parameters. */
+/** Maximum rows of one INSERT, well below both databases' maximum number of parameters. */
 const maxBatch = 500;
 /**
  * Rows of one query. SQLite blocks the thread that serves requests, so a log with few matches is read by several short
@@ -99,7 +99,9 @@ export class SqlAuditLog implements AuditLog {
     return before === undefined ? this.#db`` : this.#db`AND id < ${before}`;
   }
 
-  /** Returns a condition for one index, ordered by id. The other filters are expressions that no index serves. */
+  /**
+   * Returns the condition that one index serves, in the order of ids. Other filters are expressions without an index.
+   */
   #indexed({ targetId, accountId, action }: AuditFilter) {
     const db = this.#db;
     if (targetId !== undefined) return db`target_id = ${targetId}`;
@@ -108,7 +110,7 @@ export class SqlAuditLog implements AuditLog {
   }
 }
 
-/** Reports whether the rows that the index finds may fail other filters, so that few or none of them match. */
+/** Reports whether further filters apply to the rows that the index finds, so that few or none of them may match. */
 function isSought({ targetId, accountId, action, start, end }: AuditFilter): boolean {
   const filters = [targetId, accountId, action].filter((one) => one !== undefined).length;
   return filters > 1 || start !== undefined || end !== undefined;

@@ -18,15 +18,15 @@ import { raiseRevision } from "./revisions.ts";
 export interface Outcome<Result> {
   result: Result;
   changed: boolean | "added";
-  /** Replaces the intended event if the result differs. */
+  /** The audit event to record instead of the intended one, if the result differs. */
   event?: AuditEvent;
 }
 
 const listeners = new WeakMap<Database, () => void>();
 
 /**
- * `committed` is called at once for each change that caches must notice, before the disk sync: a reader who learns that
- * a key is revoked must not see it accepted.
+ * `committed` is called immediately, before the disk sync, for each change that caches must notice. A reader who learns
+ * that a key is revoked must not see it accepted.
  */
 export function onCredentialChange(db: Database, committed: () => void): void {
   listeners.set(db, committed);
@@ -55,7 +55,9 @@ export async function changeCredentials<Result>(
   return done.result;
 }
 
-/** Writes something that changes no credential, without notifying caches. Throws as `changeCredentials` does. */
+/**
+ * Makes a change that affects no credential, without notifying caches. Throws the same errors as `changeCredentials`.
+ */
 export async function whileActive<Result>(
   db: Database,
   by: Acting,

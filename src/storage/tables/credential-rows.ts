@@ -56,10 +56,13 @@ export const accounts = table<Account>({
 
 const appTools = table<Pick<App, "tools">>({ tools: json });
 
-/** Policy allows fewer. A longer chain, or a cycle, means a damaged database, and its keys are not found. */
+/**
+ * Maximum keys in a chain. Policy allows fewer. A longer chain, or a cycle, means a damaged database, and its keys are
+ * not found.
+ */
 const maxChainLength = 32;
 
-/** Reads a key with the keys that bound it and its account. Undefined if any is missing. */
+/** Reads a key, its account, and the keys that limit it. Undefined if any is missing. */
 export async function readChain(
   db: Database,
   by: { digests: readonly string[] } | { id: string },
@@ -79,7 +82,7 @@ export async function readChain(
   return account && { keys, account };
 }
 
-/** Reduces a person's authorization to what the app may have. Other credentials stay unchanged. */
+/** Reduces the tools of a person's grant to those that the app may use. Other credentials stay unchanged. */
 async function withinApp(db: Database, key: ApiKeyRecord): Promise<ApiKeyRecord> {
   if (key.kind !== "grant") return key;
   const app = await appTools.first(db`SELECT tools FROM apps WHERE id = ${key.appId}`);
@@ -88,8 +91,8 @@ async function withinApp(db: Database, key: ApiKeyRecord): Promise<ApiKeyRecord>
 }
 
 /**
- * Queries the ids under which a person's usage is recorded in an account and environment: the membership, the person's
- * own keys, and allowed apps, including ended ones.
+ * Queries the ids under which a person's usage in an account and environment is recorded. They are the membership, the
+ * person's own keys and the allowed apps, including ended ones.
  */
 export function credentialsOf(
   db: Database,

@@ -14,17 +14,19 @@ export interface ExpirySweepOptions {
   /** The log's name for the content. */
   what: "chat" | "tool_content" | "approved_call" | "response" | "notice" | "file" | "batch";
   store: {
-    /** Deletes up to `limit` and returns their number or, if some may have to stay, whether the sweep is over. */
+    /**
+     * Deletes up to `limit` rows and returns their number. If some rows may have to stay, returns a `Swept` instead.
+     */
     deleteExpired(nowSeconds: number, limit: number): Promise<number | Swept>;
   };
-  /** The clock of deletions. Content that expired by another clock is hidden but still stored. */
+  /** The clock that decides deletions. Content that has expired only by another clock is hidden but still stored. */
   deletionClock: { nowSeconds(): Promise<number> };
   log: Log;
   /** Default: one minute. */
   everyMs?: number;
 }
 
-/** Small enough that no request is delayed noticeably. */
+/** Rows per step, few enough that no request is delayed noticeably. */
 const batch = 20;
 const pauseMs = 10;
 

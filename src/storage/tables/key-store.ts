@@ -67,11 +67,11 @@ export class SqlKeyStore implements KeyStore {
     });
   }
 
-  /** Returns a key that had ended by the time of the event unchanged, without an event. */
+  /** Updates a key. If the key had ended by the time of the event, returns it unchanged and records no event. */
   updateKey(id: string, changes: KeyChanges, event: AuditEvent): Promise<ApiKeyRecord | undefined> {
     return changeCredentials(this.#db, event, async (tx) => {
       const current = await readKey(tx, id);
-      // A revocation is accepted as long as none is final; other changes are accepted only while the key is active.
+      // A revocation may be brought forward until it is final. Other changes require an active key.
       const status = current && keyStatus(current, event.at);
       const isOver = changes.revokedAt == null ? status !== "active" : current?.revoked || status === "expired";
       if (!current || isOver) return { result: current, changed: false };
@@ -83,7 +83,7 @@ export class SqlKeyStore implements KeyStore {
     });
   }
 
-  /** The successor copies the old key's current members. */
+  /** Adds a successor with the old key's current settings, and schedules the old key's revocation. */
   rotateKey(
     id: string,
     successor: ApiKeyRecord,
@@ -117,11 +117,11 @@ export class SqlKeyStore implements KeyStore {
 
   async touchKeys(lastUsed: ReadonlyMap<string, number>): Promise<void> {
     const used = [...lastUsed];
-    // Other work runs between two statements, however many keys there are.
+    // Updates in pieces, so that other work runs between two statements, however many keys there are.
     for (let start = 0; start < used.length; start += touchAtOnce) {
       const list = JSON.stringify(used.slice(start, start + touchAtOnce));
       await writing(this.#db, async (tx) => {
-        // A single parameter has all keys: a statement with two parameters for each key costs half as much again.
+        // One JSON parameter has all keys, because two parameters for each key cost half as much again.
         const rows =
           dialectOf(tx) === "postgres"
             ? tx`json_array_elements(CAST(CAST(${list} AS TEXT) AS JSON))`
@@ -152,7 +152,7 @@ function readFirstKey(db: Database, environment: Environment): Promise<ApiKeyRec
     ) ORDER BY created_at DESC, id DESC LIMIT 1`);
 }
 
-/** Other members of a key never change, except its last use. */
+/** Other members of a key never change, except the time of its last use. */
 const changeable = ["name", "scopes", "expiresAt", "revokedAt", "revoked", "allowedIps"] as const;
 const ownLimits = ["rateLimit", "rateLimitWindow", "quotas", ...keyAmounts.map(({ name }) => name)] as const;
 const saidOfIt = ["models", "tools", "neverLeaves", "responseCache", "tags", "note"] as const;
@@ -162,12 +162,12 @@ async function writeKey(tx: Database, key: ApiKeyRecord): Promise<void> {
   await tx`UPDATE api_keys SET ${tx(row)} WHERE id = ${key.id}`;
 }
 
-/** A due revocation is final, independent of any clock. */
+/** Reports whether a revocation is due. A due revocation is final, independent of any clock. */
 function isDue(revokedAt: number | null, nowSeconds: number): boolean {
   return revokedAt !== null && revokedAt <= nowSeconds;
 }
 
-/** A scheduled revocation is never undone or postponed. */
+/** Returns the earlier of two revocation times, because a scheduled revocation is never undone or postponed. */
 function earlier(first: number | null, second: number | null): number | null {
   if (first === null || second === null) return first ?? second;
   return Math.min(first, second);

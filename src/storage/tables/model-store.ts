@@ -43,7 +43,7 @@ export class SqlModelStore implements ModelStore {
     return this.#change(event, (tx) => tx`DELETE FROM models WHERE id = ${id} RETURNING id`);
   }
 
-  /** `work` returns the rows that it wrote. */
+  /** Makes a change with its audit event. `work` returns the written rows. */
   #change(event: AuditEvent, work: (tx: Database) => PromiseLike<unknown[]>): Promise<boolean> {
     return changeRouting(this.#db, event, async (tx) => (await work(tx)).length > 0);
   }

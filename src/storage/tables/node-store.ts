@@ -174,7 +174,8 @@ export class SqlNodeStore implements NodeStore {
       if (tokens.length > 0) await insertAuditEvent(tx, event);
       return tokens.length > 0;
     });
-    // No cache holds tokens: each is looked up. But a power cut must not restore a deleted one.
+    // Tokens are looked up each time, so no cache has to drop this one. But a power cut must not restore a deleted
+    // token.
     if (deleted) await confirmCommits(this.#db);
     return deleted;
   }
@@ -219,7 +220,7 @@ export class SqlNodeStore implements NodeStore {
     await added(this.#db, (tx) => tx`UPDATE nodes SET last_seen_at = ${at} WHERE id IN ${tx([...nodeIds])}`);
   }
 
-  /** `work` returns whether it wrote anything. Notifies the feed after the commit. */
+  /** Runs `work`, which returns whether it wrote anything. Notifies the change feed after the commit. */
   #change(event: AuditEvent, work: (tx: Database) => Promise<boolean>): Promise<boolean> {
     return changeRouting(this.#db, event, work, () => this.#feed.announce("routing"));
   }

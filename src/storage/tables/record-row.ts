@@ -7,7 +7,7 @@ import { readDetails } from "./details-text.ts";
 import { readTags } from "./tags-text.ts";
 import { readTrail } from "./trail-text.ts";
 
-/** PostgreSQL returns large integers as text. */
+/** A row of `usage_records`. PostgreSQL returns large integers as text. */
 export interface RecordRow {
   request_id: string;
   at: number | string;

@@ -6,7 +6,7 @@ import { added, available } from "../sql/outage.ts";
 import { type Column, integer, table, text } from "../sql/table.ts";
 import { credentialsOf } from "./credential-rows.ts";
 
-/** Stores null as '', because a primary key has no null: not distinguished, or no app. */
+/** Stores null as '', because a primary key has no null. null: not distinguished, or no app. */
 const orEmpty: Column<string | null> = { write: (member) => member ?? "", read: (value) => value || null };
 
 const refusals = table<RefusalCount>({
@@ -21,7 +21,7 @@ const refusals = table<RefusalCount>({
   lastAt: integer,
 });
 
-/** The range of one query, because SQLite blocks the thread that serves requests. */
+/** The time range of one query in seconds, because SQLite blocks the thread that serves requests. */
 const windowSeconds = 86_400;
 
 export class SqlRefusalStore implements RefusalStore {
@@ -32,7 +32,7 @@ export class SqlRefusalStore implements RefusalStore {
   }
 
   async add(counts: readonly RefusalCount[]): Promise<void> {
-    // Written in one order, so that two processes do not wait for each other's rows.
+    // Sorted, so that two processes do not wait for each other's rows.
     const rows = counts.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1)).map(refusals.row);
     await added(
       this.#db,
@@ -52,7 +52,7 @@ export class SqlRefusalStore implements RefusalStore {
     const counts: RefusalCount[] = [];
     for (let until = end; until > start && counts.length < limit; until -= windowSeconds) {
       if (until < end) await new Promise(setImmediate);
-      // Reads the primary key backwards, so that all rows read are returned, except with a filter by app or person.
+      // Reads the primary key backwards. Without a filter by app or person, every row that is read is returned.
       const found = refusals.all(db`
         SELECT * FROM refusals
         WHERE account_id = ${accountId} AND environment = ${environment}

@@ -22,7 +22,7 @@ const refusedRequests = table<RefusedRequest>({
   durationMs: integer,
 });
 
-/** Rows of one query, and queries of one page: SQLite blocks the thread that serves requests. */
+/** Maximum rows of one query, because SQLite blocks the thread that serves requests. */
 const rowsAtOnce = 2_000;
 const queriesOfPage = 8;
 
@@ -71,7 +71,9 @@ export class SqlRefusedRequests implements RefusedRequestStore {
     return { refused, next: null };
   }
 
-  /** Returns the start of the range to read up to `until`: at least a whole second. */
+  /**
+   * Returns the start of a range that ends at `until` and has about `rowsAtOnce` rows, but at least one whole second.
+   */
   async #sliceStart({ accountId, environment, start }: RequestFilter, until: number): Promise<number> {
     const [row]: { at: number | string }[] = await available(this.#db`
       SELECT at FROM refused_requests

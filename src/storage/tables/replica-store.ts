@@ -12,7 +12,7 @@ const replicas = table<Replica>({
   seenAt: integer,
 });
 
-/** Seconds to keep the row of a dead process. A process that only paused finds its row, and its start time, again. */
+/** Seconds to keep the row of a dead process. A process that only paused finds its row and its start time again. */
 const keptSeconds = 600;
 
 export class SqlReplicaStore implements ReplicaStore {

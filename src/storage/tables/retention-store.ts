@@ -1,4 +1,5 @@
-// Deletes records after their retention, a few at a time, and remembers the limit: older ones are never added again.
+// Deletes records after their retention, a few at a time. Remembers the time limit, so that older records are never
+// added again.
 import type { AuditEvent } from "../../domain/audit.ts";
 import type {
   KeptFrom,
@@ -31,14 +32,14 @@ export const requestsKeptFrom = names.requests;
 export const hourlyUsageKeptFrom = names.hourly_usage;
 
 /**
- * Number of an advisory lock of PostgreSQL within Headrace's database. Writers of usage share it, so that no usage is
- * added from before the deletion limit.
+ * Number of the PostgreSQL advisory lock that writers of usage share, so that no usage from before the deletion limit
+ * is added.
  */
 export const usageAgeLock = 0x6865_6105;
 
 interface OwnedTable {
   name: "usage_rollups" | "usage_tag_rollups" | "refusals";
-  /** Primary key after account and environment. */
+  /** Columns of the primary key after account and environment. */
   key: string;
   only: string;
 }
@@ -53,7 +54,7 @@ const owned = {
   refusals: [{ name: "refusals", key: "start, key_id, app_id, model, reason", only: "" }],
 } as const satisfies Partial<Record<RetainedKind, readonly [OwnedTable, ...OwnedTable[]]>>;
 
-/** The other kinds: their table, in which the time column is called `at`, and its primary key. */
+/** The other kinds of records: their table, with the time column `at`, and its primary key. */
 const byTime: Readonly<Record<Exclude<RetainedKind, keyof typeof owned>, readonly [table: string, key: string]>> = {
   requests: ["usage_records", "request_id"],
   audit: ["audit_log", "id"],
@@ -136,7 +137,7 @@ export class SqlRetentionStore implements RetentionStore, SeenTimesStore {
     await written(this.#db, (tx) => putInstallation(tx, seenName, value));
   }
 
-  /** Deletes by the index of times. */
+  /** Deletes the oldest rows, which the index of times finds. */
   async #purgeByTime([table, key]: (typeof byTime)["requests"], before: number, limit: number) {
     const deleted = await this.#delete(
       (tx) => tx`
@@ -147,7 +148,7 @@ export class SqlRetentionStore implements RetentionStore, SeenTimesStore {
     return { deleted, next: deleted < limit ? null : undefined };
   }
 
-  /** Deletes by account and environment: the primary key begins with them, and no index begins with the time. */
+  /** Deletes by account and environment, because the primary key begins with them and no index begins with the time. */
   async #purgeOwned(
     tables: readonly [OwnedTable, ...OwnedTable[]],
     before: number,

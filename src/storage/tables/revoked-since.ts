@@ -1,4 +1,5 @@
-// Finds what was revoked in one state of a database but not in an older one: restoring that makes it valid again.
+// Finds credentials that were revoked in one state of a database but not in an older one. Restoring the older state
+// makes them valid again.
 import { Database as Sqlite } from "bun:sqlite";
 
 export interface RevokedCredential {
@@ -8,7 +9,10 @@ export interface RevokedCredential {
   name: string;
 }
 
-/** Compares with `current`. Undefined if that cannot be read, because it is damaged or of an old version. */
+/**
+ * Compares a backup with the database `current`. Undefined if `current` cannot be read, because it is damaged or of an
+ * old version.
+ */
 export function revokedSince(current: string, restored: string, nowSeconds: number): RevokedCredential[] | undefined {
   try {
     const valid = new Set(

@@ -7,8 +7,8 @@ import { whileActive } from "./credential-change.ts";
 import { raiseRevision } from "./revisions.ts";
 
 /**
- * `work` returns whether it wrote anything, and so does this function. `onChanged` is called when the change is
- * visible, before the disk sync. No cache of credentials is affected. Throws as `whileActive` does.
+ * Runs `work`, and returns its result: whether it wrote anything. `onChanged` is called when the change is visible,
+ * before the disk sync. Caches of credentials are not notified. Throws the same errors as `whileActive`.
  */
 export async function changeRouting(
   db: Database,

@@ -4,15 +4,18 @@ import { addInstallation, putInstallation, readInstallation } from "../sql/insta
 import { available, written } from "../sql/outage.ts";
 import { contentKeyName } from "./content-key-store.ts";
 
-/** Names in `installation`. `first`: the secret of rows without an id; `since`: when the current one came into use. */
+/**
+ * Names in the table `installation`. `first`: id of the secret of rows without a secret id; `since`: when the current
+ * secret came into use.
+ */
 const names = { check: "secret_check", first: "first_secret", since: "secret_since" } as const;
 
 export interface SecretState {
   /** Check value of the secret in use. Undefined for a new database, or one of an older Headrace. */
   check: string | undefined;
-  /** Id of the secret of rows without an id. */
+  /** Id of the secret under which rows without a secret id were made. */
   first: string | undefined;
-  /** Unix seconds. Undefined: since the beginning. */
+  /** Unix seconds when the secret came into use. Undefined: since the beginning. */
   since: number | undefined;
 }
 
@@ -50,7 +53,7 @@ export interface KeyUnderSecret {
 const rowsAtOnce = 2_000;
 const renewedAtOnce = 100;
 
-/** The id reveals nothing about the secret. */
+/** Returns the id of a secret. The id reveals nothing about the secret. */
 export function secretIdOf(check: string): string {
   return check.slice(0, 16);
 }
@@ -75,8 +78,8 @@ export class SqlSecretStore {
   }
 
   /**
-   * Makes `own` the secret in use if there is none, or an accepted one. `before`: the secret under which a database was
-   * written that does not record any. Returns false if another one is in use, so that one of two first starts decides.
+   * Makes `own` the secret in use, if the one before is in `accepted`. A database that records no secret was written
+   * under `before`. Returns false if another secret is in use, so that one of two first starts decides.
    */
   claim(given: { own: string; accepted: readonly string[]; before: string; nowSeconds: number }): Promise<boolean> {
     const { own, accepted, before, nowSeconds } = given;
@@ -91,8 +94,8 @@ export class SqlSecretStore {
   }
 
   /**
-   * Replaces digests of an older secret with those of the one in use, in rows that are unchanged. Does nothing if the
-   * process's secret is not in use any more. No credential changes.
+   * Replaces digests of an older secret with those of the secret in use, in rows that are unchanged. Does nothing if
+   * this process's secret is not in use any more. The credentials themselves stay the same.
    */
   async renewDigests(renewals: readonly DigestRenewal[], own: string): Promise<void> {
     for (let start = 0; start < renewals.length; start += renewedAtOnce) {
@@ -107,7 +110,7 @@ export class SqlSecretStore {
     }
   }
 
-  /** Counts current keys and app secrets. `first`: as in `SecretState`. */
+  /** Counts current keys and app secrets by secret. `first`: as in `SecretState`. */
   async use(first: string, nowSeconds: number): Promise<SecretUse> {
     const db = this.#db;
     const keys = new Map<string, number>();
@@ -133,7 +136,7 @@ export class SqlSecretStore {
     return { keys, appSecrets: new Map(rows.map((row) => [row.secret, Number(row.rows)])) };
   }
 
-  /** Lists current keys under other secrets than the one in use, the last used first. */
+  /** Lists current keys whose secret is not the one in use, most recently used first. */
   async keysUnderOthers(inUse: string, first: string, nowSeconds: number, limit: number): Promise<KeyUnderSecret[]> {
     return await available(this.#db`
       SELECT id, name, account_id, last_used_at FROM api_keys
@@ -141,7 +144,7 @@ export class SqlSecretStore {
       ORDER BY coalesce(last_used_at, 0) DESC, id LIMIT ${limit}`);
   }
 
-  /** Counts usable join tokens that were made before that time. */
+  /** Counts usable join tokens that were made before `since`. */
   async openJoinTokens(since: number, nowSeconds: number): Promise<number> {
     const [row]: { tokens: number | string }[] = await available(this.#db`
       SELECT count(*) AS tokens FROM node_join_tokens
@@ -149,7 +152,7 @@ export class SqlSecretStore {
     return Number(row?.tokens ?? 0);
   }
 
-  /** Returns long-lived sealed values, without answers and entries that live for minutes. */
+  /** Returns long-lived sealed values. Leaves out answers and entries that live for minutes. */
   async sealedValues(nowSeconds: number): Promise<SealedValue[]> {
     const keys: { id: string; sealed: string }[] = await available(this.#db`
       SELECT id, sealed_private_jwk AS sealed FROM signing_keys WHERE retires_at IS NULL OR retires_at > ${nowSeconds}`);
@@ -166,7 +169,9 @@ export class SqlSecretStore {
     ];
   }
 
-  /** Credentials of MCP servers, people's tokens there, and clients that were registered for them. */
+  /**
+   * Returns credentials of MCP servers, people's tokens at these servers, and clients that were registered for them.
+   */
   async #ofTools(): Promise<SealedValue[]> {
     const servers: { id: string; sealed: string; place: string }[] = await available(this.#db`
       SELECT name AS id, sealed_credentials AS sealed, place FROM tool_servers WHERE sealed_credentials IS NOT NULL`);

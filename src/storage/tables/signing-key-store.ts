@@ -31,7 +31,7 @@ export class SqlSigningKeyStore implements SigningKeyStore {
   async addSigningKey(key: SigningKey, predecessor: { id: string; retiresAt: number } | undefined): Promise<boolean> {
     return await writing(this.#db, async (tx) => {
       if (predecessor) {
-        // Only one of several processes finds the predecessor without a successor.
+        // If several processes rotate at once, only one finds the predecessor without a successor.
         const retired: unknown[] = await tx`
           UPDATE signing_keys SET retires_at = ${predecessor.retiresAt}
           WHERE id = ${predecessor.id} AND retires_at IS NULL RETURNING id`;
@@ -52,13 +52,13 @@ export class SqlSigningKeyStore implements SigningKeyStore {
   ): Promise<string[]> {
     await requireSync(this.#db);
     const ended = await writing(this.#db, async (tx) => {
-      // No clock, of another machine or set back, makes retired keys valid again.
+      // Time 0, so that no clock, of another machine or set back, makes the retired keys valid again.
       const rows: { id: string }[] = await tx`
         UPDATE signing_keys SET retires_at = 0 WHERE retires_at IS NULL OR retires_at > ${at} RETURNING id`;
       await tx`INSERT INTO signing_keys ${tx(signingKeys.row(key))}`;
       const ids = rows.map(({ id }) => id);
       for (const event of events(ids)) await insertAuditEvent(tx, event);
-      // Tokens end as with a revoked credential, so caches have to drop them.
+      // Tokens of the key end, as those of a revoked credential do, so caches have to drop them.
       await raiseRevision(tx, "credentials");
       return ids;
     });

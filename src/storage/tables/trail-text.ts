@@ -14,7 +14,7 @@ const stepSchema = z.tuple(
     whole,
     whole,
   ],
-  // The number of steps left out before this one, if any. Later versions append further values.
+  // The number of steps that were left out before this step, if any. Later versions append further values.
   z.unknown(),
 );
 
@@ -26,7 +26,7 @@ export function trailText(trail: Trail): string {
 }
 
 /**
- * Returns as much of the log as fits into so many bytes of UTF-8: the last step, then the first ones, without reasons
+ * Returns as much of the log as fits into `maxBytes` of UTF-8: the last step, then the first steps, without reasons
  * that are too long. Undefined if not even the last step fits.
  */
 export function shortTrailText(trail: Trail, maxBytes: number): string | undefined {
@@ -68,7 +68,7 @@ function valuesOf(step: TrailStep): unknown[] {
   return leftOut ? [...values, leftOut] : values;
 }
 
-/** Returns undefined for an unreadable text, as of a later version, so that the rest of its record is kept. */
+/** Returns undefined for a text that cannot be read, such as one of a later version. The rest of its record is kept. */
 export function readTrail(text: string): Trail | undefined {
   try {
     return trailSchema.safeParse(JSON.parse(text)).data;

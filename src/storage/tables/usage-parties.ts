@@ -39,10 +39,7 @@ export class SqlUsageParties implements UsageParties {
     return parties;
   }
 
-  /**
-   * Returns names of people. For a deleted person it is the address, which the membership's credentials keep as their
-   * name.
-   */
+  /** Returns names of people. The name of a deleted person is the address that the membership's credentials keep. */
   async people(accountId: string, ids: readonly string[]): Promise<Map<string, string>> {
     const db = this.#db;
     const names = new Map<string, string>();
@@ -58,7 +55,9 @@ export class SqlUsageParties implements UsageParties {
   }
 }
 
-/** Other work runs between two pieces, because SQLite blocks the thread that serves requests. */
+/**
+ * Yields the ids in pieces, with room for other work in between, because SQLite blocks the thread that serves requests.
+ */
 async function* pieces(ids: readonly string[]): AsyncGenerator<string[]> {
   for (let i = 0; i < ids.length; i += atOnce) {
     if (i > 0) await new Promise(setImmediate);

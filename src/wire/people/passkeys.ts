@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { deletedShape, unixSeconds } from "../parts.ts";
 
-/** Far more than any authenticator needs; an attestation without certificates has some hundred bytes. */
+/** The maximum is far more than any authenticator needs: an attestation without certificates has some hundred bytes. */
 const bytes = (most: number) => z.string().max(most).describe("base64url, as the browser returns it.");
 
 const credential = {

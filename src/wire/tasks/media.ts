@@ -6,7 +6,7 @@ import { modelId } from "../parts.ts";
 const user = z.string().max(1024).nullish().describe("Your own id of the end user. Passed on to the model server.");
 const prompt = z.string().min(1).max(1_000_000);
 
-/** A file of a form, described without its bytes. */
+/** A file in a form, described without its bytes. */
 export const formFile = z.looseObject({ bytes: z.int() }).describe("A file.").meta({ id: "FormFile" });
 
 /** POST /audio/speech. */

@@ -1,4 +1,4 @@
-// Counts changes that every worker must apply, in memory shared by all processes: a busy worker that has read no
+// Counts the changes that every worker must apply, in memory that all processes share. A busy worker that has read no
 // message for a while still sees the count.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ export class Changes {
     return Atomics.load(this.#count, 0);
   }
 
-  /** Counts a change; a worker that has not applied it then hands requests over. */
+  /** Counts a change. A worker that has not applied it yet hands its requests over. */
   raise(): void {
     Atomics.add(this.#count, 0, 1);
   }
@@ -42,7 +42,7 @@ export class SeenChanges {
     this.#seen = (this.#seen + 1) | 0;
   }
 
-  /** Reports whether a change is not applied yet: the worker must then not rely on anything it knows. */
+  /** Reports whether a change is not applied yet. The worker must then not rely on its cached data. */
   get isBehind(): boolean {
     return Atomics.load(this.#count, 0) !== this.#seen;
   }

@@ -1,4 +1,4 @@
-// The messages of every request: numbers at fixed positions, which need no formatting and parsing.
+// The frequent messages of requests: numbers at fixed positions, which need no formatting and parsing.
 import type { LimitSet, LimitState, LimitStatus, Reservation } from "../../domain/limits/limits.ts";
 import type { FrameLink, Words } from "./frame-link.ts";
 import type { GrantText } from "./messages.ts";
@@ -7,9 +7,9 @@ import type { GrantText } from "./messages.ts";
 export const admitKind = 1;
 /** The kind of a message that grants an admission. */
 export const grantKind = 2;
-/** The kind of a message that reserves more for a lease: the lease, tokens, nano-USD. */
+/** The kind of a message that reserves more for a lease. Its numbers: the lease, tokens, nano-USD. */
 export const extendKind = 3;
-/** The kind of a message with the use of a lease, in the same form. */
+/** The kind of a message with the final use of a lease. Its numbers: the lease, tokens, nano-USD. */
 export const settleKind = 4;
 
 /** The part of a link that sends numeric messages. */
@@ -22,7 +22,7 @@ const admitNumbers = 6;
 const grantNumbers = 8;
 
 /**
- * Reports whether an admission can be requested in numbers: with window quotas it depends on a model's name and on
+ * Reports whether an admission can be requested with numbers only. Window quotas also depend on the model's name and on
  * tags.
  */
 export function isPlain({ windows }: LimitSet, { requestId, stop }: Reservation): boolean {
@@ -73,7 +73,7 @@ export function grantAt({ numbers }: Words, at: number): GrantText {
   ];
 }
 
-/** Writes a message about a lease; `kind` is one of the kinds above. */
+/** Writes a message about a lease. `kind` is `extendKind` or `settleKind`. */
 export function putUse(link: Figures, kind: number, lease: number, tokens: number, nanoUsd: number): void {
   const at = link.begin(kind, 3);
   const { numbers } = link.words;

@@ -16,19 +16,22 @@ export interface LinkSocket {
 export interface LinkListener {
   /** Called in the order of sending, as is `figures`. An exception in either ends the link. */
   received(message: Message): void;
-  /** A message without text: its numbers are in `words` from `at` on, until this returns. `kind` is as sent. */
+  /**
+   * Called with a message without text. Its numbers are in `words` from `at` on, until this call returns. `kind` is the
+   * sender's.
+   */
   figures(kind: number, words: Words, at: number): void;
-  /** Called once, as the last event. `fault` tells why this end gave up the other one. */
+  /** Called once, as the last event. `fault` is the reason why this end closed the link. */
   closed(fault: string | undefined): void;
 }
 
-/** Memory for messages as numbers, and the same as bytes, eight for each. */
+/** Memory for messages: the same bytes as numbers of eight bytes each. */
 export interface Words {
   readonly numbers: Float64Array;
   readonly bytes: Buffer;
 }
 
-/** The kind of a JSON message. Senders define the other kinds. */
+/** The kind of a JSON message. Callers define the other kinds. */
 const text = 0;
 const wordBytes = 8;
 /**
@@ -36,9 +39,9 @@ const wordBytes = 8;
  * whole word.
  */
 const headBytes = wordBytes;
-/** The most bytes of one message, far above any real one. */
+/** Maximum bytes of one message, far above any real one. */
 const maxMessageLength = 64 * 1024 * 1024;
-/** The most unread bytes, beyond which the other end counts as stuck. */
+/** Maximum unsent bytes. Beyond it, the other process counts as stuck. */
 const maxUnsent = 128 * 1024 * 1024;
 const defaultBytes = 64 * 1024;
 

@@ -8,7 +8,7 @@ import type { KeyChain } from "../../domain/principal.ts";
 import type { RefusedRequest } from "../../domain/usage/refused-request.ts";
 import type { TotalsOwner } from "../../domain/usage/usage.ts";
 
-/** Messages of a worker: the values by name. The sender gives each question a new number. */
+/** Messages that a worker sends: the values by message name. Each question has a new number. */
 export interface ToPrimary {
   /** Sent first: the worker's number. */
   hello: [worker: number];
@@ -19,15 +19,15 @@ export interface ToPrimary {
   /** The numbers that the worker no longer uses. */
   forget: [sets: readonly number[]];
   /**
-   * Asks for an admission, whose lease has the number of the question. Answered by an `AdmissionText`. Usually sent as
-   * numbers: `figures.ts`.
+   * Asks for an admission, whose lease gets the number of the question. Answered by an `AdmissionText`. Usually sent as
+   * numbers (`figures.ts`).
    */
   admit: [question: number, set: number, ...reservation: ReservationText];
   /** Asks for a `LimitStatus`. */
   peek: [question: number, set: number];
   /** Asks for more of a stop lease. Answered by a `StopText`. */
   grow: [question: number, lease: number, moreTokens: number, moreNanoUsd: number];
-  /** The usage of requests that the previous worker had left in the spool. More may follow. */
+  /** Usage of requests that the previous worker had left in its spool. Further such messages may follow. */
   recovered: [requests: readonly (readonly [requestId: string, tokens: number, nanoUsd: number])[]];
   /**
    * The number of requests that ended since the last message, and how many of them failed through no fault of their
@@ -51,16 +51,16 @@ export interface ToPrimary {
   answer: [question: number, value: unknown];
 }
 
-/** Messages of the primary process. The code that composes both defines a worker's setup. */
+/** Messages that the primary process sends to a worker. */
 export interface ToWorker {
-  /** Sent first: everything that the worker needs to serve, packed, and the number of `Changes` before. */
+  /** Sent first: everything that the worker needs to serve, packed, and the number of changes that it includes. */
   setup: [setup: string, changes: number];
-  /** The models, packed like the next message. */
+  /** The models that the worker serves, packed. */
   models: [models: string];
   configure: [config: string];
-  /** A change: earlier knowledge of credentials and limits is no longer valid. */
+  /** Tells the worker that its cached credentials and limits are no longer valid. */
   drop: [];
-  /** A change, described by the previous message. */
+  /** Follows the message of a change, so that the worker counts the change as applied. */
   changed: [];
   /** Asks for an answer without a value, which shows that the worker is alive. */
   confirm: [question: number];
@@ -69,8 +69,8 @@ export interface ToWorker {
   /** Asks the worker to write everything settled to the database. Answered by whether that succeeded. */
   flush: [question: number];
   /**
-   * Asks for an owner's settlements that the database lacks: `SpanTotals`, or null if unknown. Afterwards the worker
-   * writes nothing to the database until `release` arrives, or seconds have passed.
+   * Asks for an owner's settled usage that is not in the database yet. Answered by `SpanTotals`, or null if unknown.
+   * Then the worker writes nothing to the database until `release` arrives, or some seconds have passed.
    */
   hold: [question: number, owner: TotalsOwner];
   release: [question: number];
@@ -87,7 +87,7 @@ export interface ToWorker {
   refuse: [question: number, error: ErrorText];
 }
 
-/** The refusal of a limit, which must be counted. */
+/** A refusal by a limit, which must be counted. */
 export type CountedRefusal = Omit<RefusalCount, "start" | "requests" | "lastAt" | "keyId" | "model"> & {
   keyId: string;
   model: string;
@@ -214,7 +214,7 @@ export function unpacked<Value>(text: string): Value {
   return deserialize(Buffer.from(text, "base64")) as Value;
 }
 
-/** Returns null for infinity, which JSON lacks. */
+/** Returns the number, or null for infinity, which JSON lacks. */
 export function finite(amount: number): number | null {
   return amount === Number.POSITIVE_INFINITY ? null : amount;
 }

@@ -1,5 +1,5 @@
-// Answers one worker about limits and keys, which only the primary process has, and settles what a dead worker had
-// reserved.
+// Answers one worker's questions about limits and keys, which only the primary process has. Settles the reservations of
+// a dead worker.
 import { whenSettled } from "../../base/deferred.ts";
 import type {
   Admission,
@@ -27,13 +27,16 @@ import {
 export interface RpcServerOptions {
   limits: Pick<LimitStore, "admit" | "peek">;
   keys: Pick<KeyStore, "findChainByDigest" | "credentialRevision" | "touchKeys">;
-  /** Called with a key that was found by its digest under an older secret, and its digest under the current one. */
+  /**
+   * Called when a key was found by its digest under an older secret. `digest` is the key's digest under the current
+   * secret.
+   */
   renewals: { keyFound(key: { id: string; digest: string }, digest: string): void };
   /** Called with limits that are used for the first time. */
   limitsSeen(limits: LimitSet): void;
   /** Takes an open-request slot of the limits' key, or throws the refusal. */
   enter(limits: LimitSet): { release(): void };
-  /** Called with the usage that a request had of its limits, and the RpcServer that counted it. */
+  /** Called when a request's usage was counted in its limits, with the RpcServer that counted it. */
   used(rpcServer: RpcServer, request: SettledLease): void;
 }
 
@@ -41,7 +44,7 @@ export interface RpcServerOptions {
 export interface RpcAnswers {
   answer(question: number, value: unknown): void;
   refuse(question: number, error: unknown): void;
-  /** Grants an admission without a quota that can stop its answer. */
+  /** Grants an admission that has no quota by which its answer could be stopped. */
   grant(question: number, reservedTokens: number, status: LimitStatus): void;
 }
 
@@ -53,7 +56,7 @@ export interface SettledLease {
   readonly nanoUsd: number;
 }
 
-/** A lease by its question, open once granted. */
+/** A lease, which has the number of its question. It is open once granted. */
 class OpenLease {
   readonly limits: LimitSet;
   readonly reservation: Reservation;
@@ -88,7 +91,7 @@ export class RpcServer implements Handlers {
   readonly #orphans: OrphanedLeases;
   #isClosed = false;
 
-  /** `orphans` belong to the previous worker with this number. The spool settles them. */
+  /** `orphans` are leases of the previous worker with this number. That worker's spool has their usage. */
   constructor(options: RpcServerOptions, answers: RpcAnswers, orphans: OrphanedLeases) {
     this.#options = options;
     this.#answers = answers;
@@ -176,7 +179,8 @@ export class RpcServer implements Handlers {
   }
 
   /**
-   * Called when the worker has reported the whole spool: other leases of the previous worker never reached the ledger.
+   * Called when the worker has reported the whole spool. The remaining leases of the previous worker never reached the
+   * ledger.
    */
   recoveredAll(): void {
     for (const open of this.#orphans.values()) this.#settle(open, 0, 0);
@@ -203,7 +207,7 @@ export class RpcServer implements Handlers {
     this.#answerWith(question, this.#options.keys.touchKeys(new Map(uses)));
   }
 
-  /** Called when the worker is gone. Returns its reservations, whose usage is in its spool. */
+  /** Called when the worker has ended. Returns the worker's reservations, whose usage is in the worker's spool. */
   close(): OrphanedLeases {
     this.#isClosed = true;
     for (const open of this.#leases.values()) {

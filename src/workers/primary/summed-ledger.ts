@@ -1,5 +1,5 @@
-// An owner's total usage over all processes of this server at one moment: the database, and the settled usage of each
-// process that is not written yet.
+// An owner's total usage in all processes of this server at one moment. The total is the usage in the database and the
+// settled usage that processes have not written yet.
 import { isCounted, isQuotaOf } from "../../domain/limits/quota-filter.ts";
 import type { Ledger, SpanTotals, TotalsOwner } from "../../domain/usage/usage.ts";
 import type { SettledLease } from "./rpc-server.ts";
@@ -9,8 +9,8 @@ export interface SummedLedgerOptions {
   /** Writes everything that workers settled to the database. Resolves with whether that succeeded. */
   flush(): Promise<boolean>;
   /**
-   * Asks the workers for settlements that the database lacks, and calls `report` for each answer. From then on workers
-   * write nothing there until the returned function is called, which is available once all have answered. Rejects if
+   * Asks the workers for settled usage that is not in the database yet, and calls `report` for each answer. Resolves
+   * once all have answered. Until the returned function is called, workers write nothing to the database. Rejects if
    * one of them cannot answer in time.
    */
   hold(owner: TotalsOwner, report: (worker: object, waiting: SpanTotals) => void): Promise<() => void>;
@@ -19,9 +19,9 @@ export interface SummedLedgerOptions {
 /** A running read of an owner's totals. */
 interface Reading {
   readonly owner: TotalsOwner;
-  /** The workers that have answered; their later settlements are reported one by one. */
+  /** The workers that have answered. Each later settlement of these workers is added separately. */
   readonly reported: Set<object>;
-  /** All settlements of workers that the database lacks. */
+  /** Settled usage of all workers that is not in the database yet. */
   readonly waiting: SpanTotals;
 }
 
@@ -60,8 +60,8 @@ export class SummedLedger implements Pick<Ledger, "readTotals" | "flush"> {
   }
 
   /**
-   * Called when a worker's request was settled in the limits. If its owner is being read, the worker's earlier answer
-   * lacks it.
+   * Called when a worker's request was settled in the limits. If a read of its owner runs, adds the usage, because the
+   * worker's earlier answer lacks it.
    */
   settled(worker: object, { limits, reservation, tokens, nanoUsd }: SettledLease): void {
     for (const { owner, reported, waiting } of this.#readings) {

@@ -27,10 +27,10 @@ export interface WorkerProcessesOptions {
   rpcServer: RpcServerOptions;
   /** Returns the cached tiers of the database: a worker that drops its own must not wait for the database. */
   tiers(): unknown;
-  /** Records what a worker refused. */
+  /** Records a request that a worker refused. */
   refused(request: ToPrimary["refused"][0]): void;
   refusal(counted: ToPrimary["refusal"][0]): void;
-  /** `took` names the upstreams that accepted a request. */
+  /** Called with the outcomes of requests. `took` names the upstreams that accepted a request. */
   outcomes(...counts: ToPrimary["outcomes"]): void;
   /** Returns everything that a worker needs to serve, as plain data. */
   setup(number: number): unknown;
@@ -43,24 +43,25 @@ export interface WorkerProcessesOptions {
 
 const firstRestartMs = 200;
 const maxRestartMs = 30_000;
-/** The run time after which a worker's death starts the back-off anew. */
+/** Milliseconds that a worker must run so that its death resets the back-off. */
 const stableMs = 60_000;
-/** The time limit of a start. */
+/** Maximum milliseconds for the start of a worker. */
 const startMs = 20_000;
 /**
- * The silence after which a worker counts as hanging: the kernel still gives it connections, which nobody would answer.
+ * Milliseconds of silence after which a worker counts as hanging. The kernel still gives it connections, which nobody
+ * would answer.
  */
 const hangMs = 5_000;
 const pollEveryMs = 2_000;
 const figuresMs = 1_000;
 const flushMs = 5_000;
 /**
- * The milliseconds within which a hold must end: a worker that answered it writes again a little later, even without a
+ * Milliseconds within which a hold must end. A little later, a worker that answered it writes again, even without a
  * release.
  */
 const holdMs = 4_000;
 const pollMs = 20;
-/** The time after its deadline at which a stopping worker is killed; normally it ends by itself. */
+/** Milliseconds after its deadline at which a stopping worker is killed. Normally it ends by itself. */
 const graceMs = 6_000;
 
 type Socket = Bun.Socket<Connected | undefined>;
@@ -168,7 +169,7 @@ export class WorkerProcesses {
     this.#changes.raise();
     for (const worker of this.#live()) {
       this.#send(worker, name, packedText);
-      // Links keep the order, so a worker that reads this message has read the other one.
+      // Links keep the order, so a worker that reads this message has read the change before it.
       this.#send(worker, "changed");
     }
   }
@@ -186,14 +187,14 @@ export class WorkerProcesses {
   /** Writes all settled usage of workers to the database. Resolves with whether that succeeded. */
   async flush(): Promise<boolean> {
     const asked = this.#workers.map(async (worker) => {
-      // The successor of a dead worker writes the usage that the dead one left before it listens.
+      // Before it listens, the successor of a dead worker writes the usage that the dead worker left.
       if (!worker.link || !worker.isListening) return false;
       return (await this.#ask(worker, "flush", { withinMs: flushMs })) === true;
     });
     return (await Promise.all(asked)).every(Boolean);
   }
 
-  /** See `SummedLedgerOptions.hold`. */
+  /** Asks the workers for settled usage that is not in the database yet: see `SummedLedgerOptions.hold`. */
   async hold(owner: TotalsOwner, report: (worker: object, waiting: SpanTotals) => void): Promise<() => void> {
     const releases: (() => void)[] = [];
     const release = () => {
@@ -208,7 +209,10 @@ export class WorkerProcesses {
     }
   }
 
-  /** A dead worker has part of the usage in its spool, which its successor writes to the database before it listens. */
+  /**
+   * Asks one worker. A dead worker has part of the usage in its spool. Its successor, which is asked instead, writes
+   * that part to the database before it listens.
+   */
   async #holdOf(
     worker: Worker,
     owner: TotalsOwner,

@@ -29,8 +29,8 @@ export class PrimaryLink {
   }
 
   /**
-   * Asks a question. Rejects with the primary process's refusal. If the primary process is gone, it never settles: the
-   * worker then ends.
+   * Asks a question. Rejects with the primary process's refusal. If the primary process dies, the answer never settles,
+   * and the worker ends.
    */
   ask<Answer, Name extends Question = Question>(name: Name, ...values: Asked<Name>): Deferred<Answer> {
     const number = ++this.#last;

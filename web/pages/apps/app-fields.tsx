@@ -81,7 +81,7 @@ export function AppFields({ draft, change, errorOf, isNew }: AppFieldsProps) {
   );
 }
 
-/** The fields for the most that the app may ask users to allow. */
+/** The fields for the maximum that the app may ask its users to allow. */
 function MostFields({ draft, change, errorOf }: Omit<AppFieldsProps, "isNew">) {
   return (
     <>

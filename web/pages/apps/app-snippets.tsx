@@ -10,7 +10,7 @@ export function AppSnippets({ app, secret }: { app: App; secret?: string | undef
   const snippets = oauthSnippetsOf(app, window.location.origin, secret);
   return (
     <>
-      {/* Tabs are identified by number, because a tab's value becomes part of an id, which must not contain spaces. */}
+      {/* Numbers identify the tabs, because a tab's value becomes part of an id, which must not contain spaces. */}
       <Tabs defaultValue="0" keepMounted={false}>
         <Tabs.List mb="xs" aria-label="Examples">
           {snippets.map(({ name }, index) => (

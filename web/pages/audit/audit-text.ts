@@ -75,7 +75,9 @@ const scopesOf = ({ detail }: EventFacts) => {
 };
 const reasonOf = ({ detail }: EventFacts) =>
   reasons[text(detail["reason"])] ?? text(detail["reason"]).replaceAll("_", " ");
-/** Formats the counts by reason of an event that stands for many similar events that were not recorded one by one. */
+/**
+ * Formats an event that summarizes similar events, which were not recorded one by one: their number for each reason.
+ */
 const unlisted = ({ detail }: EventFacts) => {
   const byReason = Object.entries((detail["reasons"] ?? {}) as Record<string, unknown>);
   return byReason
@@ -275,7 +277,7 @@ function connection(facts: EventFacts) {
   return { who: `The node ${nodeOf(facts)}`, did, more: endings[Number(detail["code"])] ?? "" };
 }
 
-/** Why a tunnel ended, by its WebSocket close code. */
+/** The reasons why a tunnel ended, by WebSocket close code. */
 const endings: Record<number, string> = {
   1000: "The connection was closed normally",
   1001: "The server or the node was stopped",

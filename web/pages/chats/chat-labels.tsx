@@ -2,7 +2,7 @@
 import { Anchor, Group } from "@mantine/core";
 import { Link } from "wouter";
 
-/** The most labels that fit in a row. */
+/** Maximum number of labels that fit in a row. */
 const maxShown = 3;
 
 export function ChatLabels({ metadata }: { metadata: Readonly<Record<string, string>> }) {

@@ -1,4 +1,4 @@
-// Checks addresses and ranges by the server's rules, before they are sent.
+// Checks IP addresses and ranges by the server's rules, before they are sent.
 
 /** Accepts `192.0.2.1`, `192.0.2.0/24` and `2001:db8::/32`. */
 export function isAddressOrRange(text: string): boolean {

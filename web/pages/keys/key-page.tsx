@@ -1,4 +1,4 @@
-// One key: its settings, its usage and its actions.
+// The page of one key: settings, usage and actions.
 import { Button, Group, Skeleton, Stack } from "@mantine/core";
 import { KeyIcon, PencilIcon, SyncIcon } from "@primer/octicons-react";
 import { useState } from "react";

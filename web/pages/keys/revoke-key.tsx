@@ -55,7 +55,7 @@ function Children({ record }: { record: ApiKey }) {
   const generally = (
     <Text size="sm">Keys created by this key, or by an earlier key that it replaced, are revoked as well.</Text>
   );
-  // A rotated key has no such keys any more: they passed to its successor.
+  // The keys that a rotated key had created now belong to its successor.
   if (!data || record.revoked_at !== null || data.found.length === 0) return generally;
   return (
     <>

@@ -28,7 +28,7 @@ interface RefusalHistoryProps {
   days: number;
 }
 
-/** The most lines that are shown for one reason. The keys and models with the most refused requests come first. */
+/** Maximum number of lines for one reason. The keys and models with the most refused requests come first. */
 const maxLines = 4;
 
 export function RefusalHistory({ refusals = [], error, names, days }: RefusalHistoryProps) {

@@ -6,7 +6,7 @@ export interface DefinitionPart {
   /** The current text; empty if the server does not send this part. */
   now: string;
   approved: string;
-  /** Whether the part is JSON. */
+  /** True if the part is JSON. */
   isCode: boolean;
 }
 
@@ -46,7 +46,7 @@ function isStructure(said: unknown): boolean {
   return typeof said === "object" && said !== null;
 }
 
-/** Returns the hosts of the addresses in the current texts, where a model could be led. */
+/** Returns the hosts of addresses in the current texts, because a model may be led to them. */
 export function hostsIn(parts: readonly DefinitionPart[]): string[] {
   const without: string[] = [labels.outputSchema, originLabel];
   const text = parts.filter(({ label }) => !without.includes(label)).map(({ now }) => now);
@@ -54,5 +54,5 @@ export function hostsIn(parts: readonly DefinitionPart[]): string[] {
   return [...new Set([...found].map(([, host = ""]) => host.toLowerCase()))].filter((host) => !schemaHosts.has(host));
 }
 
-/** Hosts that are not reported: a JSON Schema names its dialect by an address that nothing follows. */
+/** Hosts that are not reported. A JSON Schema names its dialect by an address, which no client opens. */
 const schemaHosts = new Set(["json-schema.org"]);

@@ -21,7 +21,10 @@ import { definitionsPath, mcpServersPath } from "./mcp-server-paths.ts";
 import { DefinitionState, wordsFor } from "./mcp-server-words.tsx";
 import { useDecision } from "./use-decision.ts";
 
-/** How many pending definitions are shown in full, at first and at most; the next follow once these are decided. */
+/**
+ * Numbers of pending definitions that are shown in full, at first and at most. The next ones follow once these are
+ * decided.
+ */
 const [inFull, maxInFull] = [5, 25];
 /** A list with more entries than this has a search field; in a shorter list an entry is found at a glance. */
 const searchedFrom = 10;
@@ -146,7 +149,7 @@ function columnsOf(choose: (definition: ToolDefinition) => void): Column<ToolDef
   ];
 }
 
-/** Shows one definition in place of its server. */
+/** Shows one definition instead of the view of its server. */
 export function OneDefinition({ definition, back }: { definition: ToolDefinition; back(): void }) {
   const heading = useRef<HTMLHeadingElement>(null);
   // The button in the list, or the button of the decision, had the focus and is gone.

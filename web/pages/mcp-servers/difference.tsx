@@ -9,11 +9,11 @@ interface DifferenceProps {
   label: string;
   before: string;
   after: string;
-  /** Whether the texts are JSON. */
+  /** True if the texts are JSON. */
   isCode: boolean;
 }
 
-/** How many unchanged lines are shown around a change. */
+/** Number of unchanged lines that are shown around a change. */
 const around = 2;
 
 export function Difference({ label, before, after, isCode }: DifferenceProps) {

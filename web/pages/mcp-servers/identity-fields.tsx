@@ -16,7 +16,7 @@ interface IdentityProps extends PartProps {
 
 export function IdentityFields({ stored = [], hasSecret = false, ...part }: IdentityProps) {
   const { draft, change, errorOf } = part;
-  // A node holds the credentials of its own MCP servers.
+  // Renders nothing for a node, which holds the credentials of its own MCP servers.
   if (draft.place === "node") return null;
   return (
     <Fieldset legend="Sign-in to the server">

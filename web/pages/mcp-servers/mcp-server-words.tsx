@@ -1,4 +1,4 @@
-// Descriptions of MCP servers: where they run, which identity they use, and what they offer.
+// Descriptions of MCP servers: location, identity, tools and prompts.
 import type { McpServer, ToolDefinition } from "../../api/types.ts";
 import { count, counted } from "../../parts/words/figures.ts";
 import { State, type StateKind } from "../../parts/words/state.tsx";

@@ -82,7 +82,7 @@ export function draftOf(server: McpServer): ServerDraft {
 type ServerLocation = Pick<ServerDraft, "place" | "url" | "node" | "nodeServer">;
 
 /**
- * Returns the changes that move the draft to another place. If the origin or the node changes, `isLocal` is cleared,
+ * Returns the changes that move the draft to another location. If the origin or the node changes, `isLocal` is cleared,
  * because it was declared for the old server only.
  */
 export function placedAt(draft: ServerDraft, place: Partial<ServerLocation>): Partial<ServerDraft> {
@@ -186,7 +186,7 @@ export function creationOf(draft: ServerDraft): CreateMcpServerRequest {
   return { name: draft.name, ...locationFields(draft), ...identityOf(draft), ...settingsOf(draft) };
 }
 
-/** Returns the changes of the server's place and identity since `before`. */
+/** Returns the changes of the server's location and identity since `before`. */
 export function movedOf(draft: ServerDraft, before: ServerDraft) {
   const isSame = (now: unknown, then: unknown) => JSON.stringify(now) === JSON.stringify(then);
   return {

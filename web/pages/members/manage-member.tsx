@@ -22,7 +22,10 @@ interface ManageMemberProps {
   opened: boolean;
   member: Member;
   isSelf: boolean;
-  /** The reason why the role may not be changed; undefined if it may. The next four do the same for other actions. */
+  /**
+   * The reason why the role may not be changed; undefined if it may. The next four members are the reasons for other
+   * actions.
+   */
   whyNoRole: string | undefined;
   whyNoSight: string | undefined;
   whyNoQuotas: string | undefined;

@@ -1,4 +1,4 @@
-// Whether a member sees the whole account's usage and requests: a switch for owners, else read-only.
+// The setting that lets a member see the whole account's usage and requests: a switch for owners, else read-only.
 import { Switch } from "@mantine/core";
 import { call } from "../../api/client.ts";
 import type { Member } from "../../api/types.ts";

@@ -1,4 +1,4 @@
-// The page Members for a user who does not manage the account: the own role and the way to leave.
+// The page Members for a user who does not manage the account: the user's role, and the button to leave.
 import { Group, Text } from "@mantine/core";
 import { useState } from "react";
 import { useSession } from "../../api/session.tsx";

@@ -1,4 +1,4 @@
-// Where a declared model runs: on any upstream that has it, or on chosen deployments.
+// The form fields for the location of a declared model: any upstream that has the model, or chosen deployments.
 import { Fieldset, Group, NativeSelect, Stack, Text, TextInput } from "@mantine/core";
 import { PlusIcon, TrashIcon } from "@primer/octicons-react";
 import { useList } from "../../api/queries.ts";

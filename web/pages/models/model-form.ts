@@ -18,7 +18,7 @@ export interface FormDeployment {
 
 /** The values of the form's fields. An empty field means the upstream's value. */
 export interface ModelForm {
-  /** Whether the rates are typed here or taken from the price list. */
+  /** `own` if the rates are typed in the form, `list` if they come from the price list. */
   priced: "own" | "list";
   /** An entry of the price list, `vendor/model`; empty while none is chosen. */
   priceOf: string;

@@ -18,7 +18,7 @@ interface ModelRowProps {
   model: ModelStatus;
   /** The operators' data of the model. */
   managed: ManagedModel | undefined;
-  /** Whether the model is available in the chosen environment. */
+  /** True if the model is available in the chosen environment. */
   isHere: boolean;
   show(id: string): void;
 }

@@ -21,7 +21,7 @@ import { ModelProcesses } from "./model-processes.tsx";
 import { ModelRow } from "./model-row.tsx";
 
 const everyMs = 5_000;
-/** How many rows are added at a time. */
+/** Number of rows that are added at a time. */
 const stage = 10;
 
 export function ModelsPage() {
@@ -86,7 +86,7 @@ export function ModelsPage() {
 
 interface FoundProps {
   models: readonly ShownModel[];
-  /** How many rows are rendered so far. */
+  /** Number of rows that are rendered so far. */
   drawn: number;
   show(id: string): void;
 }

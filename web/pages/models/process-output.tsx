@@ -5,7 +5,7 @@ import { ScrollRegion } from "../../parts/page/scroll-region.tsx";
 import { SmallNote } from "../../parts/words/note.tsx";
 
 const everyMs = 2_000;
-/** The most lines that the page shows; the command line can show older lines. */
+/** Maximum number of lines that the page shows; the command line can show older lines. */
 const maxLines = 200;
 
 export function ProcessOutput({ name, path }: { name: string; path: string }) {

@@ -14,7 +14,7 @@ import { SmallNote } from "../../parts/words/note.tsx";
 import { approvalText } from "./approvals.ts";
 import { tokensPath } from "./use-node-change.ts";
 
-/** Renders nothing if there are no tokens: the dialog that creates them explains them. */
+/** Renders nothing without tokens, because the dialog that creates tokens explains them. */
 export function JoinTokens() {
   const listing = useList<NodeJoinToken>(tokensPath, {}, { everyMs: 5_000 });
   const withdrawal = useQuestion(({ id }: NodeJoinToken) => call("DELETE", `${tokensPath}/${encodeURIComponent(id)}`), {

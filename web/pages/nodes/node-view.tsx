@@ -1,4 +1,4 @@
-// One node: its state, its approved models and its actions.
+// The view of one node: state, approved models and actions.
 import { Alert, Group, Stack, Text, Title } from "@mantine/core";
 import { AlertIcon, ClockIcon, InfoIcon, PencilIcon } from "@primer/octicons-react";
 import { useEffect, useRef, useState } from "react";
@@ -44,7 +44,7 @@ export function NodeView({ node, ...rest }: ViewProps) {
 }
 
 interface OverviewProps extends ViewProps {
-  /** Whether the user has just left the form; the focus then returns to the edit button. */
+  /** True if the user has just left the form. The focus then returns to the edit button. */
   isBack: boolean;
   edit(): void;
 }

@@ -26,7 +26,10 @@ export class Conversation {
   readonly #of: string;
   #keeping: ReturnType<typeof setTimeout> | undefined;
 
-  /** If the endpoint `path` takes no messages, each question is a separate prompt. `of` is as in `conversationOf`. */
+  /**
+   * If the endpoint `path` takes no messages, each question is a separate prompt. `of` identifies the person, the
+   * account and the environment.
+   */
   constructor(path: AnswerPath, of: string) {
     this.#path = path;
     this.#of = of;
@@ -36,7 +39,7 @@ export class Conversation {
     window.addEventListener("pagehide", this.#keepNow);
   }
 
-  /** Ends this conversation before another replaces it. */
+  /** Ends this conversation before a new conversation replaces it. */
   end(): void {
     this.stop();
     this.#keepNow();
@@ -204,8 +207,8 @@ class LiveAnswer implements AnswerObserver {
 const current = new Map<AnswerPath, { of: string; conversation: Conversation }>();
 
 /**
- * Returns the conversation of the person, account and environment in `of`. The conversation of another `of` is stopped
- * and dropped from memory.
+ * Returns the conversation of `of`: a person, an account and an environment. Stops and drops the conversation of any
+ * other `of`.
  */
 export function conversationOf(path: AnswerPath, of: string): Conversation {
   const known = current.get(path);

@@ -8,7 +8,7 @@ import { isSending } from "./composer.tsx";
 
 interface QuestionViewProps {
   question: string;
-  /** Whether asking again would drop later questions. */
+  /** True if asking again would drop later questions. */
   hasLater: boolean;
   /** Asks an edited question; undefined while the question cannot be edited. */
   askAnew: ((question: string) => void) | undefined;

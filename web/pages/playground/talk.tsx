@@ -126,7 +126,10 @@ export function Talk({ conversation, models, model, isChat }: TalkProps) {
   );
 }
 
-/** Returns the messages of the next request. If nothing is typed, they are those of the last request, or a greeting. */
+/**
+ * Returns the messages of the next request. If the field is empty, returns the messages of the last request, or a
+ * greeting.
+ */
 function shown(conversation: Conversation) {
   const { exchanges, draft } = conversation.state();
   if (draft.trim() !== "") return conversation.messages(draft);

@@ -17,7 +17,7 @@ const maxArrived = 5_000;
 
 export interface RequestLog extends Rows<Request>, Patience {
   newer: Newer;
-  /** How far back the server has searched, in Unix seconds; null means to the beginning. */
+  /** The time back to which the server has searched, in Unix seconds; null means to the beginning. */
   searchedTo: number | null;
   /** The failure of the last poll for new requests. */
   liveError: ApiFailure | null;

@@ -120,7 +120,7 @@ function Line({ duration_ms, stage, label, time, about }: LineProps) {
   );
 }
 
-/** The least visible width, in percent. */
+/** The minimum width that is visible, in percent. */
 const least = 1;
 
 /** Draws a stage on the common scale. Hidden from screen readers, because the line says the same in words. */

@@ -7,7 +7,7 @@ import { State, type StateKind } from "../../parts/words/state.tsx";
 
 type Result = RequestStep["result"];
 
-/** Each result with its word, its severity and its meaning. */
+/** The results of attempts: word, severity and meaning. */
 const results: Record<Result, readonly [word: string, kind: StateKind, meaning: string]> = {
   answered: ["Answered", "good", "The server accepted the request."],
   refused: ["Failed", "bad", "The server answered with an error."],

@@ -1,4 +1,4 @@
-// Whether this browser supports passkeys at this address, and why adding one may fail.
+// Detects whether this browser supports passkeys at this address, and explains why adding a passkey failed.
 import { ApiFailure } from "../../api/client.ts";
 
 export const passkeysPath = "/v1/passkeys";

@@ -1,4 +1,4 @@
-// The query in the page's address: the month, the grouping, and the account or part.
+// The query in the page's address: the month, the grouping, and the account, or a key, person, app or tag.
 import type { Query } from "../../api/client.ts";
 import { bucketStart } from "../../api/usage.ts";
 
@@ -8,7 +8,7 @@ export type Said = Readonly<Record<keyof typeof defaults, string>>;
 /** The value of `account` for the statement of all accounts, which has one line per account. */
 export const allAccounts = "all";
 
-/** How many months can be chosen, the current one first. */
+/** Number of months that can be chosen, including the current month. */
 const months = 36;
 
 export const groupings: readonly { value: string; label: string }[] = [

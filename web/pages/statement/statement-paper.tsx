@@ -1,4 +1,4 @@
-// The printable statement: its scope, its lines and its notes.
+// The printable statement: scope, lines and notes.
 import { Group, Paper, Stack, Text, Title } from "@mantine/core";
 import type { Statement, StatementOfAccounts } from "../../api/types.ts";
 import { environmentNames } from "../../parts/words/environments.ts";

@@ -1,4 +1,4 @@
-// The table of a statement: its lines, the rest without a line, and the total. It is never virtualized, so that it
+// The table of a statement: its lines, the remainder without a line, and the total. All rows are rendered, so that it
 // prints.
 import { Table, Text } from "@mantine/core";
 import type { Statement, StatementLine } from "../../api/types.ts";

@@ -12,16 +12,16 @@ export interface ArgumentField {
   choices: readonly string[];
   /** The text with which the field starts. */
   initial: string;
-  /** Whether a number must be an integer. */
+  /** True if a number must be an integer. */
   isWhole: boolean;
 }
 
 /** The typed texts by field name; a switch is `true` or empty. */
 export type Typed = Readonly<Record<string, string>>;
 
-/** The most fields of a form. A tool with more properties gets one JSON field instead. */
+/** Maximum number of fields of a form. A tool with more properties gets one JSON field instead. */
 const maxFields = 40;
-/** The most characters of a description above a field; the schema has the full text. */
+/** Maximum number of characters of a description above a field; the schema has the full text. */
 const maxDescriptionLength = 500;
 
 /** Returns undefined if the schema is not an object with named properties; all arguments are then typed as JSON. */

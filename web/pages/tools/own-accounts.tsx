@@ -24,7 +24,8 @@ import { State, type StateKind } from "../../parts/words/state.tsx";
 const path = "/v1/tools/connections";
 
 /**
- * Renders nothing if there is no such server. `?account=` names the server that a program asked its user to connect.
+ * Renders nothing if no MCP server uses personal accounts. `?account=` names the server that a program asked its user
+ * to connect.
  */
 export function OwnAccounts() {
   const [parameters] = useSearchParams();
@@ -55,8 +56,8 @@ export function OwnAccounts() {
           <Account
             key={connection.server}
             connection={connection}
-            // Busy only until the authorization server's address is known. Afterwards the browser leaves the page, or
-            // the user has stopped it or come back.
+            // Shows progress until the browser leaves for the authorization server, unless the user has stopped that or
+            // come back.
             isConnecting={connect.isPending && connect.variables === connection.server}
             connect={() => connect.mutate(connection.server)}
             end={() => ending.ask(connection)}

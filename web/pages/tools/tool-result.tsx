@@ -7,7 +7,7 @@ import { bytes, duration } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
 import { text } from "./offered.ts";
 
-/** The most characters shown of one part: a page with millions would freeze. */
+/** Maximum number of characters shown of one part: a page with millions would freeze. */
 const maxShown = 100_000;
 /** Image types that browsers render without running scripts. */
 const pictures = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);

@@ -14,7 +14,7 @@ import { ToolResult } from "./tool-result.tsx";
 const whole = "arguments";
 /** The longest wait for a call; the MCP server or the gateway ends every call earlier. */
 const maxMs = 600_000;
-/** A long name may have no place to break. */
+/** A long name may contain no character at which a line could break. */
 const breaking = { label: { overflowWrap: "anywhere" }, description: { overflowWrap: "anywhere" } } as const;
 
 export function ToolTest({ tool }: { tool: Listed }) {

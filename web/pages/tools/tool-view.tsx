@@ -1,4 +1,4 @@
-// One tool as its server describes it: its description, its parameters and a test call.
+// The view of a tool: the server's description of the tool, the parameters and a test call.
 import { Group, Stack, Text } from "@mantine/core";
 import { isCut, isObject, type Listed, ownName, serverOf } from "../../api/tools.ts";
 import { MoreSettings } from "../../parts/editing/more-settings.tsx";

@@ -14,7 +14,7 @@ interface UpstreamSettings {
   environments: string[];
   timeoutSeconds: TypedNumber;
   idleSeconds: TypedNumber;
-  /** The most concurrent requests; empty means that the limit is measured. */
+  /** Maximum number of concurrent requests; empty means that the limit is measured. */
   most: TypedNumber;
   api: Upstream["api"];
   /** The supported API formats; if empty, the gateway detects them by asking the model server. */

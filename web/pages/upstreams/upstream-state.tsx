@@ -35,7 +35,7 @@ export function addressOf({ url, source }: Upstream): string {
   return url ?? (source === "node" ? "through a node" : "in this server");
 }
 
-/** Why an upstream is read-only in the dashboard; undefined if it can be changed. */
+/** The reason why an upstream is read-only in the dashboard; undefined if operators can change the upstream. */
 export const readOnlyText: Record<Upstream["source"], string | undefined> = {
   "built-in": "This engine is part of the server. You can only drain it here.",
   command: "Headrace starts this engine, as set under engine in headrace.yaml. You can only drain it here.",

@@ -37,7 +37,7 @@ export interface Asked extends UsageAsk {
   days: { from: string; to: string };
   metric: MetricName;
   hoursFit: boolean;
-  /** What is wrong with the dates, for the user; undefined if they are valid. */
+  /** The fault of the dates, in words for the user; undefined if the dates are valid. */
   problem: string | undefined;
 }
 

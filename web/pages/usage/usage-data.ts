@@ -6,7 +6,7 @@ import { nowSeconds } from "../../api/server-time.ts";
 import { useSession } from "../../api/session.tsx";
 import { bucketStarts, byBucket, loadUsage, type UsageAsk, type UsageRow } from "../../api/usage.ts";
 
-/** The most rows that a page shows and sorts without delay. */
+/** Maximum number of rows that a page shows and sorts without delay. */
 const maxRows = 10_000;
 
 export interface Explored {

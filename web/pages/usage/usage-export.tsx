@@ -10,7 +10,7 @@ import { download } from "../../parts/page/download.ts";
 import { count } from "../../parts/words/figures.ts";
 import { dateText } from "./usage-ask.ts";
 
-/** The most rows of a JSON file, which is built in the browser; CSV has no limit. */
+/** Maximum number of rows of a JSON file, which is built in the browser; CSV has no limit. */
 const maxRows = 200_000;
 
 /** Shows the export menu. `ask` is the query to export; undefined while there is nothing to export. */

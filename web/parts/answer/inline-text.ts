@@ -23,7 +23,7 @@ export type Inline = Words | Marked | Link;
 type Mark = "**" | "__" | "~~" | "*" | "_";
 const kinds = { "**": "strong", __: "strong", "~~": "del", "*": "em", _: "em" } as const satisfies Record<Mark, string>;
 
-/** The most marks open at once; further marks stay literal. */
+/** Maximum nesting of marks such as `**`. Further marks stay literal. */
 const deepest = 12;
 /** The characters that a backslash escapes. */
 const escapable = /[\\`*_~[\]()#+\-.!|>]/;

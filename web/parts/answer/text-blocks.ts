@@ -17,7 +17,7 @@ export interface Block {
 const fenceMark = /^ {0,3}(`{3,}(?=[^`]*$)|~{3,})\s*([^\s`]*)/;
 const itemMark = /^ *(?:[-*+]|\d{1,9}[.)])(?: |$)/;
 
-/** An open fence reaches to the end, because the answer may still be streaming. */
+/** Splits a text into blocks. An open code fence reaches to the end, because the answer may still be streaming. */
 export function blocksOf(text: string): Block[] {
   return new BlockReader().read(text);
 }

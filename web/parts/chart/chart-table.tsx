@@ -10,7 +10,7 @@ interface ChartTableProps extends Pick<Plotted, "times" | "bucket" | "series"> {
   height: number;
 }
 
-/** The most rows of the table; the page Usage can export all. */
+/** Maximum number of rows of the table; the page Usage can export all. */
 const maxRows = 400;
 
 export function ChartTable({ title, times, bucket, series, format, height }: ChartTableProps) {

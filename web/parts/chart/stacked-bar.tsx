@@ -7,7 +7,7 @@ interface StackedBarProps {
   /** The description for screen readers. */
   label: string;
   parts: readonly { name: string; size: number; color: number }[];
-  /** The size that others take of the whole. Space of the whole that nobody takes is left blank. */
+  /** The part of the whole that is used by others. What remains of the whole is left blank. */
   others: number;
   whole: number;
 }

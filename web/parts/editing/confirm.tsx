@@ -23,7 +23,7 @@ interface ConfirmProps {
   typed?: string;
   busy: boolean;
   error: ApiFailure | null;
-  /** Whether the focus returns when the dialog closes; false if the element that had the focus disappears too. */
+  /** True if the focus returns when the dialog closes; false if the element that had the focus disappears too. */
   returnFocus?: boolean;
   confirm(): void;
   close(): void;

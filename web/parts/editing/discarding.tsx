@@ -52,7 +52,7 @@ export function useDiscarding() {
   return { leave, guarded };
 }
 
-/** Registers a form with the dialog around it, if there is one, and returns that dialog's `leave`. */
+/** Registers a form with the dialog around it, if any. Returns the dialog's `leave`. */
 export function useEdited(isEdited: boolean): Guard["leave"] {
   const guard = useContext(GuardContext);
   const edited = guard?.edited;

@@ -18,7 +18,7 @@ interface DrainingProps {
   change(isDraining: boolean): Promise<unknown>;
   /** The purpose of the draining: "so that you can update or stop it". */
   purpose: string;
-  /** Where requests go meanwhile, and how long the draining lasts. */
+  /** The explanation: where requests go meanwhile, and how long the draining lasts. */
   children: ReactNode;
 }
 

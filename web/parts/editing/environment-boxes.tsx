@@ -7,7 +7,7 @@ interface EnvironmentBoxesProps {
   label?: string;
   description?: string;
   value: readonly string[];
-  /** Whether the choice may be empty. */
+  /** True if the user may choose no environment. */
   mayBeEmpty?: boolean;
   error: string | undefined;
   change(environments: Environment[]): void;

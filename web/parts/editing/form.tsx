@@ -35,7 +35,7 @@ export function Form(props: FormProps) {
   const { isHeld = false, gap = "md", noValidate = false, isEdited = false } = props;
   // Covers text that is typed but not added yet, and state that a form keeps outside its draft.
   const [isTouched, setTouched] = useState(false);
-  // Without a way back there is nothing to discard.
+  // A form without `cancel` cannot be left, so there is nothing to confirm.
   const leave = useEdited(cancel !== undefined && (isEdited || isTouched));
   const problem = problemBeside(sending.error, fields);
   return (

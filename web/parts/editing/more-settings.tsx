@@ -8,7 +8,7 @@ interface MoreSettingsProps {
   label?: string;
   /** A line that names the values set in the section. */
   summary?: string;
-  /** Whether the section is open from the start. */
+  /** True if the section is open from the start. */
   shown?: boolean;
   hasProblem: boolean;
   children: ReactNode;

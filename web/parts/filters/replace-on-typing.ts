@@ -5,5 +5,5 @@ function selectAll({ currentTarget }: SyntheticEvent<HTMLInputElement>): void {
   currentTarget.select();
 }
 
-/** A click also selects the text, because the browser places its cursor after the focus event. */
+/** A click selects the text as well, because the browser places its cursor after the focus event. */
 export const replaceOnTyping = { onFocus: selectAll, onClick: selectAll } as const;

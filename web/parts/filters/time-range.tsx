@@ -32,8 +32,8 @@ export interface Span {
 }
 
 /**
- * Returns the span of a filter. A relative range is computed in whole minutes when it is chosen and then kept, so that
- * the query stays the same while the page is open.
+ * Returns the span of a filter. A relative range is computed in whole minutes when it is chosen. The span and the query
+ * then stay the same while the page is open.
  */
 export function useSpan({ range, start, end }: TimeAddress): Span {
   return useMemo(() => {

@@ -7,7 +7,7 @@ interface RoleChoiceProps {
   change(role: Role): void;
   /** All roles by default. */
   allowed?: readonly Role[];
-  /** Why the other roles are not allowed. */
+  /** The reason why the other roles are not allowed. */
   why?: string;
   error?: string | undefined;
 }

@@ -6,7 +6,7 @@ export type Load<Part> = () => Promise<Part>;
 interface Later<Part> {
   /** The loaded part; undefined until it is loaded, and there immediately if it was loaded before. */
   part: Part | undefined;
-  /** Why loading failed. */
+  /** The error, if loading failed. */
   failure: { error: unknown } | undefined;
 }
 

@@ -12,7 +12,7 @@ interface NoneFoundProps {
   patience?: Patience;
   /** Removes all filters; undefined if no filter is active. */
   showAll: (() => void) | undefined;
-  /** What the filters exclude, in a sentence or two. */
+  /** A sentence or two about the records that the filters exclude. */
   filtered: ReactNode;
   /** Shown if there is no record at all. */
   children: ReactNode;

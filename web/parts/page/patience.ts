@@ -1,7 +1,7 @@
 // Pauses a search that reads many pages and finds almost nothing, until the user lets it go on.
 import { useMemo, useState } from "react";
 
-/** The number of rows that about fill a screen; the last pages with fewer rows together count as nearly empty. */
+/** Number of rows that fill about a screen. The latest pages count as nearly empty if together they have fewer rows. */
 const screenRows = 20;
 /** The number of nearly empty pages after which the search pauses. */
 const maxSparsePages = 40;
@@ -19,7 +19,7 @@ export function usePatience(pages: readonly { data: readonly unknown[] }[] = noP
   return { isPaused: hasNextPage && sparsePages >= allowed, goOn: () => allow(sparsePages + maxSparsePages) };
 }
 
-/** Counts the last pages that together do not fill a screen. */
+/** Counts the latest pages that together do not fill a screen. */
 function pagesSinceScreen(pages: readonly { data: readonly unknown[] }[]): number {
   let [rows, count] = [0, 0];
   for (const { data } of pages.toReversed()) {

@@ -19,7 +19,7 @@ window.addEventListener(
   { capture: true },
 );
 
-/** The page on which the sign-in tab ends. */
+/** The page that the sign-in tab shows after the sign-in. */
 const signedIn = "/signed-in";
 
 export function SessionOver({ session, problem, check }: Over) {

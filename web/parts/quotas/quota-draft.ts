@@ -7,7 +7,7 @@ import { numberOf, type TypedNumber } from "../editing/typed-number.ts";
 export type QuotaRule = ApiKey["quotas"][number];
 type NamedSpan = Extract<QuotaRule["per"], string>;
 
-/** The most quotas in one list. */
+/** Maximum number of quotas in one list. */
 export const maxQuotas = 16;
 export const maxQuotaModels = 32;
 export const maxModelPatternLength = 256;
@@ -97,7 +97,7 @@ interface Kind extends Pick<QuotaRule, "unit" | "per" | "window"> {
   tag?: string | null;
 }
 
-/** Returns what identifies a rule within its list, as on the server, which refuses two of the same kind. */
+/** Returns the key of a rule within its list. The server refuses two rules with the same key. */
 export function kindOf({ unit, per, window, models, tag }: Kind): string {
   return JSON.stringify([unit, per, window, [...new Set(models ?? [])].sort(), tag ?? null]);
 }

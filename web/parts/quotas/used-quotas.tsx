@@ -13,7 +13,7 @@ const closePart = 0.8;
 
 interface UsedQuotasProps {
   quotas: readonly UsedQuota[];
-  /** Whether to show whose quota each is. */
+  /** True to show the owner of each quota. */
   ofMany?: boolean;
 }
 

@@ -10,7 +10,7 @@ interface ShownOnceProps {
   secret: string | undefined;
   /** The text of the button: "Copy the link". */
   label: string;
-  /** What to do with the secret, and how long it is valid. */
+  /** Advice on using the secret, and its lifetime. */
   children: ReactNode;
   close(): void;
 }

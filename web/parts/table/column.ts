@@ -5,7 +5,7 @@ export interface Column<Row> {
   name: string;
   head: ReactNode;
   cell(row: Row): ReactNode;
-  /** Whether the column has numbers, which are right-aligned so that their digits line up. */
+  /** True if the column has numbers. Numbers are right-aligned, so that their digits line up. */
   numeric?: boolean;
   /** CSS width in rem; columns without one share the rest. */
   width?: string;

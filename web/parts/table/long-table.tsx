@@ -14,7 +14,7 @@ import { keepOffset, keptOffset } from "./scroll-offsets.ts";
 import { useStaged } from "./staged.ts";
 import { TableRow } from "./table-row.tsx";
 
-/** The members of a listing that the table uses, which a page with complete data can also provide. */
+/** The members of a listing that the table uses. A page with complete data can provide them too. */
 export type Rows<Row> = Pick<
   Listing<Row>,
   "items" | "error" | "isPending" | "hasNextPage" | "isFetchingNextPage" | "fetchNextPage" | "refetch"
@@ -58,7 +58,7 @@ interface LongTableProps<Row> {
   below?: ReactNode;
 }
 
-/** How many rows are added at a time. */
+/** Number of rows that are added at a time. */
 const stage = 3;
 
 export function LongTable<Row>(props: LongTableProps<Row>) {

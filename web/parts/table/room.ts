@@ -1,4 +1,4 @@
-// Tells how wide a page is beside the menu, for tables that adapt.
+// Returns the width class of the space that a page has beside the menu, for tables that adapt.
 import { useMediaQuery } from "@mantine/hooks";
 
 /** `narrow` is a phone; `middle` is a tablet, or a small window with the menu open. */

@@ -10,7 +10,7 @@ interface ToolListFieldProps {
   value: ToolList;
   change(tools: ToolList): void;
   error?: string | undefined;
-  /** Which tools are suggested. */
+  /** The tools to suggest: the user's own, or those of the whole installation. */
   suggest?: "own" | "installation";
 }
 

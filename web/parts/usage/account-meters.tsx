@@ -1,4 +1,4 @@
-// What remains of each limit, as bars: rates per minute, and the monthly quota.
+// The remaining amount of each limit, as bars: rates per minute, and the monthly quota.
 import { Group, Progress, Stack, Text } from "@mantine/core";
 import type { AccountOverview } from "../../api/types.ts";
 import { at, money, percent, short, span } from "../words/figures.ts";

@@ -16,7 +16,7 @@ const ranges = ["7", "30", "90"];
 interface UsageHistoryProps {
   /** The API path of the usage report. */
   path: string;
-  /** A sentence about what counts. */
+  /** A sentence about the requests that count. */
   about?: string;
   /** The owner in words: "this key". */
   of: string;

@@ -35,7 +35,7 @@ export const metrics = {
 
 export type MetricName = keyof typeof metrics;
 
-/** The most series, because more would be indistinguishable. */
+/** Maximum number of series, because more would be indistinguishable. */
 export const maxSeries = 7;
 
 export function groupOf(row: UsageRow, groupBy: readonly UsageGroup[]): string {

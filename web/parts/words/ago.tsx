@@ -18,7 +18,7 @@ export function Ago({ seconds, never = "never" }: { seconds: number | null; neve
   );
 }
 
-/** Subscribes to the one timer that updates all relative times. */
+/** Subscribes to the shared timer that updates all relative times. */
 function subscribe(listener: () => void): () => void {
   listeners.add(listener);
   timer ??= setInterval(() => {

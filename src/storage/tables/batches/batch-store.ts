@@ -60,7 +60,7 @@ export class SqlBatchStore implements BatchStore {
           UPDATE batches AS c SET status = 'finalizing', ending = 'cancelled', cancelling_at = ${nowSeconds},
             finalizing_at = ${nowSeconds}, claim = NULL, claimed_until = 0
           WHERE id = ${id} AND ${mine} AND (status = 'in_progress' OR (status = 'validating' AND form = 'openai'))`;
-        // Anthropic's batches have a result for each request, so all lines are read first.
+        // An Anthropic batch has a result for each request, so all its lines are read before it ends.
         await tx`
           UPDATE batches AS c SET ending = 'cancelled', cancelling_at = ${nowSeconds}
           WHERE id = ${id} AND ${mine} AND status = 'validating' AND ending IS NULL`;

@@ -291,7 +291,7 @@ export class SqlBatchWork implements BatchWork {
     return rows.length;
   }
 
-  /** Locks the row that is read until the end of the transaction. On SQLite all rows are locked. */
+  /** Locks the selected row until the transaction ends. SQLite needs no clause, because all rows are locked there. */
   #locking(tx: Database) {
     return dialectOf(this.#db) === "postgres" ? tx`FOR NO KEY UPDATE` : tx``;
   }
@@ -307,7 +307,7 @@ export class SqlBatchWork implements BatchWork {
   }
 }
 
-/** The context of a line's sealed answer. */
+/** Returns the seal's purpose. It names batch and line, so an answer opens only in its own row. */
 function purposeOf(batchId: string, line: number): string {
   return `batch_lines.answer ${batchId} ${line}`;
 }

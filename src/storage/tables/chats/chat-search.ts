@@ -30,7 +30,7 @@ export interface ChatSearch<Place extends SearchPosition> {
 
 export interface SearchedPage {
   ids: string[];
-  /** The last scanned chat, if there are further ones. */
+  /** Id of the last scanned chat, if further chats are left to scan. */
   lastId: string | undefined;
 }
 

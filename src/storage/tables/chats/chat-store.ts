@@ -55,7 +55,7 @@ export class SqlChatStore implements ChatStore {
       adding(this.#db, async (tx) => {
         const inserted: { id: string }[] =
           await tx`INSERT INTO stored_chats ${tx(rows)} ON CONFLICT (id) DO NOTHING RETURNING id`;
-        // A batch may be written twice, and labels may have changed between.
+        // Only new chats get tags. A batch may be written twice, and labels may have changed in between.
         const ids = new Set(inserted.map(({ id }) => id));
         const tags = chats.filter(({ id }) => ids.has(id)).flatMap((chat) => tagRows(chat, chat.metadata));
         if (tags.length > 0) await tx`INSERT INTO stored_chat_tags ${tx(tags)}`;
@@ -185,7 +185,10 @@ export class SqlChatStore implements ChatStore {
     });
   }
 
-  /** Returns one more than a page holds, if there are more. Ordered by an index, so every page costs the same. */
+  /**
+   * Returns one position more than a page holds, if there are more. Reads in the order of an index, so every page costs
+   * the same.
+   */
   async #positions(
     owner: ChatOwner,
     { model, metadata = {} }: ChatFilter,
@@ -195,7 +198,8 @@ export class SqlChatStore implements ChatStore {
     const db = this.#db;
     const { accountId, environment, appId, personId } = owner;
     const [rarest, ...others] = await this.#byRarity(owner, Object.entries(metadata).map(tagOf));
-    // The cost is independent of other owners. The person comes first, because its column is behind the large ones.
+    // One condition uses an index, so the cost is independent of other owners. The person has precedence, because its
+    // column is stored behind the large ones.
     let indexed = model === undefined ? db`` : db`AND c.model = ${model}`;
     if (appId !== null) indexed = db`AND c.app_id = ${appId}`;
     if (personId !== null) indexed = db`AND c.person_id = ${personId}`;

@@ -1,5 +1,5 @@
-// The bytes of an account's files. The sum of very many files is cached, because it reads an index entry for each file,
-// and SQLite blocks the thread that serves requests.
+// The bytes of an account's files. Reading the sum takes an index entry for each file, and SQLite blocks the thread
+// that serves requests. So the sum of very many files is cached.
 
 import { monotonicMs } from "../../../base/clock.ts";
 
@@ -11,14 +11,16 @@ export interface FileSum {
 
 /** Each file counts as at least this many bytes, because even an empty file uses a block of the disk and a row. */
 export const minCountedBytes = 16_384;
-/** The sum of an account with fewer files is read each time. */
+/** The sum of an account with fewer files is not cached. */
 const manyFiles = 10_000;
 /**
- * A sum is cached for one millisecond per this many files, which is a hundred times as long as reading the sum takes.
+ * A sum is cached for its number of files divided by this, in milliseconds: a hundred times as long as reading it
+ * takes.
  */
 const filesPerMs = 64;
 /**
- * A sum that leaves no room is read again after this share of the caching time, because files may have been deleted.
+ * If the cached sum leaves no room, it is read again after this share of the caching time, because files may have been
+ * deleted.
  */
 const fullPart = 1 / 10;
 
@@ -30,7 +32,7 @@ export class AccountBytes {
     this.#nowMs = nowMs;
   }
 
-  /** Reports whether the account has room for this many more bytes, and counts these until the sum is read again. */
+  /** Reports whether the account has room for this many more bytes. If so, counts them until the sum is read again. */
   async take(accountId: string, bytes: number, maxBytes: number, read: () => Promise<FileSum>): Promise<boolean> {
     const known = this.#known.get(accountId);
     const keepMs = known ? known.files / filesPerMs : 0;
@@ -45,7 +47,7 @@ export class AccountBytes {
   }
 }
 
-/** Returns the number of bytes that a file of this size counts as. */
+/** Returns the number of bytes for which a file of this size counts. */
 export function countedBytes(bytes: number): number {
   return Math.max(bytes, minCountedBytes);
 }

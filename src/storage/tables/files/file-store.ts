@@ -6,7 +6,7 @@ import { available, written } from "../../sql/outage.ts";
 import { integer, table, text } from "../../sql/table.ts";
 import { AccountBytes, countedBytes, type FileSum, minCountedBytes } from "./account-bytes.ts";
 
-/** The creator's columns, the same in all tables of objects that belong to a credential. */
+/** Columns for the creator of an object, the same in all tables of objects that belong to a credential. */
 export const makerColumns = {
   accountId: text,
   environment: text,
@@ -142,7 +142,7 @@ export class SqlFileStore implements FileStore {
 
   async gone(nowSeconds: number, limit: number): Promise<string[]> {
     const db = this.#db;
-    // Two queries, because SQLite would read all rows for one with OR.
+    // Two queries, because SQLite would read all rows for one query with OR.
     const hidden: { id: string }[] = await available(
       db`SELECT id FROM stored_files WHERE state = 'gone' ORDER BY id LIMIT ${limit}`,
     );
@@ -162,7 +162,7 @@ export class SqlFileStore implements FileStore {
   }
 }
 
-/** Selects what this owner may see, by an index of accounts and environments. `c` is the table. */
+/** Selects the rows that this owner may see, by an index of accounts and environments. `c` is the table. */
 export function madeFor(db: Database, { accountId, environment, appId, personId, madeBy }: ResponseOwner) {
   const ofApp = appId === null ? db`` : db`AND c.app_id = ${appId}`;
   const ofPerson = personId === null ? db`` : db`AND c.person_id = ${personId}`;

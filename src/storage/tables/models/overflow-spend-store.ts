@@ -11,10 +11,10 @@ import { type Database, writing } from "../../sql/database.ts";
 import { available, translated } from "../../sql/outage.ts";
 import { mayBeCommitted, postgresCode } from "../../sql/postgres-errors.ts";
 
-/** Two months: the longest span and the one before it. */
+/** Seconds to keep sums: two months, the longest span and the one before it. */
 const keptSeconds = 62 * 86_400;
 
-/** Codes of SQLite after which nothing of a transaction is committed. */
+/** Codes of SQLite after which no part of a transaction is committed. */
 const lockedOrFull = /^SQLITE_(BUSY|LOCKED|FULL)/;
 
 interface Row {

@@ -16,19 +16,19 @@ type Taken = ClaimBounds["underWay"][number];
 
 const listed = table<ListedDelivery>({ ...deliveries.columns, type: text });
 
-/** Number of targets that a statement reads. */
+/** Maximum number of targets for one statement. */
 const targetsAtOnce = 64;
-/** Maximum to which waiting deliveries are counted. */
+/** Waiting deliveries are counted only up to this number. */
 const maxCounted = 10_000;
 
 interface Step {
-  /** null after the last one. */
+  /** null if no further target exists. */
   target: string | null;
   id: string | null;
   owner: string | null;
 }
 
-/** The free slots that are not taken yet. */
+/** The free slots for delivery attempts, and the deliveries that took one. */
 class DeliverySlots {
   /** Ids of deliveries that got a slot. */
   readonly taken: string[] = [];
@@ -74,7 +74,7 @@ export class SqlDeliveryStore implements DeliveryStore {
   }
 
   async claim(nowSeconds: number, bounds: ClaimBounds): Promise<ClaimedDelivery[]> {
-    // The queue is usually empty; then no writer is blocked.
+    // The queue is usually empty. Reading first means that no writer is blocked then.
     if ((await this.#oldestDueAt(nowSeconds)) === undefined) return [];
     const ids = await this.#find(nowSeconds, bounds);
     if (ids.length === 0) return [];
@@ -133,14 +133,14 @@ export class SqlDeliveryStore implements DeliveryStore {
       }
       after = steps.at(-1)?.target ?? "";
       if (steps.length < targetsAtOnce) return;
-      // SQLite blocks the thread that serves requests, so they run between two steps.
+      // SQLite blocks the thread that serves requests, so requests run between two steps.
       await new Promise(setImmediate);
     }
   }
 
   /**
-   * Returns the next targets with waiting deliveries, and for each the oldest due one that is not among `ids`. Each is
-   * one index lookup.
+   * Returns the next targets with waiting deliveries, and for each target its oldest due delivery that is not among
+   * `ids`. Each takes one index lookup.
    */
   #step(nowSeconds: number, after: string, ids: readonly string[]): Promise<Step[]> {
     const db = this.#db;

@@ -21,7 +21,7 @@ const rows = table<Row>({
   revokedAt: integer,
 });
 
-/** Rows of one query: SQLite blocks the thread that serves requests. */
+/** Rows of one query, few because SQLite blocks the thread that serves requests. */
 const atOnce = 300;
 
 export class SqlKeySurvey implements KeySurvey {
@@ -33,7 +33,7 @@ export class SqlKeySurvey implements KeySurvey {
 
   async page(after: string, nowSeconds: number): Promise<{ keys: SurveyedKey[]; next: string | undefined }> {
     const db = this.#db;
-    // Ids of keys have this prefix; those of memberships and grants do not.
+    // Ids of keys have this prefix. Ids of memberships and grants do not.
     const found = await available(
       rows.all(db`
         SELECT ${db.unsafe(rows.list)} FROM api_keys

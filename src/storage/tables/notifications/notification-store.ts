@@ -12,9 +12,12 @@ import { deliveries, notices, type QueuedDelivery, webhooks } from "./notificati
 
 const daySeconds = 86_400;
 const deliveriesKeptSeconds = 30 * daySeconds;
-/** Longer than any window in which an event is sent once. A condition that still lasts is reported again. */
+/**
+ * Seconds to keep notifications: longer than any window in which an event is sent once. A condition that lasts longer
+ * is reported again.
+ */
 const keptNotificationSeconds = 100 * daySeconds;
-/** Maximum waiting deliveries for one webhook. Further ones are not made while it is away. */
+/** Maximum waiting deliveries for one webhook. While a webhook is down, further deliveries are not made. */
 const maxWaiting = 10_000;
 /** Seconds for which the number of waiting deliveries is cached, because counting many takes time. */
 const countedSeconds = 10;
@@ -36,7 +39,7 @@ export class SqlNotificationStore implements NotificationStore {
   }
 
   async add(notice: Notification, receivers: NotificationReceivers): Promise<number | undefined> {
-    // Most events are known already, which a read finds without a turn at writing.
+    // Most events are known already. A read finds them without waiting for other writers.
     const known: unknown[] = await available(this.#db`SELECT id FROM notices WHERE once = ${notice.once}`);
     if (known.length > 0) return undefined;
     return written(this.#db, async (tx) => {
@@ -55,7 +58,7 @@ export class SqlNotificationStore implements NotificationStore {
 
   async find(id: string): Promise<Notification | undefined> {
     const found = await available(notices.first(this.#db`SELECT * FROM notices WHERE id = ${id}`));
-    // A type of a later version is unknown here.
+    // This version does not know a type that a later version stored.
     return found && notificationTypes.includes(found.type) ? (found as Notification) : undefined;
   }
 
@@ -134,7 +137,7 @@ async function webhookIdsFor(
   return found.filter(isWanted).map(({ id }) => id);
 }
 
-/** Returns owners and admins of the account, or operators, without those who turned mail off. */
+/** Returns owners and admins of the account, or operators, except those who turned mail off. */
 async function peopleFor(
   tx: Database,
   { accountId, at }: Notification,

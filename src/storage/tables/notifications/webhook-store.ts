@@ -14,7 +14,7 @@ import { insertAuditEvent } from "../audit-log.ts";
 import { changeCredentials } from "../credential-change.ts";
 import { webhooks } from "./notification-rows.ts";
 
-/** Caches of credentials do not contain webhooks. */
+/** `added` means that no cache has to drop anything: caches of credentials do not contain webhooks. */
 const notCached = "added";
 
 export class SqlWebhookStore implements WebhookStore {
@@ -45,7 +45,7 @@ export class SqlWebhookStore implements WebhookStore {
     return this.#change(id, event, (webhook) => ({
       ...webhook,
       ...changes,
-      // A person's change of the state clears the automatic reason.
+      // When a person enables or disables the webhook, the reason of an automatic change is cleared.
       ...(changes.isEnabled === undefined ? {} : { disabledReason: null }),
     }));
   }

@@ -8,7 +8,7 @@ import type { Database } from "../../sql/database.ts";
 import { integer, json, jsonList, table, text, words } from "../../sql/table.ts";
 
 export interface LiveGrant extends Omit<AllowedApp, "appName" | "publisher" | "allowedAt"> {
-  /** null for the command line tool. For clients that no account registered, the name that they claim. */
+  /** null for the command line tool. A client that no account registered chooses its own name. */
   appName: string | null;
   publisher: string | null;
   outsideId: string | null;
@@ -61,7 +61,7 @@ export function allowedApps(grants: readonly LiveGrant[]): AllowedApp[] {
   return [...together.values()].flatMap((rows) => allowedApp(rows) ?? []);
 }
 
-/** Returns each scope once, in the order of `scopes`, and the tools of grants with any. */
+/** Returns each scope of the grants once, in the order of `scopes`, and the tools of grants with any. */
 export function togetherOf(
   grants: readonly Pick<LiveGrant, "scopes" | "tools">[],
 ): Pick<AllowedApp, "scopes" | "tools"> {

@@ -104,8 +104,7 @@ export class SqlAppStore implements AppStore {
     return changeCredentials(this.#db, event, async (tx) => {
       const current = await readApp(tx, id);
       if (!current) return { result: undefined, changed: false };
-      // Finds the newest secret as the one without an end. By their times, the order would be wrong after a clock was
-      // set back.
+      // The newest secret is the one without an end. Times could be in the wrong order after a clock was set back.
       const last = current.secrets.find((one) => one.expiresAt === null);
       const kept = last && oldEndAt > event.at ? [{ ...last, expiresAt: oldEndAt }] : [];
       await tx`DELETE FROM app_secrets WHERE app_id = ${id} AND id <> ${kept[0]?.id ?? ""}`;
@@ -119,7 +118,7 @@ export class SqlAppStore implements AppStore {
     return changeCredentials(this.#db, event, async (tx) => {
       const current = await readApp(tx, id);
       if (!current) return { result: false, changed: false };
-      // A secret that is due to end keeps its time: a revocation is never postponed.
+      // A secret that is already scheduled to end keeps its time, because a revocation is never postponed.
       await tx`
         UPDATE api_keys SET revoked = 1,
           revoked_at = CASE WHEN revoked_at < ${event.at} THEN revoked_at ELSE CAST(${event.at} AS BIGINT) END

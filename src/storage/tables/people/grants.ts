@@ -1,4 +1,4 @@
-// Grants as credential records: added if their maker still exists, counted, and ended, each inside a transaction.
+// Grants as credential records: adds, counts and ends them. Each function runs inside a transaction.
 
 import type { AuditEvent } from "../../../domain/audit.ts";
 import { commandLineAppId } from "../../../domain/people/app.ts";
@@ -47,8 +47,8 @@ export function mayAllow(tx: Database, authorization: Authorization, nowSeconds:
 }
 
 /**
- * Adds a grant with its refresh token. Returns what caches of credentials must know: `true` if an older grant had to
- * end for it, otherwise `added`.
+ * Adds a grant with its refresh token. Returns `true` if an older grant had to end, which caches of credentials must
+ * then drop; otherwise `added`.
  */
 export async function addGrant(
   tx: Database,
@@ -71,7 +71,7 @@ export async function addGrant(
   return ending.length > 0 ? true : "added";
 }
 
-/** Gives a new grant the bounds of the app's other grants, so that all share one budget. */
+/** Gives a new grant the quotas of the person's other grants for the app, so that all share one budget. */
 async function bounded(tx: Database, grant: ApiKeyRecord): Promise<ApiKeyRecord> {
   const other = await apiKeys.first(tx`
     SELECT * FROM api_keys
@@ -80,7 +80,7 @@ async function bounded(tx: Database, grant: ApiKeyRecord): Promise<ApiKeyRecord>
   return other ? { ...grant, quotas: other.quotas, limitId: other.limitId } : grant;
 }
 
-/** Sets the same bounds for all grants of a person for an app and account, and returns their number. */
+/** Sets the same quotas for all grants of a person for an app and account. Returns the number of grants. */
 export async function limitGrantsFor(
   tx: Database,
   of: { personId: string; appId: string; accountId: string },

@@ -13,7 +13,7 @@ export function readMembership(tx: Database, id: string): Promise<Membership | u
   return memberships.first(tx`SELECT * FROM memberships WHERE id = ${id}`);
 }
 
-/** `email` is the person's address, which names the credentials in lists of usage. */
+/** Adds a membership with its credentials. `email` is the person's address, by which lists of usage name them. */
 export async function addMembership(tx: Database, membership: Membership, email: string): Promise<void> {
   await tx`INSERT INTO memberships ${tx(memberships.row({ ...membership, tools: membership.tools ?? null }))}`;
   for (const environment of environments) {
@@ -27,7 +27,7 @@ export async function addMembership(tx: Database, membership: Membership, email:
       accountId: membership.accountId,
       name: email,
       environment,
-      // The digest matches no secret.
+      // A membership's credential has no secret, so its digest matches none.
       digest: id,
       prefix: "",
       last4: "",
@@ -56,7 +56,7 @@ export async function changeRole(tx: Database, membership: Membership, role: Rol
   if (roles.indexOf(role) > roles.indexOf(membership.role)) await forgetInvitationsBy(tx, membership);
 }
 
-/** Changes the member's quotas, which the credentials copy, because the credentials bound the person. */
+/** Changes the member's quotas, also in the credentials, which copy them. */
 export async function changeQuotas(tx: Database, { id }: Membership, quotas: readonly QuotaRule[]): Promise<void> {
   const text = JSON.stringify(quotas);
   await tx`UPDATE memberships SET quotas = ${text} WHERE id = ${id}`;
@@ -64,7 +64,7 @@ export async function changeQuotas(tx: Database, { id }: Membership, quotas: rea
   await tx`UPDATE api_keys SET quotas = ${text} WHERE id IN ${tx(credentials)}`;
 }
 
-/** Changes the member's tools, which the credentials copy, because the credentials bound the person. */
+/** Changes the tools that the member may use, also in the credentials, which copy the list. */
 export async function changeTools(tx: Database, { id }: Membership, tools: readonly string[] | null): Promise<void> {
   const text = tools && JSON.stringify(tools);
   await tx`UPDATE memberships SET tools = ${text} WHERE id = ${id}`;
@@ -72,7 +72,7 @@ export async function changeTools(tx: Database, { id }: Membership, tools: reado
   await tx`UPDATE api_keys SET tools = ${text} WHERE id IN ${tx(credentials)}`;
 }
 
-/** Changes `seesAllUsage`, which the credentials copy, so that requests do not read the membership. */
+/** Changes `seesAllUsage`, also in the credentials, so that requests do not read the membership. */
 export async function changeSight(tx: Database, { id }: Membership, seesAllUsage: boolean): Promise<void> {
   const value = seesAllUsage ? 1 : 0;
   await tx`UPDATE memberships SET sees_all_usage = ${value} WHERE id = ${id}`;
@@ -102,7 +102,7 @@ export async function isLastOwner(tx: Database, { id, accountId, role }: Members
   return Number(row?.n) === 0;
 }
 
-/** Deletes a member's invitations, because a link must not grant what its maker may not do any more. */
+/** Deletes a member's invitations, because a link must not grant more than its maker may. */
 async function forgetInvitationsBy(tx: Database, { accountId, personId }: Membership): Promise<void> {
   await tx`
     DELETE FROM one_time_links

@@ -31,15 +31,15 @@ import { authorizationCodes, deviceCodes, refreshTokens } from "./oauth-rows.ts"
 
 /** Maximum number of rows in a transaction, because other writers wait for it. */
 const pruneAtOnce = 500;
-/** Maximum transactions in a row: more rows than can be created between two runs. */
+/** Maximum transactions in a row. They delete more rows than can be created between two runs. */
 const maxPieces = 200;
 /** Seconds for which redeemed codes and used tokens are kept after their end, so that a replay is recognized. */
 const keptSeconds = 86_400;
 /** Device codes are kept for less time, because anybody can create them. */
 const deviceCodesKeptSeconds = 3_600;
-/** Seconds to keep the sealed answer of a used token: several times as long as the token is answered again. */
+/** Seconds to keep the sealed answer to a used token: several times as long as that answer may be repeated. */
 const sealedSeconds = 60;
-/** RFC 8628, 3.5: the increase of an interval. */
+/** Seconds that are added to the interval after `slow_down` (RFC 8628, 3.5). */
 const slowDownSeconds = 5;
 
 export class SqlOAuthStore implements OAuthStore {
@@ -72,7 +72,7 @@ export class SqlOAuthStore implements OAuthStore {
       if (!code) return { result: "refused", changed: false };
       if (code.grantId === null) {
         if (!(await mayGrant(tx, grant, events.issued.at))) return { result: "refused", changed: false };
-        // A concurrent redemption finds the code taken, also on a database with concurrent writes.
+        // A concurrent redemption of the code finds it taken, also on a database with concurrent writes.
         const taken: unknown[] = await tx`
           UPDATE authorization_codes SET grant_id = ${grant.id}
           WHERE digest = ${digest} AND grant_id IS NULL RETURNING digest`;
@@ -104,7 +104,7 @@ export class SqlOAuthStore implements OAuthStore {
         WHERE digest = ${digest} AND used_at IS NULL RETURNING digest`;
       if (taken.length === 0) return { result: (await readRefreshToken(tx, digest))?.token, changed: false };
       await tx`INSERT INTO refresh_tokens ${tx(refreshTokens.row(successor))}`;
-      // Old sealed answers are dropped, so that an old token together with the database cannot yield a newer token.
+      // Old sealed answers are dropped, so that an old token and the database together cannot yield a newer token.
       await tx`
         UPDATE refresh_tokens SET sealed_answer = NULL
         WHERE grant_id = ${successor.grantId} AND sealed_answer IS NOT NULL AND used_at <= ${used.at - sealedSeconds}`;
@@ -137,7 +137,7 @@ export class SqlOAuthStore implements OAuthStore {
     return this.#write(async (tx) => {
       const code = await readDeviceCode(tx, digest);
       if (!code) return undefined;
-      // After a clock was set back, the elapsed time is unknown.
+      // If a clock was set back, the elapsed time is unknown.
       const sincePoll = code.polledAt === null ? -1 : nowSeconds - code.polledAt;
       const tooEarly = sincePoll >= 0 && sincePoll < code.intervalSeconds;
       const intervalSeconds = code.intervalSeconds + (tooEarly ? slowDownSeconds : 0);

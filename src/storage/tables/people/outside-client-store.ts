@@ -1,4 +1,4 @@
-// Clients that no account registered, in the database: bounded in number, and deleted without use.
+// OAuth clients that no account registered, in the database. Their number is bounded, and unused ones are deleted.
 import type { OutsideClient, OutsideClientStore } from "../../../domain/people/outside-client.ts";
 import type { Database } from "../../sql/database.ts";
 import { written } from "../../sql/outage.ts";
@@ -14,9 +14,9 @@ export const outsideClients = table<OutsideClient>({
   allowedAt: integer,
 });
 
-/** Maximum number of clients without an authorization, because anybody may register. */
+/** Maximum number of clients that nobody has authorized yet, because anybody may register a client. */
 export const maxWaiting = 1_000;
-/** A new client is not replaced for this long, while its person signs in. */
+/** Seconds for which a new client is not replaced, while its person signs in. */
 const undisturbedSeconds = 900;
 const waitingSeconds = 86_400;
 const unusedSeconds = 90 * 86_400;
@@ -69,7 +69,7 @@ export class SqlOutsideClientStore implements OutsideClientStore {
   }
 }
 
-/** Deletes the oldest clients without an authorization. Returns false if all of them are recent. */
+/** Makes room by deleting the oldest clients without an authorization. Returns false if all of them are recent. */
 async function makeRoom(tx: Database, nowSeconds: number): Promise<boolean> {
   const gone: unknown[] = await tx`
     DELETE FROM outside_clients WHERE id IN (

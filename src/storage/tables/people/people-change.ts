@@ -6,7 +6,7 @@ import { addMembership, forgetLinksBy } from "./membership-changes.ts";
 import { peopleWithPasswords } from "./person-rows.ts";
 import { type SignedOut, signOut } from "./sign-outs.ts";
 
-/** Runs before anything is written, so a conflict leaves nothing behind. */
+/** Checks for a conflict before anything is written, so that a conflict leaves nothing behind. */
 export async function conflictOf(tx: Database, change: PeopleChange): Promise<PeopleConflict | undefined> {
   const { useLink, addPerson, addIdentity, addMembership: added, setPassword, setOperator } = change;
   if (useLink) {
@@ -48,7 +48,7 @@ export async function conflictOf(tx: Database, change: PeopleChange): Promise<Pe
   return undefined;
 }
 
-/** Returns what the change ended. */
+/** Writes the change. Returns the credentials and sessions that it ended. */
 export async function writeChange(tx: Database, change: PeopleChange, event: AuditEvent): Promise<SignedOut> {
   const { useLink, addPerson, addIdentity, setPassword, setEmailProven, removePasskeys, setName } = change;
   const { setOperator, endSessions } = change;
@@ -66,7 +66,7 @@ export async function writeChange(tx: Database, change: PeopleChange, event: Aud
   if (setPassword) {
     const { personId, passwordHash } = setPassword;
     await tx`UPDATE people SET password_hash = ${passwordHash} WHERE id = ${personId}`;
-    // An earlier link for another password would undo this change.
+    // An earlier reset link could set another password, and so undo this change.
     await tx`
       UPDATE one_time_links SET used_at = ${event.at}
       WHERE purpose = 'password_reset' AND person_id = ${personId} AND used_at IS NULL`;

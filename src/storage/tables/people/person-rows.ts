@@ -26,9 +26,9 @@ export const memberships = table<Membership>({
   seesAllUsage: flag,
   createdAt: integer,
 });
-/** Memberships with their person. */
+/** Memberships with the data of their people. */
 export const members = table<Member>({ ...memberships.columns, email: text, name: text, lastSeenAt: integer });
-/** Memberships with their account. */
+/** Memberships with the data of their accounts. */
 export const ownMemberships = table<OwnMembership>({
   ...memberships.columns,
   accountName: text,

@@ -30,7 +30,7 @@ import { conflictOf, writeChange } from "./people-change.ts";
 import { members, memberships, oneTimeLinks, passkeys, people, peopleWithPasswords } from "./person-rows.ts";
 import { readOwnMemberships } from "./session-store.ts";
 
-/** Caches of credentials hold only memberships and logins. */
+/** `added` means that no cache has to drop anything: caches of credentials hold only memberships and logins. */
 const notCached = "added";
 
 /** Seconds for which used and expired links stay, to answer a late use. The audit log keeps them permanently. */
@@ -215,8 +215,8 @@ export class SqlPersonStore implements PersonStore {
   }
 
   /**
-   * If the authenticator has a counter, it must rise: of two uses with the same counter, one is by a copy of the
-   * passkey.
+   * Records a use. If the authenticator has a counter, it must rise: of two uses with the same counter, one is by a
+   * copy of the passkey.
    */
   async passkeyUsed(id: string, counter: number, backedUp: boolean, nowSeconds: number): Promise<boolean> {
     const used: unknown[] = await written(
@@ -244,7 +244,7 @@ export class SqlPersonStore implements PersonStore {
     });
   }
 
-  /** Returns invitations, newest first. */
+  /** Returns unused, valid invitations, newest first. */
   #invitations(whose: SQL.Query<unknown>, nowSeconds: number): Promise<OneTimeLink[]> {
     const rows = this.#db`
       SELECT * FROM one_time_links

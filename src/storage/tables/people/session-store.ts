@@ -118,7 +118,7 @@ async function stillProves(tx: Database, personId: string, proof: SignInProof): 
   return found.length > 0;
 }
 
-/** Returns memberships, oldest first. */
+/** Returns a person's memberships, oldest first. */
 export function readOwnMemberships(db: Database, personId: string): Promise<OwnMembership[]> {
   const rows = db`
     SELECT m.*, a.name AS account_name, a.status AS account_status

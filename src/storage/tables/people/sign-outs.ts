@@ -8,11 +8,11 @@ import { endEvent, endGrantsFor } from "./grants.ts";
 
 export interface SignedOut {
   sessions: number;
-  /** The number of ended credentials, which caches have to drop. */
+  /** The number of ended command-line logins, which caches of credentials must drop. */
   logins: number;
 }
 
-/** `exceptId` is the session or login that stays. The event is that of the change. */
+/** `exceptId` is the session or login that stays. `event` is that of the change that causes the sign-out. */
 export async function signOut(
   tx: Database,
   { personId, exceptId = "" }: { personId: string; exceptId?: string },

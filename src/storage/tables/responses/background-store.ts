@@ -129,13 +129,13 @@ export class SqlBackgroundStore implements BackgroundStore {
     const columns = { status: "failed", seen_at: null, events_until: nowSeconds + eventSeconds };
     return available(
       adding(this.#db, async (tx) => {
-        // A process that still works on it waits from here on, and then finds that it has ended.
+        // From here on, a process that still works on the response waits. Then it finds that the response has ended.
         const [row]: ContentColumns[] = await tx`
           UPDATE stored_responses AS c SET ${tx(columns)}
           WHERE id = ${id} AND seen_at = ${seenAt} AND ${this.#goesOn(nowSeconds)}
           RETURNING ${this.#db.unsafe(storedResponses.list)}, input, response`;
         const stored = row && this.#content.record(row);
-        // Content that cannot be opened gets no final state.
+        // Content that cannot be decrypted gets no final state.
         if (!stored) return row !== undefined;
         const number = (await readLastEvent(tx, id)) + 1;
         const { response, event } = end(stored.response, number);
@@ -176,7 +176,7 @@ export class SqlBackgroundStore implements BackgroundStore {
       size: events.reduce((sum, event) => sum + event.length, 0),
       events: this.#content.seal(sealPurposes.events(id, first), events),
     };
-    // A writer without confirmation retries with newer events; the first write may arrive later.
+    // A writer whose write was not confirmed retries with newer events. The first write may arrive after the retry.
     await tx`
       INSERT INTO response_events ${tx(row)} ON CONFLICT (response_id, first_number) DO UPDATE
       SET last_number = excluded.last_number, size = excluded.size, events = excluded.events

@@ -22,7 +22,7 @@ import {
   turnByTurn,
 } from "./response-rows.ts";
 
-/** Characters that are read at once. */
+/** Maximum characters that are read at once. */
 const batchSize = 4_000_000;
 const rowsAtOnce = 500;
 
@@ -37,8 +37,8 @@ export interface AddedItems {
 }
 
 /**
- * Appends items and returns them as stored: an id is unique in a conversation, and an engine may repeat its own.
- * `mayBe` is a condition on the conversation, `c`. Undefined if there is no such conversation.
+ * Appends items and returns them as stored. An id is unique in a conversation, so an id that a model server repeats is
+ * replaced. `mayBe` is an SQL condition on the conversation, `c`. Returns undefined if there is no such conversation.
  */
 export async function addToConversation(
   tx: Database,
@@ -47,7 +47,7 @@ export async function addToConversation(
   mayBe: PromiseLike<unknown>,
 ): Promise<StoredItem[] | undefined> {
   const { conversationId, items, responseId, expiresAt, nowSeconds } = added;
-  // Other additions wait here until this transaction is over.
+  // Other writers that add to this conversation wait here until this transaction is over.
   const [row]: { next_place: number | string; account_id: string; environment: string }[] = await tx`
     UPDATE conversations AS c SET next_place = next_place + ${items.length},
       expires_at = CASE WHEN expires_at < ${expiresAt} THEN ${expiresAt} ELSE expires_at END
@@ -88,7 +88,7 @@ export async function deleteItems(tx: Database, conversationId: string): Promise
   }
 }
 
-/** Appends a finished response's items to its conversation, if that exists. */
+/** Appends a finished response's items to its conversation, if the conversation exists. */
 export async function putIntoConversation(
   tx: Database,
   content: ResponseContent,
@@ -127,13 +127,13 @@ async function withIdsOfTheirOwn(
 
 interface ReadOptions {
   conversationId: string;
-  /** The position before which items are read. Undefined: all. */
+  /** Only items before this position are read. Undefined: all items. */
   before: number | undefined;
   maxSize: number;
   mayRead: MayRead | undefined;
 }
 
-/** Returns all items, or those before a position, in order. The conversation must exist. */
+/** Returns the conversation's items in order: all, or those before a position. The conversation must exist. */
 export async function readAll(
   db: Database,
   content: ResponseContent,
@@ -175,7 +175,7 @@ interface PlacedItem {
   size: number | string;
 }
 
-/** Returns the first item, and as many items after it as `maxSize` characters allow. */
+/** Returns the first item, and as many following items as `maxSize` characters allow. */
 export function placesWithin<Place extends PlacedItem>(found: readonly Place[], maxSize: number): Place[] {
   let size = 0;
   const within: Place[] = [];
@@ -187,7 +187,7 @@ export function placesWithin<Place extends PlacedItem>(found: readonly Place[], 
   return within;
 }
 
-/** Returns the conversation's items from before a response; all if the response added none. */
+/** Returns the conversation's items that precede a response. If the response added no item, returns all. */
 export async function conversationBefore(
   db: Database,
   content: ResponseContent,

@@ -18,7 +18,7 @@ import { available, conversations, itemKeyOf, ownedBy, ownerIs, sealPurposes } f
 
 /** Maximum characters of JSON of a page in memory; a single item may be larger. */
 const maxPageSize = 16_000_000;
-/** Characters that are read and opened in one go, which blocks requests. */
+/** Characters that are read and decrypted in one go, which blocks requests. */
 const sizeAtOnce = 1_000_000;
 
 type Metadata = Readonly<Record<string, string>>;
@@ -29,7 +29,10 @@ interface Page {
   order: "asc" | "desc";
 }
 
-/** Every write is a separate transaction, even a single statement: see `SqlChatStore`. */
+/**
+ * Every write is a separate transaction, even a single statement: on SQLite's one connection it would otherwise join an
+ * open transaction and be rolled back with it.
+ */
 export class SqlConversationStore implements ConversationStore {
   readonly #db: Database;
   readonly #content: ResponseContent;
@@ -77,7 +80,7 @@ export class SqlConversationStore implements ConversationStore {
           WHERE id = ${id} AND ${this.#visible(owner, nowSeconds)} RETURNING *`,
       ),
     );
-    // The log still has the previous labels.
+    // SQLite's write-ahead log still has the previous labels.
     if (row) this.#erasing.soon();
     return row && this.#conversation(row);
   }

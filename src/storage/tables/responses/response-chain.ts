@@ -1,4 +1,4 @@
-// Reads the items of a response and of all that it continues, in order.
+// Reads the items of a response and of all responses that it continues, in order.
 import type {
   ChainFault,
   MayRead,
@@ -14,7 +14,7 @@ import { visible } from "./response-rows.ts";
 
 /** Maximum responses of one conversation, which also ends a cyclic chain. */
 const maxResponses = 10_000;
-/** Characters that are read at once. */
+/** Maximum characters that are read at once. */
 const batchSize = 4_000_000;
 const idsAtOnce = 200;
 
@@ -85,7 +85,7 @@ async function linksFrom(
     SELECT id, previous_id, conversation_id, status, size, total FROM chain ORDER BY depth`;
 }
 
-/** Returns the conversation's items from before its first response. */
+/** Returns the conversation's items that precede the chain's first response. */
 async function beforeRoot(
   db: Database,
   content: ResponseContent,

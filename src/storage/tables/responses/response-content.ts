@@ -6,7 +6,7 @@ import { isEnded, outputOf, sealPurposes, sizeOf, storedResponses } from "./resp
 /** Characters that are serialized and sealed in one go, which blocks requests. */
 const sizeAtOnce = 1_000_000;
 
-/** The columns in which the content of a response is. */
+/** The columns with the content of a response. */
 export interface ContentColumns {
   id: string;
   input: string;
@@ -20,7 +20,7 @@ export class ResponseContent {
     this.#sealFor = sealFor;
   }
 
-  /** Returns the rows of responses. Much content takes several turns of the event loop. */
+  /** Returns the rows of responses. Yields to the event loop after each `sizeAtOnce` characters. */
   async rows(responses: readonly StoredResponse[]) {
     const rows = [];
     let size = 0;
@@ -44,7 +44,7 @@ export class ResponseContent {
     };
   }
 
-  /** Returns the columns that change with the result. */
+  /** Returns the columns that change with the response's result. */
   responseColumns(id: string, response: StoredItem) {
     return { output_size: sizeOf(outputOf(response)), response: this.seal(sealPurposes.response(id), response) };
   }
@@ -56,7 +56,7 @@ export class ResponseContent {
     return input && response && { ...storedResponses.record(row), input, response };
   }
 
-  /** Returns the input and then the output. */
+  /** Returns the input items, then the output items. */
   items(row: ContentColumns): StoredItem[] | undefined {
     const input = this.open<StoredItem[]>(sealPurposes.input(row.id), row.input);
     const response = this.open<StoredItem>(sealPurposes.response(row.id), row.response);
@@ -67,7 +67,7 @@ export class ResponseContent {
     return this.#sealFor(purpose).seal(JSON.stringify(value));
   }
 
-  /** `Value` is the type that was sealed for this place. */
+  /** Decrypts a text. `Value` must be the type that was sealed for this purpose. */
   open<Value>(purpose: string, sealed: string): Value | undefined {
     const opened = this.#sealFor(purpose).open(sealed);
     return opened === undefined ? undefined : (JSON.parse(opened) as Value);

@@ -1,10 +1,12 @@
 // Deletes expired responses, their events and conversations, a few at a time.
 import type { Database } from "../../sql/database.ts";
 
-/** Number of item references that can be deleted in the time of one row with content. */
+/** Number of item references that are deleted in the time of one row with content. */
 const notesToOne = 25;
 
-/** Returns the approximate number of deleted content rows, at most `limit`; fewer means that none is left. */
+/**
+ * Returns the approximate number of deleted rows with content, at most `limit`. A lower number means that none is left.
+ */
 export async function deleteExpired(tx: Database, nowSeconds: number, limit: number): Promise<number> {
   let deleted = 0;
   for (const deleteSome of [endedEvents, expiredResponses, expiredConversations]) {
@@ -13,7 +15,7 @@ export async function deleteExpired(tx: Database, nowSeconds: number, limit: num
   return deleted;
 }
 
-/** Events are kept for some time after the end of their response. */
+/** Deletes events some time after the end of their response. */
 async function endedEvents(tx: Database, nowSeconds: number, limit: number): Promise<number> {
   const ids = idsOf(
     await tx`
@@ -47,7 +49,10 @@ async function expiredResponses(tx: Database, nowSeconds: number, limit: number)
   return ids.length;
 }
 
-/** Deletes items first, then empty conversations. One that is extended at this moment gets a later expiry and stays. */
+/**
+ * Deletes items first, then empty conversations. A conversation that is extended at this moment gets a later expiry and
+ * stays.
+ */
 async function expiredConversations(tx: Database, nowSeconds: number, limit: number): Promise<number> {
   const ids = idsOf(
     await tx`SELECT id FROM conversations WHERE expires_at <= ${nowSeconds} ORDER BY expires_at LIMIT ${limit}`,

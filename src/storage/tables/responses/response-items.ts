@@ -4,11 +4,11 @@ import type { Database } from "../../sql/database.ts";
 import type { ContentColumns, ResponseContent } from "./response-content.ts";
 import { idOf, inPieces, itemKeyOf, ownedBy, sealPurposes, sizeOf, turnByTurn, visible } from "./response-rows.ts";
 
-/** Ids of one statement, each as a query of its own. */
+/** Maximum ids in one statement, which has a separate query for each id. */
 const idsAtOnce = 50;
 
 /**
- * Maximum number of items that are indexed for a response: the last ones, because a client may send its whole
+ * Maximum items that are indexed for a response. Only the last ones are, because a client may send its whole
  * conversation with each request.
  */
 const maxNoted = 10_000;
@@ -31,9 +31,9 @@ export async function addItems(
 }
 
 /**
- * Returns existing items, of responses first, then of conversations. Some servers reuse an id within a day, so the
- * newest response with the last named item is preferred for all items, because a caller usually refers to one
- * conversation. Items of the same key come before those of others.
+ * Returns the existing items by id, from responses first, then from conversations. Some servers reuse an id within a
+ * day. All items therefore come, if possible, from the newest response with the last named item, because a caller
+ * usually refers to one conversation. Items of the same key precede those of other keys.
  */
 export async function findItems(
   db: Database,
@@ -67,7 +67,7 @@ export async function findItems(
   return found;
 }
 
-/** Returns the wanted items of one response by id. Of two with the same id, the output's is used. */
+/** Returns the wanted items of one response by id. If input and output have the same id, the output's item wins. */
 async function itemsOf(
   db: Database,
   content: ResponseContent,
@@ -86,7 +86,7 @@ async function itemsOf(
   );
 }
 
-/** Finds the newest response of each item, as digests: of the same key, else of other visible makers. */
+/** Finds the newest response with each item, by the item's digest: one of the same key, otherwise any visible one. */
 async function holdersOf(
   db: Database,
   owner: ResponseOwner,
@@ -144,7 +144,7 @@ async function ofConversations(
   });
 }
 
-/** Combines the queries into one statement, each in brackets. */
+/** Combines the queries into one statement. */
 function anyOf<Row>(db: Database, queries: readonly PromiseLike<Row>[]): PromiseLike<Row> {
   const all = queries
     .map((query) => db`${query} AS one`)

@@ -13,7 +13,7 @@ import { flag, integer, table, text } from "../../sql/table.ts";
 
 const ownerColumns = { accountId: text, environment: text, keyId: text, appId: text, personId: text, madeBy: text };
 
-/** The members of a response besides its content. */
+/** The columns of a response besides its content. */
 export const storedResponses = table<ResponseRow>({
   id: text,
   ...ownerColumns,
@@ -40,11 +40,14 @@ export const sealPurposes = {
   response: (id: string) => `stored_responses.response ${id}`,
   events: (id: string, first: number) => `response_events ${id} ${first}`,
   metadata: (id: string) => `conversations ${id}`,
-  /** `item` is a digest from `itemKeyOf`. */
+  /** `item` is the digest of an item's id, from `itemKeyOf`. */
   item: (conversationId: string, item: string) => `conversation_items ${conversationId} ${item}`,
 } as const;
 
-/** Returns the digest by which an item is found. Ids are not stored, because a client may use any text as an id. */
+/**
+ * Returns the digest by which an item is found. Ids themselves are not stored, because a client may use any text as an
+ * id.
+ */
 export function itemKeyOf(itemId: string): string {
   return createHash("sha256").update(itemId).digest("base64url");
 }
@@ -69,7 +72,10 @@ export function isEnded({ status }: Pick<StoredResponse, "status">): boolean {
   return status !== "queued" && status !== "in_progress";
 }
 
-/** Written so that no index applies: rows are read by id, however many the account has. `c` is the table. */
+/**
+ * Selects rows of this owner by expressions that no index serves, so rows are read by id, however many the account has.
+ * `c` is the table.
+ */
 export function ownedBy(db: Database, { accountId, environment, appId, personId, madeBy }: ResponseOwner) {
   const ofApp = appId === null ? db`` : db`AND c.app_id || '' = ${appId}`;
   const ofPerson = personId === null ? db`` : db`AND c.person_id || '' = ${personId}`;
@@ -77,7 +83,10 @@ export function ownedBy(db: Database, { accountId, environment, appId, personId,
   return db`c.account_id || '' = ${accountId} AND c.environment || '' = ${environment} ${ofApp} ${ofPerson} ${ofMaker}`;
 }
 
-/** Selects conversations, `c`, of this creator: an added item must not reach another owner's. */
+/**
+ * Selects conversations, `c`, of this account and environment, because an added item must not reach another owner's
+ * conversation.
+ */
 export function ownerIs(db: Database, { accountId, environment }: Pick<ResponseOwner, "accountId" | "environment">) {
   return db`c.account_id || '' = ${accountId} AND c.environment || '' = ${environment}`;
 }
@@ -87,12 +96,12 @@ export function visible(db: Database, owner: ResponseOwner, nowSeconds: number) 
   return db`${ownedBy(db, owner)} AND c.expires_at > ${nowSeconds} AND c.deleted_at IS NULL`;
 }
 
-/** Throws `service_unavailable` for every failure, without quoting content. */
+/** Throws `service_unavailable` for every failure, because an error must not quote content. */
 export function available<Value>(work: Promise<Value> | PromiseLike<Value>): Promise<Value> {
   return reached("Stored responses", work);
 }
 
-/** Rows of one statement, bounded by the number of parameters. */
+/** Maximum rows of one statement, because the number of parameters is bounded. */
 const rowsAtOnce = 1_000;
 /** Rows that SQLite writes in a few milliseconds, during which requests wait. */
 const rowsOfTurn = 250;

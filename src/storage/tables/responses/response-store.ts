@@ -18,10 +18,13 @@ import { deleteExpired } from "./response-expiry.ts";
 import { addItems, findItems } from "./response-items.ts";
 import { available, outputOf, storedResponses, visible } from "./response-rows.ts";
 
-/** Seconds for which a deleted response prevents a late writer from restoring it. */
+/** Seconds for which the row of a deleted response stays, so that a late writer cannot restore it. */
 const deletedMarkSeconds = 3_600;
 
-/** Every write is a separate transaction, even a single statement: see `SqlChatStore`. */
+/**
+ * Every write is a separate transaction, even a single statement: on SQLite's one connection it would otherwise join an
+ * open transaction and be rolled back with it.
+ */
 export class SqlResponseStore implements ResponseStore {
   readonly #db: Database;
   readonly #content: ResponseContent;
@@ -43,7 +46,7 @@ export class SqlResponseStore implements ResponseStore {
         const ids = new Set(inserted.map(({ id }) => id));
         const added = responses.filter(({ id }) => ids.has(id));
         for (const stored of added) await addItems(tx, stored, [...stored.input, ...outputOf(stored.response)]);
-        // The order is the same everywhere, so that writers to several conversations do not deadlock.
+        // Sorted, so that writers to several conversations do not deadlock.
         for (const stored of added.toSorted(byConversation)) await putIntoConversation(tx, this.#content, stored);
         if (!mayCommit()) throw new Error("The responses are not wanted any more.");
       }),

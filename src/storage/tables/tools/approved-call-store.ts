@@ -13,7 +13,7 @@ export class SqlApprovedCalls implements ApprovedCallStore {
 
   async take(approval: string, call: MadeCall, expiresAt: number): Promise<MadeCall | undefined> {
     const row = { approval, call_id: call.callId, response_id: call.responseId, expires_at: expiresAt };
-    // The update changes nothing. It makes the same statement return an existing row.
+    // This update changes nothing, but lets the statement return an existing row.
     const taken: { call_id: string; response_id: string }[] = await added(
       this.#db,
       (tx) => tx`
@@ -23,7 +23,7 @@ export class SqlApprovedCalls implements ApprovedCallStore {
     );
     const [by] = taken;
     if (by && by.call_id !== call.callId) return { callId: by.call_id, responseId: by.response_id };
-    // A power cut must not release the approval: the call may have run.
+    // A power cut must not release the approval for a second use: the call may have run.
     await syncCommits(this.#db);
     return undefined;
   }

@@ -64,7 +64,7 @@ export class SqlDefinitionStore implements DefinitionStore {
   async putSeen(seen: readonly ToolDefinition[]): Promise<void> {
     await added(this.#db, async (tx) => {
       for (const one of seen) {
-        // Another replica may have stored the same, or an operator decided about it, a moment ago.
+        // Another replica may have just stored the same definition, or an operator decided about it.
         await tx`
           INSERT INTO tool_definitions ${tx(definitions.row(one))}
           ON CONFLICT (server, kind, name) DO UPDATE

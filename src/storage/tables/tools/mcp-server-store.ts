@@ -8,7 +8,7 @@ import { integer, json, table, text } from "../../sql/table.ts";
 import { changeRouting } from "../routing-change.ts";
 import { endConnections } from "./tool-connection-store.ts";
 
-/** Members that no statement selects by: the column `settings` holds them. */
+/** Members that no statement filters by. The column `settings` holds them as JSON. */
 type Settings = Omit<StoredMcpServer, (typeof own)[number]>;
 
 const own = ["name", "place", "credentialKind", "sealedCredentials", "createdAt"] as const;

@@ -1,4 +1,4 @@
-// People's accounts at MCP servers, and registered clients, in the database. Tokens arrive sealed.
+// Accounts of people at MCP servers, and registered clients, in the database. Tokens arrive sealed.
 import type { AuditEvent } from "../../../domain/audit.ts";
 import type {
   RegisteredToolClient,
@@ -169,12 +169,12 @@ export class SqlToolConnectionStore implements ToolConnectionStore {
   }
 }
 
-/** Maximum number of ended connections in memory at once. */
+/** Maximum ended connections that are returned, because they are in memory at once. */
 const maxEnded = 1_000;
 
 /**
- * Ends all connections of a server that was deleted or moved, and returns the last connected ones. Call it in the
- * transaction of that change.
+ * Ends all connections of a server that was deleted or moved. Returns the newest of them. Call it in the transaction of
+ * that change.
  */
 export async function endConnections(tx: Database, server: string): Promise<StoredToolConnection[]> {
   const ended = await connections.all(tx`
