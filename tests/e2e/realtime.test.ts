@@ -583,6 +583,21 @@ test("refuses responses beyond a session's concurrency limit, and continues the 
   await client.until("response.done", 8);
 });
 
+test("serves a realtime response after eight that the server failed without an end", async () => {
+  const { id, key } = await keyWith({});
+  using client = await connect({ key });
+  for (let i = 1; i <= 8; i++) {
+    client.send({ type: "response.create", response: { conversation: "lost" } });
+    expect((await client.until("error", i)).error?.message).toBe("No voice.");
+  }
+  client.send({ type: "response.create" });
+  await client.until("response.done");
+  client.socket.close();
+  const records = await booked(id, 9);
+  expect(records.filter(({ cost }) => cost === 0)).toHaveLength(8);
+  expect(records.filter(({ outcome }) => outcome === "completed")).toHaveLength(1);
+});
+
 test("stops reading from the realtime server while its client does not read", async () => {
   const { hostname, port } = new URL(server.url);
   const head = `GET /v1/realtime?model=talker HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${server.key}\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n`;

@@ -62,7 +62,7 @@ export function startRealtimeUpstream(models: readonly string[] = ["rt-own-name"
   const connections: RealtimeConnection[] = [];
   const received: ReportedUsage[] = [];
   let pieces: number | "endless" = 3;
-  let count = 0;
+  let [count, lost] = [0, 0];
 
   const tell = (socket: ServerWebSocket<Data>, event: Json) =>
     socket.send(JSON.stringify({ event_id: `event_${++count}`, ...event }));
@@ -135,6 +135,11 @@ export function startRealtimeUpstream(models: readonly string[] = ["rt-own-name"
         if ((event["response"] as Json | undefined)?.["conversation"] === "wrong") {
           const error = { type: "invalid_request_error", code: "invalid_value", message: "No.", param: null };
           tell(socket, { type: "error", error: { ...error, event_id: event["event_id"] ?? null } });
+        } else if ((event["response"] as Json | undefined)?.["conversation"] === "lost") {
+          // LocalAI reports failures so, and sends no `response.done`.
+          const response = { id: `resp_lost_${++lost}`, object: "realtime.response", status: "in_progress" };
+          tell(socket, { type: "response.created", response });
+          tell(socket, { type: "error", error: { type: "tts_error", message: "No voice.", event_id: "item_1" } });
         } else speak(socket);
         break;
       case "response.cancel":

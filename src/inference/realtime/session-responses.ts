@@ -55,11 +55,21 @@ export class SessionResponses {
   readonly #options: SessionResponsesOptions;
   readonly #asked: Asked[] = [];
   readonly #underWay = new Map<string, BookedResponse>();
+  /**
+   * Responses of which the server has sent nothing since it reported an error. LocalAI ends a response that failed with
+   * an error and no `response.done`. The error may also have another reason, so they stay open until the session ends.
+   */
+  readonly #doubtful = new Set<BookedResponse>();
   /** The principal that the last check of the credential returned. */
   #lastPrincipal: Principal | undefined;
 
   constructor(options: SessionResponsesOptions) {
     this.#options = options;
+  }
+
+  /** Number of requested and running responses that may still be answered. */
+  get likelyCount(): number {
+    return this.count - this.#doubtful.size;
   }
 
   /** Number of requested and running responses. */
@@ -94,8 +104,9 @@ export class SessionResponses {
    * refusal.
    */
   async begin(id: string): Promise<void> {
-    const booked = this.#asked.shift()?.booked ?? (await this.#book(this.maxTokens));
+    const booked = this.#takeAsked()?.booked ?? (await this.#book(this.maxTokens));
     const forgotten = this.#underWay.get(id);
+    if (forgotten) this.#doubtful.delete(forgotten);
     this.#underWay.set(id, booked);
     // If a server begins a response twice, it reports the usage of only one.
     await forgotten?.settle("failed", forgotten.usageSoFar, serverFault("The model server began a response twice."));
@@ -103,7 +114,24 @@ export class SessionResponses {
 
   /** Returns the running response of this event; undefined if there is none. */
   of(event: Json): BookedResponse | undefined {
-    return this.#underWay.get(responseIdOf(event));
+    const booked = this.#underWay.get(responseIdOf(event));
+    if (booked) this.#doubtful.delete(booked);
+    return booked;
+  }
+
+  /** Called if the server reported an error that does not refuse a requested response. */
+  doubt(): void {
+    for (const booked of this.#open()) this.#doubtful.add(booked);
+  }
+
+  #open(): BookedResponse[] {
+    return [...this.#underWay.values(), ...this.#asked.map(({ booked }) => booked)];
+  }
+
+  #takeAsked(at = 0): Asked | undefined {
+    const [asked] = this.#asked.splice(at, 1);
+    if (asked) this.#doubtful.delete(asked.booked);
+    return asked;
   }
 
   /**
@@ -112,7 +140,7 @@ export class SessionResponses {
    */
   async done(event: Json, end: SessionEnd | undefined): Promise<void> {
     const { status, usage } = memberOf(event, "response");
-    const booked = this.of(event) ?? this.#asked.shift()?.booked;
+    const booked = this.of(event) ?? this.#takeAsked()?.booked;
     this.#underWay.delete(responseIdOf(event));
     if (!booked) return;
     const isFailed = status === "failed";
@@ -127,11 +155,15 @@ export class SessionResponses {
     else await booked.settle(end?.outcome ?? "completed", bookedUsage, end?.error);
   }
 
-  /** Called if the server refused the response that this client event requested. The response costs nothing. */
-  refusedAtServer(eventId: unknown): void {
+  /**
+   * Called if the server refused the response that this client event requested. The response costs nothing. Returns
+   * false if the event requested no response.
+   */
+  refusedAtServer(eventId: unknown): boolean {
     const at = this.#asked.findIndex((asked) => asked.eventId === eventId);
-    const [asked] = at < 0 ? [] : this.#asked.splice(at, 1);
+    const asked = at < 0 ? undefined : this.#takeAsked(at);
     void asked?.booked.settle("failed", nothingUsed, serverFault("The model server refused it."));
+    return asked !== undefined;
   }
 
   /**
@@ -171,9 +203,10 @@ export class SessionResponses {
 
   /** Settles all requested and running responses with the output that was delivered. */
   settleAll({ outcome, error }: SessionEnd): void {
-    const open = [...this.#underWay.values(), ...this.#asked.map(({ booked }) => booked)];
+    const open = this.#open();
     this.#underWay.clear();
     this.#asked.length = 0;
+    this.#doubtful.clear();
     for (const booked of open) void booked.settle(outcome, booked.usageSoFar, error);
   }
 

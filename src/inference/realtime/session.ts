@@ -38,6 +38,8 @@ export interface RealtimeOptions extends SessionResponsesOptions {
 
 /** Maximum requested and running responses of one session. */
 const maxResponses = 8;
+/** Maximum of these and of responses that a server failed without their end. */
+const maxOpenResponses = 64;
 /** Prefix of the event ids that the gateway adds to client events without an id. */
 const ownIds = "event_headrace_";
 const maxBeatLength = 256;
@@ -172,7 +174,7 @@ export class RealtimeSession implements Stoppable {
   }
 
   async #create(event: Json, own: string | null): Promise<void> {
-    if (this.#responses.count >= maxResponses) {
+    if (this.#responses.likelyCount >= maxResponses || this.#responses.count >= maxOpenResponses) {
       const message = `${maxResponses} responses of this session are under way. Wait for one to end.`;
       this.#sendError(new GatewayError("rate_limit_exceeded", message, { shouldRetry: true }), own);
       return;
@@ -297,7 +299,7 @@ export class RealtimeSession implements Stoppable {
   #failedAtServer(event: Json): void {
     const error = memberOf(event, "error");
     const id = error["event_id"];
-    this.#responses.refusedAtServer(id);
+    if (!this.#responses.refusedAtServer(id)) this.#responses.doubt();
     const isOurs = typeof id === "string" && id.startsWith(ownIds);
     const clientEvent = isOurs ? { ...event, error: { ...error, event_id: null } } : event;
     const { engine } = this.#options.models.deployment;
