@@ -1,5 +1,6 @@
 // Runs a model's guardrails on a request or on an answer: first those with patterns, then those that ask a model
 // or service.
+import { NoRoomError } from "../../base/bytes/buffered-bytes.ts";
 import { PatternScan } from "../../base/patterns/pattern-scan.ts";
 import type { PatternSet } from "../../base/patterns/pattern-set.ts";
 import type { Finding, GuardedCall } from "../../inference/guarding.ts";
@@ -99,7 +100,7 @@ export class SideGuard implements TextGuard {
     let now = texts;
     for (const rail of this.#asking) {
       const { settings, ask } = rail;
-      const verdict = await (ask as Ask)(now, this.#side, this.#call).catch(() => unanswered(settings));
+      const verdict = await (ask as Ask)(now, this.#side, this.#call).catch((error) => this.#unasked(settings, error));
       // The client has left, so no finding is counted and nothing is sent.
       if (this.#call.clientGone.cancelled) return this.#blocked(settings);
       const { action, texts: masked } = verdict;
@@ -112,6 +113,16 @@ export class SideGuard implements TextGuard {
       now = now.map(({ before }, index) => ({ before, text: masked[index] ?? "" }));
     }
     return now.map(({ text }) => text);
+  }
+
+  /**
+   * Returns the verdict if the service could not be asked. A key that holds its maximum of bytes must not get past a
+   * guardrail with `otherwise: pass`, so its request is refused with that reason, and its answer is blocked.
+   */
+  #unasked(settings: GuardrailSettings, error: unknown): Verdict {
+    if (!(error instanceof NoRoomError)) return unanswered(settings);
+    if (this.#side === "request") throw error;
+    return { action: "block" };
   }
 
   #blocked({ name }: GuardrailSettings): readonly string[] {

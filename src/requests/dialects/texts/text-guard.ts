@@ -23,8 +23,8 @@ export interface TextGuard {
   /** Bytes of memory for the check of one more text, beside the text. */
   readonly bytesOfText: number;
   /**
-   * Asks the service. Returns the texts as they may be passed on, or an empty list if the guard blocks them. Never
-   * rejects.
+   * Asks the service. Returns the texts as they may be passed on, or an empty list if the guard blocks them. Rejects
+   * only for a request, with the reason for which its texts could not be sent.
    */
   ask(texts: readonly AskedText[]): Promise<readonly string[]>;
 }
