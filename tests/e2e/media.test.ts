@@ -446,6 +446,13 @@ describe("transcription answers", () => {
 });
 
 describe("multipart forms of recordings", () => {
+  test("takes list items whose names have an index, and sends them on", async () => {
+    const items = ["word", "segment"].map((value, at) => ({ name: `timestamp_granularities[${at}]`, value }));
+    const response = await send("/v1/audio/transcriptions", formBody([model, ...items, file(1)]));
+    expect(response.status).toBe(200);
+    expect(media.requests.at(-1)?.form?.get("timestamp_granularities[1]")).toBe("segment");
+  });
+
   test.each(["known_speaker_names[]", "known_speaker_names"])(
     "takes four speakers as %s, with a recording of ten seconds each",
     async (name) => {

@@ -13,6 +13,7 @@ import { textKind, type ValueRule } from "./rule.ts";
  * object.
  */
 const inBrackets = /^([^[\]]+)\[([^[\]]*)\]$/;
+const indexText = /^\d{1,3}$/;
 const numberText = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
 /** Throws a GatewayError. The request refers to the form but does not release it. */
@@ -67,8 +68,11 @@ class FormBody {
   #add(name: string, of: (rule: ValueRule | undefined) => unknown): void {
     const [, base = name, inner] = inBrackets.exec(name) ?? [];
     const rule = memberRuleOf(this.#operation, base);
-    if (inner !== undefined && inner !== "") this.#addMember(base, inner, of(rule?.object?.members.get(inner)?.value));
-    else if (inner === "" || this.#isOneMore(base, rule)) this.#addItem(base, of(rule?.arrays?.[textKind]?.items));
+    // A list item may have an index (`name[0]`), because PHP's curl cannot repeat a name.
+    const isItem = inner === "" || (inner !== undefined && rule?.arrays !== undefined && indexText.test(inner));
+    if (isItem) this.#addItem(base, of(rule?.arrays?.[textKind]?.items));
+    else if (inner !== undefined) this.#addMember(base, inner, of(rule?.object?.members.get(inner)?.value));
+    else if (this.#isOneMore(base, rule)) this.#addItem(base, of(rule?.arrays?.[textKind]?.items));
     else if (this.#members.has(base)) throw appearsTwice(base);
     else this.#members.set(base, of(rule));
   }
