@@ -426,19 +426,37 @@ test("asks a server that always names the same member twice", async () => {
   expect([status, bodies.length]).toEqual([400, 2]);
 });
 
-test("repeats no more requests than the retry budget allows", async () => {
+/** Members of a Messages request at a chat server, in the order in which the server refuses them. */
+const refusedInTurn = ["reasoning_effort", "parallel_tool_calls", "stream_options"];
+const inTurn = { stream: true, tool_choice: { type: "auto", disable_parallel_tool_use: false } };
+
+test("answers 40 requests that a server refuses before it has answered one", async () => {
   const { ask, upstream } = await start(() => undefined);
   const requests = 40;
-  // All are refused before one is repeated.
-  upstream.script(async (_, res) => {
+  upstream.script(async (request, res) => {
+    if (request.body["reasoning_effort"] === undefined) {
+      await chatScript()(request, res);
+      return;
+    }
     await until(() => upstream.requests.length >= requests, "all requests");
     refuse(res, unknown("reasoning_effort"));
   });
   const asked = await Promise.all(Array.from({ length: requests }, () => ask("/v1/messages")));
+  expect(asked.map(({ status }) => status)).toEqual(asked.map(() => 200));
+});
+
+test("repeats no more requests than the budget for repetitions allows", async () => {
+  const { ask, upstream } = await start(() => undefined);
+  const requests = 40;
+  const questions = () => upstream.requests.filter(isQuestion);
+  upstream.script(async ({ body }, res) => {
+    await until(() => questions().length >= requests, "all requests");
+    refuse(res, unknown(refusedInTurn.find((name) => body[name] !== undefined) ?? "model"));
+  });
+  const asked = await Promise.all(Array.from({ length: requests }, () => ask("/v1/messages", inTurn)));
   expect(asked.map(({ status }) => status)).toEqual(asked.map(() => 400));
-  // A fifth of the requests, and ten.
-  expect(upstream.requests.length - requests).toBeGreaterThan(10);
-  expect(upstream.requests.length - requests).toBeLessThanOrEqual(10 + requests / 5);
+  expect(questions().length).toBeGreaterThan(requests);
+  expect(questions().length).toBeLessThanOrEqual(requests + requests + 10);
 });
 
 test("remembers for the deployment that refused, and not for another model of its server", async () => {

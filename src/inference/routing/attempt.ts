@@ -144,7 +144,7 @@ export interface AttemptDispatch {
   /** Reports whether a deployment other than `asked` could be asked now. */
   hasOther(asked: Deployment): boolean;
   following(attempt: Attempt, refused: Refused): MaybePromise<Dispatched>;
-  /** Takes a retry from the budget. Returns the monotonic time; undefined if none is left. */
+  /** Takes a repetition from the budget. Returns the monotonic time; undefined if none is left. */
   repeats(): number | undefined;
 }
 
@@ -391,7 +391,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
 
   /**
    * Decides with which adaptations the request is sent again after this refusal. Returns the monotonic time; undefined
-   * if there is nothing to adapt, or no retry is left.
+   * if there is nothing to adapt, or no repetition is left.
    */
   #adapt(status: number, text: string, request: DecodedRequest): number | undefined {
     if ((status !== 400 && status !== 422) || this.#timesAdapted === maxTimesAdapted) return undefined;

@@ -389,7 +389,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
   }
 
   repeats(): number | undefined {
-    return this.#budget.take() ? this.#deps.clock.monotonicMs() : undefined;
+    return this.#budget.takeRepetition() ? this.#deps.clock.monotonicMs() : undefined;
   }
 
   #failed(attempt: Attempt, error: unknown): void {

@@ -33,6 +33,23 @@ test("counts requests and retries for five to ten seconds", () => {
   expect(taken(budget)).toBe(10);
 });
 
+test("allows as many repetitions as requests and ten more, and leaves the retries as they are", () => {
+  const clock = manualClock();
+  const budget = new RetryBudget(clock);
+  const repeated = () => {
+    let count = 0;
+    while (budget.takeRepetition()) count++;
+    return count;
+  };
+  for (let i = 0; i < 100; i++) budget.requested();
+  expect(repeated()).toBe(110);
+  clock.advance(5_000);
+  expect(repeated()).toBe(0);
+  expect(taken(budget)).toBe(30);
+  clock.advance(5_000);
+  expect(repeated()).toBe(10);
+});
+
 test("divides the ten retries among several gateways, at least one each", () => {
   expect([1, 3, 40].map((gateways) => taken(new RetryBudget(manualClock(), () => gateways)))).toEqual([10, 3, 1]);
 });

@@ -12,8 +12,10 @@ export class RetryBudget {
   readonly #gateways: () => number;
   #requests = 0;
   #retries = 0;
+  #repetitions = 0;
   #requestsBefore = 0;
   #retriesBefore = 0;
+  #repetitionsBefore = 0;
   #halfEndsMs = 0;
 
   /**
@@ -37,11 +39,26 @@ export class RetryBudget {
     return true;
   }
 
+  /**
+   * Returns whether a refused request may be sent again in another form, and counts that if so. A refusal costs a
+   * server little, so about each request may be repeated once, and retries after failures are left as they are.
+   */
+  takeRepetition(): boolean {
+    this.#turn();
+    const allowed = this.#least + this.#requests + this.#requestsBefore;
+    if (this.#repetitions + this.#repetitionsBefore + 1 > allowed) return false;
+    this.#repetitions++;
+    return true;
+  }
+
   get hasMore(): boolean {
     this.#turn();
-    const least = Math.max(1, Math.floor(always / this.#gateways()));
-    const allowed = least + share * (this.#requests + this.#requestsBefore);
+    const allowed = this.#least + share * (this.#requests + this.#requestsBefore);
     return this.#retries + this.#retriesBefore + 1 <= allowed;
+  }
+
+  get #least(): number {
+    return Math.max(1, Math.floor(always / this.#gateways()));
   }
 
   #turn(): void {
@@ -50,8 +67,10 @@ export class RetryBudget {
     const isNext = nowMs < this.#halfEndsMs + halfMs;
     this.#requestsBefore = isNext ? this.#requests : 0;
     this.#retriesBefore = isNext ? this.#retries : 0;
+    this.#repetitionsBefore = isNext ? this.#repetitions : 0;
     this.#requests = 0;
     this.#retries = 0;
+    this.#repetitions = 0;
     this.#halfEndsMs = nowMs + halfMs;
   }
 }
