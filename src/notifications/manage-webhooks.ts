@@ -37,7 +37,7 @@ export interface WebhooksOptions {
   wake(): void;
 }
 
-/** Members of a webhook in a request; members left out stay unchanged. */
+/** Members of a webhook in a request. A member that is left out stays unchanged. */
 export interface WebhookRequest {
   url?: string | undefined;
   description?: string | null | undefined;
@@ -53,7 +53,7 @@ export interface MadeWebhook {
 
 /**
  * Returns the account as owner. Only owners, admins and unrestricted account keys may manage webhooks. A key made by
- * another key may not, because the webhook would outlive it.
+ * another key may not, because its webhooks would outlive the key.
  */
 export function accountOwner(principal: Principal): WebhookOwner {
   requireKeyManager(principal);
@@ -79,7 +79,7 @@ export class Webhooks {
     return this.#options.store.list(owner);
   }
 
-  /** Throws `not_found`, also for webhooks of other owners. */
+  /** Returns the webhook. Throws `not_found` if it is missing or another owner's. */
   async require(owner: WebhookOwner, id: string): Promise<SecuredWebhook> {
     const found = await this.#options.store.find(id);
     if (found?.accountId === owner.accountId && found.environment === owner.environment) return found;
@@ -234,7 +234,7 @@ function unknown({ accountId }: WebhookOwner, id: string): GatewayError {
   return new GatewayError("not_found", `There is no webhook ${shown(id)}. GET ${list} lists those that there are.`);
 }
 
-/** Throws for a webhook that was deleted meanwhile. */
+/** Throws `not_found` for a webhook that was deleted during the request. */
 function gone(webhook: SecuredWebhook): never {
   throw unknown(webhook, webhook.id);
 }

@@ -1,4 +1,4 @@
-// Stores each notification once and queues its deliveries. All watches use this class.
+// Stores each notification once and queues its deliveries.
 import { type Clock, elapsedMs } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { type NotificationStore, notificationOf, type Tidings } from "../domain/notifications/notification.ts";
@@ -13,7 +13,7 @@ export interface NotificationsOptions {
   wake(): void;
 }
 
-/** Pause after each write, in multiples of its duration. SQLite writes in the thread that serves requests. */
+/** Pause after each write, as a multiple of the write's duration: SQLite writes in the thread that serves requests. */
 const restFactor = 4;
 const maxRestMs = 100;
 

@@ -17,7 +17,7 @@ export interface DeviceAuthorizationDeps {
   issuer(): string;
 }
 
-/** The answer of RFC 8628, 3.2. */
+/** The device authorization response (RFC 8628, 3.2). */
 export interface DeviceAuthorization {
   device_code: string;
   user_code: string;
@@ -30,7 +30,10 @@ export interface DeviceAuthorization {
 
 const lifeSeconds = longLived.deviceCode.maxMs / 1_000;
 const intervalSeconds = 5;
-/** The most tries for a free code. A collision happens once in billions, so several in a row are an internal error. */
+/**
+ * Maximum tries to find an unused code. A collision happens once in billions, so several in a row are an internal
+ * error.
+ */
 const attempts = 4;
 
 /**
@@ -41,8 +44,8 @@ export async function authorizeDevice(
   { client, parameters, resources: named, origin }: ClientRequest,
   { oauth, clientThrottle, issuer }: DeviceAuthorizationDeps,
 ): Promise<DeviceAuthorization> {
-  // Unverified clients are refused: without a redirect address, a person who is talked into typing a code could not
-  // find out who asks.
+  // Unverified clients are refused: without a redirect URI, a person who is talked into typing a code cannot find out
+  // which app asks.
   if (client.unverified) {
     throw new OAuthError("unauthorized_client", "Devices need an app that an account here has registered.");
   }

@@ -33,7 +33,7 @@ async function accessToken(text: string, { tokens, keys }: FindTokenDeps): Promi
   const { token } = verification;
   const grant = await keys.findChainById(token.keyId);
   const [of] = grant?.keys ?? [];
-  // The token must belong to exactly this app, person and account, as where it is used.
+  // The token must belong to exactly the app, person and account of its grant.
   const isOfGrant =
     of?.appId === token.appId && of.personId === token.personId && grant?.account.id === token.accountId;
   return grant && isOfGrant ? { access: token, grant } : undefined;

@@ -1,4 +1,4 @@
-// The command line tool as a client that no account registered, beside the clients that accounts registered.
+// Finds clients: registered apps, and the command line tool, which no account registered.
 import type { Environment } from "../domain/api-key.ts";
 import {
   type AppStore,
@@ -31,7 +31,7 @@ export function commandLineApp(environment: Environment): PublishedApp {
   };
 }
 
-/** Finds a client. `environment` is that of the command line tool. */
+/** Finds a client by its id. `environment` is that of the command line tool. */
 export function findClient(
   id: string,
   apps: Pick<AppStore, "findApp">,

@@ -4,7 +4,10 @@ import type { Log } from "../base/log.ts";
 export interface HousekeeperOptions {
   /** Tasks by name for the log. Each does a limited amount at a time. */
   tasks: Readonly<Record<string, (nowSeconds: number) => Promise<void>>>;
-  /** The clock for deletions: records that a wrong clock deletes, such as the refresh tokens of all apps, are lost. */
+  /**
+   * The clock for deletions, which does not follow a wrong clock: that would delete, for example, the refresh tokens of
+   * all apps.
+   */
   deletionClock: { nowSeconds(): Promise<number> };
   log: Log;
   /** The interval. Default one minute. */

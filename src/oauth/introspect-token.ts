@@ -8,7 +8,7 @@ export interface IntrospectionDeps extends FindTokenDeps {
   issuer(): string;
 }
 
-/** The answer of RFC 7662, 2.2. */
+/** The introspection response (RFC 7662, 2.2). */
 export type Introspection =
   | { active: false }
   | {
@@ -19,15 +19,15 @@ export type Introspection =
       iss: string;
       exp: number;
       iat?: number;
-      /** Present only for access tokens. */
+      /** Only for access tokens; left out for refresh tokens. */
       token_type?: "Bearer";
       aud?: string | string[];
       jti?: string;
     };
 
 /**
- * Answers an introspection. Throws `invalid_client` for a public client, which cannot prove its identity: anybody who
- * found a token could ask what the token opens.
+ * Answers an introspection request. Throws `invalid_client` for a public client, which cannot prove its identity:
+ * whoever finds a token could ask what it permits.
  */
 export async function introspectToken(request: ClientRequest, deps: IntrospectionDeps): Promise<Introspection> {
   const { client, origin } = request;

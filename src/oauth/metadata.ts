@@ -6,8 +6,8 @@ import { grantTypes } from "./token/flow.ts";
 const clientAuthentication = ["client_secret_basic", "client_secret_post"];
 
 /**
- * Returns the metadata. `issuer` is the public URL without a trailing slash; the other argument tells which clients are
- * allowed without registration.
+ * Returns the authorization server's metadata. `issuer` is the public URL without a trailing slash. The other argument
+ * states which clients are allowed without registration.
  */
 export function authorizationServerMetadata(
   issuer: string,
@@ -37,7 +37,8 @@ export function authorizationServerMetadata(
 }
 
 /**
- * Returns the metadata. `resource` is the audience of access tokens: the base URL of the API, or the address of tools.
+ * Returns the metadata of a protected resource. `resource` is the audience of access tokens: the base URL of the API,
+ * or the URL of an MCP endpoint.
  */
 export function protectedResourceMetadata(resource: string, scopes: readonly Scope[], issuer: string) {
   return {

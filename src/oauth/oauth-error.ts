@@ -31,7 +31,7 @@ export class OAuthError extends Error {
   }
 }
 
-/** Returns one text for every fault of a code or token, so that it does not tell how close a guess was. */
+/** Returns the same error text for every fault of a code or token, so that it does not reveal how close a guess was. */
 export function invalidGrant(reason: string): OAuthError {
   return new OAuthError(
     "invalid_grant",

@@ -13,7 +13,7 @@ export function isSentOnce(name: string): boolean {
   return known.has(name);
 }
 
-/** Returns the parameters without empty ones, which count as missing. */
+/** Returns the parameters that have a value. Empty parameters count as missing (RFC 6749, 3.2). */
 export function presentParameters(fields: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
   return new Map([...fields].filter(([, value]) => value !== ""));
 }

@@ -3,7 +3,7 @@ import { coversResource, resourceOf } from "../policy/credentials/resources.ts";
 
 const most = 10;
 
-/** Returns the paths of our resources, each once. `fault` is for `error_description` of `invalid_target`. */
+/** Returns the paths of the requested resources, each once. `fault` is for `error_description` of `invalid_target`. */
 export function namedResources(uris: readonly string[], issuer: string): string[] | { fault: string } {
   if (uris.length > most) return { fault: `resource: at most ${most} of them.` };
   const paths = uris.map((uri) => resourceOf(uri, issuer));

@@ -3,15 +3,17 @@ import type { App } from "../domain/people/app.ts";
 import { type Scope, scopes } from "../domain/scope.ts";
 
 /**
- * The scope by which clients of tools request a refresh token (OpenID Connect Core, 11); every client gets one anyway.
+ * The scope by which MCP clients request a refresh token (OpenID Connect Core, 11). Every client gets a refresh token
+ * anyway.
  */
 const alwaysGiven = "offline_access";
-/** The texts that an error may repeat. Any other text could carry a message to the reader. */
+/** Scope names that an error message may quote. Any other text could carry a message to the reader. */
 const nameable = /^[\w:./-]{1,64}$/;
 
 /**
- * Returns the requested scopes in the order of the specification, each once. Missing or empty (RFC 6749, 3.1) means all
- * of the app's. `fault` is for `error_description` of `invalid_scope`: ASCII without quotes and backslashes.
+ * Returns the requested scopes in the order of the specification, each once. A missing or empty `scope` (RFC 6749, 3.1)
+ * means all scopes of the app. `fault` is for `error_description` of `invalid_scope`: ASCII without quotes and
+ * backslashes.
  */
 export function requestedScopes(text: string | undefined, app: Pick<App, "scopes">): Scope[] | { fault: string } {
   const allowed = scopes.filter((scope) => app.scopes.includes(scope));

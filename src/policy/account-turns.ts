@@ -8,11 +8,11 @@ export interface AccountTurnsOptions {
   maxRunning: number;
   /** Maximum running and waiting tasks of one account. */
   maxOfAccount: number;
-  /** Names the tasks in the plural, for a refusal. */
+  /** Name of the tasks in the plural, for the error message of a refusal. */
   what: string;
   /**
-   * If true, a slot stays unused after a task for as long as the task took, up to a second. For tasks that occupy the
-   * event loop.
+   * If true, a slot stays unused after a task for as long as the task took, up to a second. Set it for tasks that block
+   * the event loop.
    */
   rests?: boolean;
 }
@@ -38,8 +38,8 @@ export class AccountTurns {
 
   /**
    * Runs a task when the account has its turn. Throws `rate_limit_exceeded` if the account has its maximum of tasks.
-   * If the client leaves while its task waits, the task is dropped, so that the account's other tasks do not wait for
-   * it. `clientGone` is cancelled when the client leaves.
+   * `clientGone` is cancelled when the client disconnects. A waiting task is then dropped, so that the account's other
+   * tasks do not wait for it.
    */
   async run<Value>(
     accountId: string,

@@ -20,7 +20,7 @@ export const addressLimits = {
   form: 300,
   /** Requests of programs: tokens, and clients of the authorization server. */
   client: 1_200,
-  /** Requests of machines that join and connect. */
+  /** Requests of machines that join as nodes, or connect as nodes. */
   machine: 300,
   /** Unknown credentials, each of which costs a database look-up. */
   unknown: 600,
@@ -30,7 +30,7 @@ export type AddressLimit = keyof typeof addressLimits;
 const windowMs = 60_000;
 /**
  * Maximum remembered entries, one for each limit and network, which take at most about 10 MB. An attacker with more
- * networks than this is not stopped by a limit of one network.
+ * networks than this is not limited.
  */
 const maxKept = 50_000;
 
@@ -61,7 +61,7 @@ export class AddressThrottle {
     return undefined;
   }
 
-  /** Returns the same as `take` without counting. */
+  /** Returns the refusal that a request would get now, without counting a request. */
   peek(what: AddressLimit, address: string): GatewayError | undefined {
     const waitMs = this.#waitMs(what, idOf(what, address));
     return waitMs > 0 ? refusal(what, waitMs) : undefined;

@@ -1,4 +1,4 @@
-// Asks the limits to admit a request, after computing how much to reserve for it.
+// Computes how much to reserve for a request, and asks the limits to admit the request.
 import { type Clock, systemClock } from "../base/clock.ts";
 import { rateLimitRefusal } from "../domain/limits/limit-refusal.ts";
 import type {
@@ -24,7 +24,7 @@ import { maxNanoUsdOf } from "./price.ts";
 
 export interface RequestSize {
   model: Pick<Model, "id" | "context" | "price">;
-  /** Estimated from the text of the request. */
+  /** Prompt tokens as estimated from the text of the request. */
   promptTokens: number;
   /** Token limit of each generation in the request; undefined if the request has none; 0 if nothing is generated. */
   maxCompletionTokens: number | undefined;
@@ -32,7 +32,7 @@ export interface RequestSize {
   limitHolds?: boolean;
   /** Number of parallel generations. */
   width: number;
-  /** False if no token limit could end the answer. Default: true. */
+  /** False if a token limit cannot end the answer. Default: true. */
   isLimitable?: boolean;
   /** Tags under which the request is counted. */
   tags?: readonly string[] | undefined;
@@ -40,7 +40,7 @@ export interface RequestSize {
   requestId?: string;
   /** True if the answer is streamed, so that a quota can end it midway. Other answers are reserved as a whole. */
   stream?: boolean;
-  /** The facts that the cost also depends on; undefined if there are none. */
+  /** Further facts on which the cost depends; undefined if there are none. */
   asked?: AskedOf | undefined;
 }
 
@@ -80,9 +80,9 @@ export class Admitter {
   }
 
   /**
-   * Admits a request. Throws the refusal, or rejects with it. `listener` gets the state of the limits for the answer's
-   * headers, whether the request is admitted or refused. Returns a promise only if the usage of a quota must be read
-   * first.
+   * Admits a request. Throws, or rejects with, the refusal's error. `listener` gets the state of the limits for the
+   * answer's headers, whether the request is admitted or refused. Returns a promise only if the usage of a quota must
+   * be read first.
    */
   admit(
     principal: Pick<Principal, "limits" | "account">,
@@ -97,8 +97,8 @@ export class Admitter {
 
   /**
    * Reserves the amount by which `fallback` may cost more than the model that the request was admitted for. Returns
-   * undefined if the amount is zero. Throws the refusal of a quota, or rejects with it. Settle the lease with zero
-   * when the request has ended.
+   * undefined if the amount is zero. Throws, or rejects with, the refusal's error if a quota is exceeded. Settle the
+   * lease with zero when the request has ended.
    */
   admitDearer(
     { account, limits }: Pick<Principal, "limits" | "account">,
@@ -117,7 +117,7 @@ export class Admitter {
   }
 
   /**
-   * Throws the refusal, or rejects with it, if the request limits of `principal` are used up, whatever the next
+   * Throws, or rejects with, the refusal's error if the request limits of `principal` are used up, whatever the next
    * request asks for. Counts nothing. Returns a promise only if another process must be asked.
    */
   refuseSpent({ limits }: Pick<Principal, "limits">, listener: LimitListener): void | Promise<void> {
@@ -132,18 +132,18 @@ export class Admitter {
     this.#cached.learn(accountId, id, usage.promptTokens, usage.parts?.cachedTokens ?? 0);
   }
 
-  /** Learns from an answer that ended by itself. `completionTokens` is the mean length of its generations. */
+  /** Learns from an answer that the model ended. `completionTokens` is the mean length of its generations. */
   learn(model: Pick<Model, "id">, completionTokens: number): void {
     this.#lengths.learn(model.id, completionTokens);
   }
 
   /**
-   * Computes the reservation of a request. A request with a token limit is held to that limit, so that only the
-   * excess of the prompt over its estimate, and searches, can exceed the reservation. A request without a limit
-   * reserves the usual length, or less if less is left. The minimum is the prompt and one token for each generation,
-   * so that a small limit does not refuse a request that it could serve. Money is reserved at the highest rates that
-   * may apply and as if nothing were cached; otherwise many concurrent requests could exceed the quota together. A
-   * request that is likely to cost less is not refused: it reserves everything that is left.
+   * Computes the reservation of a request. A request with a token limit cannot exceed its reservation, except by
+   * searches and by a prompt that is longer than estimated. A request without a limit reserves the model's usual answer
+   * length, or less if less is left. The minimum is the prompt and one token for each generation, so that a small limit
+   * does not refuse a request that it could serve. Money is reserved at the highest rates that may apply and as if
+   * nothing were cached; otherwise many concurrent requests could exceed the quota together. A request that is likely
+   * to cost less is not refused: it reserves everything that is left.
    */
   #reservation(accountId: string, size: RequestSize): Reservation {
     const { model, promptTokens, maxCompletionTokens, width, tags, requestId, limitHolds = true } = size;
@@ -167,9 +167,9 @@ export class Admitter {
   }
 
   /**
-   * Computes the part of the reservation for quotas that can end an answer. The minimum is enough for one token of
-   * each generation, without cached tokens, because the answer is ended by what is known then. A stream reserves more
-   * as it grows. A whole answer reserves its maximum and is held to that.
+   * Computes the part of the reservation for quotas that can end an answer. The minimum is enough for one token of each
+   * generation, without cached tokens, because these are not known yet when the answer is ended. A stream reserves more
+   * as it grows. An answer that is not streamed reserves its maximum and is limited to that.
    */
   #stop(size: RequestSize): StopReservation {
     const { model, promptTokens, width, limitHolds = true, stream: grows = false } = size;
@@ -205,11 +205,15 @@ export class Admitter {
 }
 
 /**
- * The reserved tokens of a whole answer if neither the request nor a context limits it. All servers support as many.
+ * Tokens reserved for an answer that is not streamed if neither the request nor a context limits it. All model servers
+ * support this many.
  */
 export const defaultReservedTokens = 4_096;
 
-/** Reports whether a used-up quota may end the answer. The store decides which of these quotas count the request. */
+/**
+ * Reports whether a used-up quota may end the answer. The store then decides which of these quotas apply to the
+ * request.
+ */
 function mayBeStopped({ windows }: LimitSet, { maxCompletionTokens, isLimitable }: RequestSize): boolean {
   return (
     windows !== undefined &&
@@ -266,6 +270,6 @@ function admitted(admission: Admission, listener: LimitListener): Admitted {
 /** Returns the tokens that fit into the model's context after the prompt. */
 export function roomForAnswer(context: number | undefined, promptTokens: number): number {
   if (context === undefined) return Number.POSITIVE_INFINITY;
-  // A prompt longer than the context is several prompts, or its estimate is wrong; the model decides.
+  // A longer prompt consists of several prompts, or its estimate is wrong. The model server decides.
   return promptTokens < context ? context - promptTokens : context;
 }

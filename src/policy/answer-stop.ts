@@ -1,5 +1,5 @@
-// Ends an answer at the token at which a quota that can end it is used up. Computes how far the answer may go, and
-// reserves more while it grows.
+// Ends an answer at the token that uses up a quota, if that quota may end answers. Computes how far the answer may go,
+// and reserves more while the answer grows.
 import type { StopLease, StoppedBy } from "../domain/limits/limits.ts";
 import type { Price } from "../domain/models/price.ts";
 import type { TokenUsage } from "../domain/usage/usage.ts";
@@ -18,9 +18,9 @@ export class AnswerStop {
   readonly #lease: StopLease;
   readonly #at: number;
   #price: Price | undefined;
-  /** True if a request for more was denied. It is repeated once, when all reserved tokens are used. */
+  /** True if the store denied more tokens. The reservation is tried once more when all reserved tokens are used. */
   #isDenied = false;
-  /** True if the repeated request was denied as well. */
+  /** True if the second try was denied as well. */
   #isSpent = false;
   #growing: Promise<void> | undefined;
 
@@ -73,7 +73,7 @@ export class AnswerStop {
     return remaining > 0 ? "goes_on" : "spent";
   }
 
-  /** Reserves more. Returns a promise if another process is asked. */
+  /** Reserves more tokens. Returns a promise if another process must be asked. */
   #grow(usage: TokenUsage, before: number, isDue: boolean): Promise<void> | undefined {
     const wanted = blockTokens + Math.max(0, -before);
     const onGrown = () => {

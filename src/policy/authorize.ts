@@ -22,7 +22,10 @@ export function usableModel(principal: Principal, model: Model): Model | undefin
   return isNamed(principal, model) ? accessibleModel(principal, model) : undefined;
 }
 
-/** Returns the model as the principal may use it, for a model that an operator chose to replace a permitted one. */
+/**
+ * Returns a model that an operator chose in place of a permitted one. If the principal's requests must stay local, the
+ * model has only its local deployments; undefined if there are none.
+ */
 export function accessibleModel(principal: Principal, model: Model): Model | undefined {
   return principal.modelAccess?.neverLeaves ? localPartOf(model) : model;
 }
@@ -53,7 +56,9 @@ function isNamed({ environment, modelAccess }: Principal, model: Model): boolean
   return modelAccess === undefined || modelAccess.models.every((patterns) => matchesModel(patterns, model.id));
 }
 
-/** The local variant of each model. The catalog creates a new model whenever one changes. */
+/**
+ * For each model, a variant with only its local deployments. The catalog creates a new model object for each change.
+ */
 const localParts = new WeakMap<Model, Model | "none">();
 
 function localPartOf(model: Model): Model | undefined {

@@ -1,4 +1,4 @@
-// Finds the network of a client's address, whose addresses are counted together.
+// Finds the network of a client address. All addresses of a network count together.
 import { formatRange, parseRange } from "../base/text/ip-range.ts";
 
 /**

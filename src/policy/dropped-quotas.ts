@@ -1,9 +1,9 @@
-// Notices that an account or key lost a quota with a window. From then on usage is not counted under that quota.
+// Detects that an account or key lost a quota with a window. From then on, usage is not counted under that quota.
 import type { LimitSet, LimitStore, Quota } from "../domain/limits/limits.ts";
 
 /**
- * Maximum accounts and keys whose earlier quotas are remembered. For others, a quota that is set again continues where
- * it was.
+ * Maximum accounts and keys whose quotas are remembered. For others, a quota that was removed and is set again
+ * continues with its old count.
  */
 const maxKnown = 200_000;
 
@@ -17,7 +17,8 @@ export class DroppedQuotas {
   }
 
   /**
-   * Takes the new limits of a chain and returns them. If a lost quota is set again, its usage is read from the ledger.
+   * Compares the new limits of a key with the earlier ones, and returns the new limits. If a lost quota is set again,
+   * its usage is read from the ledger.
    */
   seen(limits: LimitSet): LimitSet {
     const { quotas, windows = [] } = limits;

@@ -1,5 +1,5 @@
-// Learns how much of an account's prompts to a model is usually read from a cache, to estimate whether the rest of a
-// quota suffices.
+// Learns how much of an account's prompts to a model is usually read from a cache. The estimate decides whether the
+// rest of a quota suffices for a request.
 /** Maximum remembered pairs of account and model, the latest ones. For others, no cached tokens are expected. */
 const maxKnown = 10_000;
 /** Weight of the newest prompt in the averages. */
@@ -15,8 +15,8 @@ export class LearnedCache {
   readonly #shares = new Map<string, Shares>();
 
   /**
-   * Returns the number of a prompt's tokens that are likely to be read from a cache: fewer than most recent prompts
-   * had. 0 if nothing is known.
+   * Returns a cautious estimate of how many tokens of a prompt will be read from a cache: most recent prompts had more.
+   * 0 if nothing is known.
    */
   estimate(accountId: string, modelId: string, promptTokens: number): number {
     const shares = this.#shares.get(`${accountId} ${modelId}`);

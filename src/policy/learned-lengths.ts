@@ -12,7 +12,7 @@ interface Lengths {
 }
 
 export class LearnedLengths {
-  /** Lengths by public model id; there are as many as the catalog has ever had models. */
+  /** Lengths by public model id. The map holds every model that the catalog has ever had. */
   readonly #models = new Map<string, Lengths>();
 
   /** Returns the tokens that most answers of the model do not exceed: mean plus mean deviation. At least 1. */
@@ -22,7 +22,7 @@ export class LearnedLengths {
   }
 
   /**
-   * Learns from an answer that ended by itself. An answer that a fault or the client cut does not show the usual
+   * Learns from an answer that the model ended. An answer that an error or the client cut off does not show the usual
    * length.
    */
   learn(modelId: string, completionTokens: number): void {

@@ -17,7 +17,7 @@ export interface LimitedParty {
 
 const minuteSeconds = 60;
 
-/** The limits by an account's tier and overrides, for all of its keys. */
+/** The limits of an account by its tier and overrides, which all its keys share. */
 export interface AccountLimits {
   readonly requests: readonly RateLimit[];
   readonly tokens: readonly RateLimit[];
@@ -26,8 +26,8 @@ export interface AccountLimits {
 }
 
 /**
- * The account's limits come first; all keys of an account in one environment share them. Limits of keys are created
- * when they are requested, because most requests are counted without them and very many keys would take much memory.
+ * The account's limits come first; all keys of an account in one environment share them. Limit objects of keys are
+ * created on demand: most requests do not need them, and those of very many keys would take much memory.
  */
 export class ChainLimits implements LimitSet {
   readonly ofAccount: AccountLimits;
@@ -47,7 +47,7 @@ export class ChainLimits implements LimitSet {
     return this.#keys[0]?.id;
   }
 
-  /** The limits of the account all have one id. */
+  /** The limits grouped by account and key. */
   get groups(): readonly LimitGroup[] {
     const { requests, tokens, quota } = this.ofAccount;
     const groups: LimitGroup[] = [{ id: quota.id, requests: requests[0], tokens: tokens[0], quota }];
@@ -151,9 +151,9 @@ export function windowsOfKey({
 const callings = { key: undefined, membership: "member", grant: "app" } as const;
 
 /**
- * Returns one quota for each window and each choice of models and tag, with all of its amounts. The id does not
- * contain the amounts, so a changed amount keeps the usage. Amounts that can end answers are in separate quotas,
- * because a request reserves a different part of these.
+ * Returns one quota for each combination of window, models and tag, with all of its amounts. The id does not contain
+ * the amounts, so a changed amount keeps the usage. Amounts that can end answers are in separate quotas, because a
+ * request reserves different amounts from these.
  */
 function windowsOf(
   { id, owner, called, ownerId, environment }: Pick<Quota, "id" | "owner" | "called" | "ownerId" | "environment">,

@@ -7,7 +7,7 @@ import type { Principal } from "../domain/principal.ts";
 export interface LongConnection {
   readonly kind: LongConnectionKind;
   readonly principal: Principal;
-  /** Absent if the connection checks itself and is only counted here. */
+  /** Absent if the connection checks its own credential and is only counted here. */
   readonly watch?: ConnectionWatch;
 }
 
@@ -124,7 +124,7 @@ export class LongConnections {
         throw new GatewayError("token_expired", "Token has expired");
       await watch.holds();
     } catch (thrown) {
-      // A fault of the store does not mean that the credential has ended.
+      // An error of the store does not mean that the credential has ended.
       if (!(thrown instanceof GatewayError) || !endings.has(thrown.code)) return;
       // If the token expires during an answer, the answer continues to its end, as over HTTP.
       if (thrown.code === "token_expired" && watch.isBusy?.()) return;

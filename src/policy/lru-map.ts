@@ -5,8 +5,9 @@ const none = -1;
 const fewSlots = 64;
 
 /**
- * Links between slots record the order of use: moving an entry within a Map would hash its key three times. The links
- * are numbers in typed arrays, because the next garbage collection visits each object that was written to.
+ * Entries form a linked list in their order of use, because moving an entry within a Map would hash its key three
+ * times. The links are numbers in typed arrays, because the next garbage collection visits each object that was written
+ * to.
  */
 export class LruMap<Value> {
   readonly #capacity: number;

@@ -1,4 +1,5 @@
-// Follows the usage of one admitted request and settles it once, however it ends: in the ledger, limits and quotas.
+// Counts the usage of one admitted request. At the request's end, however it ends, settles the usage once in the
+// ledger, limits and quotas.
 import type { Clock } from "../base/clock.ts";
 import type { MaybePromise } from "../base/deferred.ts";
 import type { Granted, Lease } from "../domain/limits/limits.ts";
@@ -26,18 +27,18 @@ export interface MeterEnd {
 }
 
 const checkpointMs = 1_000;
-/** Factor by which an exceeded reservation is enlarged, so that a long stream seldom has to reserve again. */
+/** Factor by which an exceeded reservation is increased, so that a long stream seldom has to reserve again. */
 const growth = 1.25;
 
 /** The amounts that were settled. */
 export interface Settled {
   end: UsageEnd;
-  /** Resolves when the recorded usage survives `kill -9`, as in `LedgerEntry.settle`; never rejects. */
+  /** Resolves when the usage is stored so that it survives `kill -9`; never rejects. */
   kept: MaybePromise<void>;
 }
 
 export class Meter {
-  /** Undefined if no quota ends the answer. */
+  /** Ends the answer when a quota is used up; undefined if no quota may end it. */
   readonly stop: AnswerStop | undefined;
   readonly #clock: Clock;
   readonly #lease: Lease;
@@ -45,7 +46,7 @@ export class Meter {
   readonly #startedMs: number;
   /** Maximum tokens that the request can use. */
   #mostTokens: number;
-  /** Monotonic time from which on the next piece writes a checkpoint. */
+  /** Monotonic time from which on the next delivered piece writes a checkpoint. */
   #checkpointDueMs = Number.NEGATIVE_INFINITY;
   #firstTokenMs: number | null = null;
   /** Start of the request in Unix seconds. */
@@ -86,7 +87,10 @@ export class Meter {
     return this.#startedMs;
   }
 
-  /** Resolves like `LedgerEntry.begun`. If it rejects, `settle` releases the reservation and nothing is recorded. */
+  /**
+   * Resolves when the ledger has recorded the request's beginning. If it rejects, `settle` releases the reservation and
+   * nothing is recorded.
+   */
   get begun(): MaybePromise<void> {
     return this.#entry.begun;
   }
@@ -99,7 +103,7 @@ export class Meter {
     this.stop?.servedBy(price);
   }
 
-  /** Call for a cached answer: only this part of its price is charged, 0 to 1. */
+  /** Call for a cached answer. `pricePart`, 0 to 1, is the part of the answer's price that is charged. */
   replays(pricePart: number): void {
     this.#pricePart = pricePart;
   }
@@ -109,14 +113,12 @@ export class Meter {
     return this.#pricePart === undefined || nanoUsd === null ? nanoUsd : partOfPrice(nanoUsd, this.#pricePart);
   }
 
-  /** Calls `AnswerStop.check`; only for a request with a stop. */
+  /** Reports whether the answer may continue after this usage. A promise means: call again when it resolves. */
   checkStop(usage: TokenUsage): ReturnType<AnswerStop["check"]> {
     return this.stop?.check(clampUsage(usage, this.#bounds)) ?? "goes_on";
   }
 
-  /**
-   * The monotonic time from which on `delivered` must be called again. Beyond `dueTokens` it must be called earlier.
-   */
+  /** The monotonic time at which `delivered` must be called again, or earlier if the answer exceeds `dueTokens`. */
   get dueMs(): number {
     return this.#checkpointDueMs;
   }
@@ -151,7 +153,7 @@ export class Meter {
     }
     if (outgrown) {
       const needed = Math.ceil(Math.max(approximateTokens, totalTokens(usage)) * growth);
-      // Only delivered tokens count beyond what the request allows.
+      // Reserve more than the request allows only if the delivered tokens exceed that.
       const isPast = approximateTokens >= this.#mostTokens;
       this.#reservedTokens = isPast ? needed : Math.min(this.#mostTokens, needed);
       this.#lease.extend(this.#reservedTokens, Math.ceil((nanoUsd ?? 0) * growth));

@@ -13,7 +13,7 @@ import { type Chained, ChainedMap } from "../base/chained-map.ts";
 import { GatewayError } from "../base/errors.ts";
 import type { Principal } from "../domain/principal.ts";
 
-/** The party that requests are counted for: a principal, or its ids from another process. */
+/** The account and key that requests are counted for: a principal, or ids that another process sent. */
 export interface OpenParty {
   readonly account: Pick<Principal["account"], "id">;
   readonly keys: readonly [Pick<Principal["keys"][0], "limitId">, ...unknown[]];
@@ -26,19 +26,16 @@ export interface OpenSlot {
   release(): void;
 }
 
-/** The bytes of an account, kept as long as one of its keys is known here. */
+/** The buffered bytes of an account, kept as long as one of its keys is known here. */
 interface KnownAccount extends Chained<KnownAccount> {
   readonly bytes: AccountMemory;
   keys: number;
 }
 
-/** Maximum keys that stay known after their last request, so that keys in constant use stay known. */
+/** Maximum idle keys that stay in memory after their last request, so that keys in constant use stay there. */
 const maxIdle = 128;
 
-/**
- * Keeps an object for each key with open requests or buffered bytes, and for the last idle keys. Other keys take no
- * memory.
- */
+/** Tracks each key with open requests or buffered bytes, and the last idle keys. Other keys take no memory. */
 export class OpenRequests {
   readonly #most: () => number;
   readonly #ledger: BufferedBytes;
@@ -48,7 +45,10 @@ export class OpenRequests {
   readonly #idle: KeySlots[] = [];
   #nextIdle = 0;
 
-  /** `most` returns the maximum for each key. Called for every request, because a reload may change it. */
+  /**
+   * `most` returns the maximum of open requests for each key. It is called for every request, because a reload may
+   * change it.
+   */
   constructor(most: () => number, ledger: BufferedBytes) {
     this.#most = most;
     this.#ledger = ledger;
@@ -72,8 +72,7 @@ export class OpenRequests {
   }
 
   /**
-   * Takes a slot for a request of the key that another replica passed on to this one. Its buffered bytes here count for
-   * the key.
+   * Takes a slot for a request that another replica passed on to this one. Its buffered bytes here count for the key.
    */
   lend(ids: MemoryAccountIds): OpenSlot {
     const slots = this.#byKey.get(ids.key) ?? this.#add(ids);
@@ -112,7 +111,7 @@ export class OpenRequests {
 /** The slots of a key: one object for all its requests, each of which releases one slot. */
 class KeySlots implements OpenSlot, Chained<KeySlots>, EmptiedListener {
   open = 0;
-  /** Number of requests that other replicas passed on. */
+  /** Number of open requests that other replicas passed on to this one. */
   lent = 0;
   /** Id of the key. */
   readonly name: string;
@@ -142,7 +141,7 @@ class KeySlots implements OpenSlot, Chained<KeySlots>, EmptiedListener {
     this.emptied();
   }
 
-  /** Returns true if the key must be dropped. */
+  /** Leaves the ring of idle keys. Returns true if the key is to be dropped. */
   leaveIdle(): boolean {
     this.#wasIdle = false;
     this.#isForgotten = this.#isIdle;
@@ -153,7 +152,7 @@ class KeySlots implements OpenSlot, Chained<KeySlots>, EmptiedListener {
     return this.open === 0 && this.lent === 0 && this.memoryAccount.total === 0;
   }
 
-  /** Called when no bytes are held any more, or an open request has ended. */
+  /** Called when the key has no more buffered bytes, or when one of its open requests has ended. */
   emptied(): void {
     if (this.#wasIdle || this.#isForgotten || !this.#isIdle) return;
     this.#wasIdle = true;

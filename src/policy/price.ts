@@ -16,20 +16,20 @@ const femtoPerUsd = 10n ** 15n;
 /** The greatest sum of pico-USD that a number holds exactly. */
 const largestExact = Number.MAX_SAFE_INTEGER;
 
-/** Counts of everything that has a rate, in the order of `rates`. */
+/** Counts of tokens and units, one for each rate in the order of `rates`. */
 type Counts = readonly number[];
 
 /** The effective rates of a request, as whole numbers in the order of `rates`. */
 interface Effective {
   /**
-   * Pico-USD for each unit, if all rates are whole pico-USD. In this case numbers are used, which are exact while they
-   * are small.
+   * Pico-USD for each unit if all rates are whole pico-USD: numbers are then used instead of bigints, as long as they
+   * are exact.
    */
   readonly pico: readonly number[] | undefined;
   /** Femto-USD for each unit, times `scale`. */
   readonly femto: readonly bigint[];
   readonly scale: bigint;
-  /** Computed on first use. */
+  /** The highest rates, computed on first use. */
   dearest: Dearest | undefined;
 }
 
@@ -55,7 +55,7 @@ const compiled = new WeakMap<Price, Compiled>();
 export function nanoUsdOf(usage: PricedUsage, price: Price | undefined, atSeconds: number): number | null {
   if (!price) return null;
   const effective = effectiveRates(usage, price, atSeconds);
-  // The cost is limited for prices that are mistakes: PostgreSQL refuses a larger number, and with it all usage in the
+  // The cost is limited in case a price is a mistake: PostgreSQL refuses a larger number, and with it all usage in the
   // same write.
   return Math.min(costOf(countsOf(usage), effective), Number.MAX_SAFE_INTEGER);
 }
@@ -71,7 +71,7 @@ export interface PricedRequest {
   /** Estimated tokens of the prompt, which may be about a quarter too low. */
   promptTokens: number;
   completionTokens: number;
-  /** Number of the prompt's tokens that are expected to be read from a cache. */
+  /** Number of prompt tokens that are expected to be read from a cache. */
   cachedTokens: number;
   /** True if the prompt has images, audio or files; otherwise none of its tokens can belong to them. */
   hasMedia: boolean;
@@ -85,9 +85,9 @@ export interface PricedRequest {
 const estimateMargin = 1.25;
 
 /**
- * Returns the maximum cost of a request that uses no more tokens than these. Any part of the prompt may be written to
- * a cache, any part of the answer may be reasoning, and the rates of a shorter prompt may apply. Searches, and tiers
- * that the request does not ask for, are not included. Whole nano-USD, as in `nanoUsdOf`.
+ * Returns the maximum cost of a request that uses no more tokens than these. Any part of the prompt may be written to a
+ * cache, any part of the answer may be reasoning, and the rates of a shorter prompt may apply. Searches, and tiers that
+ * the request does not ask for, are not included. In whole nano-USD.
  */
 export function maxNanoUsdOf(request: PricedRequest, price: Price | undefined, atSeconds: number): number {
   if (!price) return 0;
@@ -134,7 +134,7 @@ const inputIndexes = (["input", "cachedInput", "cacheWrite", "cacheWriteHour"] a
 const mediaIndexes = [...inputIndexes, indexOf("inputAudio"), indexOf("inputImage")];
 const outputIndexes = (["output", "reasoning", "outputAudio", "outputImage"] as const).map(indexOf);
 
-/** Returns all subsets, because any of these names may be served. */
+/** Returns all subsets of the names, because any of the named tiers may serve the request. */
 function subsetsOf(names: readonly string[]): string[][] {
   const sets: string[][] = [[]];
   for (const name of names) sets.push(...sets.map((set) => [...set, name]));
@@ -160,7 +160,7 @@ function costOf(counts: Counts, { pico, femto, scale }: Effective): number {
   if (pico) {
     let sum = 0;
     for (let i = 0; i < counts.length; i++) sum += (counts[i] as number) * (pico[i] as number);
-    // The intermediate numbers were all whole and smaller, so the sum is exact.
+    // All intermediate sums were whole numbers and smaller, so this sum is exact.
     if (sum <= largestExact) return Math.floor((sum + picoPerNano / 2) / picoPerNano);
   }
   let sum = 0n;
@@ -170,8 +170,8 @@ function costOf(counts: Counts, { pico, femto, scale }: Effective): number {
 }
 
 /**
- * Counts each token once. Servers seldom report which cached tokens were audio or images. Uncached tokens are taken
- * for audio or images first, which costs more.
+ * Counts each token once, by its rate. Servers seldom report which cached tokens were audio or images. Audio and image
+ * tokens are therefore taken from the uncached tokens first, which costs more.
  */
 function countsOf({ promptTokens, completionTokens, parts }: PricedUsage): Counts {
   // A request that used no tokens, such as one that failed immediately, is not charged.
@@ -278,7 +278,7 @@ function eachOf(rate: number): bigint {
   return (wholeOf(rate * 10 ** eachDigits) * femtoPerUsd) / 10n ** BigInt(eachDigits);
 }
 
-/** The price may be a mistake beyond the exact range; it is converted all the same. */
+/** A wrong price may be too large for an exact number; it is converted all the same. */
 function wholeOf(value: number): bigint {
   return BigInt(Math.round(value));
 }

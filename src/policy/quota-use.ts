@@ -5,7 +5,7 @@ import type { LimitStore, Quota, QuotaUse } from "../domain/limits/limits.ts";
 import type { Period } from "../domain/limits/quota-rules.ts";
 import type { UsedQuotas } from "../wire/quotas.ts";
 
-/** Returns one entry for each amount of these quotas, which have windows. */
+/** Returns the usage of quotas with a window: one entry for each amount of each quota. */
 export async function quotaUse(
   quotas: readonly Quota[],
   limits: Pick<LimitStore, "usedInWindow">,
@@ -19,7 +19,7 @@ export async function quotaUse(
   return used.flat();
 }
 
-/** Returns the entries of monthly quotas. */
+/** Returns the usage of monthly quotas: one entry for each amount. */
 export async function monthUse(
   quotas: readonly Quota[],
   limits: Pick<LimitStore, "used">,
@@ -46,7 +46,7 @@ function amountsOf(quota: Quota, use: QuotaUse, period: Period | undefined): Use
     return [
       {
         ...{ owner: called ?? owner, owner_id: ownerId, unit },
-        // The remainder is the difference of whole numbers, not of two fractions of a dollar.
+        // The remainder is computed from whole numbers, not from two fractions of a dollar.
         ...{ amount: shown(amount), used: shown(used), left: shown(Math.max(0, amount - used)) },
         ...{ per: window?.per ?? "month", window: window?.kind ?? "calendar" },
         ...{ starts_at: period?.start ?? null, resets_at: period?.end ?? null },

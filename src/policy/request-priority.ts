@@ -8,8 +8,8 @@ import type { Principal } from "../domain/principal.ts";
 export const priorityHeader = "x-headrace-priority";
 
 /**
- * `asked` is the header as sent. Returns undefined without the header; the request then gets the highest permitted
- * priority.
+ * Checks the value `asked` of the header. Returns undefined without the header; the request then gets the highest
+ * permitted priority.
  */
 export function priorityAsked(
   asked: string | null,

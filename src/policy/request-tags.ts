@@ -13,7 +13,7 @@ import {
   tagHeader,
 } from "../domain/usage/request-tags.ts";
 
-/** Facts in a body about the request itself. */
+/** The members of a body that tags are read from. */
 export interface SaidOfRequest {
   /** The end user that the request names, if any. */
   readonly endUser: string | undefined;
@@ -33,7 +33,7 @@ const daySeconds = 86_400;
 
 export class RequestTags {
   readonly #options: RequestTagsOptions;
-  /** Tags in requests of today, by account and environment. */
+  /** Tags that were used today, by account and environment. */
   readonly #used = new Map<string, Set<string>>();
   #remembered = 0;
   #day = 0;
@@ -60,14 +60,20 @@ export class RequestTags {
     return [...tags];
   }
 
-  /** Returns the tag that the request counts under: the tag itself, or a substitute if there are very many. */
+  /**
+   * Returns the tag that the request is counted under: the tag itself, or a substitute if there are too many different
+   * tags today.
+   */
   #counted({ account, environment, limits }: Principal, tag: string): string {
     const isOfQuota = limits.windows?.some(({ filter }) => filter?.tag === tag);
     if (isOfQuota) return tag;
     return this.#isTaken(`${account.id} ${environment}`, tag, this.#options.settings().maxADay) ? tag : otherTag;
   }
 
-  /** Reports whether the tag was used today already, or can still be added to the tags of today, and adds it. */
+  /**
+   * Reports whether the tag may be used: it was used today already, or there is room for a new tag, which is then
+   * added.
+   */
   #isTaken(owner: string, tag: string, most: number): boolean {
     const day = Math.floor(this.#options.clock.nowSeconds() / daySeconds);
     if (day !== this.#day) {

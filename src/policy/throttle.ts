@@ -1,5 +1,5 @@
-// Limits work that no other limit counts: access tokens, changes of keys, apps, members and names, conversations,
-// lists of tools, and token counts.
+// Limits the rate of work that request limits do not count: access tokens, changes of keys, apps, members and names,
+// conversations, lists of tools, and token counts.
 import { GatewayError } from "../base/errors.ts";
 import type { Admission, LimitStore } from "../domain/limits/limits.ts";
 import { keyOf, type Principal } from "../domain/principal.ts";
@@ -16,7 +16,8 @@ const accountTimes: Readonly<Partial<Record<keyof typeof perMinute, number>>> = 
   count: 4,
 };
 /**
- * Maximum bytes per minute that clients store: by the rate of changes alone, they would fill a disk within the hour.
+ * Maximum bytes that a client may store per minute. A limit on the number of changes alone would let clients fill a
+ * disk within the hour.
  */
 const bytesPerMinute = 16 * 1024 * 1024;
 const words = {
@@ -38,8 +39,8 @@ export class Throttle {
   }
 
   /**
-   * Counts the work by key, including the key's successors, and by account. Throws `rate_limit_exceeded` if a limit is
-   * used up. `bytes` is the size of what is stored; a single request may exceed the bytes of a minute.
+   * Counts the work by account, and by key together with the key's successors. Throws `rate_limit_exceeded` if a limit
+   * is used up. `bytes` is the size of what is stored; a single request may exceed the bytes of a minute.
    */
   async require(what: Throttled, principal: Principal, bytes = 0): Promise<void> {
     const admission = await this.#take(what, principal, bytes);
@@ -54,7 +55,7 @@ export class Throttle {
     );
   }
 
-  /** Counts the work and returns true if the limit allows it: for work that can be left out. */
+  /** Reports whether the limit allows the work, and counts it: for work that may be skipped. */
   async allows(what: Throttled, principal: Principal): Promise<boolean> {
     return "lease" in (await this.#take(what, principal, 0));
   }

@@ -9,7 +9,7 @@ export interface RequestBounds {
   bodyBytes: number;
   /** True if the prompt has images, audio or files, whose token counts do not follow from the text. */
   hasMedia: boolean;
-  /** Estimated from the text. Default: 0. */
+  /** Prompt tokens as estimated from the text. Default: 0. */
   promptTokens?: number;
   /** Token limit of each generation; undefined if the request has none; 0 if nothing is generated. */
   maxCompletionTokens: number | undefined;
@@ -28,7 +28,7 @@ export interface RequestBounds {
 
 /** The maximum usage of a request. */
 export interface UsageBounds extends Pick<TokenUsage, "promptTokens" | "completionTokens"> {
-  /** Computes the maximum of a prompt that is reported to be longer than `promptTokens`. */
+  /** Computes a higher maximum, used only if a prompt is reported to be longer than `promptTokens`. */
   widerPrompt?(): number;
 }
 
@@ -54,9 +54,9 @@ export function usageBounds({ context }: Pick<Model, "context">, request: Reques
   const maxCompletionTokens = request.limitHolds === false ? undefined : request.maxCompletionTokens;
   // A token stands for at least one byte, even if the prompt is sent as numbers.
   const ofBody = hasMedia ? largestPrompt : Math.min(largestPrompt, readings * (bodyBytes + templateTokens));
-  // Each of several inputs to embed has its own context, and their number is unknown here.
+  // Each input of an embedding request has its own context, and the number of inputs is unknown here.
   const ofContext = context === undefined || maxCompletionTokens === 0 ? largestPrompt : context * width * readings;
-  // A model list may state a context that is too small, so the text of the request counts too.
+  // A server's model list may report a context that is too small, so the estimated prompt counts as well.
   const ofPrompt = Math.max(ofContext, (request.promptTokens ?? 0) * readings);
   const promptTokens = Math.min(ofBody, ofPrompt);
   return {

@@ -47,7 +47,7 @@ export function listedPrice(name: string): Price | undefined {
   return price;
 }
 
-/** Returns the fault of a name and its remedy; undefined if the list has the name. */
+/** Returns why a name is invalid, with a remedy; undefined if the list has the name. */
 export function listedPriceFault(name: string): { message: string; fix: string } | undefined {
   const { list, byName } = opened();
   if (byName.has(name)) return undefined;

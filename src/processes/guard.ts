@@ -1,28 +1,29 @@
-// The process between the gateway and a command: when the gateway ends, in any way, so does the whole command.
+// The guard: a process between the gateway and a command. When the gateway ends, in any way, the guard ends the whole
+// command.
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { constants } from "node:os";
 import type { Writable } from "node:stream";
 import { endMarked, kill, markedProcesses, markVariable } from "./orphans.ts";
 
-/** The first line that the guard reads. Not an argument, since the variables may contain secrets. */
+/** The first line that the guard reads, as JSON. It is not an argument, because the variables may contain secrets. */
 export interface Guarded {
   command: readonly string[];
   directory: string | undefined;
   env: Readonly<Record<string, string>>;
   mark: string;
-  /** True if the command reads what follows this line. If left out, its standard input is empty. */
+  /** True if the command reads the input after this line. If left out, its standard input is empty. */
   talks?: boolean;
-  /** The time between the request to end and the kill. */
+  /** Milliseconds between the request to end and the kill. */
   stopMs: number;
 }
 
 /** A guard's exit code if its command could not be started, as in a shell. */
 const notStartedCode = 127;
-/** If a signal ended the command, the exit code is this plus the signal's number. */
+/** Added to the signal's number for the exit code of a command that a signal ended. */
 const signalCode = 128;
 
-/** Half a sentence about a guard's exit code. */
+/** Returns half a sentence that explains a guard's exit code. */
 export function howItEnded(code: number): string {
   const [signal] = Object.entries(constants.signals).find(([, number]) => number === code - signalCode) ?? [];
   const hint = code === 0 ? " (it has to stay in the foreground)" : "";
@@ -32,11 +33,11 @@ export function howItEnded(code: number): string {
 }
 
 /**
- * Starts the command in standard input's first line in a new session, and ends it when standard input ends. Exits with
- * its code once no process of it is left.
+ * Starts the command that the first line of standard input names, in a new session. Ends the command when standard
+ * input ends. Exits with the command's code once none of its processes is left.
  */
 export async function guardProcess(): Promise<void> {
-  // Ctrl-C is meant for the gateway, which then closes standard input in its own time.
+  // Ignored, because Ctrl-C is meant for the gateway, which closes standard input when it is ready.
   for (const signal of ["SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
   const reader = Bun.stdin.stream().getReader();
   const { line, rest } = await readLine(reader);
@@ -82,7 +83,7 @@ function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
 function codeOf(child: ChildProcess, { directory }: Guarded): Promise<number> {
   return new Promise((resolve) => {
     child.on("error", (error) => {
-      // For a missing directory, the system reports the same error as for a missing command.
+      // The system reports a missing working directory with the same error as a missing command.
       const isAbsent = directory !== undefined && !existsSync(directory);
       const why = isAbsent ? `its directory ${directory} is not there` : error.message;
       process.stderr.write(`The command could not be started: ${why}\n`);
@@ -107,9 +108,9 @@ async function readLine(reader: Reader): Promise<{ line: string; rest: Uint8Arra
 
 const lineFeed = 10;
 
-/** Resolves once standard input, or the gateway that writes it, has ended. */
+/** Passes standard input on to `to`, and resolves once standard input, or the gateway that writes it, has ended. */
 async function passOn(reader: Reader, first: Uint8Array, to: Writable | null): Promise<void> {
-  // The reason why a command no longer reads is ignored.
+  // Errors are ignored: the command may stop reading at any time.
   to?.on("error", () => {});
   for (let bytes = first; ; ) {
     if (to && bytes.byteLength > 0 && !to.write(bytes) && !(await drained(to))) return;
@@ -123,8 +124,8 @@ async function passOn(reader: Reader, first: Uint8Array, to: Writable | null): P
 const pollMs = 250;
 
 /**
- * Resolves with true once more can be written, and with false if the gateway has ended meanwhile: standard input does
- * not show that end while it is not read.
+ * Resolves with true when more can be written, and with false if the gateway has ended meanwhile. That end is polled
+ * for, because standard input does not show it while it is not read.
  */
 function drained(to: Writable): Promise<boolean> {
   const gateway = process.ppid;

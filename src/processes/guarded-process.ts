@@ -1,17 +1,17 @@
-// A command behind its guard: started, talked to, stopped, and gone once no process of it is left.
+// Starts a command behind its guard process, writes to it, stops it, and waits until all its processes have ended.
 import { selfCommand } from "../installation/paths.ts";
 import type { Guarded } from "./guard.ts";
 import { endMarked } from "./orphans.ts";
 
 /**
- * Milliseconds beyond the guard's time for the command, because the system may take long to free what the command held.
+ * Extra milliseconds before the guard is killed, because the system may take long to free the memory of the command.
  */
 const guardGraceMs = 35_000;
 
 export class GuardedProcess {
   readonly stdout: ReadableStream<Uint8Array>;
   readonly stderr: ReadableStream<Uint8Array>;
-  /** Resolves with the exit code once all its processes have ended. Never rejects. */
+  /** Resolves with the exit code once all processes of the command have ended. Never rejects. */
   readonly gone: Promise<number>;
   readonly #guarded: Guarded;
   readonly #guard: Bun.Subprocess<"pipe", "pipe", "pipe">;
@@ -28,7 +28,7 @@ export class GuardedProcess {
     // If the guard ends before it has read the line, `gone` reports that.
     this.write(`${JSON.stringify(guarded)}\n`).catch(() => {});
     this.gone = this.#guard.exited.then(async (code) => {
-      // If only the guard was killed, its command still runs.
+      // If a signal killed only the guard, its command still runs.
       if (this.#guard.signalCode !== null) await endMarked(guarded.mark);
       this.#isGone = true;
       return code;
@@ -44,7 +44,10 @@ export class GuardedProcess {
     return this.#guard.pid;
   }
 
-  /** The command reads what follows the first line, which is for the guard. Resolves once the system accepted it. */
+  /**
+   * Writes to the command's standard input, after the first line, which the guard reads. Resolves once the system
+   * accepted the text.
+   */
   async write(text: string): Promise<void> {
     this.#guard.stdin.write(text);
     await this.#guard.stdin.flush();
@@ -57,9 +60,10 @@ export class GuardedProcess {
   }
 
   async #stop(): Promise<number> {
-    // The end of standard input would wait behind input that the command does not read.
+    // The guard sees the end of standard input only after input that the command may not read, so the guard also gets a
+    // signal.
     if (this.#guarded.talks) this.#guard.kill("SIGTERM");
-    // A broken pipe also means the end.
+    // Errors are ignored: a broken pipe means that the guard has ended or sees the end.
     void Promise.resolve(this.#guard.stdin.end()).catch(() => {});
     const killer = setTimeout(() => this.#guard.kill("SIGKILL"), this.#guarded.stopMs + guardGraceMs);
     try {

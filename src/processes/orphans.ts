@@ -1,11 +1,11 @@
-// Finds the processes of a command, whatever became of their parents, by a variable that only they have.
+// Finds all processes of a command, including orphans, by an environment variable that only they have.
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { exactMs } from "../base/clock.ts";
 
 /**
  * The environment variable that all processes of a command inherit. Its value is a digest that identifies the data
- * directory, `#`, and the id of that start.
+ * directory, then `#` and the id of that start.
  */
 export const markVariable = "HEADRACE_MODEL_PROCESS";
 
@@ -39,8 +39,8 @@ const pollMs = 5;
 const maxWaitMs = 30_000;
 
 /**
- * Ends the processes with this mark, and everything that they start meanwhile. Resolves once these processes, and those
- * of `known` that others ended, have freed their memory. Returns how many had the mark.
+ * Ends the processes with this mark, including any that they start meanwhile. Resolves once these processes, and the
+ * processes `known` that were ended elsewhere, have freed their memory. Returns how many had the mark.
  */
 export async function endMarked(mark: string, known: readonly number[] = []): Promise<number> {
   const ended = new Set<number>();

@@ -3,9 +3,11 @@ import type { OutputLine } from "../domain/models/model-process.ts";
 import { redactCredentials, redactSecrets } from "../domain/redaction.ts";
 
 const maxLines = 1_000;
-/** Longer lines are cut, since a progress bar is one line for minutes. */
+/** Longer lines are cut: a progress bar writes one endless line. */
 const maxCharacters = 2_000;
-/** Characters that are kept beyond the cut, so that a secret at the cut is recognized. */
+/**
+ * Characters that are kept beyond the cut, so that a secret that the cut would split is still recognized and removed.
+ */
 const maxSecretLength = 500;
 
 export class Output {
@@ -21,7 +23,7 @@ export class Output {
   }
 
   add(line: string): void {
-    // Progress bars return to the start of their line, so its last state counts.
+    // A progress bar overwrites its line after each carriage return, so only its last state is kept.
     const text = line.trimEnd().split("\r").at(-1) ?? "";
     if (text.trim() === "") return;
     this.#lines.push({
@@ -47,8 +49,8 @@ export class Output {
   }
 
   /**
-   * Removes secrets from a line. Done only when lines are read: a command with endless output must not take time from
-   * requests.
+   * Removes secrets from a line. Called only when lines are read, because a command with endless output must not take
+   * time from requests.
    */
   #safe(text: string): string {
     return redactSecrets(redactCredentials(text), this.#secrets).slice(0, maxCharacters);

@@ -23,10 +23,10 @@ import {
 import { readsBeyond } from "./reads-beyond.ts";
 
 /**
- * A checked request. The decoder notes the facts that every request needs; text, members and body are parsed on demand,
- * which most requests never need.
- * A parsed tree takes up to thirty times the bytes of its text and is not charged to a memory account. Therefore only
- * the request that was read last keeps its tree, and a long request only until the end of the tick.
+ * A checked request. The decoder records the facts that every request needs; text, members and body are parsed on
+ * demand, which most requests never need. A parsed tree takes up to thirty times the bytes of its text and is not
+ * charged to a memory account. Therefore only the request that was read last keeps its tree, and a long request only
+ * until the end of the tick.
  */
 export class DecodedRequest implements RequestFacts {
   readonly dialect: Dialect;
@@ -53,7 +53,7 @@ export class DecodedRequest implements RequestFacts {
   readonly tokenLimitName: string;
   /** True if unknown members may limit the answer; see `BodyFacts.hasOthers`. */
   readonly hasOthers: boolean;
-  /** Corrections for every model server; undefined if the body needs none. */
+  /** Edits of the body that every model server needs; undefined if there are none. */
   readonly corrections: Corrections | undefined;
   readonly hasMedia: boolean;
   readonly store: boolean | null | undefined;

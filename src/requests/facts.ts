@@ -1,5 +1,5 @@
-// Facts of a request for routing and limits: its maximum cost, as far as known before the request is sent, and its
-// options.
+// Facts of a request for routing and limits: the maximum that it may use, as far as known before the request is sent,
+// and its options.
 
 import { fieldError } from "../base/errors.ts";
 import { type IsolatedMember, isolatedMembers } from "../domain/models/isolation.ts";
@@ -12,7 +12,7 @@ import { neutralMembers } from "./dialects/neutral-members.ts";
 export interface RequestFacts {
   /** Estimated from the text of the prompt. */
   promptTokens: number;
-  /** Maximum per generation; undefined if the request sets no limit. */
+  /** Maximum completion tokens of each generation; undefined if the request sets no limit. */
   maxCompletionTokens: number | undefined;
   /** Number of parallel generations. */
   width: number;
@@ -38,8 +38,7 @@ export interface MemberRange {
 }
 
 /**
- * Facts of a body that the gateway reads, noted during the check of the body. Their meaning in a dialect is not
- * included.
+ * Facts of a body that the gateway reads, noted during the check of the body. What they mean depends on the dialect.
  */
 export interface BodyFacts {
   readonly model: string;
@@ -72,7 +71,7 @@ export interface BodyFacts {
   /** Offsets of the template arguments; both 0 if absent or not scanned. */
   readonly templateStart: number;
   readonly templateEnd: number;
-  /** Members of the body that isolate users or caches; undefined if there are none. */
+  /** Members of the body that keep users or caches apart at model servers; undefined if there are none. */
   readonly isolating: readonly IsolatedMember[] | undefined;
   /** True if the client wants the completion stored; undefined or null if the client sets no preference. */
   readonly store: boolean | null | undefined;
@@ -120,9 +119,12 @@ export function otherMembersOf({ limitMembers }: Pick<Dialect, "limitMembers">, 
   return Object.keys(body).filter((name) => !neutralMembers.has(name) && !limitMembers.includes(name));
 }
 
-/** Parts of names that servers use for answer limits and for the number of answers. */
+/** Matches names that servers may use for answer limits or for the number of answers. */
 const limitName = /tok|predict|len|max|limit|budget|num|size|word|char|count|candidate|choice|sequence|completion/i;
-/** Whole names for the number of answers. Parts of these names are ambiguous: `do_sample`, `repeat_penalty`. */
+/**
+ * Matches whole names for the number of answers. These are not matched in part: `do_sample` and `repeat_penalty` mean
+ * something else.
+ */
 const widthName = /^(?:n|best_?of|(?:n_?)?(?:best|beams?|samples?|repeats?|replicas?))$/i;
 
 /**
@@ -130,7 +132,7 @@ const widthName = /^(?:n|best_?of|(?:n_?)?(?:best|beams?|samples?|repeats?|repli
  * member counts because of its name, or because of a number that is greater or means no limit.
  */
 export function mayOutlast(dialect: Pick<Dialect, "limitMembers">, body: Members, limit: number): boolean {
-  // The value -1 means no slot or rank of a server.
+  // In these members, -1 means no slot or no rank of a server, not an unlimited answer.
   const isNone = (name: string) => body[name] === -1 && rulingMembers.includes(name);
   return otherMembersOf(dialect, body).some((name) => !isNone(name) && mayBeLonger(name, body[name], limit));
 }

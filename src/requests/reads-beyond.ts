@@ -33,7 +33,7 @@ function namesSources(dialect: Pick<Dialect, "limitMembers">, body: Json): boole
   return (
     hasServerTool(body["tools"]) ||
     Object.entries(body).some(([name, value]) => readingMembers.test(name) && isSaid(value)) ||
-    // An object is a template stored at OpenAI; in completions the prompt is a text.
+    // An object as `prompt` refers to a template stored at OpenAI. In completions, `prompt` is a text.
     isObject(body["prompt"]) ||
     otherMembersOf(dialect, body).some((name) => namesSomething(body[name]))
   );

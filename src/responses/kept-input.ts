@@ -28,9 +28,12 @@ export interface KeptDeps {
 export interface KeptInputOptions {
   owner: ResponseOwner;
   limits: RequestLimits;
-  /** Counts bytes until the request ends, or returns the refusal. */
+  /** Charges this many bytes until the request ends. Returns the refusal if there is no room. */
   hold(bytes: number): GatewayError | undefined;
-  /** Returns the items of a response that the connection holds, with its whole conversation. */
+  /**
+   * Returns the items of an unstored response that the connection remembers, with its whole conversation; undefined for
+   * any other response.
+   */
   recentItems?(responseId: string): readonly StoredItem[] | undefined;
 }
 
@@ -39,7 +42,7 @@ export interface WholeInput {
   readonly goesOn: GoesOn;
   /** Items for the engine. */
   readonly whole: readonly Json[];
-  /** Bytes of stored items that are already counted. */
+  /** Bytes of stored items that are already charged to the memory account. */
   readonly reservedBytes: number;
 }
 
@@ -81,7 +84,10 @@ export function decodeWhole(
   return decodeRequest(operation, ByteSpan.of(bytes), limits);
 }
 
-/** Returns the complete input of a body with these members, also for other endpoints. */
+/**
+ * Returns the complete input of a body that may continue a response or a conversation. Endpoints other than Responses
+ * use this function as well.
+ */
 export async function wholeInput(body: Json, deps: KeptDeps, options: KeptInputOptions): Promise<WholeInput> {
   const previousId = idOf(body["previous_response_id"]);
   const conversationId = conversationOf(body["conversation"]);
@@ -103,7 +109,7 @@ export async function wholeInput(body: Json, deps: KeptDeps, options: KeptInputO
   return { goesOn, whole: [...itemsForEngine(before), ...asSent], reservedBytes: room.reservedBytes };
 }
 
-/** Counts stored items before they are read, because they may be many times larger than the request. */
+/** Charges stored items to memory before they are read, because they may be many times larger than the request. */
 class Room {
   reservedBytes = 0;
   readonly #options: Pick<KeptInputOptions, "limits" | "hold">;
@@ -120,7 +126,7 @@ class Room {
     return !this.#refusal;
   };
 
-  /** Throws if a read was refused. */
+  /** Throws the refusal if `mayRead` refused a read. */
   require(): void {
     if (this.#refusal) throw this.#refusal;
   }
@@ -258,7 +264,10 @@ async function referenced(
   return found;
 }
 
-/** Returns the same error for unknown, deleted and foreign responses. `missing` is the response, or one before it. */
+/**
+ * Returns the same error for responses that are unknown, deleted or another owner's. `missing` is this response, or an
+ * earlier response of its chain.
+ */
 function noSuchResponse(id: string, missing: string): GatewayError {
   const before = missing === id ? "" : `, as \`${shown(missing)}\` before it is not there any more`;
   return new GatewayError(

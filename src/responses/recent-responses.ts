@@ -2,7 +2,7 @@
 import type { MemoryAccount } from "../base/bytes/buffered-bytes.ts";
 import type { StoredItem } from "../domain/models/stored-response.ts";
 
-/** Maximum responses to hold. Clients continue the latest response, or fork from a recent one. */
+/** Maximum responses to keep. Clients continue the latest response, or fork from a recent one. */
 const maxRecent = 4;
 
 export class RecentResponses {
@@ -21,8 +21,8 @@ export class RecentResponses {
   }
 
   /**
-   * Holds a response, and drops older ones if memory is short. A response that does not fit is not held, and cannot be
-   * continued, as after a reconnect.
+   * Keeps a response in memory, and drops older ones if memory is short. A response that does not fit is not kept. The
+   * client cannot continue it then, as after a reconnect.
    */
   add(id: string, items: readonly StoredItem[]): void {
     this.drop(id);
@@ -32,7 +32,7 @@ export class RecentResponses {
     if (this.#byId.size > maxRecent) this.#dropOldest();
   }
 
-  /** Drops the oldest response; reports whether the connection held a response. */
+  /** Drops the oldest response; reports whether there was one. */
   #dropOldest(): boolean {
     const [oldest] = this.#byId.keys();
     if (oldest !== undefined) this.drop(oldest);

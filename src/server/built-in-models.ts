@@ -65,7 +65,7 @@ export async function createBuiltInEngine({
   });
 }
 
-/** `hub` is the source of pulled models. */
+/** Opens the store of pulled models. `hub` is where models are pulled from. */
 export function openPulledModels(
   { dataDir, engine }: Config,
   hub: () => Hub,
@@ -90,7 +90,7 @@ export function openPulledModels(
   };
 }
 
-/** Throws the error of a pull in the form that the client gets. */
+/** Throws the error of a failed pull in the form for clients. */
 function refuse(error: unknown): never {
   if (error instanceof ConfigError) throw new GatewayError("service_unavailable", error.message, { cause: error });
   if (!(error instanceof SetupError)) throw error;
@@ -100,8 +100,8 @@ function refuse(error: unknown): never {
 }
 
 /**
- * Every configured file must exist, be a GGUF file, and have a unique id. Throws a ConfigError with the file and a
- * remedy before anything starts.
+ * Checks the configured model files: each must exist, be a GGUF file, and have a unique id. Throws a ConfigError with
+ * the file and a remedy before anything starts.
  */
 export function checkModelFiles(config: Config): void {
   const problems: Problem[] = [];
@@ -143,7 +143,7 @@ function idOfFile(path: string): string {
   return modelIdFrom(basename(path).replace(/\.gguf$/i, ""));
 }
 
-/** Returns all models with files, whatever runs them. */
+/** Returns the demo model, the configured and the pulled models, including those that another program runs. */
 export async function builtInModels(
   config: Config,
   onSkipped: (file: string, reason: string) => void,

@@ -5,7 +5,7 @@ import type { Catalog, DeclaredModel } from "../inference/models/catalog.ts";
 import type { Router } from "../inference/routing/route.ts";
 import type { DirectEngine, EngineSources } from "./engine-sources.ts";
 
-/** Plain data, because it is sent to workers. */
+/** The models that workers serve, as plain data that can be sent to workers. */
 export interface DirectModels {
   readonly engines: readonly DirectEngine[];
   readonly models: readonly DeclaredModel[];

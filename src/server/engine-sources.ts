@@ -17,7 +17,7 @@ import type { FileModel, ModelSources } from "../inference/models/model-view.ts"
 import type { KnownUpstream, OpenedUpstream, UpstreamSources } from "../inference/models/upstream-view.ts";
 import { listedPrice } from "../prices/price-list.ts";
 
-/** Defaults for servers outside of the configuration file. */
+/** Default settings of upstreams that are not in the configuration file. */
 const unnamed = {
   ...upstreamDefaults,
   ...usualSpeech,
@@ -27,10 +27,10 @@ const unnamed = {
 /** The connection settings of engines without a configured URL: the built-in engine, commands and nodes. */
 const nowhere = { url: null, timeoutSeconds: null, idleSeconds: null, hasApiKey: false };
 
-/** The most replaced engines that may still answer earlier requests and are counted. */
+/** Maximum replaced engines that stay counted, because they may still answer earlier requests. */
 const maxFormer = 50;
 
-/** An HTTP server with the values of its engine, as plain data with its key. */
+/** The settings of an HTTP server's engine as plain data, including the API key. */
 export interface DirectEngine extends Connection {
   readonly local: boolean;
 }
@@ -39,11 +39,11 @@ export interface DirectEngine extends Connection {
  * Keeps the engine object of an upstream while its settings stay the same, so that its learned state survives a reload.
  */
 export class EngineSources implements UpstreamSources, ModelSources {
-  /** A reload replaces the configuration; `list` and `declaredModels` follow it. */
+  /** The current configuration, which a reload replaces. `list` and `declaredModels` use it. */
   config: ReloadableConfig;
-  /** Upstreams of the database; replaced like the configuration. */
+  /** Upstreams of the database, replaced after each change. */
   stored: readonly OpenedUpstream[] = [];
-  /** Models of the database; replaced like the configuration. */
+  /** Models of the database, replaced after each change. */
   storedModels: readonly StoredModel[] = [];
   /** Returns the current nodes. */
   nodes: () => readonly { record: NodeRecord; engine: Engine }[] = () => [];
@@ -123,7 +123,7 @@ export class EngineSources implements UpstreamSources, ModelSources {
       });
   }
 
-  /** Returns HTTP servers without a concurrency limit. */
+  /** Returns HTTP servers without a concurrency limit, which workers may ask themselves. */
   direct(): { engine: Engine; connection: DirectEngine }[] {
     return [...this.#direct].map(([engine, connection]) => ({ engine, connection }));
   }
@@ -156,7 +156,7 @@ export class EngineSources implements UpstreamSources, ModelSources {
     return this.config.guardrails;
   }
 
-  /** The file takes precedence over the database. */
+  /** Returns the declared models. The configuration file takes precedence over the database. */
   declaredModels(): DeclaredModel[] {
     const ofFile = this.fileModels();
     const named = new Set(ofFile.map(({ id }) => id));
@@ -174,7 +174,10 @@ export class EngineSources implements UpstreamSources, ModelSources {
     }));
   }
 
-  /** The file takes precedence over the database; found servers with the name or address of either are left out. */
+  /**
+   * Returns the wanted upstreams. The configuration file takes precedence over the database; found servers with the
+   * name or address of either are left out.
+   */
   #wanted(): Wanted[] {
     // A file that gives an upstream the name of a command is refused, but the database may hold such an upstream
     // already.
@@ -215,7 +218,7 @@ interface Wanted extends Connection {
   environments: UpstreamSettings["environments"];
 }
 
-/** The values that identify an engine: other values make another engine. */
+/** The settings that identify an engine. If one changes, the engine is replaced. */
 export interface Connection
   extends Pick<UpstreamSettings, "name" | "url" | "timeoutSeconds" | "idleSeconds" | "maxConcurrency">,
     UpstreamSpeech {

@@ -99,7 +99,6 @@ export interface GovernanceOptions {
   opened: Opened;
 }
 
-/** The parts that govern requests. */
 export interface Governance {
   pepper: Uint8Array;
   /** The peppers of the current and the replaced secrets. */
@@ -120,7 +119,6 @@ export interface Governance {
   responses: SqlResponseStore;
   /** Stores responses before their clients receive the end. */
   responseKeeper: ResponseWriter;
-  /** Background responses. */
   background: SqlBackgroundStore;
   conversations: SqlConversationStore;
   /** Seals stored content under a key of the installation that survives a change of the secret. */
@@ -129,15 +127,14 @@ export interface Governance {
   pseudonymKey: Uint8Array;
   ledger: SpoolLedger;
   summedLedger: SummedLedger;
-  /** The retention of records. */
   retention: Retention;
   reports: SqlUsageReports;
   statements: Statements;
   parties: SqlUsageParties;
-  /** Unix seconds from which on requests without a price are counted; 0 means always. */
+  /** From this time on, requests without a price are counted. Unix seconds; 0 means always. */
   unpricedSince: number;
   requestHistory: RequestHistory;
-  /** Comparisons of models with those that get a share of their requests. */
+  /** Results of comparisons between a model and the models that get a share of its requests. */
   comparisons: SqlComparisons;
   tiers: Tiers;
   limits: MemoryLimits | SharedLimits;
@@ -147,7 +144,6 @@ export interface Governance {
   addressThrottle: AddressThrottle;
   unknownCredentials: UnknownCredentials;
   deletionClock: DeletionClock;
-  /** The learned lengths of answers. */
   lengths: LearnedLengths;
   admitter: Admitter;
   signingKeys: SigningKeys;
@@ -168,7 +164,7 @@ export interface Governance {
   /** Call it after this process commits a change of a tier. */
   tiersChanged(): Promise<void>;
   reconfigure(changed: ReloadableConfig): void;
-  /** Records the current limits of requests that another process of this server counts. */
+  /** Records the current limits of a request that a worker of this server serves. */
   limitsSeen(limits: LimitSet): void;
 }
 

@@ -29,7 +29,7 @@ export class InstallationWatch {
   #isOff = false;
   #isAnother = false;
 
-  /** Created at a start, which refuses a wrong secret. */
+  /** The start has just refused a wrong secret, so the first check may wait. */
   constructor(options: InstallationWatchOptions) {
     this.#options = options;
     this.#askedMs = options.clock.monotonicMs();
@@ -54,9 +54,9 @@ export class InstallationWatch {
   }
 
   /**
-   * `degraded` if this clock differs so much from the database's that processes may refuse each other's signatures, or
-   * if it is earlier than the installation, as on a machine that boots in 1970: usage would then be counted in past
-   * months.
+   * `degraded` if processes may refuse each other's signatures, because this clock differs too much from the
+   * database's. Also `degraded` if this clock is earlier than the installation, as on a machine that boots in 1970:
+   * usage would then be counted in past months.
    */
   get clock(): "ok" | "degraded" {
     return this.#isOff ? "degraded" : "ok";

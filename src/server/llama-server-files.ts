@@ -1,4 +1,4 @@
-// Model files that an installed llama-server runs: each becomes a command, from the file and the settings.
+// Runs model files with an installed llama-server: each file becomes a command.
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config/config.ts";
 import { fileEngineName } from "../domain/models/engine.ts";
@@ -21,7 +21,7 @@ export interface FileCommandsOptions {
   log: Log;
 }
 
-/** The time limit for loading: a large model on a slow disk takes minutes. */
+/** Seconds until loading counts as failed: a large model on a slow disk takes minutes. */
 const readySeconds = 15 * 60;
 const keepSeconds = 10 * 60;
 const helpTimeoutMs = 10_000;
@@ -40,7 +40,7 @@ export async function fileCommands(options: FileCommandsOptions): Promise<Comman
   return commands;
 }
 
-/** Returns the commands that run model files, each with its model ids. */
+/** Returns the control of each command that runs a model file, with its model ids. */
 export function filesElsewhere({ engine }: Config, commands: Commands): FileElsewhere[] {
   return engine.files.flatMap(({ program, model, draft }) => {
     const command = commands.find(fileEngineName(program, model));

@@ -17,7 +17,7 @@ export class MemoryWatch {
     this.#clock = clock;
   }
 
-  /** Takes a sample; call it several times a second. Only consecutive full polls count. */
+  /** Takes a sample. Call it several times a second: only consecutive full samples count. */
   check(): void {
     if (!this.#ledger.isFull) this.#fullSinceMs = undefined;
     else this.#fullSinceMs ??= this.#clock.monotonicMs();

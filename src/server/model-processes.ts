@@ -22,7 +22,7 @@ export interface ModelProcessesOptions {
   onLoaded(engine: CommandEngine): void;
 }
 
-/** Starts nothing before `start` of the commands. */
+/** Opens the commands that serve models. None starts before `start` of the commands is called. */
 export async function openModelProcesses(options: ModelProcessesOptions) {
   const { config, clock, log } = options;
   const { commands, files, memory } = config.engine;

@@ -51,8 +51,8 @@ export interface ModelRoutingOptions {
 export type ModelRouting = Awaited<ReturnType<typeof openModelRouting>>;
 
 /**
- * Resolves when the built-in engine's models are known. Nothing is loaded, and no node accepted, before `start` of
- * either.
+ * Opens the routing. Resolves when the built-in engine's models are known. The engine loads nothing and no node is
+ * accepted before their `start` is called.
  */
 export async function openModelRouting(options: ModelRoutingOptions) {
   const { db, config, governance, feed, replicas, clock, log, version, baseUrl, opened } = options;
@@ -60,7 +60,7 @@ export async function openModelRouting(options: ModelRoutingOptions) {
   const { commands, budget } = await openModelProcesses({
     ...{ config, clock, log },
     onOpen: (command) => capacity.opened(command),
-    // The catalog notifies the router that the new process has no failures yet.
+    // Refresh the catalog, which notifies the router that the new process has no failures yet.
     onLoaded: (command) => void catalog.refreshSource(command),
   });
   opened.add(commands);
@@ -114,7 +114,7 @@ export async function openModelRouting(options: ModelRoutingOptions) {
   });
   await Promise.all([upstreams.load(), managedModels.load()]);
   configure();
-  // The models are known before the first request; loading starts once the port is certainly free.
+  // The models are known before the first request. Loading starts later, once the port is certainly free.
   await catalog.refreshSource(engine, ...commands.engines);
 
   const watcher = watchReplicas({ config, store, feed, log, opened }, async () => {

@@ -57,7 +57,10 @@ const [firstByteTimeoutMs, idleTimeoutMs] = [600_000, 900_000];
 /** Levels of nesting that a body from the gateway may have, even if this machine's own limit is lower. */
 const deepest = 256;
 
-/** Call it before the catalog is configured for the first time. Rejects if the database cannot be read. */
+/**
+ * Opens the node network. Call before the catalog is configured for the first time. Rejects if the database cannot be
+ * read.
+ */
 export async function openNodeNetwork(options: NodeNetworkOptions) {
   const { db, governance, feed, replicaId, sources, catalog, router, capacity, clock, log, opened } = options;
   const gatewayUrl = () => options.baseUrl().replace(/\/v1$/, "");
@@ -157,7 +160,10 @@ export async function openNodeNetwork(options: NodeNetworkOptions) {
         await directory.close();
       });
     },
-    /** Refuses new work in both directions. Resolves when requests of this machine's own gateway have ended. */
+    /**
+     * Refuses new work in both directions: for this gateway's nodes, and from the gateway that this machine is a node
+     * of. Resolves when requests of that gateway have ended.
+     */
     async drain(): Promise<void> {
       directory.drain();
       await uplink.drain();

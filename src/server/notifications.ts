@@ -42,7 +42,7 @@ export interface NotificationOptions {
   people: Pick<People, "people" | "issuer">;
   routing: Pick<ModelRouting, "sources" | "router" | "network">;
   replicas: Replicas;
-  /** The observer of all requests; the returned observer replaces it. */
+  /** The observer of all requests. The observer that `openNotifications` returns replaces it. */
   observer: Observer;
   clock: Clock;
   log: Log;

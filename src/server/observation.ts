@@ -1,4 +1,4 @@
-// Opens readiness, metrics, operators' figures and traces.
+// Sets up readiness, metrics, traces, and the figures for operators.
 
 import { bufferedBytes } from "../base/bytes/buffered-bytes.ts";
 import type { Clock } from "../base/clock.ts";
@@ -64,7 +64,7 @@ export interface Observation {
   health: SystemHealth;
   /** Returns the number of HTTP requests that have ended. */
   answered(): number;
-  /** Records that an upstream accepted a request of another process of this server. */
+  /** Records that an upstream accepted a request of a worker. */
   tookRequest(upstream: string): void;
   metrics: MetricsRouteDeps["metrics"];
 }

@@ -15,7 +15,7 @@ export class Opened {
     this.#closers.push(close);
   }
 
-  /** If closing one part fails, the others, including ledger and lock, are still closed. */
+  /** Closes all parts. If closing one fails, all others, including ledger and lock, are still closed. */
   close(log: Log): Promise<void> {
     this.#closing ??= this.#closeEach(log);
     return this.#closing;

@@ -1,4 +1,4 @@
-// Composes the gateway's own requests and finds the principal for them.
+// Composes the model requests that the gateway itself makes, and finds the principal for them.
 import type { Clock } from "../base/clock.ts";
 import type { Config, ReloadableConfig } from "../config/config.ts";
 import type { InferenceDeps } from "../inference/call.ts";
@@ -15,7 +15,10 @@ export interface OwnCallsOptions {
   clock: Clock;
 }
 
-/** The longest delay until the successor of a rotated first key is used. */
+/**
+ * Milliseconds for which the found key is used. After a rotation of the first key, its successor is used within this
+ * time.
+ */
 const rememberedMs = 60_000;
 
 export function openOwnCalls({ config, current, governance, inference, clock }: OwnCallsOptions): GatewayCalls {

@@ -154,7 +154,7 @@ export function openPeople(options: PeopleOptions) {
     sessionPrincipals: new SessionPrincipals({ sessions, authenticator, isOwnOrigin: isOwn, environment }),
     isOwnOrigin: isOwn,
     pageOrigin: (req: IncomingRequest) => pageOrigin(req, publicUrl, locality),
-    // Browsers send a form's origin in separate headers, but over plain http only to the same machine.
+    // Over plain http, browsers send a form's origin only under another policy than `no-referrer`.
     formReferrerPolicy: () => (publicUrl?.startsWith("http:") ? ("same-origin" as const) : undefined),
     environment,
     formKey,

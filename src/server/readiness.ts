@@ -27,7 +27,7 @@ export interface ReadinessOptions {
   isDraining(): boolean;
 }
 
-/** The time limit of a check; afterwards its last result counts. */
+/** Milliseconds for a check. After this time, the check's last result counts. */
 const patienceMs = 1_000;
 
 export async function readinessOf(options: ReadinessOptions): Promise<Readiness> {

@@ -75,7 +75,7 @@ export interface ServeOptions {
   clock?: Clock;
   /** The addresses to check for model servers on this machine. */
   localServers?: readonly LocalServer[];
-  /** Returns the source of pulled models. A test has a hub of its own. */
+  /** Returns the hub that models are pulled from. Tests replace it. */
   hub?: () => Hub;
   /** The silence of an engine, in milliseconds, after which a stream gets a comment line. */
   heartbeatMs?: number;
@@ -97,7 +97,7 @@ export interface ServeOptions {
   documentFetch?: PeopleOptions["documentFetch"];
   /** The times of the batch work. Tests shorten them. */
   batchTimes?: BatchTimes;
-  /** Called for each SQL statement. Tests prove with it that code reads nothing. */
+  /** Called for each SQL statement. With it, tests prove that code makes no query. */
   onDatabaseUse?: () => void;
   /** Replaces the file's MCP servers. Tests change them. */
   mcpServers?: () => readonly McpServer[];
@@ -464,7 +464,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
         await Bun.sleep(lameDuckMs);
         refusing = true;
         workers?.turnAway();
-        // The pause before the port is closed keeps connections on their way from being cut off without an answer.
+        // Pause before the port is closed, so that connections that are being opened still get an answer.
         await Bun.sleep(refusingMs);
       }
       // Requests of workers are answered until the workers have ended. Other replicas continue the batches immediately.
@@ -489,7 +489,7 @@ function openShared({ host, port, dataDir }: Config, opened: Opened): { director
   return { directory: path, port: free };
 }
 
-/** Updates the address in the file, whose key exists nowhere else. */
+/** Updates only the address in credentials.json, because its key is stored nowhere else. */
 function keepAddress(dataDir: string, baseUrl: string): void {
   const existing = readCredentials(dataDir);
   if (existing && existing.base_url !== baseUrl) writeCredentials(dataDir, { ...existing, base_url: baseUrl });

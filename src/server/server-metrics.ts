@@ -67,7 +67,7 @@ export interface ServerMetricsOptions {
 }
 
 const loopDelays = new Buckets([0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]);
-/** The most upstreams, nodes, and models of one upstream with gauges of their own. */
+/** Maximum upstreams, nodes, and models of one upstream that have gauges of their own. */
 const maxShown = 200;
 /** An upstream that accepted a request within this time is up, even if it was too busy to list its models. */
 const tookLatelyMs = 60_000;
@@ -93,7 +93,7 @@ export class ServerMetrics {
     return this.#traffic;
   }
 
-  /** Records that the upstream accepted a request of a worker, which counts the request itself. */
+  /** Records that the upstream accepted a worker's request. The worker counts the request itself. */
   tookRequest(upstream: string): void {
     this.#traffic.took(upstream);
   }
@@ -225,7 +225,7 @@ export class ServerMetrics {
     const { models, error } = catalog.status(engine);
     if (error === undefined) return models !== undefined;
     const tookMs = this.#traffic.tookMs(name);
-    // An upstream that never lists its models may still serve them.
+    // An upstream may serve models although it has never listed them.
     return tookMs > (models === undefined ? Number.NEGATIVE_INFINITY : clock.monotonicMs() - tookLatelyMs);
   }
 
@@ -381,7 +381,7 @@ export function writeSlots(
   ] as const;
   for (const [name, help, member] of slots) {
     out.family(name, "gauge", help);
-    // Embeddings may have slots in addition to those of the same model.
+    // A model may have separate slots for embeddings, so slots are summed by upstream and model.
     const sums = new Map<string, number>();
     for (const gate of gates) {
       const labels = labelText({ upstream: gate.upstream, model: gate.model });

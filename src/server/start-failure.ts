@@ -13,7 +13,7 @@ const damaged = /\bSQLITE_(CORRUPT|NOTADB)/;
 const postgresIsFull = /\b53100\b/;
 const smallestRoomBytes = 1_000_000;
 
-/** Returns `error` itself if its message has the remedy. */
+/** Returns an error whose message has a remedy; `error` itself if it has one already. */
 export function startFailure(error: unknown, dataDir: string): unknown {
   const said = wholeText(error);
   if (postgresIsFull.test(said)) {
@@ -36,7 +36,7 @@ export function startFailure(error: unknown, dataDir: string): unknown {
     );
   }
   if (!(error instanceof GatewayError)) return error;
-  // The detail is kept: an error that tells requests to retry later ends a start.
+  // Add the detail: this message was meant for requests, which retry later, but here the error ends the start.
   const detail = error.detail === undefined ? "" : ` (${error.detail})`;
   return new StartError(
     `The server cannot start: ${error.message}${detail} Look at the database, and at HEADRACE_REDIS_URL where that is set; then start again.`,

@@ -11,7 +11,7 @@ import { databaseSize } from "../storage/sql/database-size.ts";
 import { EventLoopDelay } from "./event-loop-delay.ts";
 import type { Governance } from "./governance.ts";
 
-/** The time limit for reading sizes: the figures are needed during faults, so they do not wait for hanging parts. */
+/** The time limit for reading sizes: the figures are needed during faults, so they do not wait for parts that hang. */
 const sizeMs = 800;
 
 export interface SystemHealthOptions {

@@ -17,7 +17,7 @@ export interface PostOptions extends Pick<EgressOptions, "rules" | "resolve" | "
 export interface Posted {
   /** Status of the response; null if there was none. */
   status: number | null;
-  /** One of a few fixed words if there is no status; else null. */
+  /** Why there was no response, as one of a few fixed words; null if there was one. */
   error: string | null;
   /** Seconds after which the receiver accepts another attempt. */
   retryAfterSeconds: number | undefined;
@@ -27,7 +27,7 @@ export interface Posted {
 const defaultTimeoutMs = longLived.webhookDelivery.idleMs;
 const maxRetryAfterSeconds = 86_400;
 
-/** Never rejects. Reads only the head of the response, because its body is shown to no one. */
+/** Posts one attempt. Never rejects. Reads only the head of the response, because its body is shown to no one. */
 export async function post(
   href: string,
   { headers, body }: { headers: Record<string, string>; body: string },

@@ -6,7 +6,9 @@ import { isLoopbackAddress, isPublicAddress } from "../../egress/public-address.
 
 const maxUrlLength = 2_048;
 
-/** Returns the normalised URL. Throws `invalid_request` if the URL alone shows that posting is not allowed. */
+/**
+ * Returns the normalised URL. Throws `invalid_request` if webhooks may not be sent there. Does not resolve host names.
+ */
 export function receiverUrl(text: string, { allowLoopback }: EgressRules): string {
   const url = URL.parse(text);
   if (!url || text.length > maxUrlLength)

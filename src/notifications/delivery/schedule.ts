@@ -2,7 +2,10 @@
 
 /** Seconds before each attempt, as Standard Webhooks advises. The last attempt is some three days after the first. */
 const waits = [0, 5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400] as const;
-/** Maximum random share that is added to a wait, so that failed deliveries are not repeated all at once. */
+/**
+ * Each wait is extended by a random part of up to this fraction, so that failed deliveries are not repeated all at
+ * once.
+ */
 const jitter = 0.1;
 
 export const maxAttempts = waits.length;

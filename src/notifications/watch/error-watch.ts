@@ -1,4 +1,4 @@
-// Counts requests that fail by no fault of their clients, and reports when the error rate is too high.
+// Counts requests that fail through no fault of the client, and reports when their rate is too high.
 import type { Clock } from "../../base/clock.ts";
 import type { ErrorCode } from "../../base/errors.ts";
 import type { Environment } from "../../domain/api-key.ts";
@@ -21,7 +21,7 @@ const ofServers: ReadonlySet<string> = new Set<ErrorCode>([
   "service_unavailable",
 ]);
 
-/** Reports whether a request failed by no fault of its client. */
+/** Reports whether a request failed through no fault of its client. */
 export function isServersFault({ outcome, errorCode }: Pick<UsageEnd, "outcome" | "errorCode">): boolean {
   return outcome === "failed" && (errorCode === null || ofServers.has(errorCode));
 }
@@ -31,7 +31,7 @@ class Count {
   failed = 0;
   readonly accountId: string | null;
   readonly environment: Environment | null;
-  /** True if the rate exceeded the limit and has not fallen below the lower limit since. */
+  /** True if the error rate reached `tooMany` and has not fallen below the lower threshold since. */
   isOut: boolean;
 
   constructor(accountId: string | null, environment: Environment | null, isOut: boolean) {
@@ -81,7 +81,7 @@ export class ErrorWatch implements Observer {
     this.#next.inferenceEnded(begin, end, course);
   }
 
-  /** Counts requests, of which `failed` failed by no fault of their clients. */
+  /** Adds to the counts: `failed` of these requests failed through no fault of their clients. */
   count(accountId: string, environment: Environment, requests: number, failed: number): void {
     this.#whole.add(requests, failed);
     this.#countOf(accountId, environment)?.add(requests, failed);

@@ -1,5 +1,4 @@
-// Reports the begin and the end of incidents, once for all processes: the process that saw an incident first follows
-// it.
+// Reports when incidents begin and end. If several processes see an incident, the first one to see it reports it.
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { Incident, IncidentStore } from "../../domain/notifications/incident.ts";
@@ -12,9 +11,11 @@ export interface IncidentState {
   /** Unique name of the watched subject. */
   subject: string;
   isOut: boolean;
-  /** Returns the notification of the begin. `since` is part of its `once`, so that repetitions are not stored. */
+  /**
+   * Returns the notification that the incident began. Its `once` contains `since`, so that a repetition is not stored.
+   */
   began(since: number): Tidings;
-  /** Returns the notification of the end; undefined if the end is not reported. */
+  /** Returns the notification that the incident ended; undefined if the end is not reported. */
   ended(since: number, nowSeconds: number): Tidings | undefined;
 }
 
@@ -23,9 +24,9 @@ type Source = () => readonly IncidentState[] | Promise<readonly IncidentState[]>
 export interface IncidentWatchOptions {
   store: IncidentStore;
   teller: Notifier;
-  /** Sources of incident states. Each returns its subjects, whether in order or not. */
+  /** Sources of incident states. Each returns all its subjects, with and without an incident. */
   sources: readonly Source[];
-  /** The id of this process, and the live processes. */
+  /** The id of this process. */
   replicaId: string;
   live(): readonly { id: string }[];
   clock: Clock;
@@ -35,7 +36,7 @@ export interface IncidentWatchOptions {
 }
 
 const defaultEveryMs = 10_000;
-/** Time after the start in which no incident ends, because a new process has not seen its sources fail yet. */
+/** No incident ends in this time after the start, because a new process has not seen any failure yet. */
 const learningMs = 120_000;
 
 export class IncidentWatch {
@@ -52,7 +53,7 @@ export class IncidentWatch {
     this.#rounds = new PeriodicJob(() => this.#check(), { everyMs, name: "incidents_not_watched", log });
   }
 
-  /** Adds a source for the next check on. */
+  /** Adds a source, which is used from the next check on. */
   also(source: Source): void {
     this.#sources.push(source);
   }
@@ -72,7 +73,7 @@ export class IncidentWatch {
     const known = await store.list();
     for (const incident of known) {
       if (this.#rounds.isClosed) return;
-      // The process that reported an incident follows it while that process is alive.
+      // The process that reported an incident updates it for as long as that process lives.
       if (incident.replicaId === replicaId || this.#isGone(incident.replicaId)) {
         await this.#update(incident, states.get(incident.subject));
       }
@@ -95,12 +96,15 @@ export class IncidentWatch {
     await teller.notify(state.began(since));
   }
 
-  /** Follows an incident. The end of a subject that was removed from the configuration is not reported. */
+  /**
+   * Updates a stored incident. The end of an incident is not reported if its subject was removed from the
+   * configuration.
+   */
   async #update({ subject, replicaId, since }: Incident, state: IncidentState | undefined): Promise<void> {
     const { store, teller, clock, replicaId: own } = this.#options;
     if (state?.isOut) {
       if (replicaId !== own) await store.adopt(subject, replicaId, own);
-      // A crash or a database outage may have prevented the first report, so it is repeated.
+      // Notify again, because a crash or a database outage may have prevented the first notification.
       await teller.notify(state.began(since));
       return;
     }

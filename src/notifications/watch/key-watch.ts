@@ -9,7 +9,7 @@ import { PeriodicJob } from "./periodic-job.ts";
 export interface KeyWatchOptions {
   survey: KeySurvey;
   teller: Notifier;
-  /** True in the one process that checks, because all processes would report the same. */
+  /** Reports whether this process checks the keys: only one process does, because all would report the same. */
   isFirst(): boolean;
   clock: Clock;
   log: Log;
@@ -21,7 +21,7 @@ export interface KeyWatchOptions {
 
 const daySeconds = 86_400;
 export const unusedDays = 90;
-/** Days before the end of a key at which its end is reported, the shortest first. */
+/** Days before a key's expiry at which a notification is sent, the shortest first. */
 export const expiringDays = [1, 7] as const;
 
 export class KeyWatch {

@@ -9,13 +9,13 @@ const nodeGraceMs = 60_000;
 export interface OutageSources {
   /** Returns the upstreams, without nodes and the built-in engine. */
   upstreams(): readonly { name: string; isWell: boolean }[];
-  /** Returns the nodes that were connected once and are to take requests. */
+  /** Returns the nodes that have been connected before and are meant to serve requests. */
   nodes(): readonly { id: string; name: string; isConnected: boolean }[];
 }
 
 interface Seen {
   isOut: boolean;
-  /** Monotonic milliseconds since when the observed state differs from `isOut`. */
+  /** When the observed state began to differ from `isOut`, in monotonic milliseconds; undefined if they agree. */
   otherwiseMs: number | undefined;
 }
 

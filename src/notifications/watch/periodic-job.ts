@@ -10,7 +10,7 @@ export class PeriodicJob {
   #isFailing = false;
   #isClosed = false;
 
-  /** Creates a job. `name` is the log message of a failed run. */
+  /** Creates a job. `name` is the log message for a failed run. */
   constructor(work: () => Promise<void>, { everyMs, name, log }: { everyMs: number; name: string; log: Log }) {
     this.#work = work;
     this.#log = log;
@@ -23,7 +23,7 @@ export class PeriodicJob {
     return this.#isClosed;
   }
 
-  /** Resolves when the current run, or else a new one, has ended. Never rejects. */
+  /** Waits for the current run, or starts one. Resolves when it has ended. Never rejects. */
   round(): Promise<void> {
     if (this.#isClosed) return Promise.resolve();
     this.#running ??= this.#work()

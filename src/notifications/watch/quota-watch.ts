@@ -19,11 +19,11 @@ export interface QuotaWatchOptions {
 /** Thresholds in percent of the limit. */
 export const quotaThresholds = [50, 80, 90, 100] as const;
 const defaultEveryMs = 5_000;
-/** Maximum limit sets of one round. Further sets are checked after their next use. */
+/** Maximum limit sets of one check. Further sets are checked after their next use. */
 const maxTouched = 10_000;
 /** Limit sets that are checked in one event-loop tick, which takes a millisecond or less. */
 const setsATurn = 128;
-/** Maximum reported thresholds to remember, which spare queries to the database. */
+/** Maximum reported thresholds to remember, which saves database queries. */
 const maxRemembered = 50_000;
 
 /** A limit set as of its last use, and the account that used it. */
@@ -34,9 +34,9 @@ interface Touched {
 
 /** One limit of a quota, with the used amount. */
 interface Measure {
-  /** Identifies subject, window and limit. A threshold is reported once for each place. */
+  /** Identifies the quota, its unit, window and limit. Each threshold is reported once for this subject. */
   subject: string;
-  /** Identifies subject and limit, without the window. */
+  /** Identifies the quota, its unit and limit, without the window. */
   series: string;
   period: Period;
   isAt(percent: number): boolean;
@@ -47,8 +47,8 @@ export class QuotaWatch {
   readonly #options: QuotaWatchOptions;
   readonly #rounds: PeriodicJob;
   /**
-   * Used limit sets by name, because sets of rarely used keys are created anew for each use. Sets without a name are
-   * their own key.
+   * Limit sets used since the last check, by name: sets of rarely used keys are created anew for each use. A set
+   * without a name is its own map key.
    */
   #touched = new Map<string | LimitSet, Touched>();
   readonly #notified = new Map<string, { period: Period; threshold: number }>();
@@ -59,7 +59,7 @@ export class QuotaWatch {
     this.#rounds = new PeriodicJob(() => this.#check(), { everyMs, name: "quotas_not_watched", log });
   }
 
-  /** Notes a settled request. The only cost is a map entry. */
+  /** Marks the limits of a settled request for the next check. Costs only a map entry. */
   used({ limits, account }: Pick<Principal, "limits"> & { account: { id: string } }): void {
     // With very many active keys the map is mostly full, and this check avoids the look-up.
     if (this.#touched.size >= maxTouched) return;
@@ -93,7 +93,7 @@ export class QuotaWatch {
           seen.add(quota.id);
         }
       } catch (error) {
-        // Sets that could not be checked are checked in the next round, even without another use.
+        // A set whose check failed is checked again next time, even without another use.
         fault = error;
         if (!this.#touched.has(name)) this.#touched.set(name, { limits, accountId });
       }
@@ -115,8 +115,8 @@ export class QuotaWatch {
   }
 
   /**
-   * Returns the threshold that was reported in this window. Rolling windows that overlap count as the same window,
-   * because their start can shift slightly between Redis and the ledger.
+   * Returns the threshold that was reported in this window; 0 if none was. Rolling windows that overlap count as the
+   * same window, because their start can shift slightly between Redis and the ledger.
    */
   #notifiedIn({ series, period }: Measure): number {
     const notified = this.#notified.get(series);
@@ -124,7 +124,7 @@ export class QuotaWatch {
     return period.start < notified.period.end && notified.period.start < period.end ? notified.threshold : 0;
   }
 
-  /** Returns nothing if no window is in use. The store determines the window, not the clock of this process. */
+  /** Returns an empty list if no window is in use. The store determines the window, not the clock of this process. */
   async #measuresOf(quota: Quota): Promise<Measure[]> {
     const { period, ...used } = await this.#options.limits.usedInWindow(quota);
     return period === undefined || !isNear(quota, used) ? [] : measuresOf(quota, used, period);

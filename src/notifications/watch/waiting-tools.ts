@@ -1,10 +1,7 @@
-// The changes of MCP servers that wait for an operator's approval, of which operators are notified.
+// Reports tool definitions of MCP servers that await an operator's approval, as incidents.
 import { type IncidentState, operatorTidings } from "./incident-watch.ts";
 
-/**
- * Returns an incident for each server with definitions that await approval. An incident lasts until none of its
- * definitions waits.
- */
+/** Returns the state of each MCP server. Its incident lasts while any of its tool definitions awaits approval. */
 export function waitingTools(waiting: ReadonlyMap<string, number>): IncidentState[] {
   return [...waiting].map(([server, count]): IncidentState => {
     const subject = `tools:${server}`;

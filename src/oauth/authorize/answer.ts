@@ -1,7 +1,7 @@
-// Builds the address with which the app gets its answer (RFC 6749, 4.1.2; RFC 9207, 2).
+// Builds the redirect URL that carries the authorization response (RFC 6749, 4.1.2; RFC 9207, 2).
 import type { ClientRequest, Fault } from "./check.ts";
 
-/** Returns the address in the form of RFC 6749, appendix B. The existing query stays. */
+/** Returns the redirect URL, encoded as in RFC 6749, appendix B. An existing query stays. */
 export function answerLocation(
   { redirectUri, parameters }: Pick<ClientRequest, "redirectUri" | "parameters">,
   answer: { code: string } | Fault,

@@ -1,8 +1,8 @@
-// The input of a check of an authorization request, and its result.
+// Types of the checks of an authorization request: the request, and its possible errors.
 import type { PublishedApp } from "../../domain/people/app.ts";
 import type { Parameters } from "./parameters.ts";
 
-/** A request whose client and redirect address are known. */
+/** An authorization request whose client and redirect URI are known. */
 export interface ClientRequest {
   parameters: Parameters;
   app: PublishedApp;
@@ -33,8 +33,8 @@ export interface Fault {
 export type Check = (request: ClientRequest) => Fault | undefined;
 
 /**
- * An error because of which nothing may be sent to the app. The person sees the text after a colon, for the app's
- * developer.
+ * An error that is shown on our own page, because nothing may be sent to the app. The page shows the text after a
+ * colon, for the app's developer.
  */
 export interface PageFault {
   message: string;

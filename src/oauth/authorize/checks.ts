@@ -7,7 +7,9 @@ import { requestedScopes } from "../scopes.ts";
 import type { Check, ClientRequest, Fault } from "./check.ts";
 import type { Parameters } from "./parameters.ts";
 
-/** The parameters that may come once. Unknown ones are ignored, and `resource` may be repeated (RFC 8707, 2). */
+/**
+ * Parameters that may be sent only once. Unknown parameters are ignored, and `resource` may be repeated (RFC 8707, 2).
+ */
 const known = [
   "response_type",
   "response_mode",
@@ -25,7 +27,7 @@ const digestPattern = /^[\w-]{43}$/;
 
 const invalid = (description: string): Fault => ({ error: "invalid_request", description });
 
-/** Refuses a repeated parameter (RFC 6749, 3.1): of two values, the app and we might use different ones. */
+/** Refuses a repeated parameter (RFC 6749, 3.1): the app and this server might use different ones of its values. */
 const repeatedParameters: Check = ({ parameters }) => {
   const name = known.find((one) => parameters.isRepeated(one));
   return name === undefined ? undefined : invalid(`${name}: send it once.`);
@@ -40,7 +42,7 @@ const requestObject: Check = ({ parameters }) => {
   return undefined;
 };
 
-/** Allows only codes, because tokens in an address leak (RFC 9700, 2.1.2). */
+/** Allows only the response type `code`, because tokens in a URL leak (RFC 9700, 2.1.2). */
 const responseType: Check = ({ parameters }) => {
   const type = parameters.get("response_type");
   if (type === "code") return undefined;
@@ -48,13 +50,13 @@ const responseType: Check = ({ parameters }) => {
   return { error: "unsupported_response_type", description: "response_type: must be code." };
 };
 
-/** Allows only the query of the redirect address for the answer. */
+/** Allows only the response mode `query`. */
 const responseMode: Check = ({ parameters }) => {
   const mode = parameters.get("response_mode");
   return mode === undefined || mode === "query" ? undefined : invalid("response_mode: must be query, or left out.");
 };
 
-/** Limits the app's state, which is returned unchanged and must fit into an address. */
+/** Limits the length of `state`, which is returned unchanged and must fit into a URL. */
 const stateLength: Check = ({ parameters }) => {
   if ((parameters.get("state")?.length ?? 0) <= maxStateLength) return undefined;
   return invalid(`state: at most ${maxStateLength} characters.`);
@@ -76,13 +78,13 @@ const codeChallenge: Check = ({ parameters, app }) => {
 };
 
 /**
- * Returns the scopes. They must be among those that the app was registered with, and among those that any app may get:
- * never `keys:manage` or `admin:manage`, whatever a record says.
+ * Returns the requested scopes. They must be among those that the app was registered with, and among those that any app
+ * may get: never `keys:manage` or `admin:manage`, whatever a record says.
  */
 export function askedScopes({ parameters, app, issuer }: ClientRequest): Scope[] | { fault: string } {
   const most = appScopes.filter((scope) => app.scopes.includes(scope));
   const resources = namedResources(parameters.all("resource"), issuer);
-  // A request for tools without a scope gets only what tools need.
+  // A request for MCP servers that names no scope gets only the scopes that tools need.
   const isForTools = "fault" in resources ? false : resources.length > 0 && !resources.includes(apiResource);
   const isNamed = parameters.get("scope") !== undefined;
   const usual = isForTools && !isNamed ? most.filter((scope) => scope === "tools:use") : most;
@@ -96,20 +98,23 @@ const scope: Check = (request) => {
   return { error: "invalid_scope", description: "scope: this app has none that it could be granted." };
 };
 
-/** Checks the resource of the tokens (RFC 8707, 2), which must be ours. */
+/** Requires that tokens are requested only for resources of this gateway (RFC 8707, 2). */
 const resource: Check = ({ parameters, issuer }) => {
   const named = namedResources(parameters.all("resource"), issuer);
   return "fault" in named ? { error: "invalid_target", description: named.fault } : undefined;
 };
 
-/** Checks whether the person may be asked (OpenID Connect Core, 3.1.2.1). */
+/** Refuses `none` together with other values of `prompt` (OpenID Connect Core, 3.1.2.1). */
 const prompt: Check = ({ parameters }) => {
   const values = parameters.get("prompt")?.split(" ") ?? [];
   if (!values.includes("none") || values.length === 1) return undefined;
   return invalid("prompt: none goes with no other value.");
 };
 
-/** Returns `never` for `none`, `always` for any other value, `as_needed` without a value. */
+/**
+ * Returns when to ask the person for consent: `never` for the prompt `none`, `always` for any other prompt, `as_needed`
+ * without a prompt.
+ */
 export function askingWanted(parameters: Parameters): "never" | "always" | "as_needed" {
   const prompt = parameters.get("prompt");
   if (prompt === undefined) return "as_needed";

@@ -4,7 +4,7 @@ import type { OwnMembership } from "../../domain/people/person.ts";
 import { newOpaqueToken, tokenDigest } from "../../policy/credentials/opaque-token.ts";
 import type { ValidRequest } from "./flow.ts";
 
-/** The lifetime of a code, long enough to get from one server to the other. */
+/** Lifetime of a code in seconds, long enough for the app's server to redeem the code. */
 export const codeSeconds = 60;
 
 /** Creates a code. Only the app sees `code`; `record` is stored. */

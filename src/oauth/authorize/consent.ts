@@ -1,4 +1,4 @@
-// Finds earlier consent, and the person's accounts for which consent can be given.
+// Finds earlier consent of a person, and the accounts for which the person can consent.
 import type { App } from "../../domain/people/app.ts";
 import type { Authorization, OAuthStore } from "../../domain/people/oauth.ts";
 import { membershipCredentialId, type OwnMembership } from "../../domain/people/person.ts";
@@ -12,9 +12,7 @@ export function usableMemberships({ memberships }: Pick<SignedIn, "memberships">
   return memberships.filter(({ accountStatus }) => accountStatus === "active");
 }
 
-/**
- * Reports whether the person can act for the account in that environment, because a grant depends on this credential.
- */
+/** Reports whether the membership has a valid credential in that environment, on which a grant depends. */
 export async function hasCredential(
   { id }: Pick<OwnMembership, "id">,
   environment: string,
@@ -27,9 +25,10 @@ export async function hasCredential(
 }
 
 /**
- * Returns the earlier grant, if the person allowed the app everything requested, for their only account, and the app
- * can prove its identity: by a secret, at an address that no other app can take (RFC 8252, 8.6; RFC 9700, 4.11.1). MCP
- * servers need consent each time, because the grant does not store at which of them tokens may be used.
+ * Returns the earlier grant if no further consent is needed. The person must have allowed the app everything requested,
+ * for their only account. The app must prove its identity by a secret, at an address that no other app can take (RFC
+ * 8252, 8.6; RFC 9700, 4.11.1). MCP servers need consent each time, because the grant does not store at which of them
+ * tokens may be used.
  */
 export async function allowedAlready(
   { app, redirectUri, scopes, resources }: ValidRequest,

@@ -1,4 +1,4 @@
-// The order in which an authorization request is checked.
+// Checks an authorization request, in this order: the client, its redirect URI, and then the other parameters.
 import type { Scope } from "../../domain/scope.ts";
 import { defaultResources } from "../../policy/credentials/resources.ts";
 import { namedResources } from "../resources.ts";
@@ -9,8 +9,8 @@ import type { Parameters } from "./parameters.ts";
 import { registeredRedirectUri } from "./redirect-uri.ts";
 
 /**
- * Finds the client and the target of the answer. Until both are known nothing is sent anywhere: an error is shown on
- * our own page (RFC 6749, 4.1.2.1).
+ * Finds the client and its redirect URI. Until both are known, nothing is sent to the client: an error is shown on our
+ * own page (RFC 6749, 4.1.2.1).
  */
 export async function clientRequest(
   parameters: Parameters,
@@ -23,16 +23,16 @@ export async function clientRequest(
   return typeof redirectUri === "string" ? { parameters, app, redirectUri, issuer } : redirectUri;
 }
 
-/** A request that may be shown to the person. */
+/** A checked request, which may be shown to the person for consent. */
 export interface ValidRequest extends ClientRequest {
   scopes: Scope[];
-  /** The paths of the resources for which tokens are available. */
+  /** Paths of the resources that the tokens will be valid for. */
   resources: readonly string[];
 }
 
 /**
- * Checks the request after the person has signed in (RFC 9700, 4.11: an address that anybody can make up must not lead
- * a person away). The first error is sent to the app.
+ * Checks the request and returns the first error, which is sent to the app. Call after the person has signed in: a link
+ * that anybody can make up must not lead a person away (RFC 9700, 4.11).
  */
 export function validRequest(request: ClientRequest): ValidRequest | Fault {
   for (const check of checks) {

@@ -1,4 +1,4 @@
-// Finds the app of a request: named once, and either known or described by the document that its id points to.
+// Finds the app that `client_id` names: a registered app, or one that the document at that URL describes.
 import type { AppStore, PublishedApp } from "../../domain/people/app.ts";
 import { isDocumentUrl } from "../client/document-url.ts";
 import type { PageFault } from "./check.ts";
@@ -6,7 +6,7 @@ import type { Parameters } from "./parameters.ts";
 
 export interface ClientSources {
   apps: Pick<AppStore, "findApp">;
-  /** Returns the current content of the document at that address. Undefined if no documents are fetched. */
+  /** Returns the app that the document at this URL describes. Undefined if no documents are fetched. */
   findDocument: ((url: string) => Promise<PublishedApp | PageFault>) | undefined;
 }
 

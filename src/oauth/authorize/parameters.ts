@@ -1,8 +1,8 @@
 // The parameters of an authorization request, from its query (RFC 6749, 3.1).
 
 /**
- * The most characters of a query: more than any sensible request has, and few enough to pass through the sign-in as one
- * parameter.
+ * Maximum characters of a query: more than any sensible request has, and few enough for a single parameter of the
+ * sign-in URL.
  */
 export const maxQueryLength = 4_000;
 
@@ -20,7 +20,7 @@ export class Parameters {
     }
   }
 
-  /** Returns the value; undefined if missing, empty or repeated, because none of several values is right. */
+  /** Returns the value; undefined if the parameter is missing, empty or repeated. */
   get(name: string): string | undefined {
     const value = this.#repeated.has(name) ? undefined : this.#values.get(name);
     return value === "" ? undefined : value;

@@ -1,4 +1,4 @@
-// Chooses the target of the answer: a registered address, compared byte by byte (RFC 9700, 2.1 and 4.1.3).
+// Chooses the redirect URI of the response: a registered one, compared byte by byte (RFC 9700, 2.1 and 4.1.3).
 import type { App } from "../../domain/people/app.ts";
 import { redirectFault } from "../../policy/manage/app-values.ts";
 import type { PageFault } from "./check.ts";
@@ -9,8 +9,8 @@ const loopback = /^(http:\/\/(?:127\.0\.0\.1|\[::1\]|localhost))(?::(\d{1,5}))?(
 const lastPort = 65_535;
 
 /**
- * Returns the registered address of the request. If the request names none, the only registered one is used; of several
- * none can be chosen.
+ * Returns the redirect URI of the request, which must be registered. A request may leave it out only if the app has
+ * exactly one.
  */
 export function registeredRedirectUri(
   parameters: Parameters,

@@ -1,4 +1,4 @@
-// Identifies the app of a request: confidential ones by their secret, public ones only by their id.
+// Identifies the app that sends a request: a confidential app by its secret, a public app only by its id.
 import type { Environment } from "../../domain/api-key.ts";
 import type { App, AppStore, PublishedApp } from "../../domain/people/app.ts";
 import type { Origin } from "../../policy/records/audit.ts";
@@ -18,7 +18,6 @@ export interface ClientAuthenticationDeps {
   environment: Environment;
 }
 
-/** The origin of a request. */
 export type RequestOrigin = Origin & { clientAddress: string; requestId: string };
 
 /** Identifies the client. Throws `invalid_client`, `invalid_request`, or `rate_limit_exceeded`. */

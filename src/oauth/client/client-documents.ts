@@ -1,5 +1,5 @@
-// Client ID Metadata Documents (draft-ietf-oauth-client-id-metadata-document): fetched carefully, since anybody chooses
-// the address.
+// Fetches Client ID Metadata Documents (draft-ietf-oauth-client-id-metadata-document). Anybody can choose their URLs,
+// so fetches are restricted.
 import { readAll } from "../../base/bytes/body-source.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -16,7 +16,7 @@ import type { ClientThrottle } from "./client-throttle.ts";
 import { appIdOf } from "./document-url.ts";
 
 export interface ClientDocumentsOptions extends Omit<EgressOptions, "timeoutMs"> {
-  /** The hosts that may have documents; null means all. */
+  /** Hosts whose client documents are fetched; null means all. */
   hosts: readonly string[] | null;
   clientThrottle: Pick<ClientThrottle, "requireDocument">;
   /** The environment of clients with a document. */
@@ -32,7 +32,7 @@ const maxKept = 200;
 const atOnce = 8;
 const maxWaiting = 64;
 const [minFreshMs, defaultFreshMs, maxFreshMs] = [60_000, 300_000, 86_400_000];
-/** The time for which a failure is repeated without fetching again. */
+/** Milliseconds for which a failed fetch is cached. */
 const failureMs = 10_000;
 
 type Found = DescribedClient | PageFault;
@@ -48,8 +48,8 @@ export class ClientDocuments {
   }
 
   /**
-   * Returns the document's client. `url` is valid by `isDocumentUrl`. Throws `rate_limit_exceeded` or
-   * `service_unavailable` for an address that requests too many.
+   * Returns the client that the document describes. `url` must satisfy `isDocumentUrl`. Throws `rate_limit_exceeded` if
+   * `clientAddress` or all clients together cause too many fetches, and `service_unavailable` if too many run now.
    */
   async find(url: string, clientAddress: string): Promise<PublishedApp | PageFault> {
     const found = await this.#find(url, clientAddress);
@@ -87,7 +87,7 @@ export class ClientDocuments {
     let found: Found;
     let freshMs = failureMs;
     try {
-      // The request contains nothing about us or the caller.
+      // The request reveals nothing about this server or the caller.
       const request = { method: "GET", headers: { accept: "application/json", "accept-encoding": "identity" } };
       answer = await sendEgress(new URL(url), request, { ...this.#options, timeoutMs }, cancellation);
       found = await read(url, answer, cancellation);
@@ -137,8 +137,8 @@ function parsed(bytes: Uint8Array): Readonly<Record<string, unknown>> | undefine
 }
 
 /**
- * Returns the lifetime that the document's server sets (RFC 9111, 5.2.2), within our limits: the next page of the same
- * sign-in does not fetch again.
+ * Returns for how long the document may be cached, as its server says (RFC 9111, 5.2.2), within our limits. The minimum
+ * spans the pages of one sign-in.
  */
 function freshFor(cacheControl: string): number {
   if (/\bno-(?:store|cache)\b/i.test(cacheControl)) return minFreshMs;
@@ -147,7 +147,7 @@ function freshFor(cacheControl: string): number {
 }
 
 /**
- * Returns an error without facts about the internal network: `message` tells the requirement, `reason` is for the log.
+ * Returns an error without facts about the internal network: `message` states the requirement, `reason` is for the log.
  */
 function fault(reason: string, message: string): PageFault {
   return {

@@ -6,19 +6,19 @@ import type { LimitStore, RateLimit } from "../../domain/limits/limits.ts";
 import type { PublishedApp } from "../../domain/people/app.ts";
 import { clientNetwork } from "../../policy/client-network.ts";
 
-/** The limits per minute. */
+/** Maximum requests per minute. */
 const perMinute = {
   /** The limit of all requests from one address, which may be a server with many users. */
   address: 600,
   failure: 30,
   /**
-   * The limit of a client with a secret. A client without one is counted by address as well, because anybody could use
-   * up the limit of its other users.
+   * The limit of a client with a secret. A public client is limited at each address, because anybody could use up the
+   * limit of its other users.
    */
   confidential: 1_200,
   public: 120,
   deviceByAddress: 20,
-  /** The limit of device codes, which are rows that unknown clients can cause. */
+  /** The limit of device codes for one client: each code is a database row that anybody can cause. */
   device: 600,
   /** The limit of clients that register themselves, which some programs do at each sign-in. */
   registrationByAddress: 30,
@@ -37,13 +37,14 @@ export class ClientThrottle {
     this.#limits = limits;
   }
 
-  /** Limits the requests of an address. Throws `rate_limit_exceeded`, as the following methods do. */
+  /** Counts a request of this address. Throws `rate_limit_exceeded`. */
   requireAddress(clientAddress: string): Promise<void> {
     return this.#take(rule("address", clientNetwork(clientAddress)));
   }
 
   /**
-   * Checks the number of failures without counting one, which `failed` does. `app` is undefined for an unknown client.
+   * Throws `rate_limit_exceeded` after too many failures, which `failed` counts. `app` is undefined for an unknown
+   * client.
    */
   async requireFewFailures(app: Pick<PublishedApp, "id"> | undefined, clientAddress: string): Promise<void> {
     const failures = failuresOf(app, clientAddress);
@@ -86,8 +87,8 @@ function rule(what: keyof typeof perMinute, ...whose: string[]): RateLimit {
 }
 
 /**
- * Returns the counter of a client's failures at an address: an attacker elsewhere must not lock the client out, nor
- * must one client with an old secret lock out others at the same address.
+ * Returns the counter of a client's failures at an address. An attacker elsewhere must not lock the client out. A
+ * client with an old secret must not lock out others at its address.
  */
 function failuresOf(app: Pick<PublishedApp, "id"> | undefined, clientAddress: string): RateLimit {
   return rule("failure", clientNetwork(clientAddress), app?.id ?? "unknown");

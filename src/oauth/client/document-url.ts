@@ -1,13 +1,13 @@
-// Client ids that are addresses of documents (Client ID Metadata Documents): checks them, and maps them to our own ids.
+// Checks client ids that are URLs of metadata documents (Client ID Metadata Documents), and maps them to our own ids.
 import { createHash } from "node:crypto";
 import { parseRange } from "../../base/text/ip-range.ts";
 
 const longest = 500;
 
 /**
- * Reports whether an id is such an address: https, with a path, exactly as a URL parser writes it, so that it has one
- * spelling, no dots to resolve, and a foreign host name in its xn-- form. Numeric hosts are refused, because people see
- * the host.
+ * Reports whether a client id is a document's URL: https, with a path, and exactly as a URL parser writes it. So it has
+ * one spelling, no dots to resolve, and a foreign host name in its xn-- form. Numeric hosts are refused, because people
+ * see the host.
  */
 export function isDocumentUrl(clientId: string): boolean {
   if (!clientId.startsWith("https://") || clientId.length > longest || clientId.includes("#")) return false;
@@ -17,7 +17,8 @@ export function isDocumentUrl(clientId: string): boolean {
 }
 
 /**
- * Returns the id by which grants, usage and limits know the client of a document. Any other client id stays as it is.
+ * Returns the app id of a client with a document, which grants, usage and limits contain. Any other client id is
+ * returned unchanged.
  */
 export function appIdOf(clientId: string): string {
   if (!isDocumentUrl(clientId)) return clientId;

@@ -1,4 +1,4 @@
-// Reads the client that a request claims, and its proof (RFC 6749, 2.3.1).
+// Reads which client a request claims to come from, and the client's proof (RFC 6749, 2.3.1).
 import { OAuthError } from "../oauth-error.ts";
 
 export interface PresentedClient {
@@ -10,7 +10,7 @@ export interface PresentedClient {
 const base64 = /^[A-Za-z0-9+/]+={0,2}$/;
 const maxHeaderLength = 2_048;
 
-/** Reads the client; `parameters` are without empty values. Throws `invalid_client` or `invalid_request`. */
+/** Reads the client; `parameters` must not contain empty values. Throws `invalid_client` or `invalid_request`. */
 export function presentedClient(
   authorization: string | null,
   parameters: ReadonlyMap<string, string>,

@@ -12,7 +12,7 @@ export interface RegistrationDeps {
   clientThrottle: Pick<ClientThrottle, "requireRegistration">;
 }
 
-/** The answer of RFC 7591, 3.2.1. */
+/** The client information response (RFC 7591, 3.2.1). */
 export interface RegisteredClient {
   client_id: string;
   client_id_issued_at: number;
@@ -26,8 +26,8 @@ export interface RegisteredClient {
 }
 
 /**
- * Registers a client, always as public, whatever it requests (RFC 7591, 2: the server may replace requested values): a
- * secret that everybody gets on request proves nothing, and PKCE is required. Throws `invalid_redirect_uri`,
+ * Registers a client, always as public, whatever it requests (RFC 7591, 2, lets the server replace requested values). A
+ * secret that everybody gets on request would prove nothing, and PKCE is required. Throws `invalid_redirect_uri`,
  * `invalid_client_metadata`, `rate_limit_exceeded` or `service_unavailable`.
  */
 export async function registerClient(

@@ -40,16 +40,17 @@ async function codeIsUnused(
   throw invalidGrant("code_used_again");
 }
 
-/** Refuses a code that was not redeemed soon. */
+/** Refuses an expired code. */
 function codeIsFresh(code: AuthorizationCode, { origin }: ClientRequest): undefined {
   if (origin.nowSeconds >= code.expiresAt) throw invalidGrant("code_expired");
-  // A clock that was set back must not prolong a code. The clocks of two processes may differ, but by less than this.
+  // A clock that was set back must not prolong a code. The clocks of two processes may differ, but only by less than
+  // the lifetime of a code.
   if (origin.nowSeconds < code.createdAt - codeSeconds) throw invalidGrant("code_of_the_future");
 }
 
 /**
  * Requires the redirect URI of the authorization request again, byte for byte (RFC 6749, 4.1.3). If that request named
- * none, only one is registered, and it may be left out here too.
+ * none, the app has only one, which may be left out here too.
  */
 function redirectUriIsRepeated({ redirectUri }: AuthorizationCode, { parameters, client }: ClientRequest): undefined {
   const sent = parameters.get("redirect_uri");
@@ -84,7 +85,7 @@ function isChallengeOf(verifier: string, challenge: string): boolean {
   return sameSecret(challenge, createHash("sha256").update(verifier).digest("base64url"));
 }
 
-/** Takes the code and issues its tokens in one step: of several parallel requests, one gets them. */
+/** Redeems the code and issues its tokens in one step, so that only one of several parallel requests gets tokens. */
 async function redeemCode(code: AuthorizationCode, request: ClientRequest, deps: TokenDeps): Promise<TokenAnswer> {
   const { answer, ...issued } = await newGrant(code, request, deps);
   const outcome = await deps.oauth.redeemCode(code.digest, issued, {

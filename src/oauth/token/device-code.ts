@@ -50,7 +50,7 @@ function deviceWasApproved({ code, tooEarly }: PolledDevice): undefined {
   }
 }
 
-/** Takes the approved device code and issues its tokens in one step. */
+/** Redeems the approved device code and issues its tokens in one step. */
 async function redeemDevice({ code }: PolledDevice, request: ClientRequest, deps: TokenDeps): Promise<TokenAnswer> {
   const { personId, accountId, membershipId } = code;
   if (personId === null || accountId === null || membershipId === null) throw invalidGrant("device_code_undecided");

@@ -17,7 +17,7 @@ export function refreshed({ client, origin }: Request, grant: ApiKeyRecord, scop
   return auditEvent("grant.refreshed", actor(client), origin, about);
 }
 
-/** The event of a replay. `grantId` is null if the store finds it. */
+/** Returns the event of a replayed code or token. `grantId` is null if the store looks up the grant. */
 export function replayed(
   { client, origin }: Request,
   { accountId, grantId }: { accountId: string; grantId: string | null },

@@ -30,7 +30,7 @@ export function newRefreshToken(
   return { token, record };
 }
 
-/** The app that gets the token, in its current state, and the resources that its request names. */
+/** The app that gets the token, with its current registration, and the resources that the request names. */
 interface Issued extends Pick<ClientRequest, "resources"> {
   readonly client: Pick<ClientRequest["client"], "id" | "scopes">;
 }
@@ -40,8 +40,8 @@ interface IssueDeps extends Pick<TokenDeps, "issuer"> {
 }
 
 /**
- * Returns the answer. `scope` narrows the access token within the grant and within the app's current registration;
- * `resource` narrows it within the refresh token's. Throws `invalid_scope` or `invalid_target`.
+ * Returns the token response. `scope` narrows the access token within the grant and within the app's current
+ * registration; `resource` narrows it within the refresh token's. Throws `invalid_scope` or `invalid_target`.
  */
 export async function signedAnswer(
   grant: ApiKeyRecord,
@@ -84,7 +84,7 @@ export async function signedAnswer(
 }
 
 /**
- * Creates a grant with its first tokens, without storing them: the store does that together with taking the code.
+ * Creates a grant with its first tokens, without storing them: the store does that together with redeeming the code.
  * Throws `invalid_scope` if the app is no longer registered for any of the scopes.
  */
 export async function newGrant(

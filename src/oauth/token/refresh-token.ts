@@ -14,10 +14,10 @@ export const refreshToken: GrantType<FoundRefreshToken> = {
 };
 
 interface FoundRefreshToken {
-  /** The token as presented. */
+  /** The refresh token as the client sent it. */
   text: string;
   token: RefreshToken;
-  /** The grant with the membership that limits it. */
+  /** The grant, with the membership whose rights limit it. */
   grant: KeyChain;
 }
 
@@ -34,7 +34,7 @@ function refreshTokenIsOfClient({ grant }: FoundRefreshToken, { client }: Client
   if (grant.keys[0].appId !== client.id) throw invalidGrant("refresh_token_of_other_client");
 }
 
-/** Refuses a revoked grant, and that of a member who has left. */
+/** Refuses a revoked grant, and the grant of a member who has left the account. */
 function grantStands({ grant }: FoundRefreshToken, { origin }: ClientRequest): undefined {
   if (grant.account.status !== "active") throw invalidGrant("account_suspended");
   if (grant.keys.some((key) => keyStatus(key, origin.nowSeconds) !== "active")) throw invalidGrant("grant_ended");
@@ -43,8 +43,9 @@ function grantStands({ grant }: FoundRefreshToken, { origin }: ClientRequest): u
 const graceSeconds = 10;
 
 /**
- * Handles a used refresh token: the same request gets the same answer for a moment, because answers get lost; any other
- * use is a replay. RFC 9700, 4.14.2: the thief cannot be identified, so the whole grant ends.
+ * Handles a refresh token that was used before. For a moment, the same request gets the same answer again, because
+ * answers get lost. Any other use is a replay: the thief cannot be identified, so the whole grant ends (RFC 9700,
+ * 4.14.2).
  */
 async function refreshTokenIsUnused(
   { text, token, grant }: FoundRefreshToken,

@@ -1,4 +1,5 @@
-// An answer that may have to be repeated, sealed so that only the same request with the same token opens it.
+// Seals the answer to a refresh request, which may have to be repeated. Only the same request with the same token opens
+// it.
 import { createHmac } from "node:crypto";
 import { type KeyRing, mapKeys } from "../../domain/key-ring.ts";
 import { seal, unseal } from "../../policy/credentials/sealing.ts";
@@ -26,7 +27,7 @@ function keyOf(token: string, { sealingKey }: Keys): KeyRing {
   return mapKeys(sealingKey, (key) => createHmac("sha256", key).update(token).digest());
 }
 
-/** Returns the parts by which two requests with the same token count as equal. */
+/** Returns the parts of a request that must be equal for its answer to be repeated. */
 function contextOf({ client, parameters, resources }: ClientRequest): string {
   return JSON.stringify(["refresh-answer", client.id, parameters.get("scope") ?? null, ...resources]);
 }

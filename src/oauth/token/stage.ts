@@ -1,4 +1,4 @@
-// The inputs of the stages of the token endpoint.
+// Types of the token endpoint: requests, answers, and the stages of a grant type.
 
 import type { Keys } from "../../domain/key-ring.ts";
 import type { PublishedApp } from "../../domain/people/app.ts";
@@ -9,7 +9,7 @@ import { OAuthError } from "../oauth-error.ts";
 
 /** A request of an authenticated client. */
 export interface ClientRequest {
-  /** The parameters without empty ones, which count as missing (RFC 6749, 3.2). */
+  /** The parameters that have a value. Empty parameters count as missing (RFC 6749, 3.2). */
   parameters: ReadonlyMap<string, string>;
   /** Values of `resource`, the only parameter that may be repeated (RFC 8707, 2.2). */
   resources: readonly string[];
@@ -20,7 +20,7 @@ export interface ClientRequest {
 export interface TokenDeps {
   oauth: OAuthStore;
   tokens: Pick<AccessTokens, "issueForGrant">;
-  /** The sealing key, 32 bytes. The keys of sealed answers are derived from it and the presented token. */
+  /** Keys of 32 bytes. The keys of sealed answers are derived from them and the presented token. */
   sealingKey: Keys;
   /** Returns the public URL without a trailing slash. */
   issuer(): string;
@@ -28,7 +28,7 @@ export interface TokenDeps {
   changed(ids?: readonly string[]): void;
 }
 
-/** The answer of RFC 6749, 5.1. */
+/** The token response (RFC 6749, 5.1). */
 export interface TokenAnswer {
   access_token: string;
   token_type: "Bearer";
@@ -48,7 +48,10 @@ export type Stage<Found> = (
   deps: TokenDeps,
 ) => TokenAnswer | undefined | Promise<TokenAnswer | undefined>;
 
-/** The stages for an authenticated client that names the grant type. Only the last stage takes what was presented. */
+/**
+ * The stages for an authenticated client that names the grant type. Only the last stage redeems the presented code or
+ * token.
+ */
 export interface GrantType<Found> {
   find(request: ClientRequest, deps: TokenDeps): Promise<Found>;
   stages: readonly Stage<Found>[];

@@ -32,7 +32,7 @@ export interface TokenRequest {
   origin: Origin;
 }
 
-/** Requests a token for an app that a person allowed (RFC 9068, 2.2). */
+/** A request for a token of an app that a person allowed (RFC 9068, 2.2). */
 export interface GrantTokenRequest {
   grant: Pick<ApiKeyRecord, "id" | "accountId" | "environment">;
   /** Id of the person who allowed the app. */
@@ -91,7 +91,7 @@ const canonicalToken = new RegExp(`^${canonicalPart}\\.${canonicalPart}\\.${cano
 /** Maximum length of a token: several times that of any issued token. */
 const maxLength = 4_096;
 const capacity = 50_000;
-/** Seconds for which an expired token is certainly reported as expired, even if its signing key is gone. */
+/** Seconds after its expiry for which a token is still reported as expired, even if its signing key is gone. */
 const rememberedSeconds = 7_200;
 const maxChecks = 16;
 const maxWaiting = 4_000;
@@ -183,7 +183,7 @@ export class AccessTokens {
       .sign(signer.privateKey);
   }
 
-  /** Call after a signing key ended: each token is verified again at its next use. */
+  /** Drops cached tokens, so that each token is verified again at its next use. Call after a signing key ended. */
   forget(): void {
     this.#verified.clear();
   }
@@ -329,7 +329,7 @@ function faultOf(error: unknown): string {
   if (error instanceof UnknownKey) return "token_key_unknown";
   const { code, claim } = error as { code?: unknown; claim?: unknown };
   switch (code) {
-    // Expiry is checked last, so the token is genuine here.
+    // The library checks the expiry last, so the token is genuine here.
     case "ERR_JWT_EXPIRED":
       return "expired";
     case "ERR_JWT_CLAIM_VALIDATION_FAILED":

@@ -1,4 +1,5 @@
-// Turns the credentials of a request into a principal, or refuses with one message that tells an attacker nothing.
+// Turns the credentials of a request into a principal. All refusals have the same message, which tells an attacker
+// nothing.
 
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -28,7 +29,7 @@ export interface PresentedCredentials {
   resource?: string;
   /** Returns why the request does not count as local; undefined if it does. Called only for development keys. */
   whyNotLocal(): string | undefined;
-  /** True if an open connection is checked, which is no use of the key. Default: false. */
+  /** True for a check of an open connection, which does not count as a use of the key. Default: false. */
   isCheck?: boolean;
 }
 
@@ -43,7 +44,7 @@ export interface AuthenticatorOptions extends CredentialCacheOptions {
   clock: Clock;
 }
 
-/** The longest credential that is looked up in the cache directly, which is longer than any key. */
+/** Maximum length of a credential that is looked up in the cache without further checks. No key is longer. */
 const maxKeyLength = 64;
 /** Milliseconds after a failed write of a revocation until the next attempt. */
 const endAgainMs = 1_000;
@@ -54,9 +55,8 @@ export class Authenticator {
   #endAgainMs = Number.NEGATIVE_INFINITY;
   readonly #cache: CredentialCache;
   /**
-   * The principals narrowed by tokens, by the key's principal first: when that is dropped, all principals derived from
-   * it are dropped too. With the token first, a token cached for hours would keep the principals of every change in
-   * memory.
+   * Principals narrowed by access tokens. The outer map key is the key's principal: dropping it drops all principals
+   * derived from it. If tokens were the outer keys, a token cached for hours would keep outdated principals in memory.
    */
   readonly #narrowed = new WeakMap<Principal, WeakMap<VerifiedToken, Principal>>();
 
@@ -111,10 +111,9 @@ export class Authenticator {
   }
 
   /**
-   * Returns the principal. Throws, or rejects with, `invalid_api_key`, whose reason is in `detail` for the log only;
-   * `token_expired`; `service_unavailable` if the store must be asked and cannot be; or `rate_limit_exceeded` if the
-   * store must be asked for an address that presented too many unknown keys. Returns a promise only if a look-up is
-   * needed.
+   * Returns the principal; a promise only if the store must be asked. Throws, or rejects with, `invalid_api_key`, whose
+   * reason is in `detail` for the log only, or `token_expired`. If the store must be asked: `service_unavailable` if it
+   * does not answer, and `rate_limit_exceeded` if the address presented too many unknown keys.
    */
   authenticate(presented: PresentedCredentials): Principal | Promise<Principal> {
     return this.#warm(presented) ?? this.#check(presented);
@@ -136,7 +135,7 @@ export class Authenticator {
 
   /**
    * Returns the principal of a member who is signed in at a browser, from the membership's credential that was found
-   * with the session. Rejects as `authenticate` does. Operators also get `admin:manage`.
+   * with the session. Rejects with `invalid_api_key` or `service_unavailable`. Operators also get `admin:manage`.
    */
   async member(
     credentialId: string,
@@ -168,8 +167,8 @@ export class Authenticator {
   }
 
   /**
-   * Returns the current rights of an admitted request, for work that it starts later. Rejects as `behind` does, and
-   * also if the signing key of the request's token was withdrawn.
+   * Returns the current rights of an admitted request, for work that it starts later. Rejects with `invalid_api_key` if
+   * the credential has ended or the signing key of the request's token was withdrawn.
    */
   async still(admitted: Principal): Promise<Principal> {
     const { tokenSignedBy } = admitted;
@@ -231,7 +230,7 @@ export class Authenticator {
           if (accountId !== token.accountId) throw this.#refuse("token_account", presented, entry);
           if (appId !== token.appId) throw this.#refuse("token_app", presented, entry);
           if (token.appId !== null && personId !== token.personId) throw this.#refuse("token_person", presented, entry);
-          // A token of a key works wherever the key works.
+          // A token that was issued for a key is valid for all resources, like the key itself.
           const isGood = token.appId === null || coversResource(token.resources, presented.resource ?? apiResource);
           if (!isGood) throw this.#refuse("token_resource", presented, entry);
           return this.#narrow(entry.principal, token);
@@ -300,7 +299,7 @@ export class Authenticator {
       this.#ending ??= keys
         .endDue(nowSeconds)
         .then(() => this.invalidate())
-        // If the store is away, the request is refused all the same, and a later refusal stores the revocation.
+        // If the store is unavailable, the request is still refused, and a later refusal stores the revocation.
         .catch(() => {
           this.#endAgainMs = clock.monotonicMs() + endAgainMs;
         })
@@ -312,7 +311,7 @@ export class Authenticator {
     throw error;
   }
 
-  /** `clientReason` is the reason for the client, if the client may learn it. */
+  /** Returns the refusal. `clientReason` is set only if the client may learn the reason. */
   #refuse(
     reason: string,
     { clientAddress, requestId }: PresentedCredentials,

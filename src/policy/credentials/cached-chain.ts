@@ -1,4 +1,4 @@
-// Computes the facts of a key and its makers once, and stores what many keys have in common once.
+// Caches keys with the keys that made them. Data that many keys have in common is stored once.
 
 import { type IpRange, parseRange } from "../../base/text/ip-range.ts";
 import type { Account } from "../../domain/account.ts";
@@ -14,16 +14,16 @@ import { EqualParts } from "./equal-parts.ts";
 import { KeptKey, type KeyTerms, termsOf } from "./kept-key.ts";
 import type { KeyUse } from "./key-activity.ts";
 
-/** A key, its makers and its account, as read or as cached. */
+/** A key, its makers and its account, as read from the store or from the cache. */
 export type Chain = Pick<Principal, "keys" | "account">;
 
-/** The facts of a chain that are equal for all keys which differ only in ids. */
+/** The part of a chain that is equal for all keys that differ only in their ids. */
 interface ChainTerms {
   readonly own: KeyTerms;
   readonly makers: readonly ChainKey[];
   readonly account: Account;
   readonly scopes: ReadonlySet<Scope>;
-  /** The limits of the account alone; or all limits of this chain, if they are not `ChainLimits`. */
+  /** Only the account's limits if the chain's are `ChainLimits`; otherwise all limits of the chain. */
   readonly limits: AccountLimits | LimitSet;
   readonly modelAccess: ModelAccess | undefined;
   readonly tools: ToolAccess | undefined;
@@ -54,12 +54,12 @@ export class CachedChain implements KeyUse {
 
   constructor(key: Pick<ChainKey, "id" | "limitId">, terms: ChainTerms) {
     this.keyId = key.id;
-    // A single string object replaces two equal ones.
+    // Two equal ids share one string object, which saves memory.
     this.#limitId = key.limitId === key.id ? key.id : key.limitId;
     this.#terms = terms;
   }
 
-  /** The principal of the key itself; a token narrows its scopes. */
+  /** The principal of the key itself. An access token may narrow its scopes. */
   get principal(): Principal {
     return this.#principal ?? this.#makePrincipal();
   }
@@ -83,7 +83,7 @@ export class CachedChain implements KeyUse {
     return this.#terms.fault;
   }
 
-  /** Reports whether the chain depends on one of these ids, so that a change may affect its principal. */
+  /** Reports whether the chain depends on one of these ids. A change of these ids may change its principal. */
   dependsOn(ids: ReadonlySet<string>): boolean {
     const has = (id: string | null) => id !== null && ids.has(id);
     const isAbout = ({ personId, appId }: KeyTerms) => has(personId) || has(appId);
@@ -125,8 +125,8 @@ export class CachedChain implements KeyUse {
 }
 
 /**
- * Maximum number of principals in memory: the principals of up to so many keys in use are not rebuilt repeatedly.
- * Principals that leave such a short ring are mostly young garbage.
+ * Maximum number of principals in memory: up to this many active keys need no rebuilding. Principals that leave such a
+ * short ring are mostly young garbage.
  */
 const maxRecent = 1_024;
 
@@ -177,7 +177,7 @@ export class CachedChains {
     this.#priorityOf = priorityOf;
   }
 
-  /** Frees parts that only former chains had. */
+  /** Forgets all shared parts, so that unused ones are freed. */
   clear(): void {
     this.#recent.clear();
     this.#accounts.clear();
@@ -198,7 +198,7 @@ export class CachedChains {
     const keys: Principal["keys"] = [new KeptKey(first.id, first.limitId, own), ...kept];
     const limits = this.#limitsOf({ keys, account });
     const ofAccount = limits instanceof ChainLimits ? limits.ofAccount : undefined;
-    // The text is made before the limits are shared, because stores attach data to shared limits.
+    // Serialize the limits before they are shared, because stores attach data to shared limits.
     const limitsText = JSON.stringify(ofAccount);
     const scopes = keys.map((key) => new Set(key.scopes)).reduce((common, more) => common.intersection(more));
     const allowedIps = keys

@@ -7,7 +7,7 @@ import type { ContentKeyStore, SealFor } from "../../domain/seal.ts";
 import { seal, unseal } from "./sealing.ts";
 
 const keyBytes = 32;
-/** Sealing context of the key. */
+/** Context under which the content key itself is sealed. */
 const keyContext = "content_key";
 
 /**
@@ -30,8 +30,8 @@ export async function openContentKey(store: ContentKeyStore, sealingKey: Keys): 
 }
 
 /**
- * Opens the key of pseudonyms, which stay equal across replicas and after the secret was replaced. Throws as
- * `openContentKey` does.
+ * Opens the key of pseudonyms, which stay equal across replicas and after the secret was replaced. Throws a StartError
+ * if no secret opens the key.
  */
 export async function openPseudonymKey(store: ContentKeyStore, sealingKey: Keys): Promise<Uint8Array> {
   return new Uint8Array(hkdfSync("sha256", await foundKey(store, sealingKey), "", "pseudonyms-v1", keyBytes));
@@ -50,7 +50,7 @@ function opened(sealed: string, sealingKey: Keys): Uint8Array {
     const key = Buffer.from(unseal(sealed, sealingKey, keyContext), "base64url");
     if (key.length === keyBytes) return key;
   } catch {
-    // The error is reported below: in both cases the key is not the one that was created here.
+    // A failed decryption is reported below, like a key of the wrong length.
   }
   throw new StartError(
     "The key of stored responses opens under no secret that HEADRACE_SECRET, or the file `secret`, has. Name the one that was in use before as well, after the one in use. If it is lost, `headrace secret forget-old --force` gives up the responses that are stored.",

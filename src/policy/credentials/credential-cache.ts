@@ -23,7 +23,7 @@ export interface CredentialCacheOptions {
   priorityOf?(account: Account): Priority;
   /** Called for a key that was found by its digest under an older secret, with its digest under the current one. */
   renewals?: { keyFound(key: Pick<ApiKeyRecord, "id" | "digest">, digest: string): void } | undefined;
-  /** Reads again what `limitsOf` depends on, after a change by any process. */
+  /** Reloads the data that `limitsOf` depends on, after a change by any process. */
   reread?(): Promise<void>;
   /** Seconds for which entries stay valid while the store cannot be asked. */
   graceSeconds?: number;
@@ -32,21 +32,21 @@ export interface CredentialCacheOptions {
   capacity?: number;
 }
 
-/** A look-up. `digests` are possible digests in the store, computed only if the store is asked. */
+/** A look-up. `digests` are those that the store may have for the key, computed only if the store is asked. */
 type Lookup = { by: "key"; key: string; index: string; digests: () => Digests } | { by: "id"; index: string };
 
-/** Digests under the current secret and under those that it replaces. */
+/** A key's digests: under the current secret, and under the secrets that it replaces. */
 export type Digests = readonly [current: string, ...older: string[]];
 
 const defaultGraceSeconds = 300;
 const defaultCapacity = 100_000;
-/** Maximum keys whose tokens are in use, equal to the maximum of cached tokens. */
+/** Maximum cached keys that were found by id, as for tokens; equal to the maximum of cached tokens. */
 const maxByToken = 50_000;
 /** Maximum concurrent reads and waiting reads: a flood of made-up keys gets 503 instead of reaching the store. */
 const maxReads = 32;
 const maxWaiting = 2_000;
 const readMs = 5_000;
-/** Maximum attempts of a read that changes keep overtaking: the store changes faster than it can be read. */
+/** Maximum attempts of a read, which is repeated if the store changed meanwhile. */
 const maxAttempts = 10;
 
 export class CredentialCache {
@@ -103,7 +103,7 @@ export class CredentialCache {
     return this.#watcher.unconfirmedMs() > this.#graceMs || this.#isEmpty ? "gone" : "away";
   }
 
-  /** Drops everything that was read so far, reads in progress included. */
+  /** Drops all cached entries. Results of reads in progress are not used either. */
   invalidate(): void {
     this.#generation++;
     this.#byKey.clear();
@@ -133,9 +133,7 @@ export class CredentialCache {
     else this.invalidate();
   }
 
-  /**
-   * Drops only the entries that depend on these ids: if the store cannot be asked, the others could not be read again.
-   */
+  /** Drops only the entries that depend on these ids. All other entries stay, because the store may be unavailable. */
   #forget(ids: ReadonlySet<string>): void {
     this.#generation++;
     const isAbout = (entry: CachedChain) => entry.dependsOn(ids);
@@ -173,7 +171,7 @@ export class CredentialCache {
   }
 
   #known(lookup: Lookup): CachedChain | undefined {
-    // Within the grace, an entry is valid even if the store is away.
+    // Within the grace period, an entry is valid even if the store is unavailable.
     if (this.#watcher.unconfirmedMs() > this.#graceMs) return undefined;
     return lookup.by === "key" ? this.#byKey.get(lookup.key) : this.#byId.get(lookup.index);
   }

@@ -9,14 +9,14 @@ export interface DigestRenewal {
 }
 
 export interface DigestRenewalsOptions {
-  /** Writes those renewals whose record has not changed since. */
+  /** Writes the renewals, except those whose key record has changed since. */
   write(renewals: readonly DigestRenewal[]): Promise<void>;
   log: Log;
   flushMs?: number;
 }
 
 const defaultFlushMs = 1_000;
-/** Maximum pending renewals. Further ones are dropped until the key is found again. */
+/** Maximum pending renewals. Further renewals are dropped until the next use of their key. */
 const maxPending = 100_000;
 
 export class DigestRenewals {

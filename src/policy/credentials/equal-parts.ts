@@ -1,6 +1,6 @@
 // Stores equal parts of many objects once, such as the account of many keys.
 
-/** Maximum parts. Beyond it all known parts are forgotten, because sharing only saves memory. */
+/** Maximum remembered parts. Beyond this number, all parts are forgotten, which only costs memory. */
 const maxKept = 10_000;
 
 /**

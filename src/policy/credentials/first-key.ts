@@ -18,13 +18,13 @@ export interface FirstKeyOptions {
   environment: Environment;
   pepper: Uint8Array;
   clock: Clock;
-  /** Stores the key and returns a function that undoes this. */
+  /** Stores the secret. Returns a function that removes it again. */
   keep(key: string): () => void;
 }
 
 /**
- * Ensures that an environment has a key with every scope of an account, which `keep` receives. If the key exists, or
- * another process was faster, returns the record without the secret.
+ * Ensures that an environment has a key with every scope that an account may have. `keep` receives the secret of a new
+ * key. If the key exists, or another process was faster, returns the record without the secret.
  */
 export async function ensureFirstKey(
   store: Pick<KeyStore, "firstKey" | "insertFirstKey">,

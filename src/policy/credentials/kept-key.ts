@@ -11,7 +11,7 @@ export class KeptKey implements ChainKey {
 
   constructor(id: string, limitId: string, terms: KeyTerms) {
     this.id = id;
-    // A single string object replaces two equal ones.
+    // Two equal ids share one string object, which saves memory.
     this.limitId = limitId === id ? id : limitId;
     this.#terms = terms;
   }

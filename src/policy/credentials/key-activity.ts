@@ -42,7 +42,7 @@ export class KeyActivity {
    */
   #waiting: KeyUse[][] = [];
   #count = 0;
-  /** If too many uses wait for one write, the uses that are written next, in this order. */
+  /** The uses to write next, in this order, if too many wait for one write. */
   #round: KeyUse[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
   #writing: Promise<void> = Promise.resolve();
@@ -51,7 +51,7 @@ export class KeyActivity {
     this.#options = options;
   }
 
-  /** Notes a use at `seconds`, Unix time. If there is no space, the use is dropped. */
+  /** Records a use at `seconds`, Unix time. If too many uses wait, drops this one. */
   used(use: KeyUse, seconds: number): void {
     if (!use.isWaiting) {
       if (this.#count >= maxPending) return;
@@ -106,7 +106,7 @@ export class KeyActivity {
     else this.#waiting.push([use]);
   }
 
-  /** Returns the uses that have waited longest. A key that is used again meanwhile keeps its position. */
+  /** Takes the uses that have waited longest. A key that is used again while it waits keeps its position. */
   async #take(most: number): Promise<KeyUse[]> {
     if (this.#count <= most) this.#round = [...this.#round, ...this.#allWaiting()];
     else if (this.#round.length === 0) this.#round = await this.#newRound();
@@ -116,7 +116,7 @@ export class KeyActivity {
     return batch;
   }
 
-  /** Returns all waiting uses. Later ones are queued separately. */
+  /** Takes all waiting uses out of the queue. */
   #allWaiting(): KeyUse[] {
     const all = this.#waiting.flat();
     this.#waiting = [];
@@ -133,7 +133,7 @@ export class KeyActivity {
     for (;;) {
       const { done, value: order } = sorting.next();
       if (done) return Array.from(order, (index) => uses[index] as KeyUse);
-      // Lets requests run in between.
+      // Let requests run between two steps of sorting.
       await new Promise((resolve) => setImmediate(resolve));
     }
   }

@@ -8,7 +8,7 @@ export function keyDigest(key: string, pepper: Uint8Array): string {
   return new Bun.CryptoHasher("sha256", pepper).update(key).digest("hex");
 }
 
-/** Returns the SHA-256 of a key, as in `SecretMap`, so that no cache contains a key. */
+/** Returns the SHA-256 of a key, which caches use as the key's name so that no cache contains the key itself. */
 export function memoryIndex(key: string): string {
   return Bun.SHA256.hash(key, "hex");
 }

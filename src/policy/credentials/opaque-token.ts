@@ -17,7 +17,7 @@ export function tokenDigest(token: string): string {
   return createHash("sha256").update(token).digest("hex");
 }
 
-/** Compares in constant time. For secrets that are derived again and compared, not looked up. */
+/** Compares two secrets in constant time. For secrets that are derived again and compared instead of looked up. */
 export function sameSecret(wanted: string, given: string): boolean {
   const [one, other] = [Buffer.from(wanted), Buffer.from(given)];
   return one.length === other.length && timingSafeEqual(one, other);

@@ -4,13 +4,13 @@ import type { Scope } from "../../domain/scope.ts";
 import { mcpServerName } from "../../domain/tools/mcp-server.ts";
 
 export const apiResource = "/v1";
-/** The resource of all MCP servers. The resource of each server is below it. */
+/** Path of the resource of all MCP servers. The resource of each MCP server is below this path. */
 export const toolsResource = "/mcp";
 
 const loopbackName = /^(?:127\.0\.0\.1|\[::1\]|localhost)$/;
 
 /**
- * Returns the path of a resource of this gateway, after the public URL `issuer`; undefined for any other. Does not
+ * Returns the path of a resource of this gateway, below the public URL `issuer`; undefined for any other URL. Does not
  * check whether an MCP server of that name exists, so that clients cannot find out.
  */
 export function resourceOf(uri: string, issuer: string): string | undefined {
@@ -28,7 +28,7 @@ function isOfOneServer(path: string): boolean {
   return path.startsWith(`${toolsResource}/`) && mcpServerName.test(path.slice(toolsResource.length + 1));
 }
 
-/** Returns the resource that a path of this gateway belongs to, as sent. */
+/** Returns the resource that a request's path belongs to. `path` is as sent, not decoded. */
 export function resourceAt(path: string): string {
   if (path === toolsResource) return toolsResource;
   if (!path.startsWith(`${toolsResource}/`)) return apiResource;
@@ -60,9 +60,8 @@ export function defaultResources(scopes: readonly Scope[]): readonly string[] {
 }
 
 /**
- * Returns the public URL with the loopback name that the client uses, if the name is one of this machine: the
- * metadata of a resource must begin with the URL that the client was given (RFC 9728, 3.3). `host` is the request's
- * header.
+ * Returns the public URL. If it and `host`, the request's header, are both loopback, the URL gets the host name that
+ * the client uses. The metadata of a resource must begin with the URL that the client was given (RFC 9728, 3.3).
  */
 export function rootAsAsked(issuer: string, host: string | null): string {
   const [own, asked] = [URL.parse(issuer), URL.parse(`http://${host ?? ""}`)];

@@ -14,8 +14,8 @@ export interface RevisionWatcherOptions {
    */
   onChange(ids?: readonly string[]): void;
   /**
-   * Called after `onChange`: reads again what is always in memory, such as tiers. If it rejects, the next poll counts
-   * as a change again.
+   * Called after `onChange`. Reads data again that is always in memory, such as tiers. If this fails, the next poll
+   * counts as a change again.
    */
   reread?(): Promise<void>;
   pollMs?: number;
@@ -31,7 +31,8 @@ const defaultPollMs = 500;
 /** Maximum delay of a revocation in milliseconds: an older confirmation is not trusted while the store can be asked. */
 const freshMs = 1_000;
 /**
- * Milliseconds after which a slow store counts as away, so that a cached key does not wait. A late answer still counts.
+ * Milliseconds after which a slow store counts as unavailable, so that requests with a cached key do not wait. A late
+ * answer still counts.
  */
 const patienceMs = 800;
 const abandonMs = 10_000;
@@ -42,7 +43,7 @@ export class RevisionWatcher {
   readonly #options: RevisionWatcherOptions;
   #timer: ReturnType<typeof setInterval> | undefined;
   #revision: number | undefined;
-  /** The older revision that was already logged. */
+  /** A lower revision of the store that was already logged, so that it is logged only once. */
   #wentBackTo: number | undefined;
   #confirmedMs = Number.NEGATIVE_INFINITY;
   #away = false;
@@ -119,7 +120,7 @@ export class RevisionWatcher {
       this.#wentBackTo = revision;
       log.error("database_went_back", { detail: wentBack });
     }
-    // The first poll counts as a change too: data that was read before it may have changed in between.
+    // The first poll counts as a change too, because data that was read before the poll may be out of date.
     if (revision !== this.#revision) {
       onChange();
       if (reread) await withDeadline(reread(), abandonMs);

@@ -6,10 +6,10 @@ const digestWords = 8;
 const smallest = 64;
 
 /**
- * The size is bounded: an entry that was used since it was last considered stays, and any other makes room for a new
- * one. Digests and use marks are in typed arrays: a look-up touches three places in memory, changes at most a byte,
- * and leaves nothing for a garbage collection to visit. SHA-256 costs a third of an HMAC. Anybody can compute it of a
- * guess, but the 178 random bits of a key cannot be guessed, and the time of a look-up brings nobody closer to a key.
+ * A full map evicts entries by the CLOCK algorithm: an entry that was used since the hand last passed stays. Digests
+ * and use marks are in typed arrays: a look-up touches three places in memory, changes at most a byte, and leaves
+ * nothing for a garbage collection to visit. SHA-256 costs a third of an HMAC. Anybody can compute the digest of a
+ * guess, but the 178 random bits of a key cannot be guessed. The time of a look-up therefore reveals nothing useful.
  */
 export class SecretMap<Value> {
   readonly #capacity: number;
@@ -19,7 +19,7 @@ export class SecretMap<Value> {
   /** Values by slot (a row of the digests), and whether they were used. */
   #values: Value[] = [];
   #asked: Uint8Array;
-  /** The slot that is considered next. */
+  /** The slot that is considered next for eviction. */
   #hand = 0;
 
   /** `capacity` must be at least 1. */

@@ -43,25 +43,25 @@ export interface PublishedJwk {
 interface LoadedKey {
   record: SigningKey;
   publicKey: CryptoKey;
-  /** Undefined if another secret sealed the key: the key verifies, but signs no more. */
+  /** Undefined if the key was sealed under another secret: it then only verifies signatures. */
   privateKey: CryptoKey | undefined;
 }
 
 /** Maximum lifetime of a token in seconds. */
 export const maxTokenSeconds = 86_400;
 /**
- * Seconds between publishing a key and signing with it, so that clients that cache the key set (`max-age` 300 s) and
- * every process have seen the key.
+ * Seconds between publishing a key and signing with it. By then every process has seen the key, and so have clients
+ * that cache the key set (`max-age` 300 s).
  */
 const publishSeconds = 600;
 /**
- * Seconds that a key stays published after the last token that it may have signed: a process that missed a change may
- * use the key a little longer.
+ * Seconds that a key stays published after the expiry of its last tokens: a process that missed a change may use the
+ * key a little longer.
  */
 const slackSeconds = 3_600;
 const rotateAfterSeconds = 90 * 86_400;
 const reloadMs = 60_000;
-/** Milliseconds between two reads of the store because of a token with an unknown `kid`. */
+/** Minimum milliseconds between two reads of the store that tokens with an unknown `kid` cause. */
 const rereadMs = 1_000;
 const algorithm = { name: "ECDSA", namedCurve: "P-256" } as const;
 
@@ -94,7 +94,7 @@ export class SigningKeys {
     clearInterval(this.#timer);
   }
 
-  /** Runs once a minute: applies changes of other processes, and adds the next key when the newest is 90 days old. */
+  /** Applies changes of other processes, and adds the next key when the newest is 90 days old. Runs once a minute. */
   async maintain(): Promise<void> {
     try {
       await this.#reload();
@@ -148,12 +148,12 @@ export class SigningKeys {
     return info;
   }
 
-  /** Call after a change, because keys may have ended. Rejects if the keys cannot be read. */
+  /** Reads the keys again. Call after a change, because keys may have ended. Rejects if the keys cannot be read. */
   async refresh(): Promise<void> {
     await this.#reload();
   }
 
-  /** Reports whether signatures of this key count, as far as this process knows. */
+  /** Reports whether signatures by this key are accepted, as far as this process knows. */
   isPublished(id: string): boolean {
     return this.#published().some(({ record }) => record.id === id);
   }
@@ -161,7 +161,7 @@ export class SigningKeys {
   async signer(): Promise<{ id: string; privateKey: CryptoKey }> {
     let signer = this.#signer();
     if (!signer) {
-      // The key is sealed under another secret, or is missing from the store.
+      // No key in memory can sign: all are sealed under another secret, or missing from the store.
       await this.#reload();
       if (!this.#signer()) await this.#add(this.#newest(), 0, systemActor, this.#ownOrigin());
       signer = this.#signer();
@@ -223,8 +223,8 @@ export class SigningKeys {
   }
 
   /**
-   * Returns the key that became active last, among those that stay published as long as any token signed now. If none
-   * is active, as after a clock was set back, returns the next one.
+   * Returns the key to sign with: of the keys that stay published long enough for a token signed now, the one that
+   * became active last. If none is active, as after a clock was set back, returns the next one.
    */
   #signer(): LoadedKey | undefined {
     const now = this.#now();
@@ -240,7 +240,7 @@ export class SigningKeys {
     if (this.#rereading) return this.#rereading;
     if (nowMs - this.#rereadMs < rereadMs) return Promise.resolve();
     this.#rereading = this.#reload()
-      // The known keys stay in use, and the next read comes soon.
+      // The known keys stay in use. The next read comes soon.
       .catch(() => {})
       .finally(() => {
         this.#rereading = undefined;
@@ -289,7 +289,7 @@ export class SigningKeys {
     return { id, publicJwk: { kty, crv, x, y }, sealedPrivateJwk, createdAt: this.#now(), activeAt, retiresAt: null };
   }
 
-  /** Adds a key. If another process was faster, its key is used. */
+  /** Adds a key. If another process added a key first, that key is used. */
   async #add(
     predecessor: LoadedKey | undefined,
     publishedForSeconds: number,

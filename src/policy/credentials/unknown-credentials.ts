@@ -3,7 +3,7 @@ import type { AddressThrottle } from "../address-throttle.ts";
 import { Turns } from "../turns.ts";
 import { SecretMap } from "./secret-map.ts";
 
-/** Maximum remembered credentials that exist, which take about 4 MB. */
+/** Maximum remembered credentials that were found, which take about 4 MB. */
 const maxKept = 50_000;
 /**
  * Maximum waiting look-ups for addresses that presented too many unknown credentials. These look-ups run one at a
@@ -21,10 +21,10 @@ export class UnknownCredentials {
   }
 
   /**
-   * Returns the stored data of a credential. If its address presented too many unknown credentials, rejects with
-   * `rate_limit_exceeded` for another unknown one. Other clients behind that address are not locked out, which
-   * matters if a proxy is not trusted and all clients share its address: credentials that were found before are
-   * looked up as usual, and the rest, such as all credentials after a restart, one after the other.
+   * Returns the stored data of a credential. If the address has presented too many unknown credentials, rejects with
+   * `rate_limit_exceeded` for a further unknown one. Other clients may share the address, such as that of a proxy, and
+   * are not locked out. Credentials that were found before are looked up as usual; all others one at a time, for
+   * example after a restart.
    */
   async find<Found>(
     digest: string,

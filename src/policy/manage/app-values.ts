@@ -11,8 +11,8 @@ const ofAnswers = ["code", "state", "iss", "error", "error_description", "error_
 const loopbackHost = /^(?:127\.0\.0\.1|\[::1\]|localhost)(?::\d{1,5})?$/;
 
 /**
- * Checks redirect addresses and returns them byte for byte, because they are compared that way. Throws
- * `invalid_request`, naming the place and what to write instead.
+ * Checks redirect URIs and returns them unchanged, because they are compared byte for byte. Throws `invalid_request`,
+ * naming the place and what to write instead.
  */
 export function redirectUris(uris: readonly string[]): string[] {
   for (const [i, uri] of uris.entries()) {
@@ -34,8 +34,8 @@ export function homepageFault(url: string): string | undefined {
 }
 
 /**
- * Matches an app's own scheme: a reversed domain name (RFC 8252, 7.1), whose owner can be known. Words without a dot
- * and other beginnings belong to systems and browsers: `ms-msdt:`, `x-apple.systempreferences:`.
+ * Matches an app's own scheme: a reversed domain name (RFC 8252, 7.1), whose owner can be known. Systems and browsers
+ * use words without a dot and beginnings with a hyphen: `ms-msdt:`, `x-apple.systempreferences:`.
  */
 const ownScheme = /^[a-z]{2,}(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+$/;
 /**
@@ -48,7 +48,7 @@ const knownAddresses = [
   /^(?:vscode|vscode-insiders|vscodium|cursor|windsurf):\/\/saoudrizwan\.claude-dev\/mcp-auth\/callback\/[\w-]+$/,
 ];
 
-/** Returns the fault of the address; undefined if there is none. */
+/** Returns why the redirect URI is invalid; undefined if it is valid. */
 export function redirectFault(uri: string): string | undefined {
   if (uri.includes("*")) return "must have no wildcard; list each address of its own.";
   // An empty fragment is refused as well (RFC 6749, 3.1.2).
@@ -70,7 +70,7 @@ export function redirectFault(uri: string): string | undefined {
   return `must have a slash after the scheme, such as ${scheme}:/callback.`;
 }
 
-/** Returns a fault that any kind of address can have; undefined if there is none. */
+/** Returns why a redirect URI or home page is invalid, by the rules that both share; undefined if they are met. */
 function commonFault(uri: string): string | undefined {
   if (!uriCharacters.test(uri)) {
     return "must be an address in ASCII without blanks; percent-encode what an address cannot have, and write a foreign host name in its xn-- form.";

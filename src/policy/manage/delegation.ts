@@ -14,13 +14,13 @@ import { requireScope } from "../authorize.ts";
 /** Maximum length of a chain of keys, from a key without a maker to the last. */
 export const maxChainDepth = 8;
 
-/** The attributes of a key that must be within those of its makers. Scopes are checked separately. */
+/** The attributes of a key that must not exceed those of its makers. Scopes are checked separately. */
 export type Authority = Required<Omit<KeyChanges, "name" | "note" | "scopes" | "revokedAt">>;
 
 /** A field that exceeds what a key allows. */
 interface Excess {
   field: string;
-  /** What the field must be, such as `at most 5, the quota`. In the message, the owner of that quota follows. */
+  /** The requirement, such as `at most 5, the quota`. The error message continues with the owner of that quota. */
   must: string;
 }
 
@@ -32,7 +32,7 @@ export function requireKeyManager(principal: Principal): void {
 
 /**
  * Returns when the credential ends, by expiry or by a revocation that is already set, in Unix seconds; null for never.
- * Null for a person: the role limits what a person creates, not the session or login.
+ * Null for a person, because keys that a person creates do not end with the session or login.
  */
 export function endOf(principal: Principal): number | null {
   if (principal.person) return null;
@@ -53,8 +53,8 @@ export function modelsOf({ modelAccess }: Principal): string[] | undefined {
 }
 
 /**
- * Returns the tool entries that all keys of the principal allow; undefined allows all. The account's own list is not
- * included: it applies at each use, as it is then.
+ * Returns the tools that all keys of the principal allow, as in their lists; undefined allows all. The account's
+ * current list is not included, because it applies at each use.
  */
 export function toolsOf({ keys }: Principal): string[] | undefined {
   const lists = keys.flatMap(({ tools }) => (tools ? [tools] : []));
@@ -66,7 +66,7 @@ export function priorityOf({ keys, priority = defaultPriority }: Principal): Pri
   return keys.some((key) => key.priority !== null) ? priority : null;
 }
 
-/** Requires that the chain has room for another key. */
+/** Throws if a key of the principal would make the chain of makers too long. */
 export function requireDepth(principal: Principal): void {
   if (principal.keys.length < maxChainDepth) return;
   throw forbidden(
@@ -75,9 +75,9 @@ export function requireDepth(principal: Principal): void {
 }
 
 /**
- * Requires that the principal may act on an existing key. Each restriction of the principal must come from one of that
- * key's makers, and so restrict that key too, or the key's attributes must be within it. A key never acts on its own
- * makers.
+ * Throws if the principal must not act on this key. Each restriction of the principal must come from one of the
+ * target's makers, and so restrict the target too, or the target's attributes must be within it. A key never acts on
+ * its own makers.
  */
 export function requireWithin(principal: Principal, target: KeyChain, verb: "change" | "rotate" | "revoke"): void {
   const [key, ...makers] = target.keys;
@@ -87,8 +87,8 @@ export function requireWithin(principal: Principal, target: KeyChain, verb: "cha
     if (verb === "rotate") requireToolsWithin(principal, key.tools, makers);
     return;
   }
-  // The makers are compared by limit id: a maker that was rotated is still one, although its children went to its
-  // successor.
+  // Keys of a rotation have the same limit id: a maker that was rotated is still a maker, although its children went to
+  // its successor.
   if (principal.keys.slice(1).some((maker) => maker.limitId === key.limitId)) {
     throw forbidden(`A key cannot ${verb} a key that bounds it.`);
   }
@@ -110,7 +110,7 @@ export function requireWithin(principal: Principal, target: KeyChain, verb: "cha
       "A key may rotate itself and the keys that were made with it; revoke another one, and create a key in its place.",
     );
   }
-  // A token that ends before its key must not create anything that outlives the token.
+  // An access token must not create a credential that outlives the token.
   const { tokenExpiresAt } = principal;
   if (verb === "rotate" && tokenExpiresAt !== undefined && (key.expiresAt === null || key.expiresAt > tokenExpiresAt)) {
     throw forbidden("An access token cannot rotate a key that outlives it; use an API key instead of the token.");
@@ -118,8 +118,8 @@ export function requireWithin(principal: Principal, target: KeyChain, verb: "cha
 }
 
 /**
- * Requires that the principal may give a key these values. `makers` are the keys that restrict the key in any case:
- * where it has no limit or quota of its own, theirs apply. Only the fields in `granted` are checked.
+ * Requires that the principal may give a key these values. `makers` are the keys that restrict the key anyway: their
+ * limits and quotas apply if it has none. Only the fields in `granted` are checked.
  */
 export function requireGrantable(
   principal: Principal,
@@ -153,7 +153,10 @@ export function requireToolsWithin(
   if (excess) throw forbidden(`${excess.field}: must be ${excess.must} that you may use yourself.`);
 }
 
-/** Requires a priority that is at most the principal's own, which the tier restricts for keys and people alike. */
+/**
+ * Throws if the wanted priority exceeds the principal's own maximum. The account's tier limits it for keys and people
+ * alike.
+ */
 function requirePriority({ priority: most = defaultPriority, account }: Principal, wanted: Priority): void {
   if (isWithinPriority(wanted, most)) return;
   throw forbidden(
@@ -198,7 +201,7 @@ function firstExcess(
 ): Excess | undefined {
   if (wanted.expiresAt !== undefined) {
     const ends = bounds.map(keyEnd);
-    // If the own key is among the bounds, so is the token that stands for it.
+    // An access token limits the expiry like the key that it stands for.
     if (bounds.includes(keyOf(principal))) ends.push(principal.tokenExpiresAt ?? null);
     const most = earliest(ends);
     if (most !== null && (wanted.expiresAt ?? Number.POSITIVE_INFINITY) > most) {
@@ -263,7 +266,10 @@ function quotaExcess(wanted: Partial<Authority>, bound: ChainKey, bounded: boole
   return undefined;
 }
 
-/** Each quota of the bound must be among the wanted quotas, or a smaller one, unless it restricts the key anyway. */
+/**
+ * For each quota of `bound`, the key must have the same quota or a smaller one, unless `bound` restricts the key
+ * anyway.
+ */
 function windowExcess({ quotas }: Partial<Authority>, bound: ChainKey, bounded: boolean): Excess | undefined {
   if (quotas === undefined || bounded) return undefined;
   const missing = bound.quotas.find((outer) => !quotas.some((inner) => isWithinRule(inner, outer)));
@@ -318,7 +324,8 @@ function cacheExcess(wanted: ResponseCache | null | undefined, bound: ChainKey):
 }
 
 /**
- * Checks tags. The makers' tags count for a key in any case; it cannot drop its own tags, as it cannot drop its quotas.
+ * Checks tags. A key's requests also have the tags of its makers. A key cannot remove its own tags, as little as its
+ * quotas.
  */
 function tagExcess(wanted: readonly string[] | undefined, bound: ChainKey, bounded: boolean): Excess | undefined {
   if (wanted === undefined || bounded || bound.tags.every((tag) => wanted.includes(tag))) return undefined;

@@ -1,4 +1,4 @@
-// Checks the values of a key in a request beyond their shape, and converts them to the stored form.
+// Checks the values of a key in a request as far as the schema cannot, and converts them to the stored form.
 
 import { invalidRequest } from "../../base/errors.ts";
 import { formatRange, parseRange } from "../../base/text/ip-range.ts";
@@ -56,7 +56,7 @@ export function keyRate(
   throw invalidRequest("rate_limit_window: is the window of rate_limit; send rate_limit as well, or leave both out.");
 }
 
-/** Checks quotas with a window. Values of the right shape may still make no sense. */
+/** Checks quotas with a window. Values of the right shape may still be contradictory. */
 export function quotaRules(given: readonly GivenQuotaRule[] | null): QuotaRule[] {
   const fault = quotaFault(given ?? []);
   if (fault) throw invalidRequest(`quotas[${fault.at}].${fault.field}: ${fault.must}.`);

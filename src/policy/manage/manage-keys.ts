@@ -71,7 +71,7 @@ export function createKey(
   const values = valuesOf(request, context.origin.nowSeconds, principal.scopes);
   const record: Attributes = {
     ...values,
-    // Written into the record, so that the record itself shows the expiry.
+    // The inherited expiry is stored with the key, so that its record shows when it ends.
     expiresAt: values.expiresAt ?? endOf(principal),
     allowedIps: values.allowedIps.length > 0 ? values.allowedIps : (addressesOf(principal) ?? []),
     models: values.models ?? modelsOf(principal) ?? null,
@@ -222,7 +222,7 @@ export function rotateKey(
   return { successor, key, revokeAt, event };
 }
 
-/** Returns the error for a rotation when another rotation or a revocation was faster. */
+/** Returns the error for a rotation that another rotation or a revocation has overtaken. */
 export function rotatedBefore(revokedAt: number | null): GatewayError {
   const when = revokedAt === null ? "" : ` at ${revokedAt}`;
   return invalidRequest(
@@ -241,7 +241,8 @@ export function requireKey(principal: Principal, chain: KeyChain | undefined, id
 }
 
 /**
- * Reports whether the principal sees this credential: one of its account and environment; members see only their own.
+ * Reports whether the principal may see this credential. It must be in the principal's account and environment; members
+ * see only their own.
  */
 export function isHere(
   principal: Principal,
@@ -252,7 +253,7 @@ export function isHere(
   return isOwn && accountId === principal.account.id && environment === principal.environment;
 }
 
-/** Converts a key to wire form. A key ends as soon as one of `makers`, the keys above it, ends. */
+/** Converts a key to wire form. A key ends as soon as one of its `makers` ends. */
 export function toWire(record: ApiKeyRecord, makers: readonly ChainKey[], nowSeconds: number): KeyWire {
   const { name, scopes, ...attributes } = attributesToWire(record);
   return {
@@ -337,7 +338,7 @@ function newIdentity(environment: Environment, pepper: Uint8Array) {
 }
 
 function revocation(principal: Principal, key: ApiKeyRecord, origin: Origin): KeyUpdate | undefined {
-  // A revocation that is due by the clock is not final yet, and becomes final here.
+  // A revocation whose time has come is not final yet. It becomes final here.
   if (key.revoked || keyStatus(key, origin.nowSeconds) === "expired") return undefined;
   const detail = { revoked_at: { before: key.revokedAt, after: origin.nowSeconds } };
   const event = auditEvent("key.revoked", principal, origin, about(key, detail));

@@ -16,9 +16,7 @@ export function requireOperator(principal: Principal): void {
   throw forbidden("Apps cannot operate the installation; use an API key with admin:manage.");
 }
 
-/**
- * Requires that the target is none of the keys behind the request: the request's credential would end with any of them.
- */
+/** Throws if `key` is one of the keys behind the request: the request's own credential would end with it. */
 export function requireOtherKey(principal: Principal, key: Pick<ApiKeyRecord, "id">): void {
   if (principal.keys.every(({ id }) => id !== key.id)) return;
   throw forbidden(

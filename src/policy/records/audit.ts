@@ -38,8 +38,8 @@ export function aboutInstallation(targetId: string | null, detail: AuditEvent["d
 }
 
 /**
- * Returns who acts and when, for a change that is stored without an audit event and only while that actor is still
- * active.
+ * Returns the actor and time of a change. The change is stored without an audit event, and only while the actor is
+ * still active.
  */
 export function actingOf(by: Principal | Visitor | AuditActor, at: number, accountId: string | null): Acting {
   const actorStatus = actorStatusOf(by, accountId);

@@ -1,5 +1,4 @@
-// Writes audit events that anybody can cause, in the background and in limited number: a flood of them becomes one row
-// with a count.
+// Writes audit events that anybody can cause, in the background. A flood of such events becomes one row with a count.
 
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
@@ -30,8 +29,8 @@ export class BoundedAudit {
   #suppressed = new Map<string, number>();
   #windowStartMs = Number.NEGATIVE_INFINITY;
   /**
-   * Number of rows about existing objects, and about others: a flood of made-up names must not hide events of existing
-   * objects.
+   * Number of rows about existing objects, and about unknown ones: a flood of made-up names must not hide events of
+   * existing objects.
    */
   #rows = { known: 0, unknown: 0 };
   #failing = false;
@@ -49,7 +48,7 @@ export class BoundedAudit {
     return { pending: this.#pending.length + this.#inWriting, lost: this.#lost };
   }
 
-  /** `reason` is one of a few words. */
+  /** Adds an event. `reason` is one of a few fixed words, by which suppressed events are counted. */
   add(kind: "known" | "unknown", reason: string, row: () => AuditEvent): void {
     this.#turnWindow();
     if (this.#rows[kind] < maxRows) {
@@ -69,7 +68,7 @@ export class BoundedAudit {
     return this.#write();
   }
 
-  /** Writes pending rows, and the count as well. */
+  /** Writes pending rows, and the count of suppressed events. */
   close(): Promise<void> {
     this.#windowStartMs = Number.NEGATIVE_INFINITY;
     return this.flush();

@@ -16,7 +16,7 @@ export class BoundedChats implements Pick<ChatStore, "insert"> {
     this.#options = options;
   }
 
-  /** Stores chats. Rejects if the store is away; the caller may then send all chats again. */
+  /** Stores chats. Rejects if the store is unavailable; the caller may then pass all chats again. */
   async insert(chats: readonly NewChat[]): Promise<void> {
     const { room, log } = this.#options;
     const kept: NewChat[] = [];

@@ -17,9 +17,11 @@ const daySeconds = 24 * hourSeconds;
  * server was off.
  */
 const jumpSeconds = daySeconds;
-/** Seconds after which a doubted time is accepted. An operator has this long to notice a wrong clock. */
+/**
+ * Seconds after which a time is accepted although the clock jumped. An operator has this long to notice a wrong clock.
+ */
 const doubtSeconds = 3 * daySeconds;
-/** Seconds between two readings of a doubted time that count as another jump. */
+/** A longer gap between two readings after a jump, in seconds, counts as another jump. */
 const gapSeconds = 30 * daySeconds;
 
 export class DeletionClock {
@@ -31,7 +33,7 @@ export class DeletionClock {
     this.#options = options;
   }
 
-  /** Returns Unix seconds: records that expired by then may be deleted. Rejects if the store is away. */
+  /** Returns Unix seconds: records that expired by then may be deleted. Rejects if the store is unavailable. */
   async nowSeconds(): Promise<number> {
     const { clock, store } = this.#options;
     const now = clock.nowSeconds();
@@ -56,7 +58,7 @@ export class DeletionClock {
     return now;
   }
 
-  /** Returns the last accepted time until the doubted one has continued for long enough. */
+  /** Returns the last accepted time until the clock has run on for long enough after its jump. */
   async #doubt(now: number, { trusted, doubted }: SeenTimes): Promise<number> {
     const { store, log } = this.#options;
     const goesOn = doubted !== undefined && now >= doubted.from && now <= doubted.seen + gapSeconds;

@@ -17,7 +17,7 @@ export interface RefusalCountsOptions {
   maxPending?: number;
 }
 
-/** A refusal with a credential and a model. */
+/** A refusal of a request whose credential and model are known. */
 export type RefusalNow = Omit<RefusalCount, "start" | "requests" | "lastAt" | "keyId" | "model"> & {
   keyId: string;
   model: string;
@@ -35,7 +35,7 @@ export class RefusalCounts {
   #pending = new Map<string, RefusalCount>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #writing: Promise<void> = Promise.resolve();
-  /** The next write, which has not begun yet. */
+  /** The next write, which has not begun yet; its callers share it. */
   #nextWrite: Promise<void> | undefined;
   #failing = false;
   #givenUp = 0;
@@ -57,11 +57,11 @@ export class RefusalCounts {
     this.add({ accountId: account.id, environment, keyId: keys[0].id, appId, model, reason: error.refusal });
   }
 
-  /** Counts a refusal that happened now. */
+  /** Counts a refusal at the current time. */
   add({ accountId, environment, keyId, appId, model, reason }: RefusalNow): void {
     const at = this.#options.clock.nowSeconds();
     const start = at - (at % hourSeconds);
-    // The name leaves out account, environment and app, because each credential has only one of each.
+    // The name needs no account, environment or app, because each credential has only one of each.
     const known = this.#pending.get(nameOf(start, reason, keyId, model));
     if (known) {
       known.requests++;
@@ -142,7 +142,7 @@ function nameOf(start: number, reason: RefusalReason, keyId: string, model: stri
   return `${start} ${reason} ${keyId} ${model}`;
 }
 
-/** The second space stands for an empty key id, which no key has. */
+/** The second space stands for an empty key id, so that the name differs from any name with a key. */
 function nameOfRest(start: number, reason: RefusalReason, accountId: string, environment: string): string {
   return `${start} ${reason}  ${accountId} ${environment}`;
 }

@@ -1,5 +1,5 @@
-// Records refused requests in the background, in limited number for each key and for all, so that a flood of them costs
-// almost nothing.
+// Records refused requests in the background. Their number is limited for each key and in total, so that a flood of
+// them costs almost nothing.
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { SweptMap } from "../../base/swept-map.ts";
@@ -21,7 +21,7 @@ export interface NotedBound {
 
 export interface NotedBounds {
   ofKey: NotedBound;
-  /** The bound of an account: well below that of all, so that no account displaces the others. */
+  /** The limit of an account, well below the limit of all accounts, so that no account displaces the others. */
   ofAccount: NotedBound;
   ofAll: NotedBound;
 }
@@ -38,9 +38,9 @@ const maxPending = 2_000;
 /** Rows in one transaction: SQLite runs in the thread that serves requests. */
 const batchSize = 100;
 
-/** The recorded requests of one key, of one account, or of all (GCRA). */
+/** Rate limit (GCRA) for the recorded requests of one key, of one account, or of all. */
 class Notes {
-  /** Time at which the whole bound is available again, in monotonic milliseconds. */
+  /** Time at which a whole burst is available again, in monotonic milliseconds. */
   wholeMs = 0;
 
   hasRoom({ atOnce, everyMs }: NotedBound, nowMs: number): boolean {
@@ -83,8 +83,8 @@ export class RefusedRequests {
   }
 
   /**
-   * Reports whether another request of the key may be recorded; otherwise counts it. Callers build the record only if
-   * this returns true.
+   * Reports whether another request of the key may be recorded; if not, counts it as left out. Callers build the record
+   * only if this returns true.
    */
   admits(keyId: string, accountId: string): boolean {
     const { ofKey, ofAccount, ofAll } = this.#bounds;

@@ -1,4 +1,4 @@
-// Registers this process in the shared database, and knows the other processes that use it.
+// Registers this process in the shared database, and tracks the other processes that use the database.
 import type { Log } from "../../base/log.ts";
 import { type Replica, type ReplicaStore, replicaBeatSeconds } from "../../domain/replica.ts";
 import { withDeadline } from "../deadline.ts";
@@ -15,7 +15,7 @@ export interface ReplicasOptions {
   beatMs?: number;
 }
 
-/** Milliseconds after which a heartbeat is given up; the next one may get another connection. */
+/** Timeout of a heartbeat in milliseconds. The next heartbeat may get another database connection. */
 const patienceMs = 4_000;
 const farewellMs = 1_000;
 const retryMs = 1_000;
@@ -49,8 +49,8 @@ export class Replicas {
   }
 
   /**
-   * Number of replicas that share limits, at least 1. If the database is away, the number stays: the others probably
-   * still run.
+   * Number of replicas that share limits, at least 1. If the database is unavailable, the number stays: the other
+   * replicas probably still run.
    */
   get count(): number {
     return Math.max(1, this.#live.length);
@@ -88,7 +88,7 @@ export class Replicas {
     return this.#beating;
   }
 
-  /** Removes this replica, so that others need not wait until it counts as gone. */
+  /** Removes this replica from the database, so that other replicas need not wait until it counts as gone. */
   async close(): Promise<void> {
     this.#isClosing = true;
     clearInterval(this.#timer);
@@ -113,7 +113,10 @@ export class Replicas {
     this.#judge();
   }
 
-  /** Only a replica that was seen since this one started is certain: a killed process counts for some more seconds. */
+  /**
+   * Count only replicas with a heartbeat since this process started: a killed process stays listed for some more
+   * seconds.
+   */
   #judge(): void {
     const own = this.#live.find(({ id }) => id === this.id);
     const others = this.#live.filter(({ id, seenAt }) => id !== this.id && own && seenAt > own.startedAt);

@@ -1,4 +1,4 @@
-// Merges ended and refused requests into one list.
+// Lists requests: merges ended and refused requests into one list.
 import type { RefusedRequest, RefusedRequestStore } from "../../domain/usage/refused-request.ts";
 import type { RequestFilter, RequestLog, RequestOwner, RequestPosition } from "../../domain/usage/request-log.ts";
 import type { UsageOutcome, UsageRecord } from "../../domain/usage/usage.ts";
@@ -49,7 +49,7 @@ export class RequestHistory {
   }
 }
 
-/** Merges both pages as far back as both were searched. */
+/** Merges both pages, back to the time up to which both were searched. */
 function joined(one: HistoryPage, other: HistoryPage, limit: number): HistoryPage {
   const next = later(one.next, other.next);
   const both = [...one.requests, ...other.requests]

@@ -1,5 +1,5 @@
-// Stores responses while their clients wait for the end: responses of the same moment in one write, each with a
-// deadline.
+// Stores responses before their clients get the end of the answer. Responses that end together share one write; each
+// has a deadline.
 import type { Log } from "../../base/log.ts";
 import type { NotKept, ResponseKeeper } from "../../domain/models/response-keeper.ts";
 import type { ResponseStore, StoredResponse } from "../../domain/models/stored-response.ts";
@@ -23,21 +23,21 @@ const maxRoomMs = 1_000;
  * Milliseconds between a failed write and the next attempt: a locked database or a failover recovers within moments.
  */
 const retryMs = 100;
-/** The maximum of responses in one transaction, and of their items. Other writers wait during a transaction. */
+/** Maximum responses, and maximum items of these, in one transaction. Other writers wait during a transaction. */
 const maxBatch = 32;
 const maxBatchItems = 10_000;
 
 interface Waiting {
   response: StoredResponse;
   timer: ReturnType<typeof setTimeout>;
-  /** True once the answer tells the client `store: false` for this response. */
+  /** True once the client is told `store: false` for this response. */
   isOver: boolean;
   done(isStored: boolean): void;
 }
 
 /**
  * Stores responses before their clients get the end of the answer: a client may continue from the response immediately,
- * at another replica. If the store is away, the client still gets its answer, a little later.
+ * at another replica. If the store is unavailable, the client still gets its answer, a little later.
  */
 export class ResponseWriter implements ResponseKeeper {
   readonly #options: ResponseWriterOptions;
@@ -65,8 +65,8 @@ export class ResponseWriter implements ResponseKeeper {
   }
 
   /**
-   * Reports whether the account has storage left. True if the sum cannot be read in time: the store is then away, and
-   * the write that follows waits for it with a deadline of its own.
+   * Reports whether the account has storage left. True if the sum cannot be read in time: the store is then
+   * unavailable, and the write has its own deadline.
    */
   async #hasRoom({ accountId, conversationId, input, response }: StoredResponse): Promise<boolean> {
     const { room } = this.#options;
@@ -86,7 +86,7 @@ export class ResponseWriter implements ResponseKeeper {
         done: resolve,
         isOver: false,
         timer: setTimeout(() => {
-          // A write that has begun is not committed any more.
+          // Prevents the commit of a write that has begun.
           waiting.isOver = true;
           this.#waiting = this.#waiting.filter((other) => other !== waiting);
           this.notStored(response.accountId, this.#isFailing ? "store_failed" : "too_slow");
@@ -108,7 +108,7 @@ export class ResponseWriter implements ResponseKeeper {
   }
 
   async #write(): Promise<void> {
-    // Responses of the same turn of the event loop are written together.
+    // Responses of the same event-loop tick are written together.
     await new Promise(setImmediate);
     while (this.#waiting.length > 0) {
       // After a failure, responses are written one by one, so that one which the database refuses does not block the

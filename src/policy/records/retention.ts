@@ -1,4 +1,4 @@
-// Deletes expired records in the background, in pieces that requests do not notice.
+// Deletes expired records in the background, in pieces short enough not to delay requests.
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import {
@@ -15,12 +15,15 @@ import type { DeletionClock } from "./deletion-clock.ts";
 
 export interface RetentionOptions {
   store: RetentionStore;
-  /** Resolves when the sums of usage include all requests that exist at the call. Rejects if that is not possible. */
+  /**
+   * Adds requests to the sums of usage. Resolves when these include all requests that exist at the call. Rejects if
+   * that is not possible.
+   */
   rollUp(): Promise<void>;
   /** Called at each sweep, because a reload may change the settings. */
   settings(): RetentionSettings;
   clock: Clock;
-  /** The time that decides what has expired. */
+  /** The clock by which records expire, which does not follow a clock that jumped ahead. */
   deletionClock: Pick<DeletionClock, "nowSeconds">;
   log: Log;
   /** Milliseconds between sweeps. Default ten minutes. */
@@ -32,12 +35,12 @@ export interface RetentionOptions {
 }
 
 const daySeconds = 86_400;
-/** Seconds between the first start of a version whose default deletes records and the first deletion. */
+/** Delay in seconds between the first start of a version with a new default retention and the first deletion. */
 const notificationSeconds = 14 * daySeconds;
 const defaultPieceMs = 4;
 const fewest = 20;
 const most = 1_000;
-/** Deleting takes at most a fifth of the time. */
+/** Pause after each piece, as a multiple of its duration, so that deleting takes at most a fifth of the time. */
 const restFactor = 4;
 const minRestMs = 10;
 
@@ -46,7 +49,7 @@ export class Retention {
   readonly #timers: ReturnType<typeof setTimeout>[];
   #keptFrom: KeptFrom = {};
   #rows = 100;
-  /** Time before which this process has deleted all records, by kind. */
+  /** By kind: the time before which this process has deleted all records. */
   readonly #cleared = new Map<RetainedKind, number>();
   #isReported = false;
   #isNotificationOver = false;
@@ -62,7 +65,7 @@ export class Retention {
     for (const timer of this.#timers) timer.unref();
   }
 
-  /** Loads earlier deletions; `keptSince` knows nothing before this. */
+  /** Loads the times before which records were deleted. Call before `keptSince`. */
   async load(): Promise<void> {
     this.#keptFrom = await this.#options.store.keptFrom();
   }
@@ -93,7 +96,7 @@ export class Retention {
     for (const kind of retainedKinds) {
       if (this.#closed) return;
       try {
-        // Loaded again for each kind: sums by hour are kept as long as the requests that they find.
+        // Load again for each kind, because sums by hour are kept as long as the requests they lead to.
         await this.load();
         const before = await this.#due(kind, wanted);
         if (before !== undefined) await this.#keepFrom(kind, before, wanted[kind]);
@@ -120,7 +123,9 @@ export class Retention {
     return requests === undefined ? undefined : Math.min(before, requests);
   }
 
-  /** Reports whether defaults apply: if a default would delete records, operators are notified for two weeks first. */
+  /**
+   * Reports whether default retention applies. Operators are notified for two weeks before a default deletes records.
+   */
   async #defaultsHold(settings: RetentionSettings, now: number): Promise<boolean> {
     if (this.#isNotificationOver) return true;
     const { store } = this.#options;
@@ -171,7 +176,7 @@ export class Retention {
     await this.load();
   }
 
-  /** Deletes records of a kind, also those that another or a crashed process left. */
+  /** Deletes records of a kind, including records that another process left behind. */
   async #clear(kind: RetainedKind): Promise<void> {
     const before = this.#keptFrom[kind];
     if (before === undefined || this.#cleared.get(kind) === before) return;

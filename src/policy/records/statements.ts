@@ -17,7 +17,7 @@ const maxLines = 100_000;
 /** The field of usage records for each group. To add a group, add an entry here. */
 const readBy: Readonly<Record<StatementGroup, UsageGroup>> = {
   key: "key",
-  // The person is the owner of the credential, which stays known after it ends.
+  // Usage is read by key and then assigned to the key's owner, who stays known after the key ends.
   person: "key",
   model: "model",
   app: "app",

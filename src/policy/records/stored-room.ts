@@ -14,16 +14,16 @@ export interface StoredRoomOptions {
 /** Milliseconds after which a sum is read again: the first near the limit, the second far below it. */
 const [nearMs, farMs] = [5_000, 300_000];
 /**
- * A sum is read again only after this many times the duration of the read, so that millions of rows do not keep a
- * database busy.
+ * Minimum pause between two reads of a sum, as a multiple of the read's duration. Accounts with millions of rows must
+ * not keep the database busy.
  */
 const restFactor = 100;
-/** Part of the limit below which a sum is seldom read again. */
+/** Fraction of the limit. Below it, an account's sum is seldom read again. */
 const farPart = 1 / 2;
 const maxAccounts = 10_000;
 
 interface Known {
-  /** The last sum, plus everything taken since. */
+  /** The last sum that was read, plus all storage taken since. */
   size: number;
   readAtMs: number;
   /** The duration of the last read in milliseconds. */
@@ -62,7 +62,7 @@ export class StoredRoom {
     return true;
   }
 
-  /** Returns storage that `take` took, because nothing was stored. */
+  /** Returns storage that `take` reserved, because nothing was stored. */
   giveBack(accountId: string, size: number): void {
     const known = this.#known.get(accountId);
     if (known) known.size = Math.max(0, known.size - size);

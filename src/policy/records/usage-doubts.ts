@@ -1,5 +1,5 @@
-// Remembers which model servers report too few tokens or ignore limits of an answer, and logs a warning about each from
-// time to time.
+// Records which model servers report too few tokens or ignore limits of an answer, and occasionally logs a warning
+// about each.
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
@@ -33,7 +33,7 @@ export class UsageDoubts {
     this.#warn("usage_understated", upstream, { upstream, model, detail });
   }
 
-  /** Notes that an answer of `deployment` is longer than its limit in the member `name`. */
+  /** Records that an answer of `deployment` exceeds the limit that the request set in the member `name`. */
   limitIgnored({ engine, model }: Deployment, name: string): void {
     const key = keyOf(engine.name, model);
     const names = this.#ignored.get(key) ?? new Set();

@@ -1,4 +1,5 @@
-// Notes the offsets of members that the gateway reads, and counts, during one byte scan of a request body.
+// Records where the members that the gateway reads begin and end, and their counts, during one byte scan of a request
+// body.
 import { afterSpace, isSame, latin1, numberPassed, textAt } from "../../base/text/json-bytes.ts";
 import type { IsolatedMember } from "../../domain/models/isolation.ts";
 import { asksForUsage, type BodyFacts, type MemberRange } from "../facts.ts";
@@ -22,7 +23,7 @@ const isolatingNotes = [
   ["metadata", notes.metadata],
 ] as const satisfies readonly (readonly [IsolatedMember["name"], number])[];
 const offset = Object.keys(notes).length;
-/** The maximum number of unknown members that are noted one by one. */
+/** The maximum number of unknown members whose offsets are recorded. */
 const maxUnknown = 16;
 const noMembers: readonly MemberRange[] = [];
 const onlyUsage = Buffer.from('{"include_usage":true}');
@@ -53,7 +54,7 @@ export class BodyNotes implements BodyFacts {
     this.#ends.fill(0);
   }
 
-  /** Notes the value that the scan has just passed. `items` is the item count if the value is an array. */
+  /** Records the value that the scan has just passed. `items` is the item count if the value is an array. */
   add(note: number, start: number, end: number, items: number): void {
     this.#starts[note] = start;
     this.#ends[note] = end;
@@ -61,7 +62,7 @@ export class BodyNotes implements BodyFacts {
     this.#items[note] = items;
   }
 
-  /** Notes a body member that has no rule. */
+  /** Records where a body member without a rule begins and ends. */
   addUnknown(start: number, end: number): void {
     if (this.#unknown < maxUnknown) {
       this.#unknownStarts[this.#unknown] = start;
@@ -137,7 +138,10 @@ export class BodyNotes implements BodyFacts {
     return this.#kindOf(notes.background) === trueKind;
   }
 
-  /** Leaves out items that refer to stored items: a body with such items is parsed in full. */
+  /**
+   * True if the body refers to a stored response or conversation. References to stored items do not count here, because
+   * a body with such items is parsed in full.
+   */
   get namesKept(): boolean {
     return this.#isNamed(notes.previous) || this.#isNamed(notes.conversation);
   }
@@ -188,7 +192,7 @@ export class BodyNotes implements BodyFacts {
     return isSaid ? notes.safetyIdentifier : notes.user;
   }
 
-  /** Returns the same count as `countTexts`. */
+  /** Returns the number of texts in the prompt, as `countTexts` does. */
   get prompts(): number {
     if (this.#kindOf(notes.prompt) !== arrayKind) return 1;
     const first = kindAt(afterSpace((this.#starts[notes.prompt] as number) + 1));

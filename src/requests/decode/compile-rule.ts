@@ -1,4 +1,4 @@
-// Compiles a JSON schema into a rule, together with the use that the gateway makes of some members.
+// Compiles a JSON schema, and the gateway's uses of some members, into a rule.
 import { z } from "zod";
 import { hashOf } from "../../base/text/json-bytes.ts";
 import { bareName, doubtfulNames, refusedNames } from "../../domain/names/field-names.ts";
@@ -23,7 +23,8 @@ import {
 } from "./rule.ts";
 
 /**
- * The gateway's use of a member beyond checking its shape: the member is counted, is noted, or requires a full parse.
+ * What the gateway does with a member besides checking its shape: counts its tokens, records its position, or requires
+ * a full parse.
  */
 export interface MemberUse {
   readonly as?: "json" | "prompt" | "shown" | "type" | "unreadable";
@@ -51,7 +52,7 @@ const partUses: MemberUses = {
   tool_call_id: {},
 };
 const promptUses: MemberUses = { ...partUses, type: { as: "unreadable" } };
-/** Members that `shownTokens` does not count, or that may mark their object as media. */
+/** Members whose tokens do not count, as in `shownTokens`, and members that may mark their object as media. */
 const shownUses: MemberUses = {
   ...Object.fromEntries([...notShown].map((name) => [name, {}])),
   encrypted_content: { note: notes.sealed },
@@ -86,7 +87,7 @@ const beside = [...refusedNames, ...doubtfulNames].map((name) => memberRule(name
 /** Accepts any value except a text that names a media type. */
 const anyType = openRule();
 anyType.isType = true;
-/** Accepts any value and counts its tokens as `shownTokens` does. */
+/** Accepts any value. The byte scan counts the tokens of the whole value, like `shownTokens`. */
 const shownValue = openRule("shown");
 
 function openRule(as?: "shown"): ValueRule {
@@ -148,7 +149,10 @@ function valueRule(options: readonly Node[], use: MemberUse = {}): ValueRule {
   return rule;
 }
 
-/** `uses` adds to the uses that `shownUses` gives to the members of every counted object. */
+/**
+ * Compiles the rule of an object whose tokens are all counted. `uses` adds to `shownUses`, which apply to all such
+ * objects.
+ */
 function shownRule(
   { properties = {}, required = [], propertyNames, additionalProperties }: Node,
   uses: MemberUses = {},

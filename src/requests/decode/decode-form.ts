@@ -16,7 +16,7 @@ const inBrackets = /^([^[\]]+)\[([^[\]]*)\]$/;
 const indexText = /^\d{1,3}$/;
 const numberText = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
-/** Throws a GatewayError. The request refers to the form but does not release it. */
+/** Decodes a form. Throws a GatewayError. The request refers to the form but does not release it. */
 export function decodeForm(
   operation: Operation,
   form: ReadForm,

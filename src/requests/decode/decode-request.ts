@@ -85,7 +85,9 @@ function rewritten(parsed: JsonBody, dialect: Dialect, limits: RequestLimits): J
   return body === undefined ? parsed : parseBody(ByteSpan.of(JSON.stringify(body)), limits);
 }
 
-/** Uses of members in all operations. A body may have these members even if its schema does not list them. */
+/**
+ * The gateway's uses of members in all operations. A body may have these members even if its schema does not list them.
+ */
 const commonUses: MemberUses = {
   model: { note: notes.model },
   stream: { note: notes.stream },
@@ -107,7 +109,7 @@ const commonUses: MemberUses = {
 };
 /** Types of tools that agents such as Codex send. Tools of other types may cause calls of other models. */
 const toolTypes = ["function", "custom", "namespace", "web_search", "local_shell", "shell", "apply_patch"];
-/** Uses of members that the model reads beside the prompt. */
+/** The gateway's uses of members that the model reads beside the prompt. */
 const jsonUses: MemberUses = {
   // A tool with a `name` beside its type has the form of another API, and the dialect rewrites that form.
   tools: { as: "json", members: { type: { only: ["function"] }, name: { as: "unreadable" } } },
@@ -121,7 +123,7 @@ const itemTypes = [
   ...["message", "reasoning", "compaction", "function_call", "function_call_output"],
   ...["custom_tool_call", "custom_tool_call_output", "local_shell_call", "local_shell_call_output"],
 ];
-/** Uses of the objects inside counted members. */
+/** The gateway's uses of the objects inside members whose tokens are counted. */
 const shownWithin: Readonly<Record<string, MemberUse>> = {
   tools: { members: { type: { only: toolTypes } } },
   input: { members: { type: { only: itemTypes, identifies: true }, role: { identifies: true } } },
@@ -156,7 +158,7 @@ function usesOf({ promptMember, shownMembers, limitMembers: [limit, olderLimit] 
   return { ...uses, [promptMember]: { ...uses[promptMember], note: notes.prompt } };
 }
 
-/** The names are collected on first use, as the rules below are, to keep the start of the program short. */
+/** Collected on first use, to keep the start of the program short. */
 let names: FieldNames | undefined;
 
 /** Returns the names that any endpoint reads; all endpoints share them. */

@@ -41,14 +41,17 @@ export class FieldNames {
   readonly #known = new Map<string, string>();
   /** Known names of inner objects by their folded form; built when an object has a name that must be folded. */
   readonly #knownIn = new WeakMap<ValueRule, ReadonlyMap<string, string>>();
-  /** The decisive names by their bare form, for each body member that contains them; the key "" is the body itself. */
+  /**
+   * Names that decide the cost or handling of a request, by their bare form, for each body member that contains them.
+   * The key "" is the body itself.
+   */
   readonly #decisive = new Map<string, ReadonlyMap<string, string>>();
   /** Number of folded names in the current body. */
   #folded = 0;
 
   /**
-   * `known` lists body names of all endpoints. `decisive` lists names that the gateway reads: those of the body under
-   * "", and those inside a member under its name.
+   * `known` lists body names of all endpoints. `decisive` lists names that the gateway reads: names of the body under
+   * "", and names inside a member under the member's name.
    */
   constructor(known: Iterable<string>, decisive: Iterable<readonly [inMember: string, names: readonly string[]]>) {
     for (const name of known) this.#known.set(foldName(name), name);

@@ -7,7 +7,9 @@ export interface Node {
   type?: string | string[];
   const?: unknown;
   enum?: unknown[];
-  /** Set in the alternative of a union that accepts all other values of the discriminating member. */
+  /**
+   * Only in the alternative of a union for all other values of the discriminating member: excludes the known values.
+   */
   not?: { enum: unknown[] };
   anyOf?: Node[];
   oneOf?: Node[];

@@ -21,7 +21,7 @@ export interface JsonBody {
 
 /** Throws a GatewayError that names the fault without quoting the body. */
 export function parseBody(sent: ByteSpan, limits: BodyLimits): JsonBody {
-  // The mark is not forwarded, because model servers may not ignore it.
+  // The byte-order mark is not forwarded, because model servers may not ignore it.
   const bytes = withoutMark(sent);
   const text = decodeUtf8(bytes);
   if (text === "") throw invalidRequest("The body is empty; send a JSON object.");

@@ -87,7 +87,7 @@ export class RefusedMembers {
     this.#requireIn(body, this.#names, "");
     for (const [name, value] of Object.entries(body)) {
       if (foldName(name) === templateArguments) this.#requireArguments(value, name);
-      // Servers also read members inside the objects of unknown members.
+      // Model servers also read refused members inside the objects of unknown members.
       else if (!neutralMembers.has(name) && !this.#decisive.has(name)) this.#requireUnknown(value, name);
     }
   }

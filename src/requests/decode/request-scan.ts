@@ -1,4 +1,5 @@
-// Scans the bytes of a request once: proves that they are JSON of the right shape, counts the prompt and notes members.
+// Scans the bytes of a request once: checks that they are JSON of the right shape, counts the prompt's tokens, and
+// records where members are.
 import {
   afterColon,
   afterName,
@@ -61,11 +62,12 @@ const notes = new BodyNotes();
 const limit = { depth: 0, names: 0, containers: 0 };
 
 /**
- * Returns notes on the loaded text, or undefined if the text requires a full parse. The notes are valid until the
- * next text is loaded. A full parse is required for wrong JSON, a wrong shape, excessive depth, too many members,
- * duplicate, escaped or ambiguous names, and a prompt that the scan cannot count. Bytes above 127 are not checked.
- * `length` is the length of the text in bytes. `depth` and `mass` limit levels, names and containers, because a later
- * parser needs many times their bytes. A text within these limits cannot have too many values.
+ * Returns the facts of the loaded text, or undefined if the text requires a full parse. The facts are valid until the
+ * next text is loaded. A full parse is required for wrong JSON, a wrong shape, excessive depth, or too many members. It
+ * is also required for duplicate, escaped or ambiguous names, and for a prompt that the scan cannot count. Bytes above
+ * 127 are not checked. `length` is the length of the text in bytes. `depth` and `mass` limit levels, names and
+ * containers, because a later parser needs many times their bytes. A text within these limits cannot have too many
+ * values.
  */
 export function scanBody(
   rule: ValueRule,
@@ -223,7 +225,7 @@ function afterMember({ value, isJson, isShown, note }: MemberRule, start: number
   if (end === fault) return fault;
   if (isShown) notes.promptTokens++;
   if (isJson && kindAt(start) !== nullKind) {
-    // The scan counts only texts in the form that JSON.stringify writes.
+    // The scan can count only texts that are written as JSON.stringify writes them.
     if (passed.unusual !== unusual) return fault;
     notes.promptTokens += estimateTokens(end - start - (passed.space - space));
   }

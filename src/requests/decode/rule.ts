@@ -24,7 +24,9 @@ export class ValueRule {
   readsAnything = false;
   /** True if the model reads each text and number inside the value. */
   isPrompt = false;
-  /** True if the model also reads each literal and member name inside the value, as in `shownTokens`. */
+  /**
+   * True if the model also reads each literal and member name inside the value, so that their tokens are counted too.
+   */
   isShown = false;
   /** True if the text may name a media type for its object; a media type requires a full parse. */
   isType = false;
@@ -136,10 +138,13 @@ export interface ObjectParts {
   readonly names: ValueRule | undefined;
   readonly checksAll: boolean;
   readonly isReadable: boolean;
-  /** Default: true if the object has members or names to recognise beside them. */
+  /**
+   * True if the object has known names, which a parser may confuse with others. Default: true if it has any members or
+   * other names to recognise.
+   */
   readonly isNamed?: boolean;
   readonly isMedia: boolean;
-  /** Hashes of the decisive names in their bare form. */
+  /** Hashes of the names that decide the cost or handling of a request, in their bare form. */
   readonly decisiveHashes: Int32Array;
 }
 
@@ -165,7 +170,10 @@ export class ObjectRule {
   readonly isIdentified: boolean;
   /** True if the object is a message part whose token count does not follow from its text. */
   readonly isMedia: boolean;
-  /** True if some names are decisive. A name that a parser may confuse with one of them requires a full parse. */
+  /**
+   * True if some names decide the cost or handling of a request. A name that a parser may confuse with one of them
+   * requires a full parse.
+   */
   readonly isDecisive: boolean;
   readonly #table: readonly (MemberRule | undefined)[];
   readonly #mask: number;
@@ -195,7 +203,7 @@ export class ObjectRule {
     this.#table = table;
   }
 
-  /** Reports whether some parser may read an unknown name as a decisive one. */
+  /** Reports whether some parser may read an unknown name as one that decides the cost or handling of a request. */
   mayDecide(bareHash: number): boolean {
     for (let i = 0; i < this.#decisiveHashes.length; i++) if (this.#decisiveHashes[i] === bareHash) return true;
     return false;

@@ -32,7 +32,7 @@ export function meaningOf(written: string): string {
  * changing.
  */
 const maxTrials = 4;
-/** Part of a further template that each event without parsing earns. */
+/** Each event that needs no parsing allows this part of a further template. */
 const trialsPerEvent = 0.5;
 
 /** Limits the work on templates for a stream that no template fits. */
@@ -47,7 +47,7 @@ export class TemplateTrials {
     this.#remaining--;
   }
 
-  /** Records events that needed no parsing. */
+  /** Records how many events needed no parsing. */
   spared(events: number): void {
     if (this.#remaining < maxTrials) this.#remaining = Math.min(maxTrials, this.#remaining + events * trialsPerEvent);
   }

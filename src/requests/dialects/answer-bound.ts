@@ -1,4 +1,4 @@
-// Limits the length of a whole answer by what the request asks for.
+// Limits the bytes of an answer that is not streamed, by what the request asks for.
 import type { Model } from "../../domain/models/model.ts";
 import { countTexts } from "../../wire/parts.ts";
 import type { AskedRequest } from "./answer.ts";

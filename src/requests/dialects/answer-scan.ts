@@ -47,12 +47,12 @@ export type AnswerMember = (typeof names)[number];
 /** Maximum depth. One number records in its bits whether each enclosing container is an object or an array. */
 const maxDepth = 30;
 
-/** Index of each member's entry in the array of places. */
+/** Index of each member in the array of offsets. */
 const offsetOf = Object.fromEntries(names.map((name, at) => [name, 2 * at])) as Readonly<Record<AnswerMember, number>>;
 /** The first member whose inner members are also searched, and the maximum depth of the objects noted there. */
 const firstWithin = offsetOf.choices;
 const deepestNoted = 5;
-/** The member names by length, each with the index of its entry in the array of places. */
+/** The member names by length, each with its index in the array of offsets. */
 const namesOfLength = Array.from({ length: 1 + Math.max(...names.map(({ length }) => length)) }, (_, length) =>
   names.filter((name) => name.length === length).map((name) => ({ name: Buffer.from(name), place: offsetOf[name] })),
 );
@@ -145,7 +145,7 @@ export class ScannedAnswer {
     return buffer.subarray(from + this.startOf(member), from + this.endOf(member)).includes(bytes);
   }
 
-  /** Returns the offset of the first member. */
+  /** Returns the offset after the opening brace, where members can be inserted. */
   get within(): number {
     let at = 0;
     while (this.#byteAt(at) !== openBrace) at++;
@@ -200,8 +200,8 @@ function countedUsage(start: number): TokenUsage | undefined {
 }
 
 /**
- * Counts the choices, messages and usual finish reasons of the loaded text. A choice is odd if it lacks one of these,
- * or has more than a text.
+ * Counts of choices, messages and usual finish reasons in the loaded text. A choice is odd if it lacks a message or a
+ * usual reason, or has more than a text.
  */
 let choices = 0;
 let messages = 0;
@@ -215,7 +215,7 @@ function isCompleteSoFar(): boolean {
   return messages === choices && ends === choices;
 }
 
-/** Notes the beginning of the value of `member`, or of a value inside it. */
+/** Records the beginning of the value of `member`, or of a value inside it. */
 function beginsWithin(member: number, depth: number, first: number): void {
   if (member !== offsetOf.choices) partBegins((member - firstWithin) / 2, depth, first);
   else if (depth === choiceDepth - 1) {
@@ -224,13 +224,13 @@ function beginsWithin(member: number, depth: number, first: number): void {
   }
 }
 
-/** Notes a member of an object within `member`: its name opens at `at`, its value begins at `value`. */
+/** Records a member of an object within `member`: its name opens at `at`, its value begins at `value`. */
 function noteWithin(member: number, depth: number, at: number, value: number): void {
   if (member === offsetOf.choices) noteChoice(depth, at, value);
   else notePart((member - firstWithin) / 2, depth, at, value);
 }
 
-/** Notes a member of a choice or of its message. */
+/** Records a member of a choice or of its message. */
 function noteChoice(depth: number, at: number, value: number): void {
   const first = bytes[value] as number;
   if (depth === choiceDepth) {
@@ -250,7 +250,7 @@ function noteChoice(depth: number, at: number, value: number): void {
 
 const usualEnds = ["stop", "length"].map((end) => Buffer.from(end));
 
-/** Checks the syntax strictly and notes the places of the members on the way. */
+/** Checks the JSON syntax strictly, and records where the members are. */
 function isJsonObject(length: number, offsets: Int32Array): boolean {
   let at = afterSpace(0);
   if (bytes[at] !== openBrace) return false;

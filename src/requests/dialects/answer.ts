@@ -7,7 +7,7 @@ import type { Deployment, Model } from "../../domain/models/model.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 
-/** The part of a wire format that its answers depend on; see `Dialect` for the rest. */
+/** The part of a wire format that reading answers needs; `Dialect` has the rest. */
 export interface AnswerFormat {
   /** Name of the request member that holds the prompt. */
   readonly promptMember: string;
@@ -24,13 +24,13 @@ export interface AnswerFormat {
    */
   readonly itemBytes: number;
   /**
-   * Gives the items of an answer the requested encoding in place, and reports whether an item changed. Throws
-   * `upstream_error` for an item that cannot be the requested one.
+   * Converts the items of an answer to the requested encoding, in place, and reports whether an item changed. Throws
+   * `upstream_error` for an item that cannot be converted.
    */
   encode(items: unknown[], request: AskedRequest): boolean;
 }
 
-/** The request, as far as its answer depends on it. */
+/** The facts of a request that its answer depends on. */
 export interface AskedRequest {
   readonly dialect: AnswerFormat;
   /** Public id of the requested model. */
@@ -99,13 +99,16 @@ export interface SaidListener {
    */
   readonly countedPrompts: readonly (number | undefined)[];
   text(text: string): void;
-  /** Called for reasoning. Throws if a server that continues a text sends reasoning, because it has started over. */
+  /**
+   * Called for reasoning. Throws if a server that should continue a text sends reasoning: it has started the answer
+   * over.
+   */
   thought(): void;
   /** Called for anything except plain text: a call, a refusal or log-probabilities. */
   other(): void;
 }
 
-/** Part of an answer whose server broke off, so that another server continued. */
+/** The part of an answer before its server broke off and another server continued. */
 export interface CutPart {
   readonly reported: TokenUsage | undefined;
   readonly deliveredBytes: number;
@@ -121,13 +124,13 @@ export interface GoesOnFrom {
   readonly conversationId: string | null;
 }
 
-/** Describes the storage of answers of a format. */
+/** How answers of a format are collected and marked for storage. */
 export interface KeptAnswers {
   readonly as: "chat" | "response";
   /** True if the collector needs every event of a stream; false if the last events repeat the whole answer. */
   readonly ofAllEvents: boolean;
   collector(): AnswerCollector;
-  /** See `AnswerNames.members`. */
+  /** Returns the members by which an answer tells how it is stored, such as `store` and `previous_response_id`. */
   members(isKept: boolean, from: GoesOnFrom | undefined): OwnMembers | undefined;
   /**
    * Changes a whole answer, or the last events of its stream, to say that the answer is not stored. Takes text or byte
@@ -145,7 +148,7 @@ export interface Answer {
   readonly usage: TokenUsage;
 }
 
-/** The observations of a stream, from which settlement counts tokens. */
+/** Observations of a stream, from which tokens are counted when the request is settled. */
 export interface StreamObservation {
   /** Usage that the current server reported last. */
   readonly reported: TokenUsage | undefined;
@@ -165,7 +168,7 @@ export interface StreamObservation {
   context?: number | undefined;
   /** True if the answer has reported its finish reason; absent if unknown. */
   readonly finishSeen?: boolean;
-  /** Returns usage that the format counts itself, if delivered text does not show it. */
+  /** Returns the usage so far, if the format reports it in events and delivered text does not show it. */
   usageSoFar?(): TokenUsage | undefined;
 }
 
@@ -180,7 +183,7 @@ export interface AnswerStream extends StreamObservation {
   readonly isOpen: boolean;
   /** True if a choice began that has not reported its finish reason; absent if answers have one choice. */
   readonly isUnfinished?: boolean;
-  /** True if the last event of the format came, so that nothing of the answer follows. */
+  /** True after the last event of the format, so that nothing of the answer follows. */
   readonly isOver: boolean;
   /** Called before the first event. */
   servedBy(serving: Serving): void;
@@ -228,6 +231,6 @@ export interface AnswerCollector {
   readonly size: number;
   /** Adds the text of one or more events. Throws for invalid JSON. */
   add(events: string): void;
-  /** Returns undefined if no answer began. `usage` is used if the stream did not report any. */
+  /** Returns the whole answer; undefined if none began. `usage` is used if the stream reported no usage. */
   answer(usage: TokenUsage): Record<string, unknown> | undefined;
 }

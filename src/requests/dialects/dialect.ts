@@ -28,7 +28,7 @@ export interface Dialect extends AnswerFormat {
   /** Name of the operation in OpenTelemetry's conventions for generative AI. */
   readonly spanName: string;
 
-  /** The vendor of the API, whose form errors and rate limits take. */
+  /** The vendor of the API. Errors and rate-limit headers have this vendor's form. */
   readonly maker: "openai" | "anthropic";
   /**
    * The format that translates conversations for model servers of another format; undefined if the operation has no
@@ -47,7 +47,7 @@ export interface Dialect extends AnswerFormat {
   readonly schema: z.ZodType;
   /** Schema of a token-counting request, if it differs from `schema`. */
   readonly countSchema: z.ZodType | undefined;
-  /** Undefined if no client sends requests in the form of another API. */
+  /** Rewrites requests in the form of another API. Undefined if no client sends such requests. */
   readonly rewritten: Rewriting | undefined;
   /**
    * Members that the model reads, including the prompt, if `shownTokens` counts their tokens. If undefined, the texts
@@ -57,14 +57,14 @@ export interface Dialect extends AnswerFormat {
   /** Estimates the tokens of everything that the model reads of a request. */
   promptTokens(body: Readonly<Record<string, unknown>>): number;
   /**
-   * Reports whether every server of the format understands the whole request. For example, all its tools must be
-   * functions.
+   * Reports whether every server of this format understands the whole request. Some servers, for example, know only
+   * function tools.
    */
   isPlain(body: Readonly<Record<string, unknown>>): boolean;
   /**
-   * Returns members, as JSON, that replace the client's for a server of the same format, because they hold data that
-   * the gateway sealed, or reasoning that OpenAI would refuse. Returns undefined if nothing is replaced. The function
-   * is undefined if the format has no such data.
+   * Returns members, as JSON, that replace the client's for a model server of the same format. The client's contain
+   * data that the gateway sealed, or reasoning that OpenAI would refuse. Returns undefined if nothing is replaced. The
+   * function is undefined if the format has no such data.
    */
   readonly opened:
     | ((

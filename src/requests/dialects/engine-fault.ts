@@ -49,15 +49,17 @@ const endpointWords =
  */
 const objectId = /\b[a-z]{2,16}[-_](?=[a-z_-]*\d)[\w-]{2,128}/gi;
 
-/** The message for clients if the operator's account at the provider is used up: waiting does not help. */
+/**
+ * The message for clients if the operator's account at the provider has no credit or quota left: waiting does not help.
+ */
 export const unpaidReason =
   "The gateway's own account at the model server has no credit or quota left; its operator has to mend that.";
 /** Seconds to wait if the server does not say when to retry. */
 const busySeconds = 5;
 
 /**
- * Returns the error of a bad request in a form fit for a client: the reason without addresses or likely credentials,
- * and the codes that clients act upon.
+ * Returns what a client may see of a bad request's error: the reason without addresses or likely credentials, and the
+ * codes that clients act upon.
  */
 export function publicFault(text: string, engine: Pick<Engine, "redact">): PublicFault {
   const { message, place, code, type } = reportedReason(text);
@@ -72,7 +74,7 @@ export function saysUnpaid(text: string): boolean {
   return unpaidKinds.has(code) || unpaidKinds.has(type) || unpaidWords.test(message);
 }
 
-/** Reports whether a 403 is OpenRouter's for a flagged input, and not about the credentials of the gateway. */
+/** Reports whether a 403 is OpenRouter's refusal of a flagged input, and not a refusal of the gateway's credentials. */
 export function tellsFlagged(text: string): boolean {
   return /"flagged_input"\s*:/.test(text);
 }

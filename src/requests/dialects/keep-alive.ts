@@ -1,8 +1,8 @@
 // Keep-alives of a stream: the comments that clients get, and the heartbeats that model servers send.
 
 /**
- * A comment of one line. A blank line after it would end an event without data, which openai-go up to 3.35 and, once
- * an event had an id, openai-python up to 2.37 treat as a malformed event.
+ * A comment of one line. A blank line after it would end an event without data. openai-go up to 3.35 treats that as a
+ * malformed event, and so does openai-python up to 2.37 once an event had an id.
  */
 export const comment = ": keep-alive\n";
 
@@ -15,7 +15,7 @@ export function queuedComment({ place, of, expectedMs }: Queued): string {
 interface Queued {
   readonly place: number;
   readonly of: number;
-  /** Undefined if the wait cannot be predicted. */
+  /** Expected wait in milliseconds; undefined if it cannot be predicted. */
   readonly expectedMs: number | undefined;
 }
 

@@ -9,7 +9,10 @@ import type { AskedRequest } from "./answer.ts";
  * Words have about four bytes per token, so honest reports are far above this bound.
  */
 const maxTokenBytes = 128;
-/** Context that every model has, in tokens: some servers cut longer prompts silently. */
+/**
+ * Context in tokens that every model has at least. Some servers silently cut prompts that are longer than their
+ * context.
+ */
 const smallestContext = 2_048;
 /** Bytes of JSON around the text of a short answer in its choices. */
 const choiceBytes = 512;
@@ -53,8 +56,8 @@ export function comparedUsage(
 
 /**
  * Marks a usage as `pastLimit` if the delivered text proves that it exceeds the limit of the request: some servers
- * ignore the limit. The estimate replaces a report of more tokens than delivered bytes, as a token has at least one
- * byte.
+ * ignore the limit. If a server reports more tokens than delivered bytes, the estimate is used, because a token has at
+ * least one byte.
  */
 export function provenUsage(
   usage: TokenUsage,
@@ -103,7 +106,10 @@ function atLeastDelivered(
   };
 }
 
-/** Returns only the text that the model wrote, without an echoed prompt. May have to parse the body again. */
+/**
+ * Returns the delivered part without an echoed prompt, which the model did not write. May have to parse the request
+ * body again.
+ */
 function withoutEcho(delivered: Delivered, request: AskedRequest): Delivered {
   if (!request.body["echo"]) return delivered;
   const bytes = Math.max(0, delivered.bytes - echoedBytes(request));

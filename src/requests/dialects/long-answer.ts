@@ -16,7 +16,7 @@ export interface LongFormat {
   /** Returns the number of items that an answer must have; undefined if any number fits. */
   items(request: AskedRequest): number | undefined;
   /**
-   * Gives an item the encoding that the request asks for, in place, and reports whether it changed. Throws
+   * Converts an item, in place, to the encoding that the request asks for, and reports whether the item changed. Throws
    * `upstream_error`. Undefined if items stay as they are.
    */
   encoder(request: AskedRequest): ((item: unknown) => boolean) | undefined;
@@ -59,7 +59,7 @@ export class LongAnswer implements BodySource, BodySink {
   /** The source of the bytes that follow the beginning. */
   readonly #source: BodySource;
   #sink: BodySink | undefined;
-  /** Output that was made before `flow` set a sink. */
+  /** Output that waits until `flow` sets a sink. */
   #waiting: ByteSpan[] = [];
   #outcome: { error?: unknown } | undefined;
   #isOver = false;
@@ -77,14 +77,17 @@ export class LongAnswer implements BodySource, BodySink {
   #collected: Buffer[] = [];
   #collectedBytes = 0;
   #hasList = false;
-  /** True while the current value is the list. */
+  /** True while the current value is the list of items. */
   #isList = false;
   /** The position in the current piece of the first byte that is neither forwarded nor collected yet. */
   #from = 0;
   readonly #members: Record<string, unknown> = {};
   #items = 0;
 
-  /** Returns undefined if the answer does not begin like a list. Throws `upstream_error` if no list can follow. */
+  /**
+   * Starts forwarding. Returns undefined if the answer does not begin like a list. Throws `upstream_error` if no list
+   * can follow.
+   */
   static begin(
     first: ByteSpan,
     source: BodySource,
@@ -176,7 +179,7 @@ export class LongAnswer implements BodySource, BodySink {
     else this.#waiting.push(piece);
   }
 
-  /** Passes on the bytes of the current piece that are neither forwarded nor collected yet. */
+  /** Forwards the bytes of the current piece that are neither forwarded nor collected yet, up to `end`. */
   #passTo(buffer: Buffer, end: number): void {
     this.#pass(buffer, this.#from, end);
     this.#from = end;

@@ -1,8 +1,8 @@
 // Estimates the tokens of a prompt from its text, for use before a model has counted the tokens.
 
 /**
- * A rough ratio that depends on the language. Estimates count until a model server reports usage, and check the
- * reported figures.
+ * A rough ratio, which depends on the language. Estimates are used until a model server reports usage, and to check
+ * reported usage.
  */
 const bytesPerToken = 4;
 /** Tokens of an image, a recording or a file: the usual count of most models for an image of common size. */

@@ -1,4 +1,4 @@
-// A whole answer after reading, and helpers for its JSON.
+// Types of an answer that was read as a whole, and helpers to edit its JSON.
 import type { Bytes } from "../../base/bytes/byte-span.ts";
 import { editObject, scanObject } from "../../base/text/json-text.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
@@ -24,18 +24,18 @@ export function edited(text: string, edits: Readonly<Record<string, string | nul
   try {
     return editObject(text, scanObject(text), edits);
   } catch {
-    // The caught reason may quote the answer.
+    // The caught error may quote the answer, so it is not passed on.
     throw malformed("JSON that cannot be edited: a field appears twice, or there is too much of it");
   }
 }
 
-/** Parses a JSON object. Throws `upstream_error` if the text is none. */
+/** Parses a JSON object. Throws `upstream_error` if the text is not a JSON object. */
 export function parseObject(text: string): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
   } catch {
-    // Invalid JSON and a value that is no object have the same error, below.
+    // Invalid JSON is reported below, like a value that is no object.
   }
   throw malformed(`${text.length} characters that are no JSON object`);
 }

@@ -1,4 +1,4 @@
-// Reads the parts of a usage in the words of each vendor.
+// Reads the parts of a reported usage, such as cached tokens, in each vendor's member names.
 import { nanoOfUsd } from "../../base/money.ts";
 import type { UsageDetails, UsageParts } from "../../domain/usage/usage-parts.ts";
 

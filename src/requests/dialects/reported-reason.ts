@@ -21,7 +21,7 @@ const reasonMembers = [
 ] as const;
 /** Members that hold the place: OpenAI's, FastAPI's, and those of JSON Schema validators and of Google. */
 const placeMembers = ["param", "loc", "field", "path", "pointer", "instancePath", "property"] as const;
-/** First steps of such places that are not members of the request. */
+/** First steps of error places that are not members of the request. */
 const placeRoots: ReadonlySet<unknown> = new Set(["body", "query", "$", ""]);
 const placePattern = /^[\w.[\]-]{1,128}$/;
 const eventData = /^data: ?(.+)$/m;
@@ -42,7 +42,7 @@ function reasonIn(value: unknown, depth: number): ReportedReason {
   return isObject(value) ? reasonInObject(value, depth) : {};
 }
 
-/** Reads an error in a text: some gateways put the body of the server behind them into a text. */
+/** Reads an error inside a text: some gateways wrap the error body of the server behind them into a text. */
 function reasonInText(text: string, depth: number): ReportedReason {
   const inner = parsed(text);
   const reason = typeof inner === "object" ? reasonIn(inner, depth + 1) : {};
@@ -60,7 +60,7 @@ function reasonInObject(object: Json, depth: number): ReportedReason {
     () => read(fault),
     () => (isObject(errors) ? ofFields(errors, depth) : read(errors)),
     ...reasonMembers.map((name) => () => read(object[name])),
-    // If the error is a plain text, it often repeats only the name of the status.
+    // A plain-text error is read last, because it often repeats only the name of the status.
     () => read(error),
     () => read(details),
     () => read(fieldViolations),
@@ -80,7 +80,7 @@ function reasonInObject(object: Json, depth: number): ReportedReason {
   };
 }
 
-/** Joins faults that are grouped by member, as ASP.NET and Rails send them. */
+/** Joins errors that are grouped by member, as ASP.NET and Rails send them. */
 function ofFields(fields: Json, depth: number): ReportedReason {
   const whole = reasonInObject(fields, depth + 1);
   if (whole.message !== undefined) return whole;

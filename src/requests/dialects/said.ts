@@ -27,7 +27,7 @@ export interface SaidCall {
   readonly text: unknown;
 }
 
-/** The addition of one chunk to one choice of a stream. */
+/** What one chunk of a stream adds to one choice. */
 export interface SaidPiece {
   readonly index: unknown;
   readonly text: unknown;

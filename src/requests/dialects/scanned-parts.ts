@@ -1,4 +1,4 @@
-// Notes, while a response is scanned, whether its items, tools, `text` and `reasoning` have all members that clients
+// Checks, while a response is scanned, whether its items, tools, `text` and `reasoning` have all members that clients
 // need.
 import { bytes, isSame, openBrace, openBracket, quote } from "../../base/text/json-bytes.ts";
 
@@ -51,7 +51,7 @@ function namesOf(...names: readonly string[]): Names {
   return byFirst;
 }
 
-/** Starts the notes of a new response. */
+/** Starts the check of a new response. */
 export function beginParts(): void {
   item = 0;
   part = 0;
@@ -74,7 +74,7 @@ export function areWholeParts(): boolean {
   return !isLean;
 }
 
-/** Notes the beginning of a value. `depth` is that of its container and `first` its first byte. */
+/** Records the beginning of a value. `depth` is the depth of its container, and `first` its first byte. */
 export function partBegins(member: number, depth: number, first: number): void {
   if (member === inOutput) {
     if (depth === 2) endItem();
@@ -87,7 +87,7 @@ export function partBegins(member: number, depth: number, first: number): void {
   }
 }
 
-/** Notes a member of an object of this depth. Its name opens at `at` and its value begins at `value`. */
+/** Records a member of an object of this depth. Its name opens at `at` and its value begins at `value`. */
 export function notePart(member: number, depth: number, at: number, value: number): void {
   if (member === inOutput) {
     if (depth === 3) noteItem(at, value);

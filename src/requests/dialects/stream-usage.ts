@@ -26,7 +26,7 @@ export function lastPartUsage(request: AskedRequest, observed: StreamObservation
   return { ...own, promptTokens: observed.countedPrompts?.[cut.length] ?? own.promptTokens + before };
 }
 
-/** Returns the part that followed the last cut. */
+/** Returns the part of the answer that the current server has delivered. */
 export function lastPart({ cut, reported, deliveredBytes, deliveredPieces }: StreamObservation): CutPart {
   let [bytes, pieces] = [deliveredBytes, deliveredPieces];
   for (const part of cut ?? []) {
@@ -73,7 +73,7 @@ function continuedUsage(
     if (deliveredBytes === 0 && !reported) return 0;
     const [prompt, next] = [known[index], known[index + 1]];
     const between = prompt === undefined || next === undefined ? 0 : next - prompt;
-    // A token has at least one byte.
+    // A difference above the delivered bytes is not credible, because a token has at least one byte.
     if (between > 0 && between <= deliveredBytes) return between;
     estimated = true;
     return Math.max(estimateDelivered(deliveredBytes, deliveredPieces), reported?.completionTokens ?? 0);

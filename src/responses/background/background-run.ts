@@ -1,4 +1,4 @@
-// One background response: a model request that outlives its client's connection, and the listeners to its events.
+// A background response: a model request that outlives the client's connection, and the listeners to its events.
 
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { decodeByteText } from "../../base/bytes/byte-text.ts";
@@ -39,17 +39,17 @@ export interface BackgroundRunOptions {
   priority: Priority | undefined;
   memoryAccount: MemoryAccount;
   request: DecodedRequest;
-  /** The stored response, as it is before the model is asked. */
+  /** The response as stored before the model is asked. */
   stored: StoredResponse;
   responses: Pick<ResponseStore, "insert">;
   background: Pick<BackgroundStore, "progress" | "end" | "state">;
   turns: StoreTurns;
   clock: Clock;
-  /** Called if the end could not be written for so long that the run gave up. */
+  /** Called if writing the end failed for so long that the run gave up. */
   onNotStored(): void;
 }
 
-/** Callbacks until the client is answered. */
+/** Callbacks that are used until the client gets its first answer, the queued response. */
 export interface BackgroundBegin {
   /** Sends the request to a model. Throws, or rejects with, a GatewayError if that fails. */
   ask(call: InferenceCall<void>): MaybePromise<void>;
@@ -60,7 +60,7 @@ export interface BackgroundBegin {
 export interface EventListener {
   /** Receives an event with its number. `data` is JSON. */
   event(number: number, data: string): void;
-  /** Called when the end is in the store. */
+  /** Called when the end of the response is stored. */
   ended(): void;
 }
 
@@ -74,9 +74,9 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
   readonly #writer: RunWriter;
   readonly #listeners = new Set<EventListener>();
   readonly #hasEnded: () => void;
-  /** Callbacks until the client is answered. */
+  /** Callbacks that are used until the client gets its first answer. */
   #asked: (Pick<BackgroundBegin, "onLimits"> & { onLedger(): void }) | undefined;
-  /** Characters of events that count against the key's memory. */
+  /** Characters of unstored events that are charged to the key's memory account. */
   #held = 0;
   /** Number of events that listeners have received. */
   #delivered = 0;
@@ -87,7 +87,7 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
   #isOver = false;
   /** True if listeners may receive the last event. */
   #isStored = false;
-  /** Reason for an end without an answer. */
+  /** The error because of which the run has no answer, if any. */
   #fault: GatewayError | undefined;
 
   constructor(options: BackgroundRunOptions) {
@@ -108,7 +108,7 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
     return this.#options.stored.id;
   }
 
-  /** The response that answers the client before a model is asked. */
+  /** The queued response, which the client gets before a model is asked. */
   get queued(): StoredItem {
     return this.#options.stored.response;
   }
@@ -118,8 +118,8 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
   }
 
   /**
-   * Replaces the request by its masked form, which is also stored. This happens before the request is on the ledger and
-   * in the store.
+   * Replaces the request, and the stored input, by a masked form. Call before the request is on the ledger and in the
+   * store.
    */
   set request(masked: DecodedRequest) {
     const input = masked.goesOn?.input ?? ownItems(masked.body["input"]);
@@ -175,7 +175,7 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
     this.#writer.start();
     this.#hold();
     this.#deliver();
-    // The response may have ended meanwhile.
+    // Events may have ended the response while the row was created.
     if (this.events.isOver) this.#end();
   }
 
@@ -186,13 +186,13 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
     this.#end();
   }
 
-  /** Ends the run after its row was deleted. */
+  /** Ends the run. Call after the response's row was deleted. */
   drop(): void {
     this.#writer.drop();
     this.cancel();
   }
 
-  /** Limits the time for writing the end, because the store closes soon. */
+  /** Sets the time after which the run no longer tries to write its end, because the store closes soon. */
   giveUpAt(monotonicMs: number): void {
     this.#writer.giveUpAt(monotonicMs);
   }
@@ -236,7 +236,10 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
     this.#options.message.line["max_tokens"] = tokens;
   }
 
-  /** Resolves with false if the row could not be created: the client was then refused, whatever the model generated. */
+  /**
+   * Resolves with false if the request must not be charged: its row could not be created, or another process failed the
+   * response.
+   */
   async mayCharge(): Promise<boolean> {
     return (await this.#begun.promise) && (await this.#writer.isOurs());
   }
@@ -256,7 +259,7 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
     answer(this);
   }
 
-  /** Takes bytes that consist of whole events, with comments between them. */
+  /** Takes bytes of the model's stream: whole events, with comments between them. */
   write(bytes: string): boolean {
     for (const event of bytes.split("\n\n")) {
       const start = event.indexOf("data: ");
@@ -277,7 +280,7 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
     this.#end();
   }
 
-  /** Ends the run after writes failed for so long that reading from the model was given up. */
+  /** Ends the run because writes failed for so long that reading from the model was given up. */
   abort(): void {
     this.events.fail("server_error", "The response could not be kept, as the database was away for too long.");
     this.#end();
@@ -342,7 +345,7 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
     if (this.events.size <= maxUnstored) this.onDrain?.();
   }
 
-  /** Ends the run. If the row is still being created, `begin` calls this function again. */
+  /** Ends the run. Does nothing while the row is being created; `begin` then calls this function again. */
   #end(): void {
     if (this.#isOver || !this.#isBegun) return;
     this.#isOver = true;
@@ -351,7 +354,7 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
 
   #hasWritten(written: Written): void {
     const { message, onNotStored } = this.#options;
-    // The end in the store was written by another process, and is read from there.
+    // Another process wrote the end in the store. Listeners read that end from there.
     if (written !== "elsewhere") {
       this.#isStored = true;
       this.#deliver();

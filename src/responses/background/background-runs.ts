@@ -1,4 +1,4 @@
-// Background responses of this process, and the end of responses whose process has crashed.
+// Runs the background responses of this process, and ends responses whose process has crashed.
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import type { Clock } from "../../base/clock.ts";
 import { fieldError, type GatewayError } from "../../base/errors.ts";
@@ -36,7 +36,7 @@ const abandonedSeconds = 45 + workingMs / 1_000;
 const pollMs = 15_000;
 /** Maximum abandoned responses of one poll. A crashed process may leave thousands. */
 const abandonedAtOnce = 1_000;
-/** Time that a closing server waits for the store to take the ends of its responses. */
+/** Milliseconds that a closing server waits until the ends of its responses are stored. */
 const closeMs = 3_000;
 const secondsPerDay = 86_400;
 
@@ -60,7 +60,7 @@ export interface BackgroundRequest {
 }
 
 export class BackgroundRuns {
-  /** Polls for clients that follow responses of other replicas. */
+  /** Polls of the store for clients that read responses of other replicas. */
   readonly polls: SharedPolls;
   readonly #options: BackgroundRunsOptions;
   readonly #runs = new Map<string, BackgroundRun>();
@@ -79,12 +79,15 @@ export class BackgroundRuns {
     this.#check();
   }
 
-  /** Returns undefined if this process does not run the response. */
+  /** Returns the run of a response; undefined if another process runs it, or none. */
   find(id: string): BackgroundRun | undefined {
     return this.#runs.get(id);
   }
 
-  /** Resolves when the response is stored and admitted. Rejects with the client's GatewayError. */
+  /**
+   * Starts a response. Resolves when the response is stored and the request admitted. Rejects with the GatewayError for
+   * the client.
+   */
   async start(
     { message, principal, request, limits, onLimits, ...asked }: BackgroundRequest,
     deps: InferenceDeps,
@@ -106,7 +109,7 @@ export class BackgroundRuns {
       });
       this.#runs.set(one.id, one);
       void one.ended.then(() => this.#runs.delete(one.id));
-      // The run itself stores the response at its begin and end, so the usual storing is disabled.
+      // Disables the usual storing, because the run stores the response when it begins and ends.
       const { retentionDays } = responseKeeper;
       const keepsNothing = {
         ...{ retentionDays, requireRoom: () => Promise.resolve() },
@@ -145,7 +148,7 @@ export class BackgroundRuns {
     try {
       const now = clock.nowSeconds();
       const found = await background.abandoned(now - abandonedSeconds, now, abandonedAtOnce);
-      // Responses of this process report their progress as soon as they can.
+      // Skip responses of this process, which report their progress as soon as they can.
       const others = found.filter(({ id }) => !this.#runs.has(id));
       for (const one of others.filter(({ id, seenAt }) => before.get(id) === seenAt)) await this.#fail(one);
       this.#abandoned = new Map(others.map(({ id, seenAt }) => [id, seenAt]));
@@ -182,7 +185,10 @@ function notKeptHere(): GatewayError {
   );
 }
 
-/** Returns the request as a stream for the model. The run reads the stream and stores the response. */
+/**
+ * Returns the request with `stream: true` and without `background`: the run reads the model's stream and stores the
+ * response itself.
+ */
 function asStream(request: DecodedRequest, limits: RequestLimits): DecodedRequest {
   const { background: _background, ...body } = request.body;
   const bytes = Buffer.from(JSON.stringify({ ...body, stream: true }));
@@ -203,7 +209,7 @@ function queued(
   const members = dialects.response.kept?.members(true, goesOn);
   const seal = sealFor(account.id);
   const found = catalog.find(model);
-  // Instructions are removed if guardrails have not checked them yet.
+  // Leave out the instructions if guardrails have not checked them yet.
   const request = found?.policies?.guardrails ? { ...body, instructions: null } : body;
   const head = { id, model, created: createdAt, promptTokens: 0, request, members, seal };
   return {

@@ -25,15 +25,15 @@ export interface EventSubscriberOptions {
   clientGone: Cancellation;
   background: Pick<BackgroundStore, "events">;
   polls: Pick<SharedPolls, "poll">;
-  /** Returns the response if this process runs it. */
+  /** Returns the run of the response if it is in this process. */
   running(): Pick<BackgroundRun, "listen" | "leave" | "ended"> | undefined;
   stopping: Stopping;
   heartbeatMs: number;
 }
 
 /**
- * Follows until the response ends, the client disconnects or the server stops. The client can then ask for later
- * events.
+ * Sends events until the response ends, the client disconnects or the server stops. The client can later ask for the
+ * remaining events.
  */
 export class EventSubscriber implements EventListener, CancelListener, Stoppable {
   setIndex = noIndex;
@@ -43,7 +43,7 @@ export class EventSubscriber implements EventListener, CancelListener, Stoppable
   #after: number;
   #isBehind = false;
   #isOver = false;
-  /** Resumes from the current wait. */
+  /** Ends the current wait. */
   #goOn: () => void = () => {};
 
   constructor(options: EventSubscriberOptions) {
@@ -66,7 +66,7 @@ export class EventSubscriber implements EventListener, CancelListener, Stoppable
     try {
       while (!this.#isOver) await this.#next();
     } catch {
-      // A stream without an end shows the client that it can continue from its last event.
+      // Abort, because a stream without an end shows the client that it can continue from its last event.
       if (!this.#isOver) client.abort();
     } finally {
       this.#close();
@@ -77,7 +77,7 @@ export class EventSubscriber implements EventListener, CancelListener, Stoppable
     if (this.#isOver || number <= this.#after) return;
     this.#after = number;
     this.#write(encodeByteText(asStreamed(data)));
-    // The client reads the events of the meantime from the store later.
+    // A slow client later reads from the store the events that it missed.
     if (this.#isBehind) this.#options.running()?.leave(this);
     if (this.#isBehind) this.#goOn();
   }
@@ -92,11 +92,11 @@ export class EventSubscriber implements EventListener, CancelListener, Stoppable
   }
 
   stop(): void {
-    // A response of this process ends too, and its end is sent.
+    // A response of this process ends too when the server stops, and its end is still sent.
     if (!this.#options.running()) this.cutOff();
   }
 
-  /** Ends the stream without the end of its response. */
+  /** Closes the client's stream before the response has ended. */
   cutOff(): void {
     if (this.#isOver) return;
     this.#isOver = true;

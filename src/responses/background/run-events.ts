@@ -1,4 +1,4 @@
-// Events of a background response, renumbered, and the response as they leave it.
+// The renumbered events of a background response, and the response that results from them.
 
 import type { EventBatch, ResponseStatus } from "../../domain/models/stored-response.ts";
 import { isObject, type Json, objectsOf } from "../../requests/dialects/response/json.ts";
@@ -11,8 +11,8 @@ const ends: ReadonlyMap<unknown, ResponseStatus> = new Map([
 ]);
 
 /**
- * Creates two events of its own for the queued response before a model is asked. The model's first event is dropped, so
- * later events get new numbers.
+ * Creates two events for the queued response before a model is asked. The model's first event is dropped, so later
+ * events get new numbers.
  */
 export class RunEvents {
   /** Members that the response has in every event, whatever the upstream sends. */
@@ -29,7 +29,7 @@ export class RunEvents {
   #itemsSize = 0;
   #isOver = false;
 
-  /** Creates the events of `response`, which is the response before a model is asked. */
+  /** `response` is the queued response, before a model is asked. */
   constructor(response: Json) {
     const { id, created_at } = response;
     this.#own = { id, created_at, background: true };
@@ -97,8 +97,8 @@ export class RunEvents {
   }
 
   /**
-   * Returns a finished item. Tool calls of MCP servers are returned from their begin on, because they may have run even
-   * if the response fails.
+   * Returns a finished item. Tool calls of MCP servers are returned from their beginning, because they may have run
+   * even if the response fails.
    */
   #keptOf(type: string, item: unknown, members: Json, index: number): Json | undefined {
     if (isObject(item) && (type === "response.output_item.done" || item["type"] === "mcp_call")) return item;
@@ -115,7 +115,7 @@ export class RunEvents {
     this.#end("response.incomplete", "cancelled", { incomplete_details: { reason: "cancelled" } });
   }
 
-  /** Removes the first `count` events after they were stored. Returns their characters. */
+  /** Removes the first `count` events, which are stored now. Returns their characters. */
   stored(count: number): number {
     const gone = this.#events.splice(0, count).reduce((sum, event) => sum + event.length, 0);
     this.#first += count;
@@ -149,7 +149,7 @@ function stopped(items: readonly Json[]): readonly Json[] {
   return items.map((item) => (item["status"] === "in_progress" ? { ...item, status: "incomplete" } : item));
 }
 
-/** Returns an event in the form of a stream. Its data begins with its type. */
+/** Returns an event as a Server-Sent Event. Its JSON begins with its type. */
 export function asStreamed(event: string): string {
   const type = /^\{"type":"([\w.]{1,128})"/.exec(event)?.[1] ?? "message";
   return `event: ${type}\ndata: ${event}\n\n`;

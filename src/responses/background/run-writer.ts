@@ -8,18 +8,18 @@ import type { StoreTurns } from "./store-turns.ts";
 const writeMs = 1_000;
 /** Interval of the heartbeat for other processes, also while the model sends nothing. */
 export const workingMs = 5_000;
-/** Maximum characters per millisecond of whole items, which are rewritten with each new item. */
+/** Maximum characters per millisecond for rewriting finished items, all of which are rewritten with each new item. */
 const responsePerMs = 1_000;
 /**
- * Time for which the end is retried while the store is away. The end exists only in memory, and its bytes count as
- * long. During the outage no other process can end the response either.
+ * Time for which writing the end is retried while the store is unavailable. Until then the end is only in memory, and
+ * its bytes count against the key's memory. During the outage no other process can end the response either.
  */
 const endMs = 15 * 60_000;
 const retryMs = 500;
 
 /**
  * Outcome of writing the end. `elsewhere`: another process has ended the response, or an earlier write succeeded
- * unnoticed.
+ * although it reported an error.
  */
 export type Written = "here" | "elsewhere" | "deleted" | "given_up";
 
@@ -31,7 +31,7 @@ export interface RunWriterOptions {
   clock: Clock;
   /** Called when the first `count` events are stored. */
   written(count: number): void;
-  /** Called when the response was cancelled, has ended elsewhere, or was deleted. */
+  /** Called when the response was cancelled or deleted, or when another process has ended it. */
   stopped(): void;
 }
 
@@ -40,12 +40,12 @@ export class RunWriter {
   #timer: ReturnType<typeof setInterval> | undefined;
   #working: Promise<void> | undefined;
   #writtenAtMs: number;
-  /** The response as its row has it, and the time before which it is not written again. */
+  /** The response as it was last written to its row, and the time before which it is not written again. */
   #response: StoredItem | undefined;
   #responseDueMs = 0;
-  /** Reason why the response is no longer written. */
+  /** Why the response is no longer written; undefined while it is. */
   #gone: "elsewhere" | "deleted" | undefined;
-  /** True if another process took this one for dead and has ended the response. */
+  /** True if another process has ended the response because it took this process for dead. */
   #isAbandoned = false;
   /** True once `end` was called. */
   #isEnding = false;
@@ -66,14 +66,14 @@ export class RunWriter {
     this.#gone ??= "deleted";
   }
 
-  /** Limits the time for writing the end. */
+  /** Sets the time after which writing the end is no longer retried. */
   giveUpAt(monotonicMs: number): void {
     this.#triesUntilMs = monotonicMs;
   }
 
   /**
-   * Resolves to false if another process took this one for dead and failed the response, or if its end could not be
-   * written. After true, no other process takes this one for dead before `end` is called. Never rejects.
+   * Resolves to false if another process took this process for dead and failed the response, or if this cannot be found
+   * out in time. After true, no other process takes this one for dead before `end` is called. Never rejects.
    */
   async isOurs(): Promise<boolean> {
     const { id, background, turns, clock, events } = this.#options;
@@ -117,7 +117,7 @@ export class RunWriter {
     if (this.#working) return;
     const isDue = clock.monotonicMs() - this.#writtenAtMs >= workingMs;
     const work = isDue || events.size > 0 ? this.#write() : this.#check();
-    // While the store is away, new events wait in memory. The store logs its own outage.
+    // While the store is unavailable, new events wait in memory. The store logs its own outage.
     this.#working = work.catch(() => {}).finally(() => (this.#working = undefined));
   }
 
@@ -146,7 +146,7 @@ export class RunWriter {
 
   #heard(known: RunState): void {
     if (!known) this.drop();
-    // Another process took this one for dead, or has ended the response.
+    // Another process has ended the response, perhaps because it took this process for dead.
     else if (known.status !== "queued" && known.status !== "in_progress") {
       this.#gone ??= "elsewhere";
       this.#isAbandoned = known.status === "failed";

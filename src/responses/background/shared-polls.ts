@@ -35,7 +35,7 @@ export class SharedPolls {
     return poll;
   }
 
-  /** Reads the state first: if it shows an end, all events are in the store by then. */
+  /** Reads the response's state before its events: if the state shows an end, all events are in the store by then. */
   async #ask(id: string, after: number): Promise<Poll> {
     const state = await this.#background.state(id, this.#clock.nowSeconds());
     return { state, batches: await this.#background.events(id, after, pageSize) };

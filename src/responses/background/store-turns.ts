@@ -1,10 +1,10 @@
 // Limits the writes of background responses to the store: a few at once, and a single try at a time while the store is
-// away.
+// unavailable.
 import type { Clock } from "../../base/clock.ts";
 
 /** Concurrent writes. PostgreSQL takes this many, and SQLite runs one at a time anyway. */
 const atOnce = 4;
-/** Pause between two tries while the store is away. */
+/** Milliseconds between two tries while the store is unavailable. */
 const retryMs = 500;
 
 /**
@@ -22,7 +22,7 @@ export class StoreTurns {
     this.#clock = clock;
   }
 
-  /** Rejects as `work` does, and without calling `work` while the store is away. */
+  /** Runs `work` when a slot is free. Rejects with its error, and without calling it while the store is unavailable. */
   async take<Result>(work: () => Promise<Result>): Promise<Result> {
     if (this.#working < atOnce) this.#working++;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));
@@ -39,7 +39,7 @@ export class StoreTurns {
     const nowMs = this.#clock.monotonicMs();
     if (this.#awayUntilMs !== undefined) {
       if (nowMs < this.#awayUntilMs) throw new Error("The store is away.");
-      // Later callers wait for the result of this try.
+      // Lets only this caller try: until its result or `retryMs`, other callers get an error.
       this.#awayUntilMs = nowMs + retryMs;
     }
     try {

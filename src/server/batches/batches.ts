@@ -54,7 +54,7 @@ export function openBatches(options: BatchesOptions): Batches {
       ...{ clock, log, times: options.times },
     }),
   );
-  // The files of a batch are kept as long as the batch.
+  // Ended batches are kept for as long as files.
   const keptSeconds = config.files.retentionDays * secondsPerDay;
   const store = {
     deleteExpired: (now: number, limit: number) => batches.deleteEnded(now - keptSeconds, limit),

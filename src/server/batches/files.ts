@@ -46,8 +46,7 @@ async function openObjects(
   if (s3) return new S3Objects(s3);
   const disk = new DiskObjects(directory ?? join(dataDir, "files"));
   if (directory !== undefined && !disk.wasUsed() && (await files.hasAny())) {
-    // A missing mount must not look empty: if the directory were created on the mount point, all files would look
-    // deleted.
+    // Do not create the directory: if its disk is not mounted, all files would look deleted.
     const remedy = `Mount its disk, or make the directory ${join(directory, "incoming")} to go on without these files.`;
     log.error("files_directory_empty", {
       detail: `The database knows files, and ${directory} has none: /v1/files and batches answer 503. ${remedy}`,

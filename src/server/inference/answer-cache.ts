@@ -15,7 +15,7 @@ import type { Governance } from "../governance.ts";
 import type { Opened } from "../opened.ts";
 import { replySeals } from "../reply-seals.ts";
 
-/** The share of the cache's memory that vectors may use in addition. */
+/** Vectors may use this share of the cache's memory limit, in addition to the limit itself. */
 const partOfVectors = 1 / 4;
 
 export interface AnswerCacheOptions {
@@ -41,8 +41,8 @@ export async function openAnswerCache(options: AnswerCacheOptions) {
   feed.onChange("answers", (accountIds: readonly (string | undefined)[] = [undefined]) => {
     for (const accountId of accountIds) {
       similar.forget(accountId);
-      // After a change in another process, all answers of the account are cleared here. These may be more than was
-      // requested, but lost answers are only computed again. The other process has cleared shared stores.
+      // After a change in another process, all answers of the account are cleared here. These may be more answers than
+      // necessary, but they are only computed again. The other process has cleared shared stores.
       if (store instanceof MemoryAnswers) void store.forget({ accountId });
     }
   });

@@ -1,4 +1,4 @@
-// Lists and calls MCP tools for a model's calls, as a client of the endpoint would.
+// Lists and calls MCP tools for models, like a client of the MCP endpoint.
 import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { trimSlashes } from "../../base/text/http-url.ts";
@@ -52,7 +52,7 @@ export class HandlerTools implements ModelTools {
   }
 
   holds(listed: readonly HostedTool[]): boolean {
-    // The person may have connected their account meanwhile.
+    // False if the list has the tool for connecting an account: the person may have connected it meanwhile.
     return !listed.some(({ name }) => name === accountToolName);
   }
 
@@ -93,7 +93,7 @@ export class HandlerTools implements ModelTools {
     const call: ClientCall = {
       ...{ principal, memoryAccount, clientGone, cancellation, only, listing: "all", trace },
       requestId: `req_${Bun.randomUUIDv7()}`,
-      // No person is available for forms; sampling uses a model of the gateway.
+      // The call cannot show forms, because no person is present. Sampling uses a model of the gateway.
       capabilities: {},
       isAskable: true,
       notify() {},
@@ -107,7 +107,7 @@ export class HandlerTools implements ModelTools {
   }
 }
 
-/** Refuses a request whose tools cannot be listed before a model is asked. */
+/** Throws the error of a request whose tools cannot be listed. No model is asked then. */
 function listFault(error: unknown): never {
   if (error instanceof GatewayError) throw error;
   const { message } = error as Error;

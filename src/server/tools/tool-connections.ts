@@ -22,7 +22,7 @@ export interface ToolAuthorizationOptions {
   log: Log;
 }
 
-/** Opens the client of MCP servers' authorization servers. */
+/** Creates the OAuth client for the authorization servers of MCP servers. */
 export function openToolAuthorization({ config, governance, clock, log }: ToolAuthorizationOptions) {
   const seals = new ToolSeals(governance.keyFor("tool-connection-seal-v1"));
   const rules = { allowLoopback: config.mode === "development" };

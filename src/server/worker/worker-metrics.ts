@@ -12,7 +12,7 @@ import type { WorkerRouting } from "./worker-routing.ts";
 export interface WorkerMetricsOptions {
   clock: Clock;
   routing: WorkerRouting;
-  /** Undefined before the worker listens. */
+  /** Returns the worker's HTTP server; undefined before the worker listens. */
   http(): Pick<Http1Server, "pendingRequests" | "connections"> | undefined;
 }
 
@@ -34,7 +34,7 @@ export class WorkerMetrics {
     return this.#traffic;
   }
 
-  /** Returns only metrics that can be summed. */
+  /** Returns the metrics of this worker that can be summed over all workers. */
   text(ledger: Pick<SpoolLedger, "figures"> | undefined): string {
     const { routing, http } = this.#options;
     const out = new Exposition("prometheus");

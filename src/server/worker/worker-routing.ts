@@ -21,7 +21,8 @@ export interface WorkerRoutingOptions {
 }
 
 /**
- * The primary process polls as often; formats and reachability in a list are known only to the process that read it.
+ * The primary process polls as often. Workers poll too, because only the process that reads a model list learns formats
+ * and reachability from it.
  */
 const pollMs = 30_000;
 

@@ -29,7 +29,7 @@ export function readMessages(messages: readonly unknown[]): ConversationMessage[
 
 class MessageReader {
   readonly #kinds = new Map<string, CallKind>();
-  /** Ids for legacy calls by `function_call`, which have none, by the name of the function. */
+  /** Generated ids of legacy `function_call` calls, which have no ids, by the name of the function. */
   readonly #olderCalls = new Map<string, string>();
 
   read(message: Json, place: RequestPath): ConversationMessage {

@@ -145,7 +145,10 @@ function readHints(body: Json): Hints {
   });
 }
 
-/** Returns unread members, which are reported as lost. Members with their usual value are left out. */
+/**
+ * Returns the members that this file does not read, to report them as lost. Members with their usual value are left
+ * out.
+ */
 function othersOf(body: Json): Record<string, unknown> {
   const others: [string, unknown][] = [];
   for (const [name, value] of Object.entries(body)) {

@@ -10,7 +10,7 @@ export interface ToolUse {
   readonly parallelCalls?: boolean | undefined;
 }
 
-/** Throws `invalid_request`, naming the field, for unknown tools and choices. */
+/** Reads tools and tool choice. Throws `invalid_request`, naming the field, for unknown tools and choices. */
 export function readToolUse(body: Json): ToolUse {
   const all = listOf(body["tools"]).map((tool, index) => readTool(objectOf(tool), `tools[${index}]`));
   const parallelCalls = booleanOf(body["parallel_tool_calls"]);

@@ -3,7 +3,7 @@
 import type { ReasoningPart, ReasoningProof } from "../conversation/conversation.ts";
 import { isObject, type Json, listOf, objectOf, textOf } from "./json-value.ts";
 
-/** A piece of reasoning, a proof of the reasoning so far, or both. */
+/** A piece of reasoning, its proof (a vendor's signature or encrypted reasoning), or both. */
 export interface ReasoningPiece {
   readonly text: string;
   readonly isSummary: boolean;
@@ -11,8 +11,8 @@ export interface ReasoningPiece {
 }
 
 /**
- * OpenRouter's names for the vendors of proofs. Proofs of other vendors cannot be sent back to them here; Gemini's
- * proofs belong to calls.
+ * OpenRouter's names for the formats of reasoning proofs, by vendor. Proofs of other vendors cannot be sent back to
+ * them here; Gemini's proofs belong to calls.
  */
 const anthropicFormat = "anthropic-claude-v1";
 const openaiFormat = "openai-responses-v1";
@@ -44,7 +44,7 @@ export function wholeReasoning(message: Json): ReasoningPiece[] {
   return [{ text: plain, isSummary: false }, ...details];
 }
 
-/** The methods of a sink that a reasoning piece needs. */
+/** The methods of `ReplySink` that receive reasoning. */
 export interface ReasoningSink {
   block(): void;
   reasoning(text: string, isSummary: boolean): void;
@@ -58,7 +58,7 @@ export function sendReasoning({ text, isSummary, proof }: ReasoningPiece, sink: 
   if (proof) sink.proof(proof);
 }
 
-/** Returns the entries of `reasoning_details` for a reasoning block; the first entry gets this index. */
+/** Returns the entries of `reasoning_details` for a reasoning block. `index` is the index of the first entry. */
 export function detailsOf({ text, isSummary, proof }: ReasoningPiece, index: number): Json[] {
   const format = proof?.kind === "encrypted" ? openaiFormat : proof ? anthropicFormat : "unknown";
   const entries: Json[] = [];
@@ -71,8 +71,8 @@ export function detailsOf({ text, isSummary, proof }: ReasoningPiece, index: num
 }
 
 /**
- * Returns the members of a message for all of its reasoning. Details are included only if there is a proof, and if
- * they are wanted.
+ * Returns the members of a message for all of its reasoning. Details are included only if there is a proof and
+ * `wantsDetails` is true.
  */
 export function reasoningMembers(parts: readonly ReasoningPart[], names: readonly string[], wantsDetails = true): Json {
   const text = parts

@@ -1,4 +1,4 @@
-// Collects streamed tool calls, for all the ways in which servers assign pieces to calls.
+// Collects streamed tool calls. Servers differ in how they assign pieces to calls.
 import type { ReplySink } from "../conversation/reply.ts";
 import { isObject, type Json, objectOf, textOf } from "./json-value.ts";
 
@@ -13,10 +13,10 @@ interface Call {
 }
 
 export class ReplyCalls {
-  /** Number of calls passed on. */
+  /** Number of calls that were passed on to the sink. */
   count = 0;
   readonly #calls: Call[] = [];
-  /** The last call of each index, and of each id. */
+  /** The last call with each index, and the last call with each id. */
   readonly #byIndex = new Map<unknown, Call>();
   readonly #byId = new Map<string, Call>();
   #older: Call | undefined;
@@ -46,8 +46,8 @@ export class ReplyCalls {
   }
 
   /**
-   * Passes on calls that never got a name, so that their arguments are not lost. A piece without name and arguments is
-   * no call.
+   * At the end of the answer, passes on calls that never got a name, so that their arguments are not lost. A piece
+   * without name and arguments is no call.
    */
   end(sink: ReplySink): void {
     for (const call of this.#calls) if (!call.isSent && call.buffered.length > 0) this.#send(call, sink);

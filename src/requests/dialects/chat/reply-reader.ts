@@ -34,7 +34,7 @@ export class ChatReplyReader implements ReplyReader {
   #refused = false;
   #ended = false;
   isOver = false;
-  /** True if a plain member holds the current reasoning, so that its details repeat the text. */
+  /** True if a plain-text member contains the current reasoning, so that its details repeat the text. */
   #plainThought = false;
 
   constructor(names: CallNames, engine: EngineWords | undefined) {
@@ -111,7 +111,7 @@ export class ChatReplyReader implements ReplyReader {
     if (isObject(older)) this.#calls.addOlder(older, sink);
   }
 
-  /** Uses the text of a delta's details only if no plain member holds the same text. */
+  /** Uses the text in a delta's reasoning details only if no plain-text member contains the same text. */
   #reasoning(delta: Json, sink: ReplySink): void {
     const details = reasoningDetails(delta);
     const plain = plainReasoning(delta);

@@ -3,7 +3,7 @@ import type { ReplySink, ReplyUsage } from "../conversation/reply.ts";
 import { billedOf, countOf, detailsOf, outputOf, servedOf } from "../reported-parts.ts";
 import { isObject, type Json, objectOf } from "./json-value.ts";
 
-/** Passes on the usage of a chunk or a whole answer: Groq's is in `x_groq`, Moonshot's in the choice. */
+/** Passes on the usage of a chunk or a whole answer. Groq puts it into `x_groq`, Moonshot into the choice. */
 export function readUsage(data: Json, choice: Json | undefined, sink: ReplySink): void {
   const found = data["usage"] ?? objectOf(data["x_groq"])["usage"] ?? choice?.["usage"];
   if (!isObject(found)) return;
@@ -22,14 +22,14 @@ export function chatUsage(found: Json, tier: unknown): ReplyUsage {
   };
   return {
     promptTokens,
-    // The second name is DeepSeek's, the third Moonshot's, the fourth LiteLLM's.
+    // DeepSeek uses the second name, Moonshot the third, LiteLLM the fourth.
     cachedTokens: countOf(
       prompt["cached_tokens"] ??
         found["prompt_cache_hit_tokens"] ??
         found["cached_tokens"] ??
         found["cache_read_input_tokens"],
     ),
-    // The first name is OpenAI's and OpenRouter's, the second LiteLLM's.
+    // OpenAI and OpenRouter use the first name, LiteLLM the second.
     cacheWriteTokens: countOf(prompt["cache_write_tokens"] ?? found["cache_creation_input_tokens"]),
     ...outputOf(promptTokens, output, countOf(found["total_tokens"])),
     details: detailsOf({

@@ -81,7 +81,10 @@ class ChatReplyWriter implements ReplyWriter {
     return this.#chunks?.take() ?? "";
   }
 
-  /** Returns undefined: the source formats number their events or put more into them than a piece of text. */
+  /**
+   * Returns undefined, so that each event is written in full: the source formats number their events or put more than a
+   * piece of text into them.
+   */
   textEvents(): undefined {}
 
   ending(usage: ReplyUsage): string {
@@ -287,7 +290,7 @@ function finishReason(reason: ReplyEnd["reason"], { refused, older }: { refused:
   }
 }
 
-/** Returns the gateway's error type for a status that an answer may fail with after it has begun. */
+/** Returns the gateway's error type for the status of an error that interrupts an answer. */
 function typeOf(status: number): string {
   if (status === 429) return "rate_limit_error";
   if (status === 503) return "overloaded_error";

@@ -1,4 +1,5 @@
-// Describes members that other servers need but that known clouds refuse. Such a cloud refuses the whole request.
+// Describes how chat requests must differ by server: known clouds refuse the whole request for a member that other
+// servers need.
 import { isOpenaiHost } from "../../../domain/models/upstream-speech.ts";
 import type { Json } from "./json-value.ts";
 
@@ -56,7 +57,7 @@ const known: readonly (readonly [host: string, rules: ServerRules])[] = [
   ],
 ];
 
-/** `host` is undefined for a server that is not reached by its name. */
+/** Returns the rules of the server at `host`. `host` is undefined for a server without a host name. */
 export function rulesOf(host: string | undefined): ServerRules {
   if (host === undefined) return usual;
   if (isOpenaiHost(host)) return openai;

@@ -1,4 +1,4 @@
-// Makes the choices of a server's own chat completion strict: missing members are filled in, repeated ones dropped.
+// Makes the choices of a model server's chat completion strict: missing members are filled in, repeated ones dropped.
 import type { EngineWords } from "../conversation/format.ts";
 import { reportedFault } from "../engine-fault.ts";
 import { textOf } from "./json-value.ts";
@@ -14,9 +14,9 @@ interface Call {
   hasArguments: boolean;
 }
 
-/** The finish reasons of a server that gave up: OpenRouter, vLLM, DeepSeek. */
+/** Finish reasons that mean a failure of the server: OpenRouter's, vLLM's and DeepSeek's. */
 const failures: ReadonlySet<unknown> = new Set(["error", "abort", "insufficient_system_resource"]);
-/** The finish reasons of other servers: Anthropic's, Gemini's and TGI's. */
+/** OpenAI's finish reasons for those of Anthropic, Gemini and TGI. */
 const ends: Readonly<Record<string, string>> = {
   ...{ end_turn: "stop", eos_token: "stop", stop_sequence: "stop", max_tokens: "length", tool_use: "tool_calls" },
 };
@@ -29,7 +29,7 @@ const cutEnds: ReadonlySet<unknown> = new Set(["length", "content_filter"]);
  */
 export type Mended = "not" | "alike" | "once";
 
-/** Throws an error if the server reports in a choice that it gave up; the choice holds the message. */
+/** Throws if the server reports in a choice that it failed; the choice contains the error message. */
 export function requireNoFailure(choice: unknown, engine: EngineWords | undefined): void {
   if (!isRecord(choice) || !failures.has(choice["finish_reason"])) return;
   const said = JSON.stringify({ error: choice["error"] });
@@ -38,7 +38,7 @@ export function requireNoFailure(choice: unknown, engine: EngineWords | undefine
 
 export const failedMidway = "The model server failed in the middle of the answer.";
 
-/** Gives ids to calls without a unique id. The same position in the same answer gets the same id. */
+/** Gives ids to calls without a unique id. A call at the same position in the same answer always gets the same id. */
 class CallIds {
   readonly #answerId: string;
   readonly #given = new Set<string>();
@@ -206,13 +206,13 @@ function mendArguments(called: Json, none: string): boolean {
 }
 
 /**
- * The calls of one choice, for all the ways in which servers assign pieces to calls. `ReplyCalls` has the same rules
- * for clients of other formats.
+ * The calls of one choice. Servers differ in how they assign pieces to calls; `ReplyCalls` has the same rules for
+ * clients of other formats.
  */
 class StrictCalls {
   readonly #ids: CallIds;
   readonly #calls: Call[] = [];
-  /** The last call of each index, and of each id. */
+  /** The last call with each index, and the last call with each id. */
   readonly #byIndex = new Map<unknown, Call>();
   readonly #byId = new Map<string, Call>();
 

@@ -91,7 +91,7 @@ class MessageWriter {
     const { parts: all } = this.#user;
     const isBesideText = all.at(-1)?.type === "text";
     for (const [index, part] of parts.entries()) {
-      // Templates concatenate parts, so a former message becomes a paragraph of its own.
+      // Templates concatenate parts without a separator, so the text of each joined message becomes a paragraph.
       const begins = index === 0 && isBesideText && part.type === "text";
       all.push(begins ? { ...part, text: `\n\n${part.text}` } : part);
     }
@@ -171,9 +171,7 @@ function instructionText({ parts, place }: InstructionTurn): string {
     .join("\n\n");
 }
 
-/**
- * Joins adjacent texts, because they are one text that was cut. Texts with other parts between them become paragraphs.
- */
+/** Joins adjacent texts, because they are pieces of one text. Texts with other parts between them become paragraphs. */
 function answerText({ parts }: AssistantTurn): string {
   const paragraphs: string[] = [];
   let goesOn = false;
@@ -195,7 +193,7 @@ function objectText(text: string): string {
   try {
     if (isObject(JSON.parse(text))) return text;
   } catch {
-    // Invalid JSON and a value that is no object have the same result, below.
+    // Invalid JSON is handled below, like a value that is no object.
   }
   return JSON.stringify({ invalid_arguments: text });
 }

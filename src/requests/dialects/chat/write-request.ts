@@ -16,7 +16,7 @@ import { writeMessages } from "./write-messages.ts";
 
 /** OpenAI's open models, which always think. */
 const alwaysThinks = /gpt-oss/i;
-/** The minimum token budgets that are written as a medium and as a high effort. */
+/** A token budget from the first number on is written as medium effort, from the second on as high effort. */
 const [mediumBudget, highBudget] = [4_096, 16_384];
 
 /**
@@ -27,7 +27,7 @@ export function writeChatRequest(conversation: Conversation, model: string, host
   const { turns, sampling, stream, maxTokens, choices, output } = conversation;
   const tools = new EngineTools(conversation.tools);
   const rules = rulesOf(host);
-  // Ollama, LM Studio, Mistral and DeepSeek know only `max_tokens`.
+  // Only OpenAI's reasoning models get the newer limit: Ollama, LM Studio, Mistral and DeepSeek know only `max_tokens`.
   const isThinker = isOpenaiThinker(model);
   const thinking = thinkingMembers(conversation.thinking, model, rules);
   const body = {

@@ -11,7 +11,7 @@ const maxNameLength = 64;
 const separator = "__";
 const foreign = /[^A-Za-z0-9_-]/g;
 
-/** A tool as a function. */
+/** A tool as the model server sees it: a function. */
 export interface EngineFunction {
   readonly name: string;
   readonly description?: string | undefined;
@@ -31,12 +31,12 @@ export class EngineTools {
   readonly #numbers = new Map<string, number>();
 
   constructor(tools: readonly Tool[]) {
-    // Functions that keep their names go first, so that no renamed tool takes such a name.
+    // Names functions without a namespace first, because these keep their names and no other tool may take such a name.
     for (const tool of tools) if (tool.namespace === undefined && tool.kind === "function") this.nameOf(tool);
     for (const tool of tools) this.nameOf(tool);
   }
 
-  /** Tools whose calls have another name or kind for the client. */
+  /** Tools whose name or kind at the model server differs from the client's, by their name there. */
   get names(): CallNames {
     return this.#byName;
   }
@@ -71,7 +71,7 @@ export class EngineTools {
     return kind === "custom" ? wrappedInput(input) : input;
   }
 
-  /** Returns a name like the wanted one that is within the limits and that no other tool has. */
+  /** Returns a name similar to the wanted one, within the length limit and different from all other names. */
   #free(wanted: string): string {
     const plain = wanted.replace(foreign, "_");
     // A name that is too long loses its beginning, which is the namespace: the end of a name says more.

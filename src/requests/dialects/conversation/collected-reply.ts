@@ -26,7 +26,7 @@ type Open = OpenText | OpenReasoning | OpenCall;
 export class CollectedReply implements ReplySink {
   /** Number of characters collected. */
   size = 0;
-  /** Undefined until the answer ends. */
+  /** The end of the answer; undefined until then. */
   ended: ReplyEnd | undefined;
   /** The latest value of each usage figure. */
   used: ReplyUsage = {};

@@ -207,7 +207,7 @@ export interface Sampling {
   readonly presencePenalty?: number | undefined;
   readonly seed?: number | undefined;
   readonly stop?: readonly string[] | undefined;
-  /** The place of the stop texts in the client's request, if they are not in `stop`. */
+  /** Path of the stop texts in the client's request, if it is not `stop`. */
   readonly stopPlace?: RequestPath | undefined;
   readonly logitBias?: Readonly<Record<string, number>> | undefined;
   /** Number of alternatives for each token of the answer; if set, the answer includes log-probabilities. */

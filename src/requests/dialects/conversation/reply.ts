@@ -69,7 +69,7 @@ export interface ReplyUsage {
  * returns an error in the stream.
  */
 export interface ReplyReader {
-  /** True if the last event of the format came. */
+  /** True after the last event of the format. */
   readonly isOver: boolean;
   /** Reads the parsed data of one stream event. */
   event(data: Readonly<Record<string, unknown>>, sink: ReplySink): void;
@@ -83,8 +83,8 @@ export interface ReplyReader {
    */
   done?(sink: ReplySink): void;
   /**
-   * Returns the text of an event if the event holds only the next piece of text, so that the event's form is the same
-   * for any other text. Returns undefined for all other events. Absent for formats with numbered events.
+   * Returns the text of an event that contains only the next piece of text, so that events with other texts have the
+   * same form. Returns undefined for all other events. Absent for formats with numbered events.
    */
   plainText?(data: Readonly<Record<string, unknown>>): string | undefined;
 }
@@ -107,11 +107,11 @@ export interface ReplyHead {
   readonly seal: Seal;
 }
 
-/** The form of further events for an open text. Only the part before the piece may differ between events. */
+/** The form of further events for an open text. Only the part before the new text may differ between events. */
 export interface TextEvents {
   /**
-   * The end of each event, behind the piece of text. The piece is a JSON string without its quotes. In byte text, like
-   * all output.
+   * The end of each event, after the new text. The text is a JSON string without its quotes. In byte text, like all
+   * output.
    */
   readonly after: string;
   /** Returns the next event up to its piece of text, which must not be empty. */
@@ -134,7 +134,7 @@ export interface ReplyWriter extends ReplySink {
   textEvents(): TextEvents | undefined;
   /** Returns the last events. `usage` holds the final figures. Call `end` first. */
   ending(usage: ReplyUsage): string;
-  /** Returns the last event of a stream that broke off. */
+  /** Returns the last event of a stream that an error interrupts. */
   failure(error: ReplyFault): string;
   /** Returns a whole answer from all pieces, for a client that did not ask for a stream. */
   whole(usage: ReplyUsage): Record<string, unknown>;
@@ -142,7 +142,7 @@ export interface ReplyWriter extends ReplySink {
 
 /** An error as a client may see it. */
 export interface ReplyFault {
-  /** Status that the error has if no answer has begun. */
+  /** HTTP status of the error if no answer has begun. */
   readonly status: number;
   /** Code of the gateway or of a model server, such as `context_length_exceeded`. */
   readonly code: string;

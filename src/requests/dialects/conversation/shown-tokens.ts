@@ -1,7 +1,7 @@
 // Estimates the tokens that a model reads of a request whose prompt is a list of items or blocks.
 import { estimateTokens, mediaTokens } from "../prompt-tokens.ts";
 
-/** Types of parts whose data or address does not decide their tokens. */
+/** Types of parts whose token count does not follow from their data or URL. */
 export const mediaTypes: ReadonlySet<unknown> = new Set([
   ...["input_image", "input_file", "input_audio", "computer_screenshot"],
   ...["image", "document"],
@@ -24,7 +24,7 @@ export function shownTokens(body: Readonly<Record<string, unknown>>, members: re
   return tokens;
 }
 
-/** Reports whether a value contains a part whose text does not decide its tokens. */
+/** Reports whether a value contains a part whose token count does not follow from its text. */
 export function hasMediaPart(value: unknown): boolean {
   if (Array.isArray(value)) return value.some(hasMediaPart);
   if (typeof value !== "object" || value === null) return false;
@@ -45,7 +45,7 @@ function tokensOf(value: unknown): number {
   if (mediaTypes.has((value as { type?: unknown }).type)) return tokensOfMedia(value as { source?: unknown });
   let tokens = 0;
   for (const [name, member] of Object.entries(value)) {
-    // A member's name and its punctuation have one or two tokens; they count as one.
+    // A member's name and punctuation take one or two tokens; one is counted.
     if (!notShown.has(name)) tokens += 1 + tokensOf(member);
   }
   return tokens;

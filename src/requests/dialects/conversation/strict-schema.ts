@@ -45,8 +45,8 @@ export function closedSchema(schema: unknown, depth = 0): unknown {
     if (isRefused(name, value)) moved.push(`${name}: ${JSON.stringify(value)}`);
     else kept[name] = innerClosed(name, value, depth);
   }
-  // A map with free names would be empty once it is closed, so it stays open: Anthropic's own error explains the
-  // refusal.
+  // An object with free names, a map, would always be empty once it is closed, so it stays open. Anthropic's own error
+  // then explains the refusal.
   if (isObject(schema["properties"]) && !isObject(schema["additionalProperties"])) kept["additionalProperties"] = false;
   if (moved.length > 0) {
     const said = typeof kept["description"] === "string" ? `${kept["description"]}\n\n` : "";

@@ -74,9 +74,9 @@ function hasObjects(input: unknown): boolean {
 }
 
 /**
- * Gives the items the requested encoding in place, whatever the model server returned, and reports whether an item
- * changed. An encoding that only the server knows is left to it. Refuses a missing or invalid embedding, which would
- * reach the client as a wrong vector. The number of embeddings is not checked for inputs that are no texts.
+ * Converts the items to the requested encoding, in place, and reports whether an item changed. An encoding that the
+ * gateway does not know is left to the model server. Throws for a missing or invalid embedding, which would reach the
+ * client as a wrong vector. The number of embeddings is not checked for inputs that are no texts.
  */
 function encodeAsAsked(items: unknown[], request: AskedRequest): boolean {
   const encode = encoderFor(request);
@@ -89,7 +89,8 @@ function encodeAsAsked(items: unknown[], request: AskedRequest): boolean {
 }
 
 /**
- * Returns a function that gives one item the requested encoding; undefined if only the model server knows the encoding.
+ * Returns a function that converts one item to the requested encoding; undefined if only the model server knows the
+ * encoding.
  */
 function encoderFor({ body }: AskedRequest): ((item: unknown) => boolean) | undefined {
   const { encoding_format: encoding } = body;

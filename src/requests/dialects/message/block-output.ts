@@ -28,7 +28,7 @@ const deltaStarts: Readonly<Record<DeltaKind, string>> = {
 export class BlockEvents implements BlockOutput {
   #events = "";
   #index = -1;
-  /** The beginning of each event of the current block, up to the type of its delta. */
+  /** The text with which each event of the current block begins, up to the type of its delta. */
   #start = "";
 
   /** Adds an event that belongs to no block. */

@@ -24,7 +24,10 @@ export function messageError(fault: ReplyFault): Json {
   return { type: "error", error: { type, message: messageOf(fault) }, request_id: fault.requestId ?? null };
 }
 
-/** Claude Code shortens a conversation if an error contains exactly these words. */
+/**
+ * Writes a full context in Anthropic's words: Claude Code shortens a conversation if an error contains exactly these
+ * words.
+ */
 function messageOf({ code, message }: ReplyFault): string {
   const isNamed = message.toLowerCase().includes(tooLong);
   return code === "context_length_exceeded" && !isNamed ? `${tooLong}: ${message}` : message;

@@ -40,7 +40,8 @@ const whole: PassedWhole = {
   strict: (answer, head) => strictMessage(answer, head.usage()),
   isUsual: (found) =>
     found.isText("type", "message") &&
-    // Most answers have one of these two reasons; any other may be unknown in Anthropic's API.
+    // Most answers have one of these two reasons. Answers with other reasons are parsed, because Anthropic's API may
+    // not know them.
     (found.isText("stop_reason", "end_turn") || found.isText("stop_reason", "max_tokens")) &&
     !found.holds("content", call) &&
     found.isNothing("error") &&

@@ -2,9 +2,10 @@
 import { isObject, type Json, objectOf } from "./json.ts";
 
 /**
- * These servers silently drop unknown members. In ggml-org/llama.cpp these are documents, search results, output
- * formats, the name of a forced tool, and disabled thinking (`tools/server/server-chat.cpp`). The thinking effort and
- * a failed tool result are ignored here, because only a hint is lost.
+ * Servers that convert Messages to chat completions silently drop members that they do not know. In ggml-org/llama.cpp
+ * these are documents, search results, output formats, the name of a forced tool, and disabled thinking
+ * (`tools/server/server-chat.cpp`). The thinking effort and a failed tool result are not checked here, because only a
+ * hint is lost.
  */
 export function isPlain({ tools, tool_choice, mcp_servers, thinking, messages, ...body }: Json): boolean {
   const form = objectOf(body["output_config"])["format"] ?? body["output_format"];

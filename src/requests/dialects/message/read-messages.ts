@@ -24,10 +24,7 @@ export interface ReadTurns {
   readonly turns: readonly ConversationMessage[];
   /** Tools that a `tool_reference` names. Of the tools with deferred loading, only these are offered. */
   readonly loaded: ReadonlySet<string>;
-  /**
-   * Kinds of blocks that only Anthropic's servers write and read, and members of blocks that mean nothing elsewhere,
-   * each with the place of its first use.
-   */
+  /** Kinds of blocks and members that only Anthropic's servers understand, each with the place of its first use. */
   readonly leftOut: Readonly<Record<string, RequestPath>>;
 }
 
@@ -121,7 +118,7 @@ class TurnReading implements ReadTurns {
   }
 
   /**
-   * A signature of the gateway proves nothing to a model server. It may hold thinking that the client wanted omitted.
+   * A signature of the gateway proves nothing to a model server. It may contain thinking that the client asked to omit.
    */
   #reasoning(shown: string, signature: string | undefined): ReasoningPart {
     const reasoning = { type: "reasoning", text: shown, isSummary: false } as const;

@@ -7,8 +7,8 @@ import { clientToolOf } from "./client-tools.ts";
 import { isObject, type Json, objectOf, objectsOf, textOf } from "./json.ts";
 
 /**
- * `loaded` names the tools that the conversation loaded. Throws `invalid_request` for a tool that Anthropic runs, or
- * that only its models know.
+ * Reads the tools. `loaded` names the tools that the conversation loaded. Throws `invalid_request` for a tool that
+ * Anthropic runs, or that only its models know.
  */
 export function readTools(body: Json, loaded: ReadonlySet<string>): Tool[] {
   const servers = body["mcp_servers"];

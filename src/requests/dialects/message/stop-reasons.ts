@@ -27,7 +27,7 @@ const names: Readonly<Record<ReplyEnd["reason"], string>> = {
   pause: "pause_turn",
 };
 
-/** Returns the end for a stop reason. An unknown reason counts as an ordinary stop. */
+/** Returns the neutral end reason for Anthropic's stop reason. An unknown reason counts as an ordinary stop. */
 export function endOf(stopReason: string | undefined, sequence: string | undefined): ReplyEnd {
   const reason = reasons.get(stopReason) ?? "stop";
   return reason === "sequence" ? { reason, sequence } : { reason };
@@ -41,8 +41,9 @@ export function strictReason(reported: string | undefined, hasCalls: boolean): s
 }
 
 /**
- * Returns Anthropic's stop reason for an end. Servers of other formats end an answer with calls, or a refused answer,
- * like any other, so the reason is corrected. Without a call, `tool_use` would make the client wait in vain.
+ * Returns Anthropic's stop reason for an end. Servers of other formats may end an answer with calls, or a refused
+ * answer, by an ordinary reason, so the reason is corrected. Without a call, `tool_use` would make the client wait
+ * forever.
  */
 export function stopReasonOf({ reason }: ReplyEnd, hasCalls: boolean, hasRefusal: boolean): string {
   if (reason === "stop" && hasRefusal) return names.refusal;

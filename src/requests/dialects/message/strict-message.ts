@@ -1,4 +1,4 @@
-// Makes the events of a server that speaks Messages strict: missing events are inserted, repeated ones dropped.
+// Completes the events of a server that speaks Messages: missing events are inserted, repeated ones dropped.
 import type { ReplyUsage } from "../conversation/reply.ts";
 import type { StreamRepair } from "../translation/passed-stream.ts";
 import { namedEvent } from "./block-output.ts";

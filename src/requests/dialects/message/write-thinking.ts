@@ -10,7 +10,7 @@ import type { Json } from "./json.ts";
 const budgetOnly =
   /claude-(?:instant|v?2(?![\d])|3(?![\d])|(?:opus|sonnet|haiku)-4-[015](?!\d)|(?:opus|sonnet)-4[-@]\d{8})/;
 /**
- * The only one of these models that knows `output_config.effort`
+ * The only model with a thinking budget that also knows `output_config.effort`
  * (platform.claude.com/docs/en/build-with-claude/effort).
  */
 const firstWithEffort = /claude-opus-4-5(?!\d)/;
@@ -43,8 +43,8 @@ export interface WrittenThinking {
 }
 
 /**
- * `limit` is the token limit of the answer. A derived budget takes at most half of it, and replaces a client's budget
- * that is not below it.
+ * `limit` is the token limit of the answer. A budget that this function chooses is at most half the limit. It replaces
+ * a client's budget that is not below the limit.
  */
 export function writeThinking(conversation: Conversation, model: string, limit: number): WrittenThinking {
   const { enabled, effort, budget, shown } = conversation.thinking ?? {};
@@ -73,8 +73,8 @@ export function writeThinking(conversation: Conversation, model: string, limit: 
 }
 
 /**
- * Reports whether the request may ask for thinking. Anthropic refuses thinking beside a forced call. Its older models
- * also refuse thinking after the results of calls that had none, and a client of another format cannot have kept it.
+ * Reports whether the request may ask for thinking. Anthropic refuses thinking if a call is forced. Its older models
+ * also refuse thinking after tool results whose calls had no thinking, which a client of another format cannot keep.
  */
 function mayThink({ turns, toolChoice }: Conversation, isOld: boolean): boolean {
   if (toolChoice?.type === "required" || toolChoice?.type === "tool") return false;

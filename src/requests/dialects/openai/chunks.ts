@@ -73,7 +73,7 @@ export class ChunkTranslator implements AnswerStream {
   cut: CutPart[] | undefined;
   readonly countedPrompts: SaidListener["countedPrompts"] | undefined;
   context: number | undefined;
-  /** True if the next chunk is the first of a continuing server. */
+  /** True if the next chunk is the first of a server that continues a broken-off answer. */
   #goesOn = false;
   /** Public id of the model that serves the request. */
   #model: string;
@@ -83,7 +83,7 @@ export class ChunkTranslator implements AnswerStream {
   readonly #wantsUsage: boolean;
   #hasCalls = false;
   #strict: StrictChoices | undefined;
-  /** Index of the first choice with a delta; usually the only choice. */
+  /** Index of the choice that had the first delta; usually the only choice. */
   #firstIndex: unknown;
   #otherIndices: Set<unknown> | undefined;
   #usageText: string | undefined;
@@ -105,7 +105,7 @@ export class ChunkTranslator implements AnswerStream {
     this.context = serving.model.context;
   }
 
-  /** Starts the part of a continuing server. The client sees one answer. */
+  /** Starts the part of a server that continues a broken-off answer. The client sees one answer. */
   goOn(serving: Serving): void {
     const part = lastPart(this);
     this.cut ??= [];
@@ -130,7 +130,7 @@ export class ChunkTranslator implements AnswerStream {
     return template;
   }
 
-  /** Takes events that differ from the previous one only in their text. */
+  /** Translates the next events that differ from the previous event only in their text. */
   takeAlike(reader: SseReader): string {
     const template = this.#template;
     if (!template || !reader.betweenEvents) return "";
@@ -183,7 +183,7 @@ export class ChunkTranslator implements AnswerStream {
     return encodeByteText(event);
   }
 
-  /** Throws for a choice that its server gave up. */
+  /** Fills in missing members of choices. Throws if the server reports that it gave a choice up. */
   #mend(choices: readonly unknown[]): Mended {
     if (!this.#request.dialect.isConversation) return "not";
     for (const choice of choices) requireNoFailure(choice, this.#serving?.deployment.engine);
@@ -391,7 +391,7 @@ export class ChunkTranslator implements AnswerStream {
     return open.length === 0 ? "" : this.#lastOf(open, this.#hasCalls ? "tool_calls" : "stop", undefined);
   }
 
-  /** Returns the chunk that ends these choices. */
+  /** Returns the chunk with the finish reason of these choices. */
   #lastOf(indices: readonly unknown[], reason: unknown, mark: StopMark | undefined): string {
     const isWhole = reason !== "length";
     const said = (index: unknown) =>
@@ -480,7 +480,7 @@ function parseChunk(data: string): Chunk {
     const value: unknown = JSON.parse(data);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Chunk;
   } catch {
-    // Invalid JSON and a value that is no object have the same error, below.
+    // Invalid JSON is reported below, like a value that is no object.
   }
   throw malformed(`${data.length} characters`);
 }
@@ -489,7 +489,7 @@ function edited(data: string, edits: Readonly<Record<string, string | null>>): s
   try {
     return editObject(data, scanObject(data), edits);
   } catch {
-    // The caught reason may quote the answer.
+    // The caught error may quote the answer, so it is not passed on.
     throw malformed("JSON that cannot be edited: a field appears twice, or there is too much of it");
   }
 }

@@ -5,19 +5,19 @@ import { maxSaid, type ReportedAnswer, type Said, type SaidCall, type SaidPart, 
 const maxChoices = 128;
 const maxNameLength = 256;
 
-/** Messages of a conversation, the last first. */
+/** Returns the messages of a conversation, the last first. */
 export function* messagesSaid(messages: unknown): Iterable<Said> {
   for (const message of lastFirst(messages)) yield saidIn(message);
 }
 
-/** A prompt or several, the last first; token lists are left out. */
+/** Returns a prompt, or several with the last first; token lists are left out. */
 export function* textsSaid(prompt: unknown): Iterable<Said> {
   for (const text of lastFirst(typeof prompt === "string" ? [prompt] : prompt)) {
     if (typeof text === "string") yield { role: "user", parts: [{ text }], calls: [] };
   }
 }
 
-/** The choices of a whole answer. */
+/** Returns the messages of a whole answer's choices. */
 export function choicesSaid(answer: unknown): readonly Said[] {
   return listOf(memberOf(answer, "choices")).map((choice) => {
     const said = saidIn(memberOf(choice, "message") ?? { content: memberOf(choice, "text") });
@@ -25,7 +25,7 @@ export function choicesSaid(answer: unknown): readonly Said[] {
   });
 }
 
-/** Pieces of a chunk, one for each choice in it, without a limit. */
+/** Returns the piece that a chunk adds to each choice. Their number is not limited. */
 export function piecesSaid(chunk: unknown): readonly SaidPiece[] {
   return itemsOf(memberOf(chunk, "choices")).map((choice) => {
     const delta = memberOf(choice, "delta");

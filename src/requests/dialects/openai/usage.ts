@@ -29,7 +29,7 @@ export function hasTotal(reported: unknown): boolean {
   return typeof (reported as { total_tokens?: unknown } | null)?.total_tokens === "number";
 }
 
-/** Returns the usage object as clients read it. */
+/** Returns the usage object in the form that clients expect. */
 export function usageObject(
   usage: TokenUsage,
   { generates }: Pick<AnswerFormat, "generates">,

@@ -43,7 +43,7 @@ function plainAnswer(
   if (!found.isNothing("error") || !found.hasObjects("choices")) return undefined;
   if (found.firstByteOf("id") !== quote || !isDigit(found.firstByteOf("created"))) return undefined;
   if (!found.isText("object", dialect.answerObject)) return undefined;
-  // Calls may have to be completed, and a choice without a message is invalid.
+  // Parse the answer otherwise: calls may have to be completed, and a choice without a message is invalid.
   if (dialect.isConversation && !found.hasPlainMessages) return undefined;
   const tier = found.firstByteOf("service_tier") === quote ? found.parsedValueOf("service_tier") : undefined;
   const isPlain = found.usage && servedOf(tier) === undefined;
@@ -57,8 +57,8 @@ function plainAnswer(
 }
 
 /**
- * Makes choices strict in place and reports whether one changed. Throws for a choice without a message, or one that its
- * server gave up.
+ * Makes choices strict in place and reports whether one changed. Throws for a choice without a message, or if the
+ * server reports that it gave a choice up.
  */
 function strictWhole(choices: readonly unknown[], engine: Serving["deployment"]["engine"], id: string): boolean {
   for (const choice of choices) {
@@ -72,7 +72,7 @@ function isObject(value: unknown): boolean {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Returns undefined if a figure is missing. */
+/** Returns the reported usage; undefined if a figure is missing. */
 function wholeUsage(said: unknown, tier: unknown): TokenUsage | undefined {
   return hasTotal(said) ? reportedUsage(said, tier) : undefined;
 }

@@ -23,7 +23,7 @@ export function isToCompact({ input }: Json): boolean {
   return isObject(last) && last["type"] === "compaction_trigger";
 }
 
-/** Returns the prompt that replaces the trigger item. */
+/** Returns the prompt that replaces the item which requests a compaction. */
 export function compactionTurn(place: string): UserTurn {
   return { role: "user", parts: [{ type: "text", text: compactionPrompt }], place };
 }

@@ -1,4 +1,5 @@
-// Removes seals and foreign reasoning from the items of a request for a server that speaks Responses in full.
+// Removes the gateway's seals and other vendors' reasoning from the items of a request, for a server that speaks
+// Responses in full.
 import type { Seal } from "../../../domain/seal.ts";
 import { isObject, type Json, objectsOf, textOf } from "./json.ts";
 import { openReasoning } from "./sealed-reasoning.ts";

@@ -1,4 +1,4 @@
-// The items of a response while they grow: each writes its events and its final form.
+// Builds the output items of a response piece by piece. Each item writes its events and its final form.
 
 import type { Seal } from "../../../domain/seal.ts";
 import type { ReasoningProof } from "../conversation/conversation.ts";

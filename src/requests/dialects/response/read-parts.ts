@@ -9,7 +9,7 @@ export const partTypes: ReadonlySet<unknown> = new Set([
   ...["input_text", "output_text", "text", "refusal", "input_image", "input_file", "input_audio"],
 ]);
 
-/** Reads the parts of a content. Throws `invalid_request` for a part that no other format can express. */
+/** Reads the parts of a message's content. Throws `invalid_request` for a part that no other format can express. */
 export function readParts(content: unknown, place: string): Part[] {
   if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
   if (!Array.isArray(content)) return [];
@@ -45,7 +45,7 @@ function readPart(part: Json, place: string): Part {
   }
 }
 
-/** `auto` equals an absent value. */
+/** Returns the detail; undefined for `auto`, which means the same as no value. */
 function detailOf(detail: unknown): string | undefined {
   return detail === "auto" ? undefined : textOf(detail);
 }
@@ -58,7 +58,7 @@ function readAudio(part: Json, place: string): Part {
   return { type: "audio", data, format, place };
 }
 
-/** Reads an address, a data URL, or the id of a file. */
+/** Reads the source of a part: a URL, a data URL, or the id of a file. */
 function sourceOf(part: Json, member: string, place: string): MediaSource {
   const url = textOf(part[member]);
   const id = textOf(part["file_id"]);

@@ -21,7 +21,7 @@ export class ResponseReader implements ReplyReader {
   readonly #withText = new Set<number>();
   /** Indices of items whose texts so far arrived only in their last events, without deltas. */
   readonly #withTextAtEnd = new Set<number>();
-  /** Indices whose last item is complete. */
+  /** Indices at which the last item is complete. */
   readonly #over = new Set<number>();
   readonly #callIds = new Set<string>();
   #itemCount = 0;
@@ -101,7 +101,7 @@ export class ResponseReader implements ReplyReader {
     return undefined;
   }
 
-  /** Reads a text or arguments that came without deltas, from the event that ends them. */
+  /** Reads a text or arguments that arrived without deltas, from the event with the whole text or arguments. */
   #sendAtEnd(type: string, data: Json, sink: ReplySink): void {
     const index = indexOf(data);
     const [delta, member] = wholeTexts[type] ?? [];
@@ -190,7 +190,7 @@ export class ResponseReader implements ReplyReader {
     const { type, content, summary } = item;
     if (isCall(item)) {
       const { arguments: values, input = values } = item;
-      // Arguments are an object at some servers.
+      // Some servers send arguments as an object instead of a text.
       const text = isObject(input) ? JSON.stringify(input) : textOf(input);
       if (text) sink.arguments(index, text);
       return;

@@ -51,11 +51,11 @@ export class ResponseWriter implements ReplyWriter, EventSink {
   readonly #base: Json;
   readonly #reasoningOptions: ReasoningOptions;
   readonly #output: Json[] = [];
-  /** Open items: a message, reasoning, or calls by their index. */
+  /** Open items: the message, the reasoning, and the calls by their index. */
   #message: OpenMessage | undefined;
   #reasoning: OpenReasoning | undefined;
   readonly #calls = new Map<number, OpenCall>();
-  /** Open calls whose arguments may be complete already and were not checked. */
+  /** Open calls whose arguments were not checked for completeness yet. */
   #newCalls: OpenCall[] = [];
   readonly #callIds = new Set<string>();
   readonly #isStream: boolean;
@@ -97,7 +97,7 @@ export class ResponseWriter implements ReplyWriter, EventSink {
       this.#summary += text;
       return;
     }
-    // A token of half a character has no text, but it has a probability.
+    // A token may be half a character: it has no text yet, but a probability.
     if (text !== "" || (logprobs && logprobs.length > 0)) this.#openMessage().text(text, logprobs);
   }
 

@@ -53,7 +53,7 @@ const whole: PassedWhole = {
     found.hasWholeParts &&
     !found.holds("output", call),
   missing: { names: leftOut, values: (head) => requiredMembers(head, "completed") },
-  // Searches are charged, and they are counted from the output items, which must be parsed for that.
+  // Searches are charged. They are counted from the output items, which must be parsed.
   usage: (found) => {
     if (found.holds("output", search)) return undefined;
     const usage = found.parsedValueOf("usage");
@@ -118,8 +118,8 @@ export const response: Dialect = {
 };
 
 /**
- * Writes an error into a stream of a server's own events. Codex expects a failed response and treats a stream without
- * one as a broken connection. If no response has begun, a plain error event is sent.
+ * Writes an error into a stream that is forwarded from a server that speaks Responses. Codex expects a failed response
+ * and treats a stream without one as a broken connection. If no response has begun, a plain error event is sent.
  */
 function errorEvent(rendered: string, fault: GatewayError, { answer, events: number }: BegunAnswer): string {
   const { error } = JSON.parse(rendered) as { error: { code: string; message: string; param?: string } };

@@ -1,4 +1,4 @@
-// Ends a stream of a server's own response that a quota stopped: the response so far becomes `incomplete`.
+// Ends a stream that a quota stopped and whose server speaks Responses: the response so far becomes `incomplete`.
 import type { StopMark } from "../answer.ts";
 import type { ReplyUsage } from "../conversation/reply.ts";
 import type { BegunAnswer, StreamObserver } from "../translation/passed-stream.ts";
@@ -7,7 +7,7 @@ import { usageToWire } from "./response-object.ts";
 
 type Open = Record<string, unknown>;
 
-/** Places that deltas extend: a member of the item, or a list of parts and a member of the part. */
+/** Where the text of each delta belongs: in a member of the item, or in a member of a part in a list of the item. */
 const ofItem: Readonly<Record<string, string>> = {
   "response.function_call_arguments.delta": "arguments",
   "response.mcp_call_arguments.delta": "arguments",

@@ -8,12 +8,12 @@ export interface PartKind {
   /** The type of the items that have such parts. */
   readonly item: "message" | "reasoning";
   readonly list: PartList;
-  /** The member of the part that is its text. */
+  /** Name of the part's member that contains the text. */
   readonly member: "text" | "refusal";
-  /** Names of the text's events and of the part's events, each without its last component. */
+  /** Names of the text's and the part's events, without the last component, such as `.delta`. */
   readonly textEvent: string;
   readonly partEvent: string;
-  /** The part without its text. */
+  /** The part as it begins, without its text. */
   readonly empty: Readonly<Record<string, unknown>>;
 }
 
@@ -50,13 +50,13 @@ export interface PieceEvent {
   readonly step: "added" | "delta" | "done" | "note";
   /** The type of the item; undefined if it may be a message or reasoning. */
   readonly item: string | undefined;
-  /** Undefined for the input of a call. */
+  /** The item's list that contains the part; undefined for the input of a call. */
   readonly list: PartList | undefined;
   /**
    * The kind of the part whose text the event streams; undefined for an event of the part itself, or of a call's input.
    */
   readonly part: PartKind | undefined;
-  /** The member with the whole text or part, for an event that ends it. */
+  /** Name of the member with the whole text or part, in an event that ends one. */
   readonly whole: "text" | "refusal" | "arguments" | "input" | "part" | undefined;
 }
 

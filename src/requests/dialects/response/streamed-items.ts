@@ -122,7 +122,7 @@ export class StreamedItems {
     });
   }
 
-  /** Keeps a piece of a text, for items that may have to be built from pieces. */
+  /** Remembers a piece of text, for items that may have to be built from pieces. */
   keep(part: OpenPart, delta: unknown): void {
     if (typeof delta === "string" && this.#counts(delta)) part.text += delta;
   }

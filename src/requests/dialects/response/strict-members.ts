@@ -135,7 +135,7 @@ const prefixes: Readonly<Record<string, string>> = {
   custom_tool_call: idPrefixes.custom,
 };
 
-/** Returns an id for an item whose server gives it none. The same place in the same answer gets the same id. */
+/** Returns an id for an item whose server gives it none. The same index in the same answer always gets the same id. */
 export function itemIdAt(answerId: string, type: unknown, index: number): string | undefined {
   const prefix = prefixes[String(type)];
   return prefix && `${prefix}_${answerId.replace(/^resp_/, "")}_${index}`;
@@ -189,7 +189,10 @@ export function strictPart(part: unknown): unknown {
   return { ...part, text: textOf(text) ?? "", annotations: Array.isArray(annotations) ? annotations : [] };
 }
 
-/** Gives a complete call without arguments an empty object. `reportedId` is the server's id of the item. */
+/**
+ * Fills in members of a call. A complete call without arguments gets an empty object. `reportedId` is the server's id
+ * of the item.
+ */
 function strictCall(
   item: Json,
   { answerId, index, isWhole, status: expected }: StrictPosition,

@@ -1,4 +1,4 @@
-// Makes the events of a server's own response strict: missing events are inserted, repeated ones dropped.
+// Completes the events of a server that speaks Responses: missing events are inserted, repeated ones dropped.
 import type { StreamHead, StreamRepair } from "../translation/passed-stream.ts";
 import type { RepairHead } from "../translation/repair-head.ts";
 import { isObject, type Json, numberOf, objectsOf, textOf } from "./json.ts";
@@ -19,7 +19,7 @@ import {
 const ends: ReadonlySet<unknown> = new Set(["response.completed", "response.incomplete", "response.failed"]);
 const begins: ReadonlySet<unknown> = new Set(["response.created", "response.queued", "response.in_progress"]);
 const [itemAdded, itemDone] = ["response.output_item.added", "response.output_item.done"];
-/** Members of a response that has only begun. */
+/** Values of a response's members at its beginning. */
 const justBegun = { output: [], usage: null, completed_at: null, incomplete_details: null, error: null };
 
 export class StrictResponse implements StreamRepair {
@@ -30,7 +30,7 @@ export class StrictResponse implements StreamRepair {
   /** Id of a response that the server did not begin, and the first response id that the server sent. */
   #ownId: string | undefined;
   #reportedId: string | undefined;
-  /** The response object as it began. */
+  /** The response object in the stream's first event. */
   #begun: Json | undefined;
   #isInProgress = false;
   /** Events to insert before the current one. */
@@ -41,7 +41,7 @@ export class StrictResponse implements StreamRepair {
   #isNumbered = false;
   #isCounting = false;
   #lastReported: Json | undefined;
-  /** Output index in the server's event, and the indices of the items in the last event. */
+  /** Output index as the server's event reports it, and the indices of the items in the last event. */
   #reportedIndex: number | undefined;
   #piece: PieceEvent | undefined;
   #finalIndexes: readonly number[] = [];
@@ -173,7 +173,7 @@ export class StrictResponse implements StreamRepair {
   }
 
   #admits(type: string, event: Json): boolean {
-    // Pieces of a response that has begun need no other checks.
+    // In a response that has begun, pieces need no other checks.
     if (this.#piece && this.#isInProgress) return this.#admitsPlaced(type, event);
     const { response } = event;
     if (type === "response.created") {
@@ -297,7 +297,7 @@ export class StrictResponse implements StreamRepair {
     return state;
   }
 
-  /** Ends items that did not end before the whole response, and inserts items that are missing. */
+  /** Ends items that are still open when the whole response arrives, and inserts missing items. */
   #finishItems(items: readonly Json[]): void {
     this.#reportedIndex = undefined;
     for (const [position, item] of items.slice(0, maxItems).entries()) {
@@ -387,7 +387,7 @@ function newPart(kind: PartKind): OpenPart {
   return { kind, text: "", hasText: false, isTextDone: false, isDone: false };
 }
 
-/** Returns the index of a part whose event has none. */
+/** Returns the index of a part if its event has none. */
 function partIndexOf(parts: readonly (OpenPart | undefined)[], step: PieceEvent["step"], kind: PartKind): number {
   const last = parts.at(-1);
   if (!last) return 0;

@@ -20,7 +20,9 @@ export function unkeptResponse(answer: string): string {
   return answer.slice(0, start) + data.slice(0, valueStart) + response + data.slice(valueEnd) + answer.slice(end);
 }
 
-/** The items of a response that is not stored belong to no conversation either. */
+/**
+ * Sets `store` to false and `conversation` to null, because a response that is not stored belongs to no conversation.
+ */
 function unkept(response: string): string {
   return editObject(response, scanObject(response), { store: "false", conversation: "null" });
 }

@@ -24,7 +24,8 @@ import type { Json } from "./json.ts";
 const noNames: WrittenRequest["names"] = new Map();
 
 /**
- * Writes a request whose answer the server must not store. So reasoning is requested in the vendor's encrypted form.
+ * Writes a request whose answer the server must not store. Therefore the request asks for reasoning in the vendor's
+ * encrypted form.
  */
 export function writeRequest(conversation: Conversation, model: string): WrittenRequest {
   const { turns, tools, toolChoice, parallelCalls, output, thinking, maxTokens, sampling, stream, hints } =
@@ -78,7 +79,7 @@ function leftOutOf({ turns, cache, hints, others, thinking }: Conversation, mode
   return [...names.flatMap(([name, isLeftOut]) => (isLeftOut ? [name] : [])), ...Object.keys(others)];
 }
 
-/** Throws for members that the format cannot express and that must not be lost. */
+/** Throws `invalid_request` for members that the format cannot express and that must not be lost. */
 function requireSayable({ sampling, choices }: Conversation): void {
   if (choices !== undefined && choices !== 1) {
     throw fieldError("n", "must be 1: the model's server speaks Responses, which has one answer to a request.");
@@ -249,7 +250,7 @@ function formatToWire(output: OutputForm): Json {
   return { type: "json_schema", name, description, schema, strict: strict ?? false };
 }
 
-/** Efforts for thinking budgets, in tokens. */
+/** The effort for each range of thinking budgets, by the maximum in tokens. */
 const budgets: readonly (readonly [most: number, effort: string])[] = [
   [1_024, "minimal"],
   [4_096, "low"],

@@ -43,7 +43,7 @@ function eventsOf(kind: "image_generation" | "image_edit"): TaskEvents {
     units: (_, complete, begun) => ({ images: complete + (begun ? 1 : 0) }),
     ofWhole({ data, usage, created, ...others }) {
       const items = Array.isArray(data) ? (data as Json[]) : [];
-      // The usage covers all images of the answer.
+      // The reported usage covers all images of the answer together.
       return items.map((item, i) => ({
         ...{ type: last, created_at: created, ...others, ...item },
         ...(i === items.length - 1 && usage !== undefined ? { usage } : {}),

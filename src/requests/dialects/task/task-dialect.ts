@@ -1,4 +1,4 @@
-// The dialect of a task: everything except the members of its entry is the same for each task.
+// Builds the dialect of a task. All tasks share it, except for the members of their entries in tasks.ts.
 import { generates } from "../../../domain/models/operation.ts";
 import { hasMediaPart, shownTokens } from "../conversation/shown-tokens.ts";
 import type { Dialect } from "../dialect.ts";
@@ -39,7 +39,7 @@ export function taskDialect(task: Task): Dialect {
     generates: generates[operation],
     knowsNewerLimit: true,
     width: () => 1,
-    // Token counts do not follow from the text if the task has files.
+    // A task with files counts as having media, because its token counts do not follow from its text.
     hasMedia: task.form ? () => true : hasMediaPart,
 
     answerList: Object.keys(task.answerMembers)[0] ?? "",

@@ -29,14 +29,16 @@ export interface Task {
   readonly answersText: boolean;
   /** Throws `invalid_request` for faults that the schema cannot express. */
   check(body: Json): void;
-  /** Returns members, as JSON, that a server gets beside the client's, in case the server knows only another name. */
+  /** Returns members, as JSON, that are added to the client's for servers that know only another name for a member. */
   added(body: Json): Readonly<Record<string, string>> | undefined;
   /** The member that holds the prompt, and all members whose text a model reads. */
   readonly promptMember: string;
   readonly shownMembers: readonly string[];
-  /** Returns how often a model reads the repeated members: a query once for each document. At least 1. */
+  /**
+   * Returns how often a model reads the members in `repeated`: for example, a query once for each document. At least 1.
+   */
   readings(body: Json): number;
-  /** Members that are read repeatedly; the others are read once. */
+  /** Members that a model reads repeatedly; all other members are read once. */
   readonly repeated: readonly string[];
   /** Maximum tokens of the answer as its server counts them; 0 if answers have none, undefined if unknown. */
   answerTokens(body: Json): number | undefined;
@@ -92,7 +94,7 @@ export interface TaskEvents {
 }
 
 /**
- * Values for a task with JSON requests whose members have the same names at every server, and with whole JSON answers.
+ * Defaults for tasks with JSON requests whose members have the same names at every server, and with whole JSON answers.
  */
 export const jsonTask = {
   form: undefined,

@@ -124,7 +124,8 @@ const decisions: Task = {
   answer: decision,
   promptMember: "input",
   shownMembers: ["input", "questions"],
-  // A server may read the input once for all questions. In that case its reported usage counts.
+  // Read once for each question, unless the server reads the input once for all questions. Its reported usage counts
+  // then.
   repeated: ["input"],
   readings: ({ questions }) => itemsIn(questions),
   answerTokens: ({ questions }) => tokensOfAnswer * itemsIn(questions),

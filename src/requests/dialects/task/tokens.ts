@@ -1,14 +1,11 @@
-// Converts a text to tokens and tokens to text. The server and the client get the member names of both vLLM and
+// Converts text to tokens, and tokens to text. Requests and answers contain the member names of both vLLM and
 // llama-server.
 import { fieldError } from "../../../base/errors.ts";
 import { detokenizeRequest, detokenizeResult, tokenizeRequest, tokenizeResult } from "../../../wire/tasks/tokens.ts";
 import { malformed } from "../malformed.ts";
 import { jsonTask, type Task } from "./task.ts";
 
-/**
- * Members that both tasks share. A text that is only split into tokens or joined from them costs nothing, because no
- * model reads it.
- */
+/** Members that both tasks share. Converting between text and tokens costs nothing, because no model reads the text. */
 const uncounted = {
   ...jsonTask,
   capability: "tokenize",

@@ -1,4 +1,4 @@
-// Passes a whole answer through guardrails, which replace the texts that they find.
+// Checks a whole answer by guardrails, which replace the texts that they mask or block.
 import type { Answer } from "../answer.ts";
 import { sayWithheld } from "./streamed-texts.ts";
 import { checkTexts, type TextGuard } from "./text-guard.ts";
@@ -9,7 +9,7 @@ export async function guardedAnswer(answer: Answer, guard: TextGuard): Promise<A
   const isChanged = await checkTexts(answeredTexts(parsed), guard);
   const isBlocked = guard.blockedBy !== undefined;
   if (isBlocked) withhold(parsed);
-  // These members are no texts for the guardrails, so they are emptied after the check.
+  // Emptied after the check, because these members only repeat checked texts in pieces.
   const isLess = dropRepeated(parsed);
   if (!isChanged && !isBlocked && !isLess) return answer;
   const text = JSON.stringify(parsed);

@@ -1,4 +1,4 @@
-// Passes a streamed answer through guardrails: texts that they hold back, mask or block, within the client's events.
+// Checks a streamed answer by guardrails, which hold back, mask or block texts within the client's events.
 
 import type { ByteSpan } from "../../../base/bytes/byte-span.ts";
 import { decodeByteText, encodeByteText } from "../../../base/bytes/byte-text.ts";
@@ -13,27 +13,29 @@ import type { TextSlot } from "./text-slots.ts";
 /** A text of the answer that has begun. */
 interface OpenText {
   readonly guarded: GuardedText;
-  /** Returns an event like the last one with another piece of the text. */
+  /** Returns an event like the text's last event, with another piece of the text. */
   with: PieceSlot["with"];
-  /** The text as the model server sent it, if the format repeats it at its end, and the text as passed on. */
+  /**
+   * The text as the model server sent it, if the format repeats it at its end, and the text as passed on to the client.
+   */
   raw: string;
   given: string;
-  /** The end of the text passed on so far. */
+  /** The last characters that were passed on, as context for the next check. */
   before: string;
 }
 
-/** An event for the client, or one of its pieces, while it is held. */
+/** A buffered event for the client, with its pieces of texts. */
 interface Entry {
   readonly pieces: readonly { readonly open: OpenText; given: string; put(text: string): void }[];
   render(): string;
 }
 
 /**
- * Characters that are checked together: after the first figure, a check begins at the end of a sentence, and at the
- * second figure in any case.
+ * Number of characters that are checked together. From the first number on, a check begins at the end of a sentence; at
+ * the second, in any case.
  */
 const [sentenceWindow, maxWindowLength] = [80, 400];
-/** Maximum number of events that are held without a check; most of these have no text. */
+/** Maximum number of events that are buffered without a check; most of these have no text. */
 const maxBufferedEvents = 256;
 const contextLength = 400;
 const sentenceEnd = /[.!?\n。！？]\s?$/;
@@ -45,20 +47,20 @@ export class GuardedStream implements AnswerStream {
   readonly inner: AnswerStream;
   readonly #guard: TextGuard;
   readonly #texts = new Map<string, OpenText>();
-  /** Texts that have ended, by the text that the model server sent. */
+  /** Ended texts, by their content as the model server sent it. */
   readonly #whole = new Map<string, OpenText>();
   #buffered: Entry[] = [];
   #bufferedLength = 0;
   #bufferedEvents = 0;
   #isDue = false;
-  /** Characters of remembered texts, each counted as received and as passed on. */
+  /** Characters of remembered texts. Each text counts twice: as received, and as passed on. */
   #knownLength = 0;
   /** Events whose check is complete, and the number of characters of all events that are in a check or past it. */
   #asked: Entry[] = [];
   #askedEvents = 0;
   #asking: Promise<void> | undefined;
   #number: number | undefined;
-  /** Events that preceded the blocked text in the same batch. */
+  /** Events of the same batch that precede the blocked text. */
   #last = "";
   #isCut = false;
 
@@ -116,7 +118,7 @@ export class GuardedStream implements AnswerStream {
   }
 
   servedBy({ model, deployment }: Serving): void {
-    // A trace would record texts that the guardrails hold back.
+    // The trace is left out, because it would record texts that the guardrails hold back.
     this.inner.servedBy({ model, deployment });
   }
 
@@ -132,14 +134,16 @@ export class GuardedStream implements AnswerStream {
     return this.inner.isEnd(data);
   }
 
-  /** The approximate bytes held: texts that have not ended, events, and texts that are repeated at the end. */
+  /**
+   * The approximate buffered bytes: texts that have not ended, events, and texts that the format repeats at the end.
+   */
   get bufferedBytes(): number {
     return (
       this.#texts.size * this.#guard.bytesOfText + this.#bufferedEvents + this.#askedEvents + 2 * this.#knownLength
     );
   }
 
-  /** True if held events must be checked before more are taken. */
+  /** True if the buffered events must be checked before further events are taken. */
   get isDue(): boolean {
     return this.#isDue;
   }
@@ -152,13 +156,13 @@ export class GuardedStream implements AnswerStream {
     return this.#cutWhereBlocked(this.#pass(this.inner.whole(bytes)));
   }
 
-  /** Ends the stream. If the guard asks a service, call `ask` and `taken` for the held events first. */
+  /** Ends the stream. If the guard asks a service, call `ask` and `taken` for the buffered events first. */
   ending(): string {
     this.#end("");
     return this.#pass(this.inner.ending());
   }
 
-  /** Stops the stream. At the client's own limit, held events are checked as at a regular end. */
+  /** Stops the stream. At the client's own limit, buffered events are checked as at a regular end. */
   stopped(mark: StopMark | undefined): string {
     if (mark === undefined) {
       this.#end("");
@@ -175,11 +179,14 @@ export class GuardedStream implements AnswerStream {
     if (error instanceof ContentBlocked) return this.#last + this.#lastOf(this.inner.stopped(noMark));
     if (!this.#guard.asks) this.#end("");
     const rest = this.#guard.asks ? "" : this.#release();
-    // A failed response repeats all of its texts.
+    // `lastOf` also replaces the texts in the error event, because a failed response repeats all its texts.
     return rest + this.#lastOf(this.inner.errorEvent(rendered, error));
   }
 
-  /** Checks all held events, after any earlier check. The promise settles when `taken` can return the result. */
+  /**
+   * Checks all buffered events, once any earlier check is complete. The promise settles when `taken` can return the
+   * result.
+   */
   ask(): Promise<void> {
     const before = this.#asking;
     this.#asking = before ? before.then(() => this.#ask()) : this.#ask();
@@ -219,7 +226,7 @@ export class GuardedStream implements AnswerStream {
     });
   }
 
-  /** Returns the held events after their check. Throws ContentBlocked if the guardrails block them. */
+  /** Returns the buffered events after their check. Throws ContentBlocked if the guardrails block them. */
   taken(): string {
     const asked = this.#asked;
     this.#asked = [];
@@ -374,7 +381,7 @@ export class GuardedStream implements AnswerStream {
     return events;
   }
 
-  /** Reports whether the event has a sequence number, which must be adapted. */
+  /** Reports whether the event has a sequence number, which must be changed for the client. */
   #isRenumbered(event: Event): boolean {
     const { sequence_number: number } = event;
     if (typeof number !== "number") return false;

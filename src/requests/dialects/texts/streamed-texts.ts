@@ -1,4 +1,4 @@
-// Finds the pieces of texts in the events of a stream, in each of the formats, and the texts that an event ends.
+// Finds pieces of texts in stream events of each format, and finds which texts an event ends.
 import { isContainer, isNoText, type TextSlot, textsAt, textsIn } from "./text-slots.ts";
 
 export type Event = Record<string, unknown>;
@@ -6,7 +6,7 @@ export type Event = Record<string, unknown>;
 /** A piece of a text; `key` identifies the text within the answer. */
 export interface PieceSlot extends TextSlot {
   readonly key: string;
-  /** Returns an event that holds only another piece of the text. */
+  /** Returns an event that holds only `text`, as another piece of this text. */
   with(text: string): Event;
 }
 
@@ -64,7 +64,7 @@ function ofChoices(event: Event, choices: readonly unknown[]): EventTexts {
   return { pieces, wholes, ends };
 }
 
-/** Texts of members that only some servers add. */
+/** Finds texts in members that only some servers add. */
 function othersIn(container: Event, ...known: readonly string[]): TextSlot[] {
   const others = Object.keys(container).filter((name) => !known.includes(name) && !isNoText(name));
   return others.flatMap((name) => textsAt(container, name));

@@ -1,4 +1,4 @@
-// Checks the texts of requests and answers: the interface for code that finds the texts.
+// Checks the texts of requests and answers. Code that finds these texts calls guardrails through this interface.
 import type { Cancellation } from "../../../base/cancellation.ts";
 import { BlamelessError } from "../../../base/errors.ts";
 import type { TextSlot } from "./text-slots.ts";
@@ -6,36 +6,36 @@ import type { TextSlot } from "./text-slots.ts";
 /** A text that arrives in pieces. Each call returns the part that may be passed on. */
 export interface GuardedText {
   feed(piece: string): string;
-  /** Ends the text and returns what may be passed on of its last characters. */
+  /** Ends the text, and returns the last part that may be passed on. */
   end(): string;
 }
 
-/** The guard for one side of one request. */
+/** Guards the texts of one request, or of its answer. */
 export interface TextGuard {
-  /** If `isJson` is true, the text is JSON and must stay valid JSON. */
+  /** Begins a text. If `isJson` is true, the text is JSON and must stay valid JSON. */
   open(isJson: boolean): GuardedText;
   /** Name of the guardrail that blocks the text. After a block, no more of the text is returned. */
   readonly blockedBy: string | undefined;
-  /** True if a service must also check the texts that `open` returned. */
+  /** True if an external service must also check the texts that `open` returned. */
   readonly asks: boolean;
   /** Maximum number of characters of a whole text that are checked in one tick. */
   readonly pieceLength: number;
   /** Bytes of memory for the check of one more text, beside the text. */
   readonly bytesOfText: number;
   /**
-   * Asks the service. Returns the texts as they may be passed on, or an empty list if the guard blocks them. Rejects
-   * only for a request, with the reason for which its texts could not be sent.
+   * Asks the external service. Returns the texts as they may be passed on, or an empty list if the guard blocks them.
+   * Never rejects.
    */
   ask(texts: readonly AskedText[]): Promise<readonly string[]>;
 }
 
 export interface AskedText {
   readonly text: string;
-  /** The end of the text as passed on so far. */
+  /** The last characters that were passed on, as context for the check. */
   readonly before: string;
 }
 
-/** The error for an answer whose rest the client does not get. */
+/** The error for an answer that a guardrail blocks. The client does not get the rest of the answer. */
 export class ContentBlocked extends BlamelessError {
   constructor(guardrail: string) {
     super("content_blocked", `The guardrail \`${guardrail}\` of the operator does not let this answer pass.`);
@@ -47,7 +47,7 @@ export class ContentBlocked extends BlamelessError {
  * of parts then blocks for 0.3 s.
  */
 const piecesOfPart = 64;
-/** The check of one more text takes as long as that of so many characters. */
+/** Each text takes as long to check as this many further characters. */
 const charactersOfText = 16;
 
 /**
@@ -67,7 +67,7 @@ export async function checkTexts(
     put(given);
   };
   const { pieceLength } = guard;
-  // Counted over all texts, because a request may have millions of short ones.
+  // All texts share the characters of one tick, because a request may have millions of short texts.
   let room = pieceLength;
   for (const slot of slots) {
     const { text, isJson } = slot;

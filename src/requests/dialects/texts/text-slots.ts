@@ -1,6 +1,6 @@
-// Finds the texts in a request or an answer of any format: all members except those known to hold something else.
+// Finds the texts in a request or an answer of any format: in all members except those known to contain no text.
 
-/** A text, and its place. */
+/** A text in a request or an answer, with a function that replaces it. */
 export interface TextSlot {
   readonly text: string;
   /** True for the arguments of a call, which are JSON text. */
@@ -29,7 +29,7 @@ const namesAndSettings: ReadonlySet<string> = new Set([
   ...["parameters", "input_schema", "schema", "cache_control", "tool_choice", "include", "truncation", "modalities"],
   // Options of tools at other servers, which the model does not read.
   ...["headers", "authorization", "authorization_token", "server_url", "server_label"],
-  // Members that servers add about the answer.
+  // Members in which servers describe the answer or themselves.
   ...["system_fingerprint", "provider", "native_finish_reason", "content_filter_results", "content_filter_offsets"],
   ...["metadata", "user", "safety_identifier", "prompt_cache_key", "service_tier", "reasoning_effort", "effort"],
   ...[

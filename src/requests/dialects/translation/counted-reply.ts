@@ -26,7 +26,7 @@ export class CountedReply implements ReplySink, StreamObservation {
     this.countedPrompts = said?.countedPrompts;
   }
 
-  /** Starts the part of a continuing server, whose usage replaces the previous one's. */
+  /** Starts the part of a server that continues the answer. Its usage replaces the usage of the previous server. */
   goOn(): void {
     const part = lastPart(this);
     this.cut ??= [];

@@ -17,7 +17,7 @@ function parsed(text: string): Json {
     const value: unknown = JSON.parse(text);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Json;
   } catch {
-    // Invalid JSON and a value that is no object have the same error, below.
+    // Invalid JSON is reported below, like a value that is no object.
   }
   throw new GatewayError("upstream_error", "The model server sent a malformed event.", {
     detail: `${text.length} characters that are no JSON object`,

@@ -19,16 +19,18 @@ import { isStream, streamedAnswer, wholeUsage } from "./translated-answer.ts";
 
 const noNames: CallNames = new Map();
 
-/** The part of a format that its own whole answers depend on. */
+/** The part of a format that is needed to forward whole answers from servers of the same format. */
 export interface PassedWhole {
   readonly format: ConversationFormat;
-  /** The member that lists the content. */
+  /** Name of the answer's member that lists its content. */
   readonly list: AnswerMember;
   /** Reports whether this is a complete answer of the format, as most answers are. */
   isUsual(found: ScannedAnswer): boolean;
-  /** Returns the answer with the members that its server left out; the same object if none is missing. */
+  /** Returns the answer with members that its server left out filled in; the same object if none is missing. */
   strict(answer: Readonly<Record<string, unknown>>, head: RepairHead): Readonly<Record<string, unknown>>;
-  /** Members that its server left out of a usual answer, and their values. Absent if the format has none. */
+  /**
+   * Members that a server left out of an otherwise complete answer, and their values. Absent if the format has none.
+   */
   readonly missing?: {
     names(found: ScannedAnswer): readonly AnswerMember[];
     values(head: RepairHead): Readonly<Record<string, unknown>>;
@@ -120,7 +122,7 @@ function plainAnswer(
   return new PlainAnswer(patched(bytes, patches), usage);
 }
 
-/** Returns patches that set these members: in the place of null, or before all other members. */
+/** Returns patches that set these members: a null member in place, a missing one before all others. */
 function missingPatches(
   found: ScannedAnswer,
   names: readonly AnswerMember[],
@@ -162,8 +164,8 @@ function readAnswer(
 }
 
 /**
- * Returns the members that the gateway sets, as JSON: the public model id, the gateway's id if the answer can be
- * retrieved by it, and others. A member stays unchanged if the server sets it to the same value, or leaves out what
+ * Returns, as JSON, the members that the gateway sets: the public model id, the gateway's id if clients can retrieve
+ * the answer by it, and others. A member is left out if the server sets it to the same value, or omits a member that
  * would be null.
  */
 export function ownMembers(
@@ -188,7 +190,7 @@ export function edited(text: string, edits: Readonly<Record<string, string>>): s
   try {
     return editObject(text, scanObject(text), edits);
   } catch {
-    // The caught reason may quote the answer.
+    // The caught error may quote the answer, so it is not passed on.
     throw malformed("JSON that cannot be edited: a field appears twice, or there is too much of it");
   }
 }

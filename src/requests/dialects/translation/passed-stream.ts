@@ -19,12 +19,12 @@ import { TranslatedStream } from "./translated-stream.ts";
 
 const noNames: CallNames = new Map();
 
-/** The part of a format that the gateway needs to forward streams of the format. */
+/** The part of a format that is needed to forward streams from servers of the same format. */
 export interface PassedEvents {
   readonly format: ConversationFormat;
   /** The event member that holds the whole answer, with the model's name. */
   readonly answerMember: "response" | "message";
-  /** Types of final events. Nothing follows them, and the client gets them after the request is recorded. */
+  /** Types of final events. No event follows them, and the client gets them only after the request is recorded. */
   readonly last: ReadonlySet<unknown>;
   /** A final event without content, for servers that do not send one; empty if the format needs none. */
   readonly forgotten: string;
@@ -35,7 +35,7 @@ export interface PassedEvents {
   observer(): StreamObserver;
 }
 
-/** Values for members and events that a server leaves out of a stream, and a callback for such events. */
+/** Values for members and events that a server leaves out of a stream, and a callback for inserted events. */
 export interface StreamHead extends RepairHead {
   /** Returns the answer with the members that the gateway sets, such as the model. */
   own(answer: Json): Json;
@@ -43,11 +43,11 @@ export interface StreamHead extends RepairHead {
   inserted(event: Json): void;
 }
 
-/** Makes a stream strict, because most clients read only what their own vendor sends. */
+/** Fills in what a server leaves out of a stream, because most clients read only what their own vendor sends. */
 export interface StreamRepair {
   /**
-   * Returns the event with the members that the server left out; the same object if none is missing. Called before
-   * `before`.
+   * Returns the event with the members that the server left out; the same object if none is missing. `strict` is called
+   * before `before`.
    */
   strict?(event: Json): Json;
   /**
@@ -55,9 +55,9 @@ export interface StreamRepair {
    * an earlier event and must be dropped.
    */
   before(event: Json): string | undefined;
-  /** Returns an event whose usage was read, with figures that its server left out. */
+  /** Returns a copy of an event, already counted, with usage figures that its server left out filled in. */
   counted?(event: Json): Json;
-  /** The number of the last event that went through `before`; undefined if events have none. */
+  /** The sequence number that `before` gave to the last event; undefined if the format does not number events. */
   readonly number?: number;
 }
 
@@ -75,7 +75,7 @@ export interface BegunAnswer {
   readonly events: number;
 }
 
-/** The pattern of types that may be written into the `event:` line. */
+/** Matches event types that may be written into the `event:` line. */
 const typePattern = /^[\w.-]{1,128}$/;
 
 export class PassedStream extends CountedReply implements AnswerStream {
@@ -90,7 +90,7 @@ export class PassedStream extends CountedReply implements AnswerStream {
   /** Events inserted before the current one. */
   #insertedEvents: Json[] = [];
   #serving: Serving | undefined;
-  /** The event that ends the stream. */
+  /** The final event, which is sent after the request is recorded. */
   #last = "";
 
   constructor(events: PassedEvents, request: AskedRequest, names: AnswerNames) {
@@ -165,7 +165,7 @@ export class PassedStream extends CountedReply implements AnswerStream {
     return encodeByteText(before);
   }
 
-  /** Notes an event that the client gets. */
+  /** Passes an event that the client gets to the observer, and keeps the answer that the event holds. */
   #note(event: Json): void {
     this.#observer?.see(event);
     const answer = event[this.#events.answerMember];

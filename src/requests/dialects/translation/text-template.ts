@@ -12,7 +12,7 @@ const content = /"content": ?"(?!")/;
 /** Replaces the text that the pattern found, to check that the reader takes the same text from the event. */
 const probe = "~headrace-text~";
 
-/** An event that holds only `text`, with its data and its full bytes, as byte text. */
+/** An event without content except `text`, with its data and its full bytes, as byte text. */
 interface ReadEvent {
   text: string;
   data: string;

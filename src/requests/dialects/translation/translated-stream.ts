@@ -86,7 +86,7 @@ export class TranslatedStream implements AnswerStream {
 
   servedBy(): void {}
 
-  /** Starts the part of another server, whose format may differ from the previous one's. */
+  /** Starts the part of another server that continues the answer. Its format may differ from the previous server's. */
   goOn(serving: Serving, translation: Translation): void {
     this.#serving = serving;
     this.#reader = translation.from.reader(translation.names, serving.deployment.engine);
@@ -115,14 +115,14 @@ export class TranslatedStream implements AnswerStream {
     // If no part of an answer has arrived, the end mark cannot complete the answer.
     if (!this.#hasBegun && !this.finishSeen) return true;
     this.#reader.done?.(this.#reply);
-    // If a format lacks this mark, an event must have ended the answer; otherwise the data belongs to the answer.
+    // In a format without an end mark, `[DONE]` counts only after an event has ended the answer. Otherwise it is data.
     return this.finishSeen;
   }
 
   translate(data: string, raw: string | undefined): string {
     const event = parsedAnswer(decodeByteText(data), this.#serving);
     this.#serving.trace?.chunk(event);
-    // The template is valid only until the writer receives anything except text.
+    // Drop the template, which is valid only until the writer receives anything except text.
     this.#template = undefined;
     this.#reader.event(event, this.#reply);
     // A heartbeat must not make the writer begin the answer.
@@ -154,7 +154,7 @@ export class TranslatedStream implements AnswerStream {
 
   stopped(mark: StopMark | undefined): string {
     const { cut } = this.#reply;
-    // This end is not counted in `CountedReply`, because the server's figures do not cover the whole answer yet.
+    // Call the writer and not `CountedReply`, because the server has not reported its final figures.
     this.#writer.end({ reason: "length", mark: cut ? { ...mark, continued: cut.length } : mark });
     return this.#ending(false);
   }

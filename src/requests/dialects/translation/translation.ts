@@ -13,7 +13,10 @@ export interface Translation {
   /** The tool names in the request to the model server. */
   readonly names: CallNames;
   readonly seal: Seal;
-  /** Tokens of the prompt as counted by the model server, once known; for formats that report them first. */
+  /**
+   * Tokens of the prompt as counted by the model server, once known: some client formats begin an answer with this
+   * figure.
+   */
   promptTokens?: number | undefined;
   /** Writes the event that reports an error in an open client stream, if the event does not depend on earlier ones. */
   readonly errorEvent?: ((rendered: string) => string) | undefined;
@@ -30,7 +33,7 @@ export function headOf(
     model: serving.model.id,
     created: names.created,
     nowSeconds: () => names.nowSeconds?.() ?? names.created,
-    // The count arrives while the server reads the prompt, usually before its first token.
+    // A getter, because the count arrives only while the server reads the prompt, usually before its first token.
     get promptTokens() {
       return translation.promptTokens ?? request.promptTokens;
     },

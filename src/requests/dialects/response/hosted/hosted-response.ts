@@ -11,7 +11,7 @@ export interface HostedResponseOptions {
   readonly request: Json;
   /** Members that the gateway sets, such as `store` and `previous_response_id`. */
   readonly members: Json;
-  /** The response object if no turn begins. The response has its id in any case. */
+  /** The response object to use if no model turn begins. The final response has its id in any case. */
   readonly begun: Json;
 }
 
@@ -46,11 +46,11 @@ export class HostedResponse {
   readonly #members: Json;
   readonly #begun: Json;
   readonly #echo: Json;
-  /** True if the client gets sealed reasoning. The next turn gets it in any case. */
+  /** True if the client gets sealed reasoning. The model gets it in the next turn in any case. */
   readonly #showsSealed: boolean;
   readonly #output: Json[] = [];
   #sequence = 0;
-  /** The response as the first turn began it. */
+  /** The response object that the first turn sent at its beginning. */
   #head: Json | undefined;
   /** Events that precede the output of the model. */
   #first: Json[] = [];
@@ -118,7 +118,7 @@ export class HostedResponse {
     );
   }
 
-  /** Adds an approved call that has ended. */
+  /** Adds an approved call and its result to the output. */
   addApproved(item: Json, result: CallResult): void {
     const index = this.#add(item);
     this.#first.push(...callBegin(item, index), ...this.#callEnd(item, index, result));
@@ -163,21 +163,21 @@ export class HostedResponse {
     this.#takeEnd(response);
   }
 
-  /** Ends a call of the current turn. */
+  /** Ends a call of the current turn, and returns its events. */
   endCall({ item, index }: HostedCall, result: CallResult): string {
     return this.#callEnd(item, index, result)
       .map((event) => this.#eventText(event))
       .join("");
   }
 
-  /** Returns the whole response after its end. */
+  /** Returns the whole response. Call after the response has ended. */
   get whole(): Json {
     // An item that never completed left an empty entry.
     const output = this.#output.filter(({ type }) => type !== undefined);
     return { ...this.#ended, ...this.#own(), output, usage: this.#usage ?? null };
   }
 
-  /** Ends the response with its output so far. */
+  /** Ends the response early, with its output so far. */
   stop(reason: string): void {
     this.#ended = { ...this.#ended, status: "incomplete", incomplete_details: { reason } };
   }
@@ -198,7 +198,7 @@ export class HostedResponse {
   }
 
   #takeBegin(event: Json): string {
-    // Later turns belong to the same response, so their beginning is not sent again.
+    // The beginning is sent only for the first turn, because later turns belong to the same response.
     if (this.#turns > 1) return "";
     const { response } = event;
     if (isObject(response)) this.#head ??= response;
@@ -284,7 +284,7 @@ export class HostedResponse {
     return rest;
   }
 
-  /** Returns the members that all turns share. */
+  /** Returns the members that are the same for all turns, such as the id. */
   #own(): Json {
     const { created_at: createdAt, model } = this.#head ?? {};
     // The id must be the gateway's: a Responses server has ids of its own, which may repeat ids of other servers.
