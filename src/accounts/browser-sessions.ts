@@ -88,7 +88,7 @@ export class BrowserSessions {
 
   /**
    * Starts a session with a new token and returns its cookie. Throws `permission_denied` if the proof is no longer
-   * valid: a new session must not survive a password change that ended all sessions.
+   * valid: a new session must not survive a change, such as a new password, that ended all others.
    */
   async start(
     person: Person,

@@ -106,7 +106,8 @@ export class LinkAcceptance {
 
   /**
    * Sets the password, ends all sessions and command line logins of the person, and starts a session. A link sent only
-   * by mail proves the address. A link shown on a screen does not, since anybody who saw it may have used it.
+   * by mail proves the address. After a link shown on a screen, the address counts as unproven, since anybody who saw
+   * the link may have used it.
    */
   async passwordReset(token: string, password: string, origin: BrowserOrigin): Promise<StartedSession> {
     const { people } = this.#options;

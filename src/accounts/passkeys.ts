@@ -152,8 +152,8 @@ export class Passkeys {
   }
 
   /**
-   * Returns the person with this passkey. Throws `permission_denied` with one message for every fault, except for an
-   * expired challenge.
+   * Returns the person with this passkey. Throws `permission_denied` with one message for every fault of a passkey, and
+   * `invalid_request` if the challenge has expired or was used.
    */
   async signIn(
     given: { challengeId: string; response: AuthenticationResponseJSON },

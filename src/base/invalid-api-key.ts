@@ -7,8 +7,8 @@ const anyReason = "it is missing, malformed, unknown, expired, revoked or not al
 export const invalidApiKeyMessage = messageFor(anyReason);
 
 /**
- * `detail` is the reason for the log. `reason` is shown to the client: set it only if the credential is genuine,
- * because other clients must not learn how close a guess was.
+ * `detail` is the reason for the log. `reason` is shown to the client: set it only if the credential is genuine
+ * and valid, because other clients must not learn how close a guess was.
  */
 export function invalidApiKey(detail: string, reason = anyReason): GatewayError {
   return new GatewayError("invalid_api_key", messageFor(reason), { detail });

@@ -105,7 +105,8 @@ export class BatchRunner {
   readonly #timers: ReturnType<typeof setInterval>[];
   readonly #running = new Map<string, Running>();
   /**
-   * Batches with open lines, as of the last poll. `#empty` has the batches that turned out to have no line to claim.
+   * Batches with open lines, as of the last poll. `#empty` has those that turned out to have no line to claim; the next
+   * poll tries them again.
    */
   #open: readonly Batch[] = [];
   readonly #empty = new Set<string>();

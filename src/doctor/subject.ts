@@ -176,7 +176,7 @@ function secretsIn(dataDir: string | undefined): KeyRing | undefined {
 
 /**
  * Returns the URL at which this machine reaches the server. If the server listens on all addresses, that is loopback.
- * If the configured port is 0, only credentials.json has the port.
+ * If the configured port is 0, only credentials.json can have the port; undefined if it has the public URL instead.
  */
 function localUrlOf(config: Config | undefined, baseUrl: string | undefined): string | undefined {
   const stored = baseUrl?.replace(/\/v1$/, "");

@@ -15,8 +15,8 @@ export interface ChangeFeed {
    */
   announce(topic: ChangeTopic, ids?: readonly string[]): void;
   /**
-   * Calls `listener` with the ids that another process announced. Without ids, any change may have been missed, for
-   * example after a broken connection.
+   * Calls `listener` with the ids that another process announced. Without ids, any id may be affected: the process
+   * announced none, or changes may have been missed, for example after a broken connection.
    */
   onChange(topic: ChangeTopic, listener: (ids?: readonly string[]) => void): void;
 }

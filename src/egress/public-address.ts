@@ -3,7 +3,7 @@ import { parseRange, rangesContain } from "../base/text/ip-range.ts";
 
 const rangesOf = (texts: readonly string[]) => texts.flatMap((text) => parseRange(text) ?? []);
 
-/** IPv4 ranges that are not public, or that translate to other IPv4 addresses (IANA special-purpose registries). */
+/** IPv4 ranges that are not globally reachable unicast, or that serve for translation (IANA's registries). */
 const notPublicIpv4 = rangesOf([
   "0.0.0.0/8",
   "10.0.0.0/8",

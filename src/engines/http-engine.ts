@@ -150,8 +150,9 @@ export function ownHeadersOf({
 }
 
 /**
- * POSTs a request. Redirects are not followed, because they would get the credential. No compression is
- * requested, because a decoder would delay events of a stream.
+ * POSTs a request. Of the client's headers, only those of the Messages API are passed on, and only to that API.
+ * Redirects are not followed, because they would get the credential. No compression is requested, because a decoder
+ * would delay events of a stream.
  */
 export function postJson(
   target: HttpTarget,

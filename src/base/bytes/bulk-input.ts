@@ -73,8 +73,8 @@ export class BulkInput {
   }
 
   /**
-   * Stops reading until `goOn`. Waiting bytes are counted on `memoryAccount`. If the account is full, returns the
-   * refusal, and the caller must clear the input.
+   * Stops reading until `goOn`, which returns before it reads. Waiting bytes are counted on `memoryAccount`. If the
+   * account is full, returns the refusal, and the caller must clear the input.
    */
   stop(memoryAccount: MemoryAccount): GatewayError | undefined {
     if (this.#isStopped) return undefined;

@@ -50,7 +50,10 @@ export class SseReader {
   #earlier: string[] | undefined;
   #earlierLength = 0;
   #dataLines = 0;
-  /** Offsets of the first CR and the first LF at or after `position`; `nowhere` if there is none. */
+  /**
+   * Offsets of the first CR and the first LF, as of the last search; `nowhere` if there is none. Each is searched again
+   * once it is before `position`.
+   */
   #cr = -1;
   #lf = -1;
   #begun = false;

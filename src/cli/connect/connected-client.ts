@@ -90,7 +90,7 @@ async function change(
   }
 }
 
-/** Removes the written settings from a client's file. `configFile` is undefined if the client has no such file. */
+/** Undoes what was written into a client's file. `configFile` is undefined if the client has no such file. */
 export async function undo(
   call: Call,
   client: Client,
@@ -130,7 +130,7 @@ export async function undo(
 interface Undone {
   /** The text to restore; undefined removes the file. */
   text: string | undefined;
-  /** Settings that stay, because another program has changed the file since. */
+  /** Settings that stay, because another program has changed their values since. */
   kept: readonly string[];
   /** True if `text` is exactly the file as it was before the first write. */
   isExact: boolean;

@@ -1,4 +1,4 @@
-// Remembers the settings that were written into clients' files, so that they can be removed again. Stored in the user's
+// Remembers the settings that were written into clients' files, so that they can be undone. Stored in the user's
 // configuration folder.
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";

@@ -40,7 +40,7 @@ export const whoamiCommand = serverCommand({
   },
 });
 
-/** The known facts about a credential. A fact that the credential may not read is null. */
+/** The known facts about a credential. A fact is null if it is unknown or does not exist. */
 interface Identity {
   person: PersonSession["person"] | null;
   account: PersonSession["account"] | null;

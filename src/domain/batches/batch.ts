@@ -44,8 +44,8 @@ export interface Batch extends MadeBy, BatchTokens {
   inputFileId: string;
   status: BatchStatus;
   /**
-   * The final status of a batch that is about to end; otherwise null. An Anthropic batch that is cancelled during
-   * validation ends after the validation.
+   * The final status, set once it is decided how the batch ends. An Anthropic batch that is cancelled during validation
+   * ends after the validation.
    */
   ending: BatchEnding | null;
   /** Unix seconds. */

@@ -82,8 +82,8 @@ export interface StoredSizes {
 export interface ResponseStore {
   /**
    * Inserts all responses or none. Existing responses stay unchanged. A completed or incomplete response also appends
-   * its items to its conversation; a failed or cancelled one does not. Calls `mayCommit` last: if it returns false,
-   * nothing is stored and the call rejects.
+   * its items to its conversation, as `BackgroundStore.end` does; a failed or cancelled one does not. Calls `mayCommit`
+   * last: if it returns false, nothing is stored and the call rejects.
    */
   insert(responses: readonly StoredResponse[], mayCommit?: () => boolean): Promise<void>;
   find(owner: ResponseOwner, id: string, nowSeconds: number): Promise<StoredResponse | undefined>;

@@ -1,6 +1,9 @@
 // Detects field names that another parser may read as a different field. Names are compared in a folded form.
 
-/** Matches names that are equal to their folded form: without uppercase letters and non-ASCII characters. */
+/**
+ * Matches names that are equal to their folded form: without uppercase letters and non-ASCII characters. `isPlainName`
+ * is the same check for bytes.
+ */
 export const plainName = /^[ -@[-~]*$/;
 const asciiName = /^[ -~]*$/;
 /** Maximum length of a name to fold. Known names are much shorter. */

@@ -129,7 +129,7 @@ export interface NotificationStore {
    */
   add(notice: Notification, receivers: NotificationReceivers): Promise<number | undefined>;
   find(id: string): Promise<Notification | undefined>;
-  /** Deletes up to `limit` expired deliveries and up to `limit` notifications. Returns their number. */
+  /** Deletes up to `limit` expired deliveries and up to `limit` notifications. Returns the larger number. */
   deleteExpired(nowSeconds: number, limit: number): Promise<number>;
 }
 

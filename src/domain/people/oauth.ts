@@ -154,8 +154,8 @@ export interface OAuthStore {
   /** Records a poll. If it came too early, raises the polling interval. Returns the device code as it was before. */
   pollDeviceCode(digest: string, nowSeconds: number): Promise<{ code: DeviceCode; tooEarly: boolean } | undefined>;
   /**
-   * Approves or denies a device code. Returns false if the code was decided before, or the app or membership does not
-   * exist any more.
+   * Approves or denies a device code. Returns false if the code was decided before or has expired, or the app or
+   * membership does not exist any more.
    */
   decideDeviceCode(
     userCode: string,

@@ -19,7 +19,10 @@ export interface PendingStore {
    */
   take(kind: string, digest: string, nowSeconds: number): Promise<string | undefined>;
   has(kind: string, digest: string, nowSeconds: number): Promise<boolean>;
-  /** Keeps at most `most` entries of a kind. Deletes those that expire first. */
+  /**
+   * Deletes a limited number of a kind's entries beyond `most`: those of the network with the most entries, the ones
+   * that expire first.
+   */
   trim(kind: string, most: number): Promise<void>;
   /** Deletes a limited number of expired entries. */
   prune(nowSeconds: number): Promise<void>;

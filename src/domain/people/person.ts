@@ -10,7 +10,10 @@ export interface Person {
   /** The e-mail address in lower case, as `normalizedEmail` returns it. Unique. */
   email: string;
   name: string;
-  /** True if a mailed link or single sign-on proved that the address belongs to the person who signs in. */
+  /**
+   * True if a mailed link or single sign-on proved that the address belongs to the person who chose the password or
+   * other sign-in method.
+   */
   isEmailProven: boolean;
   /** True if the person may use `admin:manage` while signed in. */
   isOperator: boolean;
@@ -201,7 +204,7 @@ export interface PersonStore {
   insertPasskey(passkey: Passkey, event: AuditEvent): Promise<boolean>;
   /**
    * Records a use of a passkey. Returns false if the passkey does not exist any more, or its stored counter is not
-   * lower.
+   * lower, unless both are 0.
    */
   passkeyUsed(id: string, counter: number, backedUp: boolean, nowSeconds: number): Promise<boolean>;
   renamePasskey(id: string, personId: string, name: string): Promise<boolean>;

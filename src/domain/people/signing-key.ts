@@ -27,8 +27,8 @@ export interface SigningKeyStore {
    */
   addSigningKey(key: SigningKey, predecessor: { id: string; retiresAt: number } | undefined): Promise<boolean>;
   /**
-   * Adds the key and retires all others at `at`, in one transaction with the event. All processes then reload the keys.
-   * Returns the ids of the retired keys.
+   * Adds the key and retires all others that are valid at `at`, in one transaction with the event. All processes then
+   * reload the keys. Returns the ids of the retired keys.
    */
   replaceSigningKeys(
     key: SigningKey,

@@ -42,8 +42,8 @@ function findMirrored(inputSchema: object): readonly MirroredParameter[] | undef
 }
 
 /**
- * Collects the marked arguments of a schema in `found`. Returns false if a mark is invalid. `path` is null inside of
- * arrays, where an argument has no single position.
+ * Collects the marked arguments of a schema in `found`. Returns false if a mark is invalid. `path` is null where an
+ * argument has no single position, for example inside of arrays.
  */
 function collect(schema: unknown, path: readonly string[] | null, depth: number, found: MirroredParameter[]): boolean {
   if (typeof schema !== "object" || schema === null) return true;

@@ -35,7 +35,7 @@ export interface ToolConnections {
    */
   connectionId(server: string, of: ToolPerson): Promise<string | undefined>;
   /**
-   * Returns a valid access token. If it has expired, it is refreshed once for all concurrent callers in all processes.
+   * Returns a valid access token. If it ends soon, it is refreshed once for all concurrent callers in all processes.
    * Returns undefined if there is no working connection. Rejects with `service_unavailable`.
    */
   accessToken(server: string, of: ToolPerson): Promise<string | undefined>;

@@ -54,7 +54,8 @@ export interface DefinitionStore {
   /** Returns the number of new or changed definitions of each server. Servers without any are left out. */
   countWaiting(): Promise<ReadonlyMap<string, number>>;
   /**
-   * Stores definitions as they were last seen, with their state. An earlier refusal is never replaced by an approval.
+   * Stores definitions as they were last seen, with their state. A decision about the same version stays: only a
+   * waiting definition may become approved. A refused definition never becomes approved here.
    */
   putSeen(definitions: readonly ToolDefinition[]): Promise<void>;
   /** Stores a decision. Returns false if the definition does not exist, or its seen version is no longer `seen`. */

@@ -48,8 +48,9 @@ export interface ToolUses {
    */
   permit(asked: Pick<ToolUse, "requestId" | "principal" | "method" | "name"> & Partial<ToolUse>): Promise<void>;
   /**
-   * Begins a call, and counts it. Rejects if a limit or the lack of a slot refuses the call. The call then has a slot
-   * until `ended`, and is in the ledger. Lists, completion and similar methods are only limited and not recorded.
+   * Begins a call. If a limit or the lack of a slot refuses the call, rejects and counts the refusal. Otherwise the
+   * call has a slot until `ended`, and is in the ledger. Lists, completion and similar methods are only limited and not
+   * recorded.
    */
   begin(use: ToolUse): Promise<OpenToolUse>;
 }

@@ -37,7 +37,7 @@ export interface RetentionStore {
    */
   keepFrom(kind: RetainedKind, from: number, event: AuditEvent | undefined): Promise<boolean>;
   hasOlder(kind: "requests" | "refusals", than: number): Promise<boolean>;
-  /** Deletes about `limit` rows. `next` is null if nothing is left to delete. */
+  /** Deletes up to about `limit` rows. `next` is null if nothing is left to delete. */
   purge(
     kind: RetainedKind,
     before: number,

@@ -11,7 +11,10 @@ export interface TokenUsage {
   completionTokens: number;
   /** True if the figures are estimated from the text, because the engine's report is missing or was not accepted. */
   estimated: boolean;
-  /** True if the engine reported fewer tokens than the prompt or the delivered text must have. */
+  /**
+   * True if the engine reported fewer tokens than the prompt or the delivered text must have. Cached answers and
+   * batches store this name, so do not change it.
+   */
   understated?: boolean;
   /** True if the engine reported more tokens than the delivered text can have. */
   overstated?: boolean;
@@ -69,8 +72,8 @@ export interface UsageRecord extends UsageBegin, UsageEnd {}
 export interface LedgerEntry {
   /**
    * Resolves once the request is stored durably, so that a restart after a crash settles it at its last
-   * checkpoint. Rejects with `service_unavailable` if it cannot be stored, for example on a full disk. Send the
-   * request to an engine only after that.
+   * checkpoint. Rejects with `service_unavailable` if it cannot be stored, for example on a full disk; the
+   * entry is then void. Send the request to an engine only after this has resolved.
    */
   readonly begun: MaybePromise<void>;
   /** Records a checkpoint of the delivered usage. The caller sends at most one a second. */
@@ -144,7 +147,10 @@ export interface Ledger {
   readTotals(owner: TotalsOwner, use: (totals: SpanTotals) => void): Promise<void>;
 }
 
-/** The columns to group a usage report by. A request with several tags counts in the row of each tag. */
+/**
+ * The columns to group a usage report by. A request with several tags counts in the row of each tag. Requests without
+ * tags have a row with the tag null.
+ */
 export const usageGroups = ["model", "key", "environment", "app", "tag"] as const;
 export type UsageGroup = (typeof usageGroups)[number];
 

@@ -119,8 +119,8 @@ export class CommandEngine implements Engine {
   }
 
   /**
-   * Returns the configured models, with what the running server reported about them. Empty if a required file is
-   * missing.
+   * Returns the configured models, with what the server reported about them when it last started. Empty if a required
+   * file is missing.
    */
   async models(): Promise<EngineModel[]> {
     const { models, files = [] } = this.#options.settings;

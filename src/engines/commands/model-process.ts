@@ -193,9 +193,8 @@ export class ModelProcess implements Tenant, OnDemand {
   }
 
   /**
-   * Handles the timeout of a request to this server process. `signs` counts the response data that the server
-   * had sent to any request. If the server hangs, the process is stopped, so that the next request starts a new
-   * one.
+   * Handles the timeout of a request to this server process. `signs` is `run.signs` at the time when this
+   * request last got data. If the server hangs, the process is stopped, so that the next request starts a new one.
    */
   async timedOut(run: ServerRun, signs: number): Promise<void> {
     if (!(await run.hangs(signs)) || this.#run !== run || this.#state !== "loaded") return;

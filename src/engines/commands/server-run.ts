@@ -78,7 +78,7 @@ export class ServerRun {
 
   /**
    * Reports whether the server hangs: it has sent nothing since the count was `signs`, and its ready path does
-   * not answer. Never rejects.
+   * not answer. A server that is only slow answers that path. Never rejects.
    */
   async hangs(signs: number): Promise<boolean> {
     for (let misses = 0; misses < maxMisses; misses++) {

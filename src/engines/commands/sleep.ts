@@ -31,7 +31,7 @@ async function ask(url: string, path: string, wanted: boolean): Promise<boolean>
       await Bun.sleep(pollMs);
     }
   } catch {
-    // A server that does not answer has neither slept nor woken, so the result is false.
+    // A server that does not answer is of no use, asleep or awake, so the result is false.
   }
   return false;
 }

@@ -61,7 +61,7 @@ export class WorkerProcess {
   #state: State = "stopped";
   #process: Bun.Subprocess<"pipe", "pipe", "pipe"> | undefined;
   #ready: WorkerReady | undefined;
-  /** True if the worker was ready at least once. */
+  /** True once the current process was ready. */
   #wasReady = false;
   #waiting = new Set<{ resolve(ready: WorkerReady): void; reject(error: GatewayError): void }>();
   #failure = "";

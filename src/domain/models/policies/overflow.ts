@@ -11,8 +11,8 @@ export interface OverflowPolicy {
   /** Overflow if the prompt has more tokens than this. Null means never because of its length. */
   readonly promptTokensAbove: number | null;
   /**
-   * Times of day (UTC, minutes from midnight) in which the overflow deployments are used like the usual ones. Null
-   * means none.
+   * Parts of the day (UTC), as in `PriceVariant.hours`, in which the overflow deployments are used like the usual ones.
+   * Null means none.
    */
   readonly hours: readonly { readonly start: number; readonly end: number }[] | null;
   /** Maximum expected cost of one request there, in nano-USD. Null means no limit. */
@@ -68,7 +68,7 @@ export interface SpendChange extends SpendPeriod {
 
 export interface SpendAnswer {
   readonly made: boolean;
-  /** Nano-USD spent or reserved in the period, including this change. */
+  /** Nano-USD spent or reserved in the period so far. Includes this change if it was made. */
   readonly spentNanoUsd: number;
 }
 

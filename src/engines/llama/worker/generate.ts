@@ -203,7 +203,7 @@ function nothingAllowed(): Error {
 
 /**
  * Evaluates the prompt except for its last portion, and returns that portion. Reuses the prompt tokens that the
- * sequence already holds.
+ * sequence already holds; the counts of a request do not depend on this.
  */
 async function evaluatePrompt(
   sequence: LlamaContextSequence,
