@@ -111,7 +111,7 @@ export class OpenRequests {
 /** The slots of a key: one object for all its requests, each of which releases one slot. */
 class KeySlots implements OpenSlot, Chained<KeySlots>, EmptiedListener {
   open = 0;
-  /** Number of open requests that other replicas passed on to this one. */
+  /** Number of open requests that other replicas passed on to this replica. */
   lent = 0;
   /** Id of the key. */
   readonly name: string;

@@ -17,7 +17,7 @@ export interface PostOptions extends Pick<EgressOptions, "rules" | "resolve" | "
 export interface Posted {
   /** Status of the response; null if there was none. */
   status: number | null;
-  /** Why there was no response, as one of a few fixed words; null if there was one. */
+  /** The reason why there was no response, as one of a few fixed words; null if there was one. */
   error: string | null;
   /** Seconds after which the receiver accepts another attempt. */
   retryAfterSeconds: number | undefined;

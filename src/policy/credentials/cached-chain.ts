@@ -177,7 +177,7 @@ export class CachedChains {
     this.#priorityOf = priorityOf;
   }
 
-  /** Forgets all shared parts, so that unused ones are freed. */
+  /** Clears all shared parts. Unused parts are freed. */
   clear(): void {
     this.#recent.clear();
     this.#accounts.clear();

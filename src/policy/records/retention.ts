@@ -49,7 +49,7 @@ export class Retention {
   readonly #timers: ReturnType<typeof setTimeout>[];
   #keptFrom: KeptFrom = {};
   #rows = 100;
-  /** By kind: the time before which this process has deleted all records. */
+  /** The time, for each kind, before which this process has deleted all records. */
   readonly #cleared = new Map<RetainedKind, number>();
   #isReported = false;
   #isNotificationOver = false;

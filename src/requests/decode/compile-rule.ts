@@ -23,7 +23,7 @@ import {
 } from "./rule.ts";
 
 /**
- * What the gateway does with a member besides checking its shape: counts its tokens, records its position, or requires
+ * The use of a member by the gateway, besides the check of its shape: counts its tokens, records its position, or requires
  * a full parse.
  */
 export interface MemberUse {

@@ -124,7 +124,7 @@ export interface GoesOnFrom {
   readonly conversationId: string | null;
 }
 
-/** How answers of a format are collected and marked for storage. */
+/** Describes how answers of a format are collected and marked for storage. */
 export interface KeptAnswers {
   readonly as: "chat" | "response";
   /** True if the collector needs every event of a stream; false if the last events repeat the whole answer. */

@@ -27,7 +27,7 @@ export interface SaidCall {
   readonly text: unknown;
 }
 
-/** What one chunk of a stream adds to one choice. */
+/** The text and calls that a chunk of a stream adds to a choice. */
 export interface SaidPiece {
   readonly index: unknown;
   readonly text: unknown;

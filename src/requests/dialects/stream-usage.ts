@@ -86,7 +86,7 @@ function continuedUsage(
   let promptTokens = 0;
   let before = request.promptTokens;
   for (const [index, prompt] of prompts.entries()) {
-    // A server that failed before its first output costs nothing.
+    // A failure before the first output costs nothing.
     if (index === cut.length || hasCome(parts[index])) promptTokens += prompt ?? before;
     before = (prompt ?? before) + (written[index] ?? 0);
   }

@@ -43,7 +43,7 @@ export class RunWriter {
   /** The response as it was last written to its row, and the time before which it is not written again. */
   #response: StoredItem | undefined;
   #responseDueMs = 0;
-  /** Why the response is no longer written; undefined while it is. */
+  /** The reason why the response is no longer written; undefined before. */
   #gone: "elsewhere" | "deleted" | undefined;
   /** True if another process has ended the response because it took this process for dead. */
   #isAbandoned = false;

@@ -6,7 +6,7 @@ import type { ApprovedCallStore, MadeCall } from "../../domain/tools/approved-ca
 import { responseOwnerOf } from "../../http/api/response-owner.ts";
 import type { ApprovedCalls, TakenCall } from "../../inference/hosted/model-tools.ts";
 
-/** How long a claim is kept: longer than clients continue a conversation. */
+/** The time that a claim is kept: longer than clients continue a conversation. */
 const keptSeconds = 366 * 86_400;
 
 export interface StoredApprovalsOptions {

@@ -46,7 +46,7 @@ export class ReplyCalls {
   }
 
   /**
-   * At the end of the answer, passes on calls that never got a name, so that their arguments are not lost. A piece
+   * Passes on, at the end of the answer, calls that never got a name, so that their arguments are not lost. A piece
    * without name and arguments is no call.
    */
   end(sink: ReplySink): void {

@@ -1,4 +1,4 @@
-// Tests that each OpenAI model gets an effort that it accepts, because it refuses other efforts.
+// Tests that each OpenAI model gets an effort that it accepts, because OpenAI refuses other efforts.
 import { expect, test } from "bun:test";
 import { refusesReasoning, takenEffort } from "./thinking-models.ts";
 

@@ -32,6 +32,6 @@ function openedItem(item: Json, seal: Seal, isOpenai: boolean): Json | undefined
   if (sealed === undefined) return isOpenai && objectsOf(members["content"]).length > 0 ? undefined : item;
   const ours = openReasoning(seal, sealed);
   if (!ours) return item;
-  // Content that another server encrypted returns to that server unchanged.
+  // Content from another server, encrypted there, returns to the same server unchanged.
   return ours.proof?.kind === "encrypted" ? { type, ...members, encrypted_content: ours.proof.data } : undefined;
 }

@@ -7,7 +7,7 @@ import { usageToWire } from "./response-object.ts";
 
 type Open = Record<string, unknown>;
 
-/** Where the text of each delta belongs: in a member of the item, or in a member of a part in a list of the item. */
+/** The place of the text of each delta: in a member of the item, or in a member of a part in a list of the item. */
 const ofItem: Readonly<Record<string, string>> = {
   "response.function_call_arguments.delta": "arguments",
   "response.mcp_call_arguments.delta": "arguments",
