@@ -8,7 +8,7 @@ import { type HttpTarget, requestHeaders, withQuery } from "./http-engine.ts";
 /** The time limit for the TCP connection, the TLS handshake and the server's answer together. */
 const connectMs = 10_000;
 
-/** Connects to a server's realtime API. Rejects with an `upstream_error` that does not reveal the server's address. */
+/** Connects to a server's realtime API. Rejects with an `upstream_error` whose message does not show the address. */
 export async function connectRealtime(
   target: HttpTarget,
   { requestId, model, maxMessageBytes, trace }: RealtimeRequest,

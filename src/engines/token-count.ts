@@ -7,15 +7,15 @@ import type { CountRequest } from "../domain/models/engine.ts";
 import type { ConversationOperation } from "../domain/models/operation.ts";
 import { type HttpTarget, headersOf, ownHeadersOf, withQuery } from "./http-engine.ts";
 
-/** The paths for counting tokens. For chats, vLLM's `/tokenize` is tried too. */
+/** The paths for counting tokens at llama-server, OpenAI and Anthropic. For chats, vLLM's `/tokenize` is tried too. */
 const paths: Readonly<Record<ConversationOperation, string>> = {
   chat: "/chat/completions/input_tokens",
   response: "/responses/input_tokens",
   message: "/messages/count_tokens",
 };
 /**
- * The members to keep when the tokens of a Responses request are counted, because OpenAI refuses any other (the
- * SDK's types, and Wei-Shaw/sub2api#4913). For Messages, `uncountedOfMessage` lists the members to remove.
+ * The members to keep when the tokens of a Responses request are counted. OpenAI's and Anthropic's servers refuse
+ * others (the SDKs' types, and Wei-Shaw/sub2api#4913). For Messages, `uncountedOfMessage` lists the members to remove.
  */
 const countedOfResponse: ReadonlySet<string> = new Set([
   ...["model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "text", "reasoning"],
@@ -40,7 +40,10 @@ export class TokenCounter {
     this.#target = target;
   }
 
-  /** Returns the number of tokens. Undefined if the server cannot count. Rejects if the server cannot be reached. */
+  /**
+   * Returns the number of tokens. Undefined if the server cannot count or refuses. Rejects if the server cannot be
+   * reached.
+   */
   async count(request: CountRequest, cancellation: Cancellation): Promise<number | undefined> {
     const { basePath, rootPath } = this.#target;
     const counted = await this.#ask(basePath + paths[request.operation], request, cancellation);

@@ -88,7 +88,7 @@ export class UpstreamEngine implements Engine {
 
   /**
    * Lists the server's models, and probes its API formats if that is due. Leaves out a model whose name contains
-   * the credential, because the name must be masked.
+   * the credential, because the name must not be shown, and could not be requested once masked.
    */
   async models(signal: AbortSignal): Promise<EngineModel[]> {
     const models = await this.#list(signal);

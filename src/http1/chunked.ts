@@ -29,7 +29,7 @@ export class ChunkedDecoder {
   #digits = 0;
   #extensionBytes = 0;
   #extensionNamed = false;
-  /** How many bytes of the current chunk are still missing. */
+  /** The number of bytes of the current chunk that are still missing. */
   #remaining = 0;
   /** The trailers, set at the end of the body if there are any. */
   trailers: FieldLines | undefined;
@@ -172,8 +172,8 @@ export class ChunkedDecoder {
 let sizeRead = 0;
 
 /**
- * Parses a line that contains only a chunk size, and returns the next offset. Returns `start` if the line is
- * incomplete or has another form.
+ * Parses a line that contains only a chunk size, and returns the next offset. Returns `start` if the line must be read
+ * byte by byte: it has another form, or too few bytes have arrived.
  */
 function sizeLineEnd(bytes: Uint8Array, start: number): number {
   if (start + maxQuickDigits + 2 > bytes.length) return start;
@@ -189,7 +189,10 @@ function sizeLineEnd(bytes: Uint8Array, start: number): number {
   return at + 2;
 }
 
-/** Returns the start of the data if `bytes` contains exactly one whole chunk from `start` on. Returns -1 otherwise. */
+/**
+ * Returns the start of the data if `bytes` contains exactly one whole chunk from `start` on. Returns -1 otherwise, or
+ * if the chunk must be read byte by byte.
+ */
 export function wholeChunkStart(bytes: Uint8Array, start: number): number {
   const dataStart = sizeLineEnd(bytes, start);
   const dataEnd = bytes.length - 2;

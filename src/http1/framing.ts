@@ -3,7 +3,7 @@
 import { HeadError, type RequestHead, type ResponseHead } from "./head.ts";
 
 export type RequestFraming = { kind: "none" } | { kind: "length"; length: number } | { kind: "chunked" };
-/** How a response's body ends. `close` means at the end of the connection. */
+/** The end of a response's body. `close` means the end of the connection. */
 export type ResponseFraming = RequestFraming | { kind: "close" };
 
 const none = { kind: "none" } as const;

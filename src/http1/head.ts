@@ -87,7 +87,7 @@ export function parseRequestHead(text: string): RequestHead {
 
 /**
  * Parses the headers of a response. `text` has one character per byte (latin1) and no final empty line. The reason
- * phrase is ignored.
+ * phrase is ignored. Throws a HeadError.
  */
 export function parseResponseHead(text: string): ResponseHead {
   const version = readVersion(text, 0, malformedStatusLine);
@@ -104,9 +104,9 @@ export function parseResponseHead(text: string): ResponseHead {
 const responseStart = Buffer.from("HTTP/1.");
 
 /**
- * Throws a HeadError if an incomplete response can no longer become valid. It begins at `start`; bytes before
- * `searched` were checked already. Lines that end in LF alone are refused, although RFC 9112, 2.2 allows them,
- * because parsers that differ are a risk.
+ * Throws a HeadError if an incomplete response can no longer become valid, because nothing else would end the wait for
+ * its rest. It begins at `start`; bytes before `searched` were checked already. Lines that end in LF alone are refused,
+ * although RFC 9112, 2.2 allows them, because parsers that differ are a risk.
  */
 export function checkPartialResponse(bytes: Buffer, start: number, searched: number): void {
   const known = Math.min(responseStart.length, bytes.length - start);

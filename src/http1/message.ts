@@ -48,7 +48,7 @@ export interface IncomingRequest {
   readBody(maxBytes: number): ByteSpan | Promise<ByteSpan>;
   /**
    * Delivers the body as it arrives, instead of `readBody`. Its bytes are valid until the sink's `data` returns,
-   * and are not charged. Fails with a RequestBodyError.
+   * and are not charged. Fails with a RequestBodyError, or throws it at once if the body that has arrived is too long.
    */
   flowBody(maxBytes: number): BodySource;
   /** Cancelled if the client leaves before the answer was sent, or if the server is closed by force. */
@@ -62,7 +62,7 @@ export interface IncomingRequest {
   onOver(listener: OverListener): void;
 }
 
-/** A request that can be forwarded unchanged to another server. */
+/** A request that can be forwarded unchanged to another server that parses it in the same way. */
 export interface PassableRequest extends IncomingRequest {
   /**
    * Returns the original header lines except those named in `without`, each with its line end, one character per
@@ -74,8 +74,8 @@ export interface PassableRequest extends IncomingRequest {
   /** Sends 100 Continue, if the client waits for it. */
   sendContinue(): void;
   /**
-   * Delivers the raw body as it arrives, including its framing, instead of `readBody`. No deadlines are
-   * enforced. Bytes with invalid framing are delivered too.
+   * Delivers the raw body as it arrives, including its framing, instead of `readBody`. The code that
+   * reads it must enforce deadlines. Bytes with invalid framing are delivered too.
    */
   passBody(): BodySource;
 }
@@ -90,7 +90,7 @@ export interface OverListener {
  */
 export interface Reply {
   readonly begun: boolean;
-  /** Sends a complete answer. The body of an answer to HEAD, or with status 204 or 304, is not sent. */
+  /** Sends a complete answer. A body for HEAD or 304 only counts for Content-Length; with 204 it is ignored. */
   send(status: number, headers: AnswerFields, body: string | Uint8Array | Bytes): void;
   /**
    * Begins a streamed answer, chunked unless `length` is given. If a body of known length is too short, the
@@ -106,8 +106,8 @@ export interface Reply {
 }
 
 /**
- * Why a body could not be read. `incomplete`: the client left or was silent for too long. `malformed`: the
- * framing is invalid.
+ * The reason for which a body could not be read. `incomplete`: the client left or was silent for too long.
+ * `malformed`: the framing is invalid.
  */
 export type BodyFault = "too_large" | "incomplete" | "malformed";
 

@@ -186,7 +186,7 @@ function limitNameOf(dialect: Dialect, options: AskingOptions, said: number | un
   return knownLimitName(dialect, options, name);
 }
 
-/** Returns `max_tokens`, which all servers know, or the newer name for OpenAI's reasoning models. */
+/** Returns the older name of the limit, which all servers know, or the newer one for OpenAI's reasoning models. */
 function defaultLimitName({ limitMembers: [newer, older = newer], knowsNewerLimit }: Dialect, model: string): string {
   return knowsNewerLimit && isOpenaiThinker(model) ? newer : older;
 }
@@ -219,7 +219,7 @@ function without(names: readonly string[]): Edits {
   return names.length === 0 ? undefined : Object.fromEntries(names.map((name) => [name, null]));
 }
 
-/** Returns the limit for formats in which it is required, such as Messages. Undefined for others. */
+/** Returns the limit if the client's format requires one, or if the engine's does and the client set none. */
 function limitFor(request: DecodedRequest, from: Dialect, context: number | undefined): number | undefined {
   const { dialect, tokenLimit } = request;
   if (dialect.isLimitRequired) return tokenLimit === undefined ? undefined : fittingLimit(tokenLimit, request, context);

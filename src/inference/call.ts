@@ -77,8 +77,8 @@ export interface InferenceCall<Result> extends LimitListener {
   /** Called before the answer with the result of the cache look-up, if the request may use the response cache. */
   onCache?(result: CacheResult, ageSeconds: number | undefined): void;
   /**
-   * Called before the end is charged. Resolves to false to charge nothing, for example if another process has
-   * ended the response. Undefined if no other process can. Never rejects.
+   * Called before the end is charged. Resolves to false to charge nothing, because no client reads the answer: another
+   * process has ended the response, or it cannot be stored. Undefined if no other process can end it. Never rejects.
    */
   readonly mayCharge?: (() => Promise<boolean>) | undefined;
   /** Called once the request is recorded in the ledger, before an engine is asked. */

@@ -46,8 +46,8 @@ export interface Lease {
   /** Call this once the model sleeps. `amounts` is the memory that it still uses. */
   slept(amounts: Amounts): void;
   /**
-   * Reserves the memory to wake a sleeping model, waiting in order of arrival. Rejects with the signal's reason,
-   * or if the model must leave first.
+   * Reserves the memory to wake a sleeping model, like `claim`. The model then counts as loading again. Also rejects if
+   * the model must leave first.
    */
   grow(amounts: Amounts, signal: AbortSignal): Promise<void>;
   /** Ends the lease. Call this once the model's process has ended. */

@@ -198,7 +198,7 @@ class Planning<H extends MemoryHolding, W extends Wanted<H>> {
     );
   }
 
-  /** Returns the least steps that free enough memory. Undefined if all steps together are not enough. */
+  /** Returns steps that free enough memory, none needlessly. Undefined if all steps together are not enough. */
   #enough(need: Amounts, short: readonly string[], steps: readonly Step<H>[]): Step<H>[] | undefined {
     const room = (taken: readonly Step<H>[]) => {
       const free = taken.reduce((remaining, { frees }) => sum(remaining, frees), sum(this.#free, this.#coming));

@@ -54,7 +54,7 @@ interface Endpoint<Deps, Asker, Found, Query extends z.ZodObject, Body extends z
   answer(asked: Asked<Deps, Asker, Found, z.output<Query>, z.output<Body>>): Answer | Promise<Answer>;
 }
 
-/** What all endpoints of one kind have in common. */
+/** The parts that all endpoints of one kind have in common. */
 interface Kind<Granted extends Principal, Asker, Route> {
   tag: RouteDoc["tag"];
   errors: readonly ErrorCode[];

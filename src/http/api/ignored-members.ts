@@ -1,4 +1,4 @@
-// Formats the header that lists request members which the model server ignored.
+// Formats the header that lists request members which the model server did not get.
 
 /** Matches a member's name or path that is safe in a header. Clients may send any other names. */
 const fitting = /^[\w.[\]-]{1,64}$/;

@@ -57,7 +57,7 @@ export interface InferenceRouteDeps extends InferenceDeps, KeptDeps, Pick<Refuse
    * Undefined for no limit.
    */
   maxReadBytes?: (() => number) | undefined;
-  /** Where forms with files are buffered. Undefined if another process does that. */
+  /** The storage that buffers forms with files. Undefined if another process reads them. */
   forms?: FormSettings | undefined;
 }
 
@@ -220,7 +220,7 @@ export function logAsked({ line }: Exchange, request: DecodedRequest): void {
 const largestInteger = 999_999_999_999_999;
 const integer = (amount: number) => Math.min(amount, largestInteger);
 
-/** Returns the token usage as a structured dictionary (RFC 9651), with cached tokens and cost if there are any. */
+/** Returns the settled token usage as a structured dictionary (RFC 9651), with its parts and cost if there are any. */
 export function usageHeader({ promptTokens, completionTokens, parts, nanoUsd }: UsageEnd): string {
   let text = `prompt_tokens=${integer(promptTokens)}`;
   if (parts && parts.cachedTokens > 0) text += `, cached_tokens=${integer(parts.cachedTokens)}`;

@@ -87,7 +87,7 @@ async function readUnpacked(
   }
 }
 
-/** Reads the body without parsing it. Rejects with a GatewayError if it is longer than `bodyBytes`. */
+/** Reads the body without parsing it, at most `bodyBytes` bytes. Rejects with a GatewayError. */
 export async function readBytes(request: IncomingRequest, bodyBytes: number): Promise<ByteSpan> {
   try {
     return await request.readBody(bodyBytes);

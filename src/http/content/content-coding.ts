@@ -39,7 +39,7 @@ export function codingFor<Offered extends Coding>(
   const weigh = (name: string) => weights.get(name) ?? weights.get("*") ?? 0;
   let best: Offered | undefined;
   for (const coding of offered) if (weigh(coding) > (best === undefined ? 0 : weigh(best))) best = coding;
-  // The client prefers an uncompressed answer.
+  // If the client prefers `identity` to every offered coding, the answer stays uncompressed.
   const plain = weights.get("identity");
   return best !== undefined && plain !== undefined && plain > weigh(best) ? undefined : best;
 }

@@ -42,7 +42,7 @@ export function codingOf(encoding: string | null): BodyCoding | undefined {
 
 /**
  * Returns the decompressed body. Fails with `request_too_large` above `maxBytes`, with `invalid_request` for
- * corrupt data, or with the source's error. Only decompressed bytes are charged to `request`.
+ * corrupt or truncated data, or with the source's error. Only decompressed bytes are charged to `request`.
  */
 export function unpacked(
   source: BodySource,

@@ -39,8 +39,8 @@ export function corsHeaders(req: Pick<IncomingRequest, "headers">, origins: read
 }
 
 /**
- * Answers a CORS preflight request (Fetch standard, 3.2.2). Undefined for other requests and origins. All
- * requested headers are allowed, because SDKs send many.
+ * Answers a CORS preflight request (Fetch standard, 3.2.2). Undefined for any other request, and for an origin that is
+ * not allowed. All requested headers are allowed, because SDKs send `X-Stainless-*` and others.
  */
 export function preflight(
   req: Pick<IncomingRequest, "method" | "headers">,

@@ -81,7 +81,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
   /** Memory that is reserved until the request has ended. */
   #resource: { release(): void } | undefined;
   #deferred = false;
-  /** True if the answer may be compressed. */
+  /** True if the answer may be compressed. Valid only until the content coding is decided. */
   #mayBeCoded: boolean;
 
   constructor(req: PassableRequest, reply: Reply, table: RouteTable, options: HttpServerOptions) {

@@ -30,7 +30,7 @@ export interface ForwardedRequestDeps {
   requestLimits(): BodyLimits;
 }
 
-/** How much longer than a client's body a forwarded body may be, because the gateway adds members. */
+/** The most bytes by which a forwarded body may exceed a client's body, because the gateway adds members. */
 const addedBytes = 4_096;
 /** The headers of the node's answer that are passed on. */
 const passedHeaders = ["content-type", "retry-after", "mcp-session-id"] as const;

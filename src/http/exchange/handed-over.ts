@@ -3,8 +3,8 @@ import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 import type { PassableRequest, Reply } from "../../http1/message.ts";
 
 /**
- * Thrown to hand the request to another process, before anything was answered. `body` is the decompressed body,
- * if it was read.
+ * Thrown to hand the request to another process, before anything was answered or counted. `body` is the decompressed
+ * body, if it was read.
  */
 export class HandedOver {
   readonly body: ByteSpan | undefined;

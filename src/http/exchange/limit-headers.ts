@@ -16,7 +16,10 @@ export function limitHeaders({ requests, tokens }: LimitStatus, headers: AnswerH
   }
 }
 
-/** The texts of all durations below a second, which are the most frequent. */
+/**
+ * The texts of all durations below a second, which are the most frequent. Equal durations share one string, so that
+ * comparing them is fast.
+ */
 const belowSecond: readonly string[] = Array.from({ length: 1_000 }, (_, ms) => `${ms}ms`);
 
 /**

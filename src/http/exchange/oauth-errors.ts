@@ -6,7 +6,7 @@ import type { PlainAnswer } from "./route.ts";
 
 /**
  * Errors that all endpoints share. Limits and outages are sent as `temporarily_unavailable` (RFC 6749, 4.1.2.1)
- * with `Retry-After`, because token endpoints have no code for them.
+ * with `Retry-After`, because token endpoints have no code for them. Any other error is answered as on every endpoint.
  */
 const shared: Partial<Record<ErrorCode, { status: number; code: OAuthErrorCode }>> = {
   invalid_request: { status: 400, code: "invalid_request" },

@@ -44,7 +44,7 @@ export interface Exchange {
   releaseWhenOver(resource: { release(): void }): void;
   /**
    * Creates the context of a WebSocket message on this connection, or of background work that outlives this
-   * request. `lender` is the connection whose open-request slot its messages use.
+   * request and takes over its id and slot. `lender` is the connection whose open-request slot its messages use.
    */
   message(kind: MessageKind, lender?: SlotLender): MessageRequest;
   /** Writes the log line only when `finish` is called, because the answer continues after the handler returns. */

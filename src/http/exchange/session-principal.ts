@@ -51,7 +51,7 @@ export class SessionPrincipals {
     this.#requireOwnPage(req, signedIn);
     const membership = membershipOf(signedIn, req.headers.get("headrace-account"));
     const environment = this.#environmentOf(req);
-    // Browsers send cookies automatically, so a session counts only for requests that are surely local.
+    // Browsers send cookies automatically, so a session in development is not valid for other names of this machine.
     const whyNotLocal = () => (exchange.isLocal() ? undefined : "a session in development is for this machine alone");
     return authenticator.member(
       membershipCredentialId(membership.id, environment),
@@ -66,7 +66,7 @@ export class SessionPrincipals {
     const { headers, method } = req;
     const site = headers.get("sec-fetch-site");
     if (site !== null && site !== "same-origin" && site !== "none") throw foreign("sec_fetch_site");
-    // Browsers omit `Sec-Fetch-Site` over plain http, but send the origin, except for navigations.
+    // Over plain http to another machine, browsers omit `Sec-Fetch-Site`, but send the origin, except for navigations.
     const origin = headers.get("origin");
     if (origin !== null && !this.#options.isOwnOrigin(origin, req)) throw foreign("origin");
     if (safeMethods.has(method)) return;

@@ -207,7 +207,10 @@ class DevicePages {
   }
 }
 
-/** Reports whether the app may get the scopes. This is checked again here, whatever the device's row says. */
+/**
+ * Reports whether the app may get the scopes. A third-party app never gets more than any app may have, whatever the
+ * device's row says.
+ */
 function grantable(app: PublishedApp, scopes: readonly Scope[]): boolean {
   const most: readonly Scope[] = app.id === commandLineAppId ? app.scopes : appScopes;
   return scopes.length > 0 && scopes.every((scope) => app.scopes.includes(scope) && most.includes(scope));

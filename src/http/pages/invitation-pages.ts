@@ -22,7 +22,7 @@ export interface InvitationPageDeps extends OpenFormDeps {
 
 const path = "/invitations/:token";
 
-/** Who visits the invitation link: a new person, a known one who must sign in, the invited person, or somebody else. */
+/** The visitor of the link: a new person, a known one who must sign in, the invited person, or somebody else. */
 type Guest = { is: "new" } | { is: "known" } | { is: "invited" | "somebody else"; signedIn: SignedIn };
 
 interface InvitationView {

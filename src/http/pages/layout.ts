@@ -24,7 +24,7 @@ export interface Page {
    * access.
    */
   opener?: "kept";
-  /** Where forms of the page may lead besides this server, as sources of the CSP `form-action`. */
+  /** The targets that the page's forms may have besides this server, as sources of the CSP `form-action`. */
   formTargets?: readonly string[];
 }
 

@@ -115,7 +115,8 @@ export async function readForm(
 
 /**
  * Returns where a form comes from. Under `no-referrer` browsers send `Origin: null` (Fetch, 3.2), but also
- * `Sec-Fetch-Site`, which a page cannot set. Over plain http that header is missing, so the result is `untold`.
+ * `Sec-Fetch-Site`, which a page cannot set. Over plain http to another machine that header is missing, so the
+ * result is `untold`.
  */
 function whereFrom(req: IncomingRequest, isOwnOrigin: PageDeps["isOwnOrigin"]): "here" | "elsewhere" | "untold" {
   const origin = req.headers.get("origin");

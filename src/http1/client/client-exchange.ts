@@ -9,7 +9,7 @@ import type { FieldLines, ResponseHead } from "../head.ts";
 import type { HeaderLines } from "../message.ts";
 import type { AnswerTimeouts, ClientErrorMap, PassedResponse, RequestContent } from "./client-contract.ts";
 
-/** What currently carries the request: a connection, or a place in the queue for one. */
+/** The current carrier of the request: a connection, or a place in the queue for one. */
 export interface Carrier {
   /** Pauses reading from the server. */
   pause(): void;
@@ -41,7 +41,7 @@ export class ClientExchange implements PassedResponse, BodySource {
   readonly faultTrailer: string | undefined;
   /** True if the request has already been sent a second time. */
   retried = false;
-  /** What currently carries the request: a connection, or a place in the queue for one. */
+  /** The current carrier of the request: a connection, or a place in the queue for one. */
   carrier: Carrier | undefined;
   /** The content of the request. Cleared once the answer begins, to free memory. */
   #request: RequestContent | undefined;

@@ -36,7 +36,7 @@ export interface Origin {
 export interface OriginTls {
   /** The host name in the server's certificate. */
   serverName: string;
-  /** Certificates (PEM) to trust instead of the system's. */
+  /** Certificates (PEM) to trust instead of the well-known ones. */
   ca?: string;
 }
 

@@ -9,7 +9,7 @@ export interface UploadConnection {
    * once it was sent.
    */
   sendMore(bytes: Buffer): boolean;
-  /** Called when all bytes were sent. */
+  /** Called when no more bytes follow. Some may not be sent yet. */
   sentAll(): void;
   /** Called if the source fails before its end. */
   sentInPart(error: unknown): void;

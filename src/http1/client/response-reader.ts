@@ -32,7 +32,7 @@ export class ResponseReader implements ChunkTaker {
   #partialLength = 0;
   #headBytes = 0;
   readonly #heads = new HeadMemory(sharedHeads, maxHeadBytes);
-  /** How many bytes of a body of known length are still missing. */
+  /** The number of bytes of a body of known length that are still missing. */
   #remaining = 0;
   /** Decodes chunks that are not whole in one read, and the last chunk. Created when first needed. */
   #chunks: ChunkedDecoder | undefined;

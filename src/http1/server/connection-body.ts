@@ -25,7 +25,7 @@ export class ConnectionBody implements ChunkTaker {
   readonly #windowBytes: number;
   /** The chunk decoder. Undefined for a body with a declared length. */
   readonly #decoder: ChunkedDecoder | undefined;
-  /** How many bytes of the declared length are still missing. */
+  /** The number of bytes of the declared length that are still missing. */
   #remaining: number;
   #buffered: ByteSpan = noBytes;
   /** The raw chunked body so far, while it may still be forwarded with its framing. */
@@ -39,7 +39,7 @@ export class ConnectionBody implements ChunkTaker {
   /** The size of the buffer, or 0 if the bytes belong to the caller. */
   #room = 0;
   #memoryAccount: BodyMemoryAccount | undefined;
-  /** How many bytes are charged to the memory account. */
+  /** The number of bytes that are charged to the memory account. */
   #countedBytes = 0;
   #receivedBytes = 0;
   #complete = false;

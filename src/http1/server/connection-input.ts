@@ -19,7 +19,7 @@ export class ConnectionInput {
   #bytes: Buffer | undefined;
   /** A buffer of its own, in which several pieces were joined. */
   #own: Buffer | undefined;
-  /** How many bytes were already searched for the end of the headers. */
+  /** The number of bytes that were already searched for the end of the headers. */
   #searchedBytes = 0;
   readonly #heads: HeadMemory<ReadRequest>;
 
@@ -164,7 +164,7 @@ function checkLength(
   { start, length, searched }: { start: number; length: number; searched: number },
   limits: Http1Limits,
 ): void {
-  // If more bytes than that were searched before, the request line ended within its limit.
+  // If more bytes than a request line may have were searched before, the line ended within its limit.
   if (searched - start <= limits.requestLineBytes) {
     const line = bytes.indexOf(lineEnd, start);
     if (line < 0 || line - start > limits.requestLineBytes) {

@@ -33,7 +33,7 @@ export class ConnectionRequest implements PassableRequest, BodyMemoryAccount {
   #passed: ConnectionBody | undefined;
   #asked = false;
   #bodyRead: boolean;
-  /** How many bytes of the body are charged until the request ends. */
+  /** The number of bytes that are charged until the request ends, because the body may be needed again. */
   #bufferedBytes = 0;
   /**
    * The memory account that the bytes were charged to. `memoryAccount` may have changed since, so it must not be

@@ -57,7 +57,7 @@ export interface ConnectionSocket extends ByteTaker, UpgradedSocket {
   end(): void;
 }
 
-/** What the server stores for each socket. */
+/** The state that the server stores for each socket. */
 export type ServerConnection = Connection | UpgradedConnection;
 
 const never = Number.POSITIVE_INFINITY;

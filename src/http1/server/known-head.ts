@@ -47,8 +47,8 @@ export class HeadMemory<Read extends ReadHead<Read>> {
   readonly #headBytes: number;
   #known: KnownHead<Read> | undefined;
   /**
-   * How many messages to skip before headers are stored. The first ones are skipped, because a connection may
-   * have only one message.
+   * The number of messages to skip before headers are stored, and in `#apart` the number for the next time. Not 0 at
+   * first, because a connection may have only one message.
    */
   #untilKept = 1;
   #apart = 1;

@@ -11,14 +11,17 @@ import { gatheredBytes } from "./turn-output.ts";
  */
 export const scratch = Buffer.allocUnsafeSlow(64 * 1024);
 
-/** Reports whether the buffer of `bytes` will be overwritten soon. Then copy what the kernel did not accept. */
+/**
+ * Reports whether the buffer of `bytes` will be overwritten soon. Then copy what the kernel did not accept before any
+ * other code runs.
+ */
 export function isReused(bytes: Buffer): boolean {
   return bytes === scratch || bytes === gatheredBytes;
 }
 
 /**
- * How the body of an answer ends. A number is its length, `none` means no body and no length, and `close` means
- * at the end of the connection.
+ * The end of an answer's body. A number is its length, `none` means no body and no length, and `close` means the end
+ * of the connection.
  */
 export type AnswerFraming = number | "chunked" | "close" | "none";
 export type AnswerConnection = "keep" | "keep_1.0" | "close" | "upgrade";
@@ -104,7 +107,7 @@ const keptNames: string[] = [];
 const keptValues: (string | number)[] = [];
 /** The offset of the end of each line. */
 const keptEnds: number[] = [];
-/** How many of these lines are still unchanged in the buffer. */
+/** The number of these lines that are still unchanged in the buffer. */
 let kept = 0;
 
 /**
@@ -181,7 +184,10 @@ function putText(text: string, at: number): number {
   return at + length;
 }
 
-/** Throws for control characters and characters above one byte, because a line break would begin another header. */
+/**
+ * Throws for control characters and characters above one byte: a line break, or a character that becomes one when cut
+ * to a byte, would begin another header.
+ */
 function putValue(name: string, value: string, at: number): number {
   const { length } = value;
   if (at + length + 2 > scratch.length) throw tooLong();

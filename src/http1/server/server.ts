@@ -60,8 +60,8 @@ export interface Http1Server {
   /** The number of open connections, including upgraded ones, and its limit. */
   readonly connections: { open: number; limit: number };
   /**
-   * Announces the end of each connection with its next answer, so that clients move to other servers. Requests
-   * are still served.
+   * Announces the end of each connection with its next answer, so that clients move to other connections and no request
+   * meets a closing one. Requests are still served.
    */
   leave(): void;
   /**

@@ -24,7 +24,7 @@ export interface LongAnswerTaker {
 
 /**
  * A promise for a complete body, which often arrives in one piece. Its bytes are charged to the memory account
- * until `release`.
+ * until `release` or a failure.
  */
 export class WholeBody extends Deferred<ByteSpan> implements BodySink, CancelListener {
   readonly #dispatched: Dispatched;

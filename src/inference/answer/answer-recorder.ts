@@ -11,7 +11,7 @@ const countedBytes = 64 * 1024;
 
 export const secondsPerDay = 86_400;
 
-/** Why an answer cannot be stored. */
+/** The reason for which an answer cannot be stored. */
 export type Loss = "too_large" | "unreadable" | "no_room";
 
 export interface AnswerEnd {
@@ -80,7 +80,7 @@ export abstract class AnswerRecorder {
     this.#countedBytes = 0;
   }
 
-  /** Why the answer will not be stored, if it was lost. */
+  /** The reason for which the answer will not be stored, if it was lost. */
   protected get lost(): Loss | undefined {
     return this.#lost;
   }

@@ -24,7 +24,7 @@ export class ChatRecorder extends AnswerRecorder {
   readonly #options: ChatRecorderOptions;
   readonly #metadata: Readonly<Record<string, string>>;
 
-  /** Throws `invalid_request` if the request's metadata is too long. */
+  /** Throws `invalid_request` if the request's metadata exceeds the limits. */
   constructor(options: ChatRecorderOptions) {
     super(options.kept, options.memoryAccount);
     this.#options = options;

@@ -203,7 +203,7 @@ export function requireUncompressed(
   });
 }
 
-/** Reads the beginning of an error body, within limits of size and time. Returns "" if it exceeds them. */
+/** Reads an error body within limits of size and time. Returns only the part so far if the body exceeds them. */
 function readStart(body: BodySource): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";

@@ -20,8 +20,8 @@ export function wantsStoring(
 }
 
 /**
- * Returns a recorder, or undefined if the answer is not stored. Throws `invalid_request` if the metadata is too
- * long. `model` is the public id of the model.
+ * Returns a recorder, or undefined if the answer is not stored. Throws `invalid_request` if the metadata
+ * exceeds the limits. `model` is the public id of the model.
  */
 export function recorderFor(
   { principal, request, memoryAccount }: Pick<InferenceCall<unknown>, "principal" | "request" | "memoryAccount">,

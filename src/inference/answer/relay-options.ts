@@ -14,11 +14,11 @@ import type { Dispatched } from "../routing/attempt.ts";
 import type { QueuePosition } from "../routing/capacity.ts";
 import type { Stopping } from "../stopping.ts";
 
-/** When to call `onPiece` next: as soon as one of the two limits is reached. */
+/** The next call of `onPiece`, which is due as soon as one of the two limits is reached. */
 export interface PieceDue {
   /** Monotonic milliseconds. */
   dueMs: number;
-  /** Number of delivered pieces. */
+  /** The call is due when more pieces than this were delivered. */
   duePieces: number;
 }
 
@@ -52,7 +52,9 @@ export interface RelayOptions {
   readonly sinceMs?: number;
   /** Called once the engine's output is known to be an answer, before the first event is sent. */
   answers(dispatched: Dispatched): void;
-  /** Called when there is something to send, but no client stream yet. Call `begin` with the stream, now or later. */
+  /**
+   * Called once when there is something to send, but no client stream yet. Call `begin` with the stream, now or later.
+   */
   begins(begin: (client: ClientStream) => void): void;
   /** Called instead of `begins` if the stream failed before there was anything to send. `onEnd` has settled before. */
   unbegun(error: unknown): void;

@@ -53,9 +53,9 @@ const countedEventBytes = 64 * 1024;
 const stalledReaderMs = 60_000;
 
 /**
- * Forwards the engine's stream. If `client` is undefined, the stream is requested when there is something to
- * send. Until then another engine may answer. Reading pauses while the client is slow. An error is sent as the
- * last event. May call `onEnd` before it returns.
+ * Forwards the engine's stream. If `client` is undefined, the client's stream is requested when there is something to
+ * send: the first event, or a comment after long silence. Another engine may answer until the first event is sent.
+ * Reading pauses while the client is slow. An error is sent as the last event. May call `onEnd` before it returns.
  */
 export function relay(options: RelayOptions, client?: ClientStream): void {
   new Relay(options, client).start();

@@ -55,11 +55,11 @@ export interface RelayedRequest extends AnswerNames, CancelListener, Stoppable {
   /** Called when the answer has ended. `code` is the reason of an early end that is not an error. */
   ended(usage: TokenUsage, error: unknown, code?: string): MaybePromise<void>;
   endedWithoutAnswer(error: unknown, reportedPrompt?: StreamObservation["reportedPrompt"]): MaybePromise<void>;
-  /** Called if the engine gave no answer and the client has received nothing. */
+  /** Called if the engine gave no answer and the client has received nothing. The request continues from there. */
   noAnswer(error: unknown, isCut: boolean): void;
 }
 
-/** Relays a stream to the client. If `source` is still pending, the client's answer may begin before it arrives. */
+/** Relays a stream to the client. If `source` is still pending, the client's answer begins immediately. */
 export function relayTo(source: RelayOptions["source"], open: RelayedRequest): void {
   // From here on the relay handles the client's leaving.
   open.call.clientGone.off(open);

@@ -136,8 +136,8 @@ export class CachedRequest {
   }
 
   /**
-   * Reports whether a cached answer may be used: not if it is longer than a quota allows, older than the current
-   * policy allows, or from the future.
+   * Reports whether a cached answer may be used: not if it is longer than a quota allows, because only an engine's
+   * answer can be ended early, if it is older than the current policy allows, or if it is from the future.
    */
   #fits({ usage, at }: KeptAnswer, open: CacheLookup): boolean {
     const age = this.#options.parts.clock.nowSeconds() - at;

@@ -12,7 +12,7 @@ export interface Question {
  * meanings.
  */
 const maxQuestionLength = 8_000;
-/** Maximum length of a body to parse, because parsing uses much memory and blocks other requests. */
+/** Maximum bytes of a body to parse, because parsing uses much memory and blocks other requests. */
 const maxBodyLength = 256 * 1024;
 
 /** Splits the request. Returns undefined unless the last message is a user's and contains only text. */

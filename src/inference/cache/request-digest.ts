@@ -22,8 +22,9 @@ export interface DigestedRequest {
 }
 
 /**
- * Returns a hex HMAC-SHA-256 of the request. The order of top-level members does not matter, and white space
- * matters only in very long values. `replaced` is a member to replace for this digest.
+ * Returns a hex HMAC-SHA-256 of the request under `key`. The order of top-level members does not matter. Within values
+ * the order matters, because models see tools and schemas as sent. White space matters only in very long values.
+ * `replaced` is a member to replace for this digest.
  */
 export function requestDigest(
   { request, model, accountId, environment }: DigestedRequest,
@@ -47,7 +48,7 @@ export function requestDigest(
 }
 
 const blanks = /[\t\n\r ]+/g;
-/** In values of at least this many characters white space matters, because removing it would block other requests. */
+/** Number of characters above which white space in values matters, because removing it would block other requests. */
 const longValue = 256 * 1024;
 
 function valueIn(text: string, start: number, end: number): string {

@@ -160,7 +160,7 @@ export class SimilarRequests {
     this.forget();
   }
 
-  /** Reports whether the model is not used now. After the pause, one request tries it first. */
+  /** Reports whether the model is not used now. After the pause, one request tries it, while others do without. */
   #isResting(model: string): boolean {
     const untilMs = this.#resting.get(model);
     if (untilMs === undefined) return false;

@@ -175,7 +175,7 @@ export class Continuation implements Continuing {
     return next;
   }
 
-  /** Called with the deployment that continues, unless the client has left meanwhile. */
+  /** Called with the deployment that continues. It is not used if the client has left, or got its end, meanwhile. */
   found(dispatched: Dispatched): void {
     this.#isUnderWay = false;
     if (this.#open.cancellation.cancelled) {
@@ -261,7 +261,7 @@ export class Continuation implements Continuing {
   }
 }
 
-/** Continued answers always use chat completions, because only that format can be continued. */
+/** An engine that continues an answer is asked with chat completions, whatever other formats it has. */
 const inChat = { formats: chatAlone };
 
 function parsed(body: Asking["body"]): Body {

@@ -5,8 +5,8 @@ import { pathToFileURL } from "node:url";
 export type Library = typeof import("node-llama-cpp");
 
 /**
- * Loads node-llama-cpp from `directory`, such as an install with the CUDA back-end; the default is our own
- * dependency. Take classes such as LlamaText from the returned module, because two installs do not recognize
+ * Loads node-llama-cpp from `directory`, such as an install of the same version with the CUDA back-end; the default is
+ * our own dependency. Take classes such as LlamaText from the returned module, because two installs do not recognize
  * each other's classes.
  */
 export async function loadLibrary(directory?: string): Promise<Library> {

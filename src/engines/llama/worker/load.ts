@@ -14,8 +14,8 @@ import { chooseThreads, mostThreads } from "./threads.ts";
 
 const firstPromptPortion = 64;
 /**
- * A harmless warning of llama.cpp: the embedding context has one token more than the model was trained for, but
- * never uses it.
+ * A harmless warning of llama.cpp, which is not logged: the embedding context has one token more than the model was
+ * trained for, but never uses it.
  */
 const harmlessLine = /n_ctx_seq \(\d+\) > n_ctx_train/;
 

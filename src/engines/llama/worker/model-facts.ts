@@ -3,7 +3,10 @@ import { stat } from "node:fs/promises";
 import type { GgufFileInfo } from "node-llama-cpp";
 import type { Library } from "./library.ts";
 
-/** The operations that a model supports. `rerank` is undefined for an embedding model, which supports only /score. */
+/**
+ * The operations that a model supports. `rerank` is undefined for an embedding model, which cannot rank, but can score
+ * by its embeddings.
+ */
 export interface ModelCapabilities {
   chat: boolean;
   completion: boolean;
@@ -28,7 +31,7 @@ export interface ModelFacts {
   chatTemplate: string | undefined;
 }
 
-/** A failure that the operator can fix. The message is one sentence that says how. */
+/** A failure that the operator can fix. The message tells the operator what is wrong. */
 export class ModelFileError extends Error {
   override readonly name = "ModelFileError";
 }

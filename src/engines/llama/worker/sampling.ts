@@ -90,7 +90,7 @@ export function evaluateOptions(
 }
 
 /**
- * Returns the 32-bit seed for llama.cpp. The first choice uses a small seed unchanged. Other choices are hashed,
+ * Returns the 32-bit seed for llama.cpp. The first choice uses a 32-bit seed unchanged. Anything else is hashed,
  * so that the second choice does not equal the first of the next seed.
  */
 export function choiceSeed(seed: number, choice: number): number {

@@ -56,7 +56,7 @@ export class SequencePool {
 
   /**
    * Lends a sequence, first come, first served. Prefers the sequence that shares the longest beginning with the
-   * prompt, or else the least recently used. Rejects with the signal's reason if aborted earlier.
+   * prompt, or the least recently used if none shares enough. Rejects with the signal's reason if aborted earlier.
    */
   async acquire(prompt: readonly Token[], signal: AbortSignal): Promise<Lease> {
     signal.throwIfAborted();

@@ -1,4 +1,4 @@
-// The worker's HTTP server on a Unix domain socket, with the routes and errors of OpenAI's API.
+// The worker's HTTP server on a Unix domain socket, with routes and errors like those of OpenAI's API.
 import { answerChat, countChat } from "./request/chat.ts";
 import { answerCompletion } from "./request/completion.ts";
 import { Fields, isObject } from "./request/fields.ts";

@@ -9,7 +9,7 @@ import type { PartHead } from "../../../multipart/part-head.ts";
 import { bodyFault } from "../../content/body.ts";
 import { codingOf } from "../../content/content-encoding.ts";
 
-/** Receives the bytes of an uploaded file in order. */
+/** Receives the bytes of an uploaded file in order, with one call at a time. */
 export interface FileTaker {
   write(bytes: Uint8Array): Promise<void>;
 }

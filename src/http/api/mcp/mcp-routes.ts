@@ -19,7 +19,7 @@ export interface McpRouteDeps {
   installationUrl(): string;
 }
 
-/** Limits of an MCP message. They are low, because files belong into resources and not into arguments. */
+/** Limits of an MCP message. They are low, because files belong in resources and not in arguments. */
 const limits = { bodyBytes: 4 * 1024 * 1024, depth: 64 };
 
 const message = z.looseObject({ jsonrpc: z.literal("2.0") }).meta({ id: "JsonRpcMessage" });

@@ -6,7 +6,7 @@ import type { Answer } from "../../exchange/route.ts";
 
 /**
  * Returns a standard Request. `body` is the text that was read, or undefined. `signal` is aborted when the
- * client leaves.
+ * answer is no longer wanted.
  */
 export function webRequest(
   req: IncomingRequest,

@@ -46,7 +46,7 @@ export const codexModelShape = z
   .meta({ id: "CodexModel" });
 type CodexModel = z.infer<typeof codexModelShape>;
 
-/** The reasoning levels of every model, because models declare none. Codex may choose the first one itself. */
+/** The reasoning levels of every model, because models declare none. Codex sends the first if it must send one. */
 const reasoningLevels = [
   { effort: "none", description: "No reasoning, where the model can do without" },
   { effort: "low", description: "Short reasoning, fast answers" },

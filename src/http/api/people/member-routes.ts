@@ -116,7 +116,7 @@ const update = endpoint("PATCH", "/v1/members/:id", {
     const ofQuotas = body.quotas === undefined ? undefined : changeMemberQuotas(principal, target, quotas, origin);
     const tools = body.tools === undefined ? (target.tools ?? null) : keyTools(body.tools);
     const ofTools = body.tools === undefined ? undefined : changeMemberTools(principal, target, tools, origin);
-    // A new role resets the member's view to their own usage, so the old setting is remembered.
+    // A new role resets the member's view to their own usage, so the setting before this change counts as false then.
     const sightBefore = ofRole === undefined && target.seesAllUsage;
     const { sees_all_usage: seesAllUsage = sightBefore } = body;
     const inRole = { ...target, seesAllUsage: sightBefore };

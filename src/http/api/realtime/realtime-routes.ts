@@ -133,7 +133,7 @@ interface Asked {
   over(): void;
 }
 
-/** Returns a function that authenticates the request's key again. `isCheck` is passed to the authenticator. */
+/** Returns a function that authenticates the request's key. `isCheck` is passed to the authenticator. */
 function credentialOf(
   exchange: Exchange,
   { authenticator }: RealtimeRouteDeps,

@@ -67,7 +67,7 @@ export async function streamStored(
 
 /**
  * Cancels a background response and waits for its end. Returns whether the response exists. An ended response is
- * not changed.
+ * not changed. Reads no content, because that would have to wait for a turn.
  */
 export async function cancelStored(
   principal: Principal,

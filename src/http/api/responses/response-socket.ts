@@ -237,7 +237,7 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
       this.#fail(error, streamId);
       if (endsConnection.has(error.code)) this.#link.close(closeCodes.policyViolation, "the credential has ended");
     } finally {
-      // If the connection closed during this answer, its stored responses are released here.
+      // If the connection closed during this answer, the responses that the answer added are released here.
       if (this.#clientGone.cancelled) this.#recent.release();
     }
   }

@@ -26,7 +26,7 @@ export function parseMessage(bytes: Buffer): Json {
   let message: unknown;
   try {
     const text = bytes.toString();
-    // Only the nesting depth is checked here. The request body is validated later, like any other.
+    // Checked only for the highest limits. The body that is made from the message is checked later, like any other.
     message = parseOnceRead(text, { depth: maxDepth, ...bodyMass }).value;
   } catch (error) {
     const why = error instanceof JsonTextError ? ` This one cannot be used: ${error.message}.` : "";

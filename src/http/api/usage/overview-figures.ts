@@ -45,7 +45,7 @@ export const rankingShape = z.object({
 });
 
 /**
- * The amount by which each chart ranks its groups. Charts of means rank by the number of measurements, so that
+ * The amount by which each chart ranks its groups. Charts of means rank by the amount that was measured, so that
  * one short answer does not put a group first.
  */
 const weights: Readonly<Record<(typeof charts)[number], (sums: UsageSums) => number>> = {

@@ -76,7 +76,10 @@ const environmentWarnings: Readonly<Record<Environment, string | undefined>> = {
   dev: "This app is in development: it uses the account’s development environment, not the live environment.",
 };
 
-/** Returns a warning for an app of a test environment, or undefined. */
+/**
+ * Returns a warning for an app of a test environment. An app without an account acts in the server's environment, so it
+ * gets none.
+ */
 function environmentWarning(app: PublishedApp): Html | undefined {
   const isOfNobody = app.id === commandLineAppId || app.unverified !== undefined;
   const warning = isOfNobody ? undefined : environmentWarnings[app.environment];
@@ -142,7 +145,7 @@ export interface DecisionParts {
   memberships: readonly OwnMembership[];
   /** The error of an earlier attempt to submit the form. */
   fault: ChoiceFault | undefined;
-  /** Where the form is sent, with hidden fields. */
+  /** The URL to which the form is sent, with hidden fields. */
   action: string;
   hiddenFields: HtmlValue;
   /** Content to show above the scopes. */

@@ -5,8 +5,8 @@ const unsafeCharacters = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignora
 const piledMarks = /(\p{M}{2})\p{M}+/gu;
 
 /**
- * Returns an untrusted name as one short line, without invisible characters or those that change the text
- * direction.
+ * Returns an untrusted name as one short line, without characters that are invisible, change the text direction, or
+ * reach into other lines.
  */
 export function plainName(name: string): string {
   const plain = name.normalize("NFC").replace(unsafeCharacters, " ").replace(piledMarks, "$1");

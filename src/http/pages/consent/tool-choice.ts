@@ -22,9 +22,9 @@ export interface ToolChoice {
 
 interface ChoosableServer {
   name: string;
-  /** The server's title. Undefined if the person may not know that the server exists. */
+  /** The server's title. Undefined if it has none, or if the person may not use the server. */
   title: string | undefined;
-  /** What choosing the server grants: the whole server, or those of its tools that were granted before. */
+  /** The entries that choosing the server grants: the whole server, or those of its tools that were granted before. */
   entries: readonly string[];
   isChosen: boolean;
 }
@@ -49,7 +49,7 @@ const maxServers = 100;
 
 /**
  * Returns the choice. Undefined if the app uses no tools, or is our own command line tool. A server in the
- * request is offered even if it does not exist, so that an app cannot find out which exist.
+ * request is offered even if it does not exist, so that nobody learns which exist.
  */
 export async function toolChoice(asking: Asking, deps: ToolChoiceDeps): Promise<ToolChoice | undefined> {
   const { app, scopes, resources, before } = asking;

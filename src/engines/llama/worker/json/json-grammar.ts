@@ -75,8 +75,8 @@ export class GrammarRules {
 const deepestDifference = 100;
 
 /**
- * Returns the rule for a JSON string that equals none of `texts`. Characters shared with one of them may not be
- * escaped. Calls `spend` for the work of each rule.
+ * Returns the rule for a JSON string that equals none of `texts`. No escape is allowed until the string differs from
+ * all of them. Calls `spend` for the work of each rule.
  */
 export function otherString(rules: GrammarRules, texts: readonly string[], spend: (rules: number) => void): string {
   const rest = (suffixes: readonly string[], depth: number): string => {

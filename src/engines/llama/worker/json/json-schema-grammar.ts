@@ -24,7 +24,10 @@ const maxRepetitions = 1000;
  * microseconds.
  */
 const maxWork = 5000;
-/** The work units of an optional member or repetition, for which llama.cpp's grammar compiler takes longer. */
+/**
+ * The work units of an optional member, and the repetitions that count as one unit. Both count as more work, because
+ * llama.cpp's grammar compiler takes longer for them.
+ */
 const workPerOptional = 2;
 const repetitionsPerWork = 50;
 /** The characters of literal text that count as one unit of work. */

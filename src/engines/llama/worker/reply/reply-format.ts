@@ -36,7 +36,7 @@ export interface ReplySyntax {
   dropped: readonly string[];
   /** Texts that end the reply. */
   endings: readonly string[];
-  /** Texts that are removed from the start of the answer, the longest match first. */
+  /** Texts that are removed from the start of the answer. Only the longest match is removed. */
   ignoredStarts: readonly string[];
   /**
    * The syntax of tool calls. Undefined if the chat template has no tools, or its calls cannot be told from

@@ -1,9 +1,9 @@
 // Finds markers in text that arrives in pieces. Holds text back only while it could become a marker.
 
 export interface ScannedText {
-  /** Text before the marker. It may be delivered. */
+  /** Text that may be delivered. It contains no marker and cannot become one. */
   text: string;
-  /** The marker that follows `text`. Undefined if none was found yet. */
+  /** The marker that follows `text` and is removed. Undefined if none was found yet. */
   marker: string | undefined;
 }
 

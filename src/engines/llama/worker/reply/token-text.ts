@@ -52,7 +52,7 @@ export class TokenText {
     if (held === 0) return this.#settle(text);
     const piece = text.slice(this.#delivered, text.length - held);
     this.#delivered = Math.max(this.#delivered, text.length - held);
-    // Tokens may end one character and begin the next, so a long run of pending tokens may have no complete boundary.
+    // Tokens may end one character and begin the next, so a long run of pending tokens may have no boundary.
     if (this.#pending.length > 2 * maxHeldTokens) this.#forget(text.length - this.#delivered);
     return visible(piece);
   }

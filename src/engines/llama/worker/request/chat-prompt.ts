@@ -22,7 +22,10 @@ export interface RenderedPrompt {
   continuesText: boolean;
 }
 
-/** Renders the prompt. Throws a RequestError if the template refuses the messages, or if the prompt is too long. */
+/**
+ * Renders the prompt. Throws a RequestError if the template refuses the messages, or if they are so long that they
+ * cannot fit. The tokens may still be too many.
+ */
 export function renderPrompt(runtime: Runtime, chat: Chat, options: PromptOptions): RenderedPrompt {
   const { library, model } = runtime;
   refuseHopelessLength(

@@ -45,8 +45,8 @@ export class EventStream {
   }
 
   /**
-   * Adds text to the stream. `write` creates the text: immediately for the first text, later for others. If it
-   * returns a promise, await that before generating more.
+   * Adds text to the stream. `write` creates the text: immediately for the first text, later and in order for others.
+   * If a promise is returned, await it before generating more.
    */
   push(write: () => string): Promise<void> | undefined {
     if (this.#isReaderGone) return undefined;
