@@ -148,8 +148,11 @@ export interface AttemptDispatch {
   repeats(): number | undefined;
 }
 
-/** Maximum repetitions of one request with adaptations: some servers name one refused member at a time. */
-const maxTimesAdapted = 3;
+/**
+ * Maximum repetitions of one request with adaptations. Some servers name one refused member at a time, and the history
+ * of an agent has several.
+ */
+const maxTimesAdapted = 6;
 /** The member that the gateway adds to requests in the engine's own format. */
 const usageRequest = '{"stream_options":{"include_usage":true}}';
 
