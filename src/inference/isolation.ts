@@ -14,8 +14,8 @@ const ranks: Readonly<Record<Priority, number>> = { high: -1, normal: 0, low: 1 
 
 /**
  * Returns the members of the body that the model server gets in a changed form; undefined if there are none. A client's
- * `cache_salt` is hashed with its account, so that no client reaches the cache of another account. The client's
- * `priority` is removed, because it would apply across accounts.
+ * `cache_salt` is hashed with its account, even if the server gets no salt for each account, so that no client reaches
+ * the cache of another account. The client's `priority` is removed, because it would apply across accounts.
  */
 export function isolated(
   request: DecodedRequest,
@@ -63,7 +63,8 @@ function isolate(
 }
 
 /**
- * Returns a pseudonym of the user. It does not depend on the member's name, so the user keeps it in another API format.
+ * Returns a pseudonym of a value. All members that name the user give the same one, so it stays the same in another API
+ * format.
  */
 function pseudonymOf(name: IsolatedMember["name"], value: unknown, seal: AccountSeal): string {
   const use = name === "prompt_cache_key" || name === "cache_salt" ? name : "user";

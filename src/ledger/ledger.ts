@@ -29,7 +29,7 @@ export interface SpoolLedgerOptions {
   directory: string;
   log: Log;
   clock: Clock;
-  /** Maximum milliseconds until a settled record is written to the database. */
+  /** Maximum milliseconds for which a settled record waits, so that records are written in batches. */
   drainMs?: number;
   segmentBytes?: number;
   /** Age in milliseconds at which the current segment is closed, so that an idle server keeps no old lines. */
@@ -38,7 +38,10 @@ export interface SpoolLedgerOptions {
   carryAfterMs?: number;
   /** Maximum settled records in memory; further ones are only in the spool. */
   maxPending?: number;
-  /** Set if other processes use the same database and spool at the same time. */
+  /**
+   * Set if this process writes beside another one. Undefined: only this process, and processes that it started with
+   * `beside`, use the database and the spool.
+   */
   beside?: BesideOthers | undefined;
 }
 

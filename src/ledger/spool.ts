@@ -67,7 +67,10 @@ export class Spool {
   #current: OpenSegment;
   #number: number;
   #newFile = true;
-  /** The reason why no space could be allocated, and when to try again. `#noSegmentUntilMs`: when to try a new segment again. */
+  /**
+   * The reason why no space could be allocated, and when to try again. `#noSegmentUntilMs`: when to try a new segment
+   * again.
+   */
   #noRoom: { cause: unknown; untilMs: number } | undefined;
   #noSegmentUntilMs = Number.NEGATIVE_INFINITY;
   #syncing: Promise<void> = Promise.resolve();
@@ -113,7 +116,7 @@ export class Spool {
 
   /**
    * Reserves bytes in the current segment by writing zeros, so that they can be written even when the disk is full.
-   * Throws if the disk has no space. Usually costs one comparison.
+   * Throws if the disk has no space or had none a moment ago. Usually costs one comparison.
    */
   reserve(bytes: number): void {
     const segment = this.#current;

@@ -54,7 +54,7 @@ export class CountedParty implements CounterLocation {
     const quotaTokens = quota?.tokens ?? Number.POSITIVE_INFINITY;
     const quotaNanoUsd = quota?.nanoUsd ?? Number.POSITIVE_INFINITY;
     if (
-      // A copy of the quota may refer to an object with other limits.
+      // A copy of the quota may refer to an object with other limits or after other quotas.
       known instanceof CountedParty &&
       known.#store === store &&
       known.before === before &&
@@ -87,8 +87,8 @@ export class CountedParty implements CounterLocation {
 }
 
 /**
- * Returns the limits of a set, grouped by id. Quotas come first, so the account's group does, which all of its keys
- * share.
+ * Returns the limits of a set, grouped by id, in the order of the quotas. The account's quota is the first one, so that
+ * no other group precedes the one that all keys of the account share.
  */
 function groupsIn({ requests, tokens, quotas }: LimitSet): LimitGroup[] {
   const groups: Writable<LimitGroup>[] = [];

@@ -36,7 +36,7 @@ export interface RestoreOptions {
   /** Called once with the backup's manifest, before anything is changed. */
   onBegin?: (manifest: BackupManifest) => void;
   onProgress?: (bytes: number) => void;
-  /** If aborted early enough, the restore changes nothing. */
+  /** If aborted before the records are replaced, the restore changes nothing. */
   signal?: AbortSignal;
 }
 

@@ -38,7 +38,7 @@ export class Histogram {
     this.#count++;
   }
 
-  /** Returns the samples as text. `labels` comes from `labelText`. */
+  /** Returns the samples as text, in seconds. `labels` comes from `labelText`. */
   lines(name: string, labels: string): string {
     const start = labels === "" ? `${name}_bucket{` : `${name}_bucket{${labels},`;
     const { texts } = this.#buckets;

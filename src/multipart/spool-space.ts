@@ -4,7 +4,7 @@ import { type FileHandle, open } from "node:fs/promises";
 import { join } from "node:path";
 import { BlamelessError, type GatewayError } from "../base/errors.ts";
 
-/** Fraction of the disk space that one account may use, unless it has only one form. */
+/** Fraction of the disk space that one account may use. A first reservation may be larger. */
 const partOfAccount = 1 / 2;
 const retrySeconds = 10;
 

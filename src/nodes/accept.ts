@@ -19,7 +19,7 @@ import { maxEarlyMessageBytes, maxMessageBytes } from "./tunnel/messages.ts";
 import { TunnelConnection } from "./tunnel/tunnel-connection.ts";
 
 export interface NodeAcceptorOptions {
-  /** Returns the URL of this gateway. Nodes received the URL when joining, and sign it. */
+  /** Returns the URL of this gateway. Nodes received it when they joined, and sign only for this URL. */
   gatewayUrl(): string;
   /** Returns the public key of a node. Rejects if the database is unavailable; the node then tries again. */
   findKey(nodeId: string): Promise<NodeKey>;
@@ -85,7 +85,7 @@ export class NodeAcceptor {
     };
   }
 
-  /** Accepts no more connections, and closes those that are not verified. The others are closed by their users. */
+  /** Accepts no more connections, and closes those that are not verified. The others are closed by their owners. */
   close(): void {
     this.#closed = true;
     for (const connection of [...this.#unproven.keys()]) {

@@ -275,7 +275,10 @@ export class NodeDirectory implements NodeWays {
     else end.close(tunnelCloseCodes.replaced, "The node has connected again.");
   }
 
-  /** Closes older connections that have no running requests or whose node was removed. */
+  /**
+   * Closes older connections that have no running requests or whose node was removed. A node that has announced that it
+   * stops may never close them.
+   */
   #endRemoved(): void {
     for (const end of [...this.#leaving]) {
       if (!this.#records.has(end.nodeId)) end.close(tunnelCloseCodes.revoked, removed);

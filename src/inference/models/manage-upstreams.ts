@@ -130,7 +130,7 @@ export class Upstreams {
       if (upstream) this.#use(this.#stored.map((stored) => (stored.name === name ? upstream : stored)));
       if (draining !== undefined) this.#drain(name, draining);
       this.#options.configure();
-      // Requests that wait for a drained upstream look for another deployment.
+      // Waiting requests choose again. If the URL has changed, they do so only when the new server's models are known.
       if (draining !== undefined) this.#options.capacity.regroup();
       return plan.change;
     });

@@ -106,8 +106,8 @@ export class Overflow {
   }
 
   /**
-   * Returns why the request may overflow. A request of the idle lane (background work) does not overflow to avoid
-   * waiting.
+   * Returns why the request may overflow. A background request (the idle lane) overflows neither to avoid waiting nor
+   * because the model's own deployments are suspended.
    */
   #reason(
     own: readonly Deployment[],

@@ -47,7 +47,7 @@ export interface Booking {
  */
 const unbounded = { bodyBytes: 0, hasMedia: true, width: 1, maxCompletionTokens: undefined };
 const noTiers: readonly string[] = [];
-/** A transcript is charged after it exists, so nothing is reserved for it and no limit can refuse it. */
+/** For a transcript that its limits do not admit. It exists already, so it is charged without a reservation. */
 const nothingSetAside: Pick<Granted, "lease" | "reservedTokens" | "stop"> = {
   lease: { extend() {}, settle() {} },
   reservedTokens: 0,

@@ -1,4 +1,4 @@
-// The names of realtime events in OpenAI's current and preview API and in vLLM. They are case-sensitive.
+// The names of realtime events in OpenAI's current and preview API and in vLLM. Clients must spell them exactly.
 import { ClearNames } from "../../domain/names/clear-names.ts";
 
 export const eventNames = new ClearNames({

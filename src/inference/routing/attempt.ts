@@ -53,8 +53,8 @@ export interface Dispatched {
   done(failed: boolean, completionTokens?: number): void;
   /**
    * Call instead of `done` if the body was no answer and the client got nothing. Suspends the deployment and tries the
-   * next one, within the retry budget. `isCut` means that the body broke off. Rejects with a GatewayError if no
-   * deployment is left.
+   * next one, within the retry budget. `isCut` means that the body broke off, so the server may have worked. Rejects
+   * with a GatewayError if no deployment is left.
    */
   another(error: unknown, isCut: boolean): MaybePromise<Dispatched>;
 }
@@ -432,7 +432,10 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     return isFault ? { failure: error, again: undefined, isUnsent } : undefined;
   }
 
-  /** Settles the reserved money. A cancelled or overdue attempt may have cost any amount up to the reservation. */
+  /**
+   * Settles the reserved money. If the attempt was cancelled or timed out, a stream has read its prompt; an answer that
+   * is not streamed may have cost any amount, so its whole reservation counts.
+   */
   #settle(bill: OverflowBill, error: unknown): void {
     const isLate = error instanceof GatewayError && error.code === "upstream_timeout";
     if (!this.#sender.cancellation.cancelled && !isLate) bill.settle(undefined);

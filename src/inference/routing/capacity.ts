@@ -119,8 +119,8 @@ export class Capacity {
 
   /**
    * Waits for a slot at one of the candidates. Rejects with `service_unavailable` if the queue is full, the expected
-   * wait is too long, or the deadline passes. Resolves to undefined after `regroup` and after `laterMs`, so that the
-   * caller can choose other candidates with the same ticket.
+   * wait is too long, or the deadline passes; with the reason of `cancellation` if cancelled. Resolves to undefined
+   * after `regroup` and after `laterMs`, so that the caller can choose other candidates with the same ticket.
    */
   async wait(
     candidates: readonly Deployment[],
@@ -205,8 +205,8 @@ export class Capacity {
   }
 
   /**
-   * Returns the number of slots for background requests at all candidates together. If all are suspended, 1, to test
-   * them.
+   * Returns the number of free slots for background requests at all candidates together. If all are suspended, at most
+   * 1, to test them.
    */
   idleSlots(candidates: readonly Deployment[], request: SlotRequest): number {
     const isAtRest = !this.#anyWorks(candidates);

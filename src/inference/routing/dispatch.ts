@@ -232,7 +232,10 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     return others.length > 0 && this.#mayRetry() ? others : [];
   }
 
-  /** Waits until the busy engine has answered another request, then asks it again. */
+  /**
+   * Waits until the busy engine has answered another request, then asks it again. If it became idle without an answer,
+   * this takes a retry from the budget, so that an outage is not made worse.
+   */
   #waitForRoom(gate: Gate, candidates: readonly Deployment[], refused: Refused): void {
     const { capacity, clock } = this.#deps;
     const way = this.#way;
@@ -341,7 +344,8 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
   }
 
   /**
-   * Reports whether another deployment is free. Deployments that are suspended, full or more expensive do not count.
+   * Reports whether another deployment is free, within the retry budget. Suspended and full ones do not count, nor do
+   * overflow targets and fallback models with a price, which a quota may refuse.
    */
   hasOther(asked: Deployment): boolean {
     const { router, capacity } = this.#deps;
@@ -522,8 +526,8 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
   }
 
   /**
-   * Chooses again after deployments may have changed. The request keeps its queue ticket, and failed deployments are
-   * not asked again.
+   * Chooses again after deployments may have changed. The request keeps its queue ticket. If the model is unchanged,
+   * failed deployments are not asked again.
    */
   #recheck(): void {
     const { offered } = this.#way;

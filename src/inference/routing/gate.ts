@@ -195,7 +195,7 @@ export class Gate {
 
   /**
    * Returns how many more background requests would get a slot now. If the server must be started first, one may wait
-   * for it.
+   * for it while nothing else does.
    */
   get idleSlots(): number {
     if (this.queue.waiting > 0 || this.#isCalm) return 0;

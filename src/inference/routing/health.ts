@@ -64,9 +64,9 @@ export class Health {
   }
 
   /**
-   * Begins a suspension after a failure. Its length doubles, up to a minute, if the previous suspension was recent.
-   * Failures during a suspension do not count, because their requests were sent earlier. Returns whether a suspension
-   * began.
+   * Begins a suspension after a failure. Its length doubles, up to a minute, after a failed test and after a recovery
+   * that lasted for less time than the previous suspension. Failures during a suspension do not count, because their
+   * requests were sent earlier. Returns whether a suspension began.
    */
   failed(nowMs: number, random: () => number): boolean {
     if (nowMs < this.#restUntilMs) return false;

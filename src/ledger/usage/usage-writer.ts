@@ -1,4 +1,4 @@
-// Writes usage into SQLite: records and their roll-ups in one transaction.
+// Opens the usage writer of a database. The one for SQLite is here: it writes records and roll-ups in one transaction.
 
 import { SQLiteError, type SQLQueryBindings } from "bun:sqlite";
 import { type Clock, systemClock } from "../../base/clock.ts";

@@ -38,7 +38,7 @@ import type { WindowStarts } from "./window-starts.ts";
 export interface MemoryLimitsOptions {
   clock: Clock;
   ledger: Pick<Ledger, "readTotals">;
-  /** Start times of rolling windows from before a restart. */
+  /** Start times of rolling windows, kept over a restart. */
   starts?: WindowStarts;
 }
 

@@ -60,8 +60,8 @@ export class WindowCounter implements QuotaCounter {
 }
 
 /**
- * Calendar windows follow the wall clock. Rolling windows end by the monotonic clock, so that setting the clock does
- * not change their length.
+ * Calendar windows follow the wall clock; if it is set back, the earlier window still has its usage. Rolling windows
+ * end by the monotonic clock, so that setting the clock does not change their length.
  */
 export class MemoryWindows {
   readonly #clock: Clock;
@@ -70,7 +70,7 @@ export class MemoryWindows {
   /** Counters by quota id, for calendar windows also by the window's start. */
   readonly #counters = new SweptMap<WindowCounter>((counter) => this.#forget(counter));
 
-  /** `starts` has the start times of rolling windows from before a restart. */
+  /** `starts` keeps the start times of rolling windows over a restart. */
   constructor(clock: Clock, ledger: Pick<Ledger, "readTotals">, starts: WindowStarts | undefined) {
     this.#clock = clock;
     this.#ledger = ledger;

@@ -388,7 +388,7 @@ export class SharedLimits implements LimitStore {
     let { own } = stop;
     if (!own) {
       const wanted = { tokens: 0, nanoUsd: 0, minTokens: 0, minNanoUsd: 0, grows: true };
-      // The request was counted when it was admitted; here only the reservation grows.
+      // The request is not counted twice, because quotas that can stop answers count no requests here.
       const admission = await share.admit(
         { requests: [], tokens: [], quotas: [], windows: stop.quotas },
         { ...stop.asked, ...wanted, stop: wanted },

@@ -450,7 +450,7 @@ function refusalIn({ data }: SdkHttpError): { status: number | undefined; text: 
 
 /**
  * Reports whether a refusal may mean that the server has forgotten the session. MCP defines status 404 for this. Other
- * servers answer 400 without a JSON-RPC response, or another 4xx that mentions the session.
+ * servers answer 400 with a body that does not name the request's id, or another 4xx that mentions the session.
  */
 function forgetsSession(status: number | undefined, text: string | undefined, answeredId: unknown): boolean {
   if (status === undefined || status < 400 || status > 499) return false;

@@ -1,4 +1,4 @@
-// Splits the output of a process into JSON-RPC messages, one per line. Refuses lines that are too long or no JSON.
+// Splits the output of a process into JSON-RPC messages, one per line. Refuses longer lines and any other output.
 import { deserializeMessage, type JSONRPCMessage } from "@modelcontextprotocol/client";
 import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import { GatheredBytes } from "../../base/bytes/gathered-bytes.ts";

@@ -295,7 +295,7 @@ function isOffered({ isShared = false, enabled, place, credentials }: McpServer)
 
 /**
  * Returns the message, serialized again so that the server cannot parse it differently. Returns an error response for a
- * tool or prompt that is not offered.
+ * tool or prompt that is not offered, and for a message that the server may parse differently.
  */
 function checked(text: string, tools: McpServer["tools"]): { text: string } | { refusal: string } {
   let message: unknown;

@@ -122,7 +122,7 @@ export class ConnectFlow {
 
   /**
    * Completes the flow after the callback. Throws `invalid_request` if another session started it, `permission_denied`
-   * if the user declined, and `upstream_error`.
+   * if the user declined, and as `begin` does.
    */
   async complete(
     { path, query }: { path: string; query: URLSearchParams },

@@ -123,8 +123,9 @@ function firstRecord({ server, kind, name, seen, isApproved, nowSeconds }: Said,
 }
 
 /**
- * Returns the state of a definition that does not replace the recorded one: an earlier decision about it, or the state
- * of the recorded one, which stays for an hour. Undefined if it replaces the recorded one.
+ * Returns the state of a definition that does not replace the recorded one. It is an earlier decision about it. For an
+ * hour after the recorded one was seen, it is also the recorded state if no approval is needed and that is decided, or
+ * undecided if approval is needed and the recorded one waits for it. Undefined if it replaces the recorded one.
  */
 function judgedBefore(
   before: ToolDefinition,

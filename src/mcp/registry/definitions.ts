@@ -21,7 +21,7 @@ import { originOf } from "./server-values.ts";
 
 export interface DefinitionsOptions {
   store: DefinitionStore;
-  /** Finds a node by name, because another machine may have the same name later. */
+  /** Finds the id of a server's node, because another machine may have the node's name later. */
   nodes: Pick<ToolNodes, "find">;
   /** Called after a decision, to notify other replicas. */
   announce(): void;

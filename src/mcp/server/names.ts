@@ -7,7 +7,7 @@ const hashLength = 6;
 const foreign = /[^A-Za-z0-9_-]/g;
 
 /**
- * Returns the public name of a tool. If `server` is undefined (the endpoint of a single server), a valid name stays
+ * Returns a public name. If `server` is undefined (the endpoint of a single server), a valid name stays
  * unchanged. A name that is shortened, changed or reserved ends with a part of a hash, so that names stay different.
  */
 export function publicName(server: string | undefined, name: string): string {

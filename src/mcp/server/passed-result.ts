@@ -1,4 +1,5 @@
-// Rewrites a server's result for clients: resource URIs and task ids get the server's name, to find the server again.
+// Rewrites a server's result for clients. At the endpoint of all servers, resource URIs and task ids get the server's
+// name, to find the server again.
 
 import type { JsonObject } from "../../domain/tools/client-session.ts";
 import type { McpServer } from "../../domain/tools/mcp-server.ts";

@@ -63,8 +63,8 @@ export class ServerCalls {
   }
 
   /**
-   * Returns the result of a suspended call that the client continues with its responses; undefined if it continues
-   * none. `asked` is the public name or URI in the request.
+   * Returns the result of a suspended call that the client continues with its responses, even while new calls are
+   * refused; undefined if it continues none. `asked` is the public name or URI in the request.
    */
   resumed(
     method: string,

@@ -17,7 +17,7 @@ export function mayUseTool(server: McpServer, name: string, { tools }: Principal
   return offersTool(server, name) && allowsTool(tools, server.name, name);
 }
 
-/** Reports whether the principal may use resources. If only some tools are allowed, no resources are. */
+/** Reports whether the principal may use resources: not if only some tools are allowed, as tool lists name none. */
 export function mayUseResources(server: McpServer, principal: Principal): boolean {
   return mayUseServer(server, principal) && allowsAllOf(principal.tools, server.name);
 }

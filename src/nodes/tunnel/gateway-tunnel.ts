@@ -310,7 +310,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
   #nodeDrains(): void {
     const wasDraining = this.#draining;
     this.#draining = true;
-    // The listener may stop to use this tunnel.
+    // The listener may stop using this tunnel in this call.
     if (!wasDraining) this.listener?.draining();
     this.#nodeLeaves = true;
     this.#endIfDrained();

@@ -19,8 +19,9 @@ export const messageTypes = {
   ping: 0x05,
   pong: 0x06,
   /**
-   * From either end: no new streams will be opened. The other end answers with `drain` too. The gateway answers a
-   * node's `drain` only when the node's streams have ended; until then, messages of open calls are accepted.
+   * From either end: no new streams will be opened. The other end answers with `drain` unless it has sent one. The
+   * gateway answers a node's `drain` only when the node's streams have ended; until then, messages of open calls are
+   * accepted.
    */
   drain: 0x07,
   /** Gateway: NodeStatus. */

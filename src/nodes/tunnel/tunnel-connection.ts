@@ -92,7 +92,7 @@ export class TunnelConnection implements MessageLinkListener {
     this.send(type, stream, Buffer.from(payload));
   }
 
-  /** Closes the connection with a reason for the other end. Does nothing if it is already closed. */
+  /** Closes the connection and calls `ended` at once. The other end gets the reason. Does nothing if already closed. */
   close(code: number, reason: string): void {
     if (this.#isOver) return;
     this.#link.close(code, reason);
