@@ -16,6 +16,7 @@ import {
   type Corrections,
   correctionsOf,
   limitOf,
+  type MemberRange,
   mayOutlast,
   notKept,
   type RequestFacts,
@@ -70,7 +71,10 @@ export class DecodedRequest implements RequestFacts {
    * The lowest token limit that the model servers of this request accept; 0 if the client's limit is sent unchanged.
    */
   leastLimit = 0;
+  /** Places of the members that make `hasOthers` true; undefined if they were not noted one by one. */
+  readonly unknownMembers: BodyFacts["unknownMembers"];
   #limitHolds: boolean | undefined;
+  #otherMembers: Readonly<Record<string, unknown>> | undefined;
 
   /** The constructor copies `facts`, because the scan reuses its object. */
   constructor(dialect: Dialect, bytes: ByteSpan, facts: BodyFacts, parsed?: ParsedBody) {
@@ -93,6 +97,7 @@ export class DecodedRequest implements RequestFacts {
     this.tokenLimit = newerLimit ?? limitOf(facts.olderLimit);
     this.tokenLimitName = (newerLimit === undefined ? dialect.limitMembers[1] : undefined) ?? dialect.limitMembers[0];
     this.hasOthers = facts.hasOthers;
+    this.unknownMembers = facts.unknownMembers;
     this.corrections = correctionsOf(dialect, facts);
     this.hasMedia = facts.hasMedia;
     this.store = facts.store;
@@ -176,8 +181,18 @@ export class DecodedRequest implements RequestFacts {
   /** True if no model server can read a longer answer limit from the request than the gateway does. */
   get limitHolds(): boolean {
     if (!this.dialect.generates || !this.hasOthers) return true;
-    this.#limitHolds ??= !mayOutlast(this.dialect, this.body, this.tokenLimit ?? 0);
+    this.#limitHolds ??= !mayOutlast(this.dialect, this.otherMembers, this.tokenLimit ?? 0);
     return this.#limitHolds;
+  }
+
+  /**
+   * The members that make `hasOthers` true. These are parsed alone if the scan noted them; otherwise this is the whole
+   * body.
+   */
+  get otherMembers(): Readonly<Record<string, unknown>> {
+    if (this.unknownMembers === undefined) return this.body;
+    this.#otherMembers ??= parsedMembers(this.bytes, this.unknownMembers);
+    return this.#otherMembers;
   }
 
   /**
@@ -242,6 +257,11 @@ export interface ParsedBody {
   text: string;
   members: Members;
   body: Readonly<Record<string, unknown>>;
+}
+
+function parsedMembers({ buffer, start: first }: ByteSpan, members: readonly MemberRange[]): Record<string, unknown> {
+  const texts = members.map(({ start, end }) => buffer.toString("utf8", first + start, first + end));
+  return JSON.parse(`{${texts.join(",")}}`) as Record<string, unknown>;
 }
 
 /** Parsed form of a request's bytes, built on demand. */

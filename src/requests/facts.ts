@@ -61,7 +61,10 @@ export interface BodyFacts {
   readonly hasMedia: boolean;
   /** True if the request has unknown members that may limit the answer; see `neutralMembers`. */
   readonly hasOthers: boolean;
-  /** Body members whose names have no rule; undefined if they were not noted, or are too many. */
+  /**
+   * Body members that make `hasOthers` true, so that only these have to be parsed. Undefined if they were not noted one
+   * by one.
+   */
   readonly unknownMembers: readonly MemberRange[] | undefined;
   /** Offsets of the end user's name and of `metadata`; both 0 if absent or not scanned. */
   readonly userStart: number;

@@ -115,8 +115,8 @@ export class BodyNotes implements BodyFacts {
   }
 
   get unknownMembers(): readonly MemberRange[] | undefined {
+    if (this.#unknown > maxUnknown || this.#kindOf(notes.otherLimit) !== noKind) return undefined;
     if (this.#unknown === 0) return noMembers;
-    if (this.#unknown > maxUnknown) return undefined;
     return Array.from({ length: this.#unknown }, (_, index) => ({
       start: this.#unknownStarts[index] as number,
       end: this.#unknownEnds[index] as number,

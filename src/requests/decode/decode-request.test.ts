@@ -45,7 +45,8 @@ function amongOthers(body: string | Uint8Array): ByteSpan {
 /** Returns all facts of the request, or the reason of its refusal. */
 function outcomeOf(decode: Decode, operation: Operation, text: string | Uint8Array, within = limits) {
   try {
-    const { modelStart: _, modelEnd: __, maySeal: _______, ...all } = decode(operation, behindHead(text), within);
+    const request = decode(operation, behindHead(text), within);
+    const { modelStart: _, modelEnd: __, maySeal: _______, unknownMembers: _________, ...all } = request;
     const {
       userStart: ___,
       userEnd: ____,
@@ -62,9 +63,19 @@ function outcomeOf(decode: Decode, operation: Operation, text: string | Uint8Arr
 }
 
 function bodyOf(request: DecodedRequest) {
-  const { endUser, metadata, text, body, members, bodyBytes, maxCompletionTokens } = request;
+  const { endUser, metadata, text, body, members, bodyBytes, maxCompletionTokens, limitHolds } = request;
   const isolating = request.isolating?.map((member) => [member.name, request.valueOf(member)]);
-  return { endUser, metadata, isolating, text, body, members: [...members], bodyBytes, maxCompletionTokens };
+  return {
+    endUser,
+    metadata,
+    isolating,
+    text,
+    body,
+    members: [...members],
+    bodyBytes,
+    maxCompletionTokens,
+    limitHolds,
+  };
 }
 
 /** A seal that opens every text, so that all text may be sealed by the gateway. */

@@ -46,7 +46,7 @@ function requireAllowed(request: DecodedRequest, { refusedMembers: names }: Requ
     refused = new RefusedMembers(names, new Set(decisiveNames));
     refusals.set(names, refused);
   }
-  refused.require(request, facts);
+  refused.require(request, facts?.templateStart ?? 0, facts?.templateEnd ?? 0);
 }
 
 /** Returns the same result as `decodeRequest`, without the byte scan. Throws a GatewayError. */

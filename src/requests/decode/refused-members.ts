@@ -4,7 +4,6 @@ import { rulingArguments, templateArguments } from "../../domain/models/ruling-m
 import { foldName } from "../../domain/names/field-names.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import { neutralMembers } from "../dialects/neutral-members.ts";
-import type { BodyFacts } from "../facts.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -51,22 +50,19 @@ export class RefusedMembers {
 
   /**
    * Throws `invalid_request`. A scanned body is parsed in full only if it may contain a refused name among its known
-   * members; of other bodies, only unknown members and the template arguments are parsed. `facts` is undefined for a
-   * body that was not scanned.
+   * members; of other bodies, only unknown members and the template arguments are parsed. `templateStart` and
+   * `templateEnd` are offsets of the template arguments; both are 0 for a request without any.
    */
-  require(request: DecodedRequest, facts: BodyFacts | undefined): void {
-    const unknown = facts?.unknownMembers;
-    if (unknown === undefined || this.#mayHave(request)) {
+  require(request: DecodedRequest, templateStart: number, templateEnd: number): void {
+    if (request.unknownMembers === undefined || this.#mayHave(request)) {
       this.#requireBody(request.body);
       return;
     }
-    const { templateStart, templateEnd } = facts as BodyFacts;
-    if (unknown.length > 0) {
-      const members = unknown.map(({ start, end }) => textAt(request, start, end));
-      this.#requireMembers(JSON.parse(`{${members.join(",")}}`) as Json);
-    }
+    if (request.unknownMembers.length > 0) this.#requireMembers(request.otherMembers);
     if (templateEnd > 0) {
-      this.#requireArguments(JSON.parse(textAt(request, templateStart, templateEnd)), templateArguments);
+      const { buffer, start } = request.bytes;
+      const passed: unknown = JSON.parse(buffer.toString("utf8", start + templateStart, start + templateEnd));
+      this.#requireArguments(passed, templateArguments);
     }
   }
 
@@ -125,11 +121,6 @@ export class RefusedMembers {
       if (name !== said && !ownPaths.test(at) && !citedPaths.test(at)) this.#requireWithin(member, at);
     }
   }
-}
-
-/** Returns the text of the body between these byte offsets. */
-function textAt({ bytes }: DecodedRequest, start: number, end: number): string {
-  return bytes.buffer.toString("utf8", bytes.start + start, bytes.start + end);
 }
 
 const none: never[] = [];
