@@ -3491,15 +3491,15 @@ export interface Model {
      */
     input: number;
     /**
-     * USD per million tokens of what of it was read from a cache. Default: `input`.
+     * USD per million tokens of the prompt that were read from a cache. Default: `input`.
      */
     cached_input?: number;
     /**
-     * USD per million tokens of what of it was written to a cache. Default: `input`.
+     * USD per million tokens of the prompt that were written to a cache. Default: `input`.
      */
     cache_write?: number;
     /**
-     * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
+     * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
      */
     cache_write_1h?: number;
     /**
@@ -3515,7 +3515,7 @@ export interface Model {
      */
     output: number;
     /**
-     * USD per million tokens of what the model thought. Default: `output`.
+     * USD per million tokens of the reasoning. Default: `output`.
      */
     reasoning?: number;
     /**
@@ -3547,7 +3547,7 @@ export interface Model {
      */
     character?: number;
     /**
-     * USD for a second of sound that is listened to.
+     * USD for a second of audio that is transcribed.
      */
     second?: number;
     /**
@@ -3593,15 +3593,15 @@ export interface Model {
        */
       input?: number;
       /**
-       * USD per million tokens of what of it was read from a cache. Default: `input`.
+       * USD per million tokens of the prompt that were read from a cache. Default: `input`.
        */
       cached_input?: number;
       /**
-       * USD per million tokens of what of it was written to a cache. Default: `input`.
+       * USD per million tokens of the prompt that were written to a cache. Default: `input`.
        */
       cache_write?: number;
       /**
-       * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
+       * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
        */
       cache_write_1h?: number;
       /**
@@ -3617,7 +3617,7 @@ export interface Model {
        */
       output?: number;
       /**
-       * USD per million tokens of what the model thought. Default: `output`.
+       * USD per million tokens of the reasoning. Default: `output`.
        */
       reasoning?: number;
       /**
@@ -3649,7 +3649,7 @@ export interface Model {
        */
       character?: number;
       /**
-       * USD for a second of sound that is listened to.
+       * USD for a second of audio that is transcribed.
        */
       second?: number;
       /**
@@ -3783,15 +3783,15 @@ export interface ModelStatus {
      */
     input: number;
     /**
-     * USD per million tokens of what of it was read from a cache. Default: `input`.
+     * USD per million tokens of the prompt that were read from a cache. Default: `input`.
      */
     cached_input?: number;
     /**
-     * USD per million tokens of what of it was written to a cache. Default: `input`.
+     * USD per million tokens of the prompt that were written to a cache. Default: `input`.
      */
     cache_write?: number;
     /**
-     * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
+     * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
      */
     cache_write_1h?: number;
     /**
@@ -3807,7 +3807,7 @@ export interface ModelStatus {
      */
     output: number;
     /**
-     * USD per million tokens of what the model thought. Default: `output`.
+     * USD per million tokens of the reasoning. Default: `output`.
      */
     reasoning?: number;
     /**
@@ -3839,7 +3839,7 @@ export interface ModelStatus {
      */
     character?: number;
     /**
-     * USD for a second of sound that is listened to.
+     * USD for a second of audio that is transcribed.
      */
     second?: number;
     /**
@@ -3885,15 +3885,15 @@ export interface ModelStatus {
        */
       input?: number;
       /**
-       * USD per million tokens of what of it was read from a cache. Default: `input`.
+       * USD per million tokens of the prompt that were read from a cache. Default: `input`.
        */
       cached_input?: number;
       /**
-       * USD per million tokens of what of it was written to a cache. Default: `input`.
+       * USD per million tokens of the prompt that were written to a cache. Default: `input`.
        */
       cache_write?: number;
       /**
-       * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
+       * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
        */
       cache_write_1h?: number;
       /**
@@ -3909,7 +3909,7 @@ export interface ModelStatus {
        */
       output?: number;
       /**
-       * USD per million tokens of what the model thought. Default: `output`.
+       * USD per million tokens of the reasoning. Default: `output`.
        */
       reasoning?: number;
       /**
@@ -3941,7 +3941,7 @@ export interface ModelStatus {
        */
       character?: number;
       /**
-       * USD for a second of sound that is listened to.
+       * USD for a second of audio that is transcribed.
        */
       second?: number;
       /**
@@ -4058,15 +4058,15 @@ export interface ListedPrice {
      */
     input: number;
     /**
-     * USD per million tokens of what of it was read from a cache. Default: `input`.
+     * USD per million tokens of the prompt that were read from a cache. Default: `input`.
      */
     cached_input?: number;
     /**
-     * USD per million tokens of what of it was written to a cache. Default: `input`.
+     * USD per million tokens of the prompt that were written to a cache. Default: `input`.
      */
     cache_write?: number;
     /**
-     * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
+     * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
      */
     cache_write_1h?: number;
     /**
@@ -4082,7 +4082,7 @@ export interface ListedPrice {
      */
     output: number;
     /**
-     * USD per million tokens of what the model thought. Default: `output`.
+     * USD per million tokens of the reasoning. Default: `output`.
      */
     reasoning?: number;
     /**
@@ -4114,7 +4114,7 @@ export interface ListedPrice {
      */
     character?: number;
     /**
-     * USD for a second of sound that is listened to.
+     * USD for a second of audio that is transcribed.
      */
     second?: number;
     /**
@@ -4160,15 +4160,15 @@ export interface ListedPrice {
        */
       input?: number;
       /**
-       * USD per million tokens of what of it was read from a cache. Default: `input`.
+       * USD per million tokens of the prompt that were read from a cache. Default: `input`.
        */
       cached_input?: number;
       /**
-       * USD per million tokens of what of it was written to a cache. Default: `input`.
+       * USD per million tokens of the prompt that were written to a cache. Default: `input`.
        */
       cache_write?: number;
       /**
-       * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
+       * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
        */
       cache_write_1h?: number;
       /**
@@ -4184,7 +4184,7 @@ export interface ListedPrice {
        */
       output?: number;
       /**
-       * USD per million tokens of what the model thought. Default: `output`.
+       * USD per million tokens of the reasoning. Default: `output`.
        */
       reasoning?: number;
       /**
@@ -4216,7 +4216,7 @@ export interface ListedPrice {
        */
       character?: number;
       /**
-       * USD for a second of sound that is listened to.
+       * USD for a second of audio that is transcribed.
        */
       second?: number;
       /**
@@ -8743,15 +8743,15 @@ export interface ManagedModel {
      */
     input: number;
     /**
-     * USD per million tokens of what of it was read from a cache. Default: `input`.
+     * USD per million tokens of the prompt that were read from a cache. Default: `input`.
      */
     cached_input?: number;
     /**
-     * USD per million tokens of what of it was written to a cache. Default: `input`.
+     * USD per million tokens of the prompt that were written to a cache. Default: `input`.
      */
     cache_write?: number;
     /**
-     * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
+     * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
      */
     cache_write_1h?: number;
     /**
@@ -8767,7 +8767,7 @@ export interface ManagedModel {
      */
     output: number;
     /**
-     * USD per million tokens of what the model thought. Default: `output`.
+     * USD per million tokens of the reasoning. Default: `output`.
      */
     reasoning?: number;
     /**
@@ -8799,7 +8799,7 @@ export interface ManagedModel {
      */
     character?: number;
     /**
-     * USD for a second of sound that is listened to.
+     * USD for a second of audio that is transcribed.
      */
     second?: number;
     /**
@@ -8845,15 +8845,15 @@ export interface ManagedModel {
        */
       input?: number;
       /**
-       * USD per million tokens of what of it was read from a cache. Default: `input`.
+       * USD per million tokens of the prompt that were read from a cache. Default: `input`.
        */
       cached_input?: number;
       /**
-       * USD per million tokens of what of it was written to a cache. Default: `input`.
+       * USD per million tokens of the prompt that were written to a cache. Default: `input`.
        */
       cache_write?: number;
       /**
-       * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
+       * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
        */
       cache_write_1h?: number;
       /**
@@ -8869,7 +8869,7 @@ export interface ManagedModel {
        */
       output?: number;
       /**
-       * USD per million tokens of what the model thought. Default: `output`.
+       * USD per million tokens of the reasoning. Default: `output`.
        */
       reasoning?: number;
       /**
@@ -8901,7 +8901,7 @@ export interface ManagedModel {
        */
       character?: number;
       /**
-       * USD for a second of sound that is listened to.
+       * USD for a second of audio that is transcribed.
        */
       second?: number;
       /**
@@ -9022,15 +9022,15 @@ export interface ManagedModel {
        */
       input: number;
       /**
-       * USD per million tokens of what of it was read from a cache. Default: `input`.
+       * USD per million tokens of the prompt that were read from a cache. Default: `input`.
        */
       cached_input?: number;
       /**
-       * USD per million tokens of what of it was written to a cache. Default: `input`.
+       * USD per million tokens of the prompt that were written to a cache. Default: `input`.
        */
       cache_write?: number;
       /**
-       * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
+       * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
        */
       cache_write_1h?: number;
       /**
@@ -9046,7 +9046,7 @@ export interface ManagedModel {
        */
       output: number;
       /**
-       * USD per million tokens of what the model thought. Default: `output`.
+       * USD per million tokens of the reasoning. Default: `output`.
        */
       reasoning?: number;
       /**
@@ -9078,7 +9078,7 @@ export interface ManagedModel {
        */
       character?: number;
       /**
-       * USD for a second of sound that is listened to.
+       * USD for a second of audio that is transcribed.
        */
       second?: number;
       /**
@@ -9126,15 +9126,15 @@ export interface ManagedModel {
          */
         input?: number;
         /**
-         * USD per million tokens of what of it was read from a cache. Default: `input`.
+         * USD per million tokens of the prompt that were read from a cache. Default: `input`.
          */
         cached_input?: number;
         /**
-         * USD per million tokens of what of it was written to a cache. Default: `input`.
+         * USD per million tokens of the prompt that were written to a cache. Default: `input`.
          */
         cache_write?: number;
         /**
-         * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
+         * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
          */
         cache_write_1h?: number;
         /**
@@ -9150,7 +9150,7 @@ export interface ManagedModel {
          */
         output?: number;
         /**
-         * USD per million tokens of what the model thought. Default: `output`.
+         * USD per million tokens of the reasoning. Default: `output`.
          */
         reasoning?: number;
         /**
@@ -9182,7 +9182,7 @@ export interface ManagedModel {
          */
         character?: number;
         /**
-         * USD for a second of sound that is listened to.
+         * USD for a second of audio that is transcribed.
          */
         second?: number;
         /**
@@ -9254,15 +9254,15 @@ export interface ManagedModel {
              */
             input: number;
             /**
-             * USD per million tokens of what of it was read from a cache. Default: `input`.
+             * USD per million tokens of the prompt that were read from a cache. Default: `input`.
              */
             cached_input?: number;
             /**
-             * USD per million tokens of what of it was written to a cache. Default: `input`.
+             * USD per million tokens of the prompt that were written to a cache. Default: `input`.
              */
             cache_write?: number;
             /**
-             * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
+             * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
              */
             cache_write_1h?: number;
             /**
@@ -9278,7 +9278,7 @@ export interface ManagedModel {
              */
             output: number;
             /**
-             * USD per million tokens of what the model thought. Default: `output`.
+             * USD per million tokens of the reasoning. Default: `output`.
              */
             reasoning?: number;
             /**
@@ -9310,7 +9310,7 @@ export interface ManagedModel {
              */
             character?: number;
             /**
-             * USD for a second of sound that is listened to.
+             * USD for a second of audio that is transcribed.
              */
             second?: number;
             /**
@@ -9358,15 +9358,15 @@ export interface ManagedModel {
                */
               input?: number;
               /**
-               * USD per million tokens of what of it was read from a cache. Default: `input`.
+               * USD per million tokens of the prompt that were read from a cache. Default: `input`.
                */
               cached_input?: number;
               /**
-               * USD per million tokens of what of it was written to a cache. Default: `input`.
+               * USD per million tokens of the prompt that were written to a cache. Default: `input`.
                */
               cache_write?: number;
               /**
-               * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
+               * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
                */
               cache_write_1h?: number;
               /**
@@ -9382,7 +9382,7 @@ export interface ManagedModel {
                */
               output?: number;
               /**
-               * USD per million tokens of what the model thought. Default: `output`.
+               * USD per million tokens of the reasoning. Default: `output`.
                */
               reasoning?: number;
               /**
@@ -9414,7 +9414,7 @@ export interface ManagedModel {
                */
               character?: number;
               /**
-               * USD for a second of sound that is listened to.
+               * USD for a second of audio that is transcribed.
                */
               second?: number;
               /**
@@ -9602,15 +9602,15 @@ export interface CreateManagedModelRequest {
      */
     input: number;
     /**
-     * USD per million tokens of what of it was read from a cache. Default: `input`.
+     * USD per million tokens of the prompt that were read from a cache. Default: `input`.
      */
     cached_input?: number;
     /**
-     * USD per million tokens of what of it was written to a cache. Default: `input`.
+     * USD per million tokens of the prompt that were written to a cache. Default: `input`.
      */
     cache_write?: number;
     /**
-     * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
+     * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
      */
     cache_write_1h?: number;
     /**
@@ -9626,7 +9626,7 @@ export interface CreateManagedModelRequest {
      */
     output: number;
     /**
-     * USD per million tokens of what the model thought. Default: `output`.
+     * USD per million tokens of the reasoning. Default: `output`.
      */
     reasoning?: number;
     /**
@@ -9658,7 +9658,7 @@ export interface CreateManagedModelRequest {
      */
     character?: number;
     /**
-     * USD for a second of sound that is listened to.
+     * USD for a second of audio that is transcribed.
      */
     second?: number;
     /**
@@ -9706,15 +9706,15 @@ export interface CreateManagedModelRequest {
        */
       input?: number;
       /**
-       * USD per million tokens of what of it was read from a cache. Default: `input`.
+       * USD per million tokens of the prompt that were read from a cache. Default: `input`.
        */
       cached_input?: number;
       /**
-       * USD per million tokens of what of it was written to a cache. Default: `input`.
+       * USD per million tokens of the prompt that were written to a cache. Default: `input`.
        */
       cache_write?: number;
       /**
-       * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
+       * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
        */
       cache_write_1h?: number;
       /**
@@ -9730,7 +9730,7 @@ export interface CreateManagedModelRequest {
        */
       output?: number;
       /**
-       * USD per million tokens of what the model thought. Default: `output`.
+       * USD per million tokens of the reasoning. Default: `output`.
        */
       reasoning?: number;
       /**
@@ -9762,7 +9762,7 @@ export interface CreateManagedModelRequest {
        */
       character?: number;
       /**
-       * USD for a second of sound that is listened to.
+       * USD for a second of audio that is transcribed.
        */
       second?: number;
       /**
@@ -9834,15 +9834,15 @@ export interface CreateManagedModelRequest {
            */
           input: number;
           /**
-           * USD per million tokens of what of it was read from a cache. Default: `input`.
+           * USD per million tokens of the prompt that were read from a cache. Default: `input`.
            */
           cached_input?: number;
           /**
-           * USD per million tokens of what of it was written to a cache. Default: `input`.
+           * USD per million tokens of the prompt that were written to a cache. Default: `input`.
            */
           cache_write?: number;
           /**
-           * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
+           * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
            */
           cache_write_1h?: number;
           /**
@@ -9858,7 +9858,7 @@ export interface CreateManagedModelRequest {
            */
           output: number;
           /**
-           * USD per million tokens of what the model thought. Default: `output`.
+           * USD per million tokens of the reasoning. Default: `output`.
            */
           reasoning?: number;
           /**
@@ -9890,7 +9890,7 @@ export interface CreateManagedModelRequest {
            */
           character?: number;
           /**
-           * USD for a second of sound that is listened to.
+           * USD for a second of audio that is transcribed.
            */
           second?: number;
           /**
@@ -9938,15 +9938,15 @@ export interface CreateManagedModelRequest {
              */
             input?: number;
             /**
-             * USD per million tokens of what of it was read from a cache. Default: `input`.
+             * USD per million tokens of the prompt that were read from a cache. Default: `input`.
              */
             cached_input?: number;
             /**
-             * USD per million tokens of what of it was written to a cache. Default: `input`.
+             * USD per million tokens of the prompt that were written to a cache. Default: `input`.
              */
             cache_write?: number;
             /**
-             * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
+             * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
              */
             cache_write_1h?: number;
             /**
@@ -9962,7 +9962,7 @@ export interface CreateManagedModelRequest {
              */
             output?: number;
             /**
-             * USD per million tokens of what the model thought. Default: `output`.
+             * USD per million tokens of the reasoning. Default: `output`.
              */
             reasoning?: number;
             /**
@@ -9994,7 +9994,7 @@ export interface CreateManagedModelRequest {
              */
             character?: number;
             /**
-             * USD for a second of sound that is listened to.
+             * USD for a second of audio that is transcribed.
              */
             second?: number;
             /**
@@ -10176,15 +10176,15 @@ export interface UpdateManagedModelRequest {
      */
     input: number;
     /**
-     * USD per million tokens of what of it was read from a cache. Default: `input`.
+     * USD per million tokens of the prompt that were read from a cache. Default: `input`.
      */
     cached_input?: number;
     /**
-     * USD per million tokens of what of it was written to a cache. Default: `input`.
+     * USD per million tokens of the prompt that were written to a cache. Default: `input`.
      */
     cache_write?: number;
     /**
-     * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
+     * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
      */
     cache_write_1h?: number;
     /**
@@ -10200,7 +10200,7 @@ export interface UpdateManagedModelRequest {
      */
     output: number;
     /**
-     * USD per million tokens of what the model thought. Default: `output`.
+     * USD per million tokens of the reasoning. Default: `output`.
      */
     reasoning?: number;
     /**
@@ -10232,7 +10232,7 @@ export interface UpdateManagedModelRequest {
      */
     character?: number;
     /**
-     * USD for a second of sound that is listened to.
+     * USD for a second of audio that is transcribed.
      */
     second?: number;
     /**
@@ -10280,15 +10280,15 @@ export interface UpdateManagedModelRequest {
        */
       input?: number;
       /**
-       * USD per million tokens of what of it was read from a cache. Default: `input`.
+       * USD per million tokens of the prompt that were read from a cache. Default: `input`.
        */
       cached_input?: number;
       /**
-       * USD per million tokens of what of it was written to a cache. Default: `input`.
+       * USD per million tokens of the prompt that were written to a cache. Default: `input`.
        */
       cache_write?: number;
       /**
-       * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
+       * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
        */
       cache_write_1h?: number;
       /**
@@ -10304,7 +10304,7 @@ export interface UpdateManagedModelRequest {
        */
       output?: number;
       /**
-       * USD per million tokens of what the model thought. Default: `output`.
+       * USD per million tokens of the reasoning. Default: `output`.
        */
       reasoning?: number;
       /**
@@ -10336,7 +10336,7 @@ export interface UpdateManagedModelRequest {
        */
       character?: number;
       /**
-       * USD for a second of sound that is listened to.
+       * USD for a second of audio that is transcribed.
        */
       second?: number;
       /**
@@ -10408,15 +10408,15 @@ export interface UpdateManagedModelRequest {
            */
           input: number;
           /**
-           * USD per million tokens of what of it was read from a cache. Default: `input`.
+           * USD per million tokens of the prompt that were read from a cache. Default: `input`.
            */
           cached_input?: number;
           /**
-           * USD per million tokens of what of it was written to a cache. Default: `input`.
+           * USD per million tokens of the prompt that were written to a cache. Default: `input`.
            */
           cache_write?: number;
           /**
-           * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
+           * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
            */
           cache_write_1h?: number;
           /**
@@ -10432,7 +10432,7 @@ export interface UpdateManagedModelRequest {
            */
           output: number;
           /**
-           * USD per million tokens of what the model thought. Default: `output`.
+           * USD per million tokens of the reasoning. Default: `output`.
            */
           reasoning?: number;
           /**
@@ -10464,7 +10464,7 @@ export interface UpdateManagedModelRequest {
            */
           character?: number;
           /**
-           * USD for a second of sound that is listened to.
+           * USD for a second of audio that is transcribed.
            */
           second?: number;
           /**
@@ -10512,15 +10512,15 @@ export interface UpdateManagedModelRequest {
              */
             input?: number;
             /**
-             * USD per million tokens of what of it was read from a cache. Default: `input`.
+             * USD per million tokens of the prompt that were read from a cache. Default: `input`.
              */
             cached_input?: number;
             /**
-             * USD per million tokens of what of it was written to a cache. Default: `input`.
+             * USD per million tokens of the prompt that were written to a cache. Default: `input`.
              */
             cache_write?: number;
             /**
-             * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
+             * USD per million tokens of the prompt that were written to a cache for an hour. Default: `cache_write`.
              */
             cache_write_1h?: number;
             /**
@@ -10536,7 +10536,7 @@ export interface UpdateManagedModelRequest {
              */
             output?: number;
             /**
-             * USD per million tokens of what the model thought. Default: `output`.
+             * USD per million tokens of the reasoning. Default: `output`.
              */
             reasoning?: number;
             /**
@@ -10568,7 +10568,7 @@ export interface UpdateManagedModelRequest {
              */
             character?: number;
             /**
-             * USD for a second of sound that is listened to.
+             * USD for a second of audio that is transcribed.
              */
             second?: number;
             /**

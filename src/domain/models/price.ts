@@ -16,19 +16,31 @@ interface RateRow {
 /** All rates, in the order in which they are shown. Each rate comes after the rate that is its default. */
 export const rates = [
   { name: "input", wire: "input", per: "tokens", else: null, of: "the prompt" },
-  { name: "cachedInput", wire: "cached_input", per: "tokens", else: "input", of: "what of it was read from a cache" },
-  { name: "cacheWrite", wire: "cache_write", per: "tokens", else: "input", of: "what of it was written to a cache" },
+  {
+    name: "cachedInput",
+    wire: "cached_input",
+    per: "tokens",
+    else: "input",
+    of: "the prompt that were read from a cache",
+  },
+  {
+    name: "cacheWrite",
+    wire: "cache_write",
+    per: "tokens",
+    else: "input",
+    of: "the prompt that were written to a cache",
+  },
   {
     name: "cacheWriteHour",
     wire: "cache_write_1h",
     per: "tokens",
     else: "cacheWrite",
-    of: "what of it was written to a cache for an hour",
+    of: "the prompt that were written to a cache for an hour",
   },
   { name: "inputAudio", wire: "input_audio", per: "tokens", else: "input", of: "audio in the prompt" },
   { name: "inputImage", wire: "input_image", per: "tokens", else: "input", of: "images in the prompt" },
   { name: "output", wire: "output", per: "tokens", else: null, of: "the answer" },
-  { name: "reasoning", wire: "reasoning", per: "tokens", else: "output", of: "what the model thought" },
+  { name: "reasoning", wire: "reasoning", per: "tokens", else: "output", of: "the reasoning" },
   { name: "outputAudio", wire: "output_audio", per: "tokens", else: "output", of: "audio in the answer" },
   { name: "outputImage", wire: "output_image", per: "tokens", else: "output", of: "images in the answer" },
   { name: "request", wire: "request", per: "each", else: null, of: "a request" },
@@ -36,7 +48,7 @@ export const rates = [
   { name: "document", wire: "document", per: "each", else: null, of: "a document that is ranked or compared" },
   { name: "searchUnit", wire: "search_unit", per: "each", else: null, of: "a query over up to 100 documents" },
   { name: "character", wire: "character", per: "each", else: null, of: "a character that is spoken" },
-  { name: "second", wire: "second", per: "each", else: null, of: "a second of sound that is listened to" },
+  { name: "second", wire: "second", per: "each", else: null, of: "a second of audio that is transcribed" },
   { name: "image", wire: "image", per: "each", else: null, of: "an image that is made" },
 ] as const satisfies readonly RateRow[];
 
