@@ -331,3 +331,16 @@ test("refuses a connection by a command line login, and serves a client document
   const url = `${server.url}/.well-known/oauth-client/crm`;
   expect(await (await fetch(url)).json()).toMatchObject({ client_id: url, token_endpoint_auth_method: "none" });
 });
+
+test("serves the client document of older connections with a redirect URI that completes no sign-in", async () => {
+  const url = `${server.url}/.well-known/oauth-client/headrace.json`;
+  const document = (await (await fetch(url)).json()) as { client_id: string; redirect_uris: string[] };
+  expect(document).toMatchObject({ client_id: url, grant_types: ["authorization_code", "refresh_token"] });
+  const [redirectUri = ""] = document.redirect_uris;
+  expect(redirectUri).not.toBe(`${server.url}/oauth/tools/callback`);
+  const returned = new URL(upstream.allow(await urlOf(await begin(anna)), "anna@crm"));
+  returned.pathname = new URL(redirectUri).pathname;
+  const page = await back(returned.href, anna);
+  expect([page.status, await page.text()]).toEqual([502, expect.stringContaining("another authorization server")]);
+  expect((await fetch(`${server.url}/.well-known/oauth-client/other.json`)).status).toBe(404);
+});

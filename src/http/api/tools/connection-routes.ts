@@ -144,6 +144,12 @@ const listPeople = adminEndpoint("GET", "/v1/admin/tools/connections", {
   },
 });
 
+/**
+ * The document of the client that all MCP servers once shared. Their connections still renew tokens with its URL. No
+ * sign-in returns to its redirect URI, because no server can have this name.
+ */
+const formerClient = "headrace.json";
+
 /** The client ID metadata document. It is public, because authorization servers fetch it. */
 function document({ connectFlow }: ToolConnectionRouteDeps): ApiRoute {
   return {
@@ -174,7 +180,8 @@ function document({ connectFlow }: ToolConnectionRouteDeps): ApiRoute {
       },
     },
     handle({ params: { server = "" } }) {
-      if (!mcpServerName.test(server)) throw new GatewayError("not_found", "There is no client of this name.");
+      const isKnown = server === formerClient || mcpServerName.test(server);
+      if (!isKnown) throw new GatewayError("not_found", "There is no client of this name.");
       return Response.json(connectFlow.clientDocument(server), { headers: { "cache-control": "public, max-age=300" } });
     },
   };
