@@ -163,6 +163,7 @@ function document({ connectFlow }: ToolConnectionRouteDeps): ApiRoute {
       description:
         "A Client ID Metadata Document. Its URL is the `client_id` for per-user connections to this MCP server.",
       tag: "Tools",
+      errors: ["not_found"],
       parameters: serverParameter,
       response: {
         description: "The document.",

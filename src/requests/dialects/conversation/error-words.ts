@@ -20,7 +20,7 @@ const clientPart =
 /** Errors about calls that the model wrote: their names are the model's, and the next answer may have others. */
 const modelFault =
   /\bdid not match schema\b|\btool call validation\b|\battempted to call\b|\bfailed to call a function\b/i;
-const url = /\b[a-z][a-z\d+.-]*:\/\/[^\s"'`<>]+/gi;
+const url = /\b[a-z][a-z\d+.-]{0,15}:\/\/[^\s"'`<>]+/gi;
 const toolName = /\b((?:tool|function)s?(?: (?:call|choice|name|named|called))?:?) (["'`])[\w.-]+\2/gi;
 /** First step of a path in a message. */
 const pathRoot = /\b(messages|input|system|tools)(?=[.[]\d|\[\])/g;
