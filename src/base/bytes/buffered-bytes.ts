@@ -135,8 +135,7 @@ export class BufferedBytes {
    * the bound of `memoryAccount`, but not that of the process. Only one request at a time may have such copies.
    */
   takeCopies(memoryAccount: MemoryAccount, bytes: number): (() => void) | GatewayError {
-    const isLarge = 2 * bytes > this.maxBytesOfKey;
-    if (isLarge && !this.#hasLargeCopies && this.takeFree("requests", bytes)) {
+    if (this.#isLarge(bytes) && !this.#hasLargeCopies && this.takeFree("requests", bytes)) {
       this.#hasLargeCopies = true;
       return () => {
         this.#hasLargeCopies = false;
@@ -144,6 +143,18 @@ export class BufferedBytes {
       };
     }
     return memoryAccount.take("requests", bytes) ?? (() => memoryAccount.release("requests", bytes));
+  }
+
+  /**
+   * Returns the bytes that a key needs for `bytes` and temporary copies. Large copies belong to no key, but reduce the
+   * free bytes, of which a key that is alone may hold a third.
+   */
+  neededWithCopies(bytes: number, copies: number): number {
+    return bytes + (this.#isLarge(copies) ? Math.ceil(copies / 3) : copies);
+  }
+
+  #isLarge(copies: number): boolean {
+    return 2 * copies > this.maxBytesOfKey;
   }
 
   /** Adds bytes, or releases them if the number is negative, whatever the bound. */

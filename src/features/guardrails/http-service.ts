@@ -17,7 +17,9 @@ export function httpAsk({ url, token, timeoutMs, local }: HttpGuardrail): Ask {
     const stop = () => aborted.abort();
     const body = JSON.stringify({ side, model, request_id: requestId, texts: texts.map(({ text }) => text) });
     const maxBytes = 4 * body.length + answerBytes;
-    const refusal = memoryAccount.take("requests", body.length);
+    // The texts of a request were counted, also as sent, when its check began.
+    const bytes = side === "request" ? 0 : body.length;
+    const refusal = bytes > 0 ? memoryAccount.take("requests", bytes) : undefined;
     if (refusal) throw refusal;
     const timer = setTimeout(stop, timeoutMs);
     clientGone.onCancel(stop);
@@ -34,7 +36,7 @@ export function httpAsk({ url, token, timeoutMs, local }: HttpGuardrail): Ask {
       return verdictIn(await textOf(response, maxBytes), texts.length);
     } finally {
       underWay--;
-      memoryAccount.release("requests", body.length);
+      memoryAccount.release("requests", bytes);
       clearTimeout(timer);
       clientGone.off(stop);
       // Closes the connection without reading the rest of the answer.

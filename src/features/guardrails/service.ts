@@ -1,6 +1,6 @@
 // Checks requests and answers with the configured guardrails.
 
-import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
+import { bufferedBytes, lastingRefusal, type MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { fieldError, GatewayError } from "../../base/errors.ts";
 import { PatternSet } from "../../base/patterns/pattern-set.ts";
@@ -92,18 +92,20 @@ class RequestGuarding implements Guarding {
   readonly #call: GuardedCall;
   readonly #findings: Findings;
   readonly #request: SideGuard | undefined;
+  /** Bytes that the request needs, without those of a question to a model or service. */
+  #neededBytes = 0;
 
   constructor(rails: readonly Rail[], call: GuardedCall, found: GuardrailsOptions["found"]) {
     const findings = new Findings(found);
-    const guardOf = (side: GuardrailSide) => {
+    const guardOf = (side: GuardrailSide, its: GuardedCall) => {
       const active = rails.filter(({ settings }) => settings.sides.includes(side));
-      return active.length === 0 ? undefined : new SideGuard(side, active, call, findings);
+      return active.length === 0 ? undefined : new SideGuard(side, active, its, findings);
     };
     this.names = rails.map(({ settings }) => settings.name);
     this.#call = call;
     this.#findings = findings;
-    this.#request = guardOf("request");
-    this.answer = guardOf("answer");
+    this.#request = guardOf("request", { ...call, memoryAccount: this.#accountForQuestions() });
+    this.answer = guardOf("answer", call);
   }
 
   get findings(): readonly Finding[] {
@@ -117,11 +119,25 @@ class RequestGuarding implements Guarding {
     const bytes = bytesForEach * request.bodyBytes + guard.bytesOfText;
     const release = bufferedBytes.takeCopies(this.#call.memoryAccount, bytes);
     if (typeof release !== "function") throw release;
+    this.#neededBytes = bufferedBytes.neededWithCopies(request.bodyBytes, bytes);
     try {
       return await this.#checked(request, guard);
     } finally {
       release();
     }
+  }
+
+  /** Returns the memory account, with refusals that advise against a retry if the request alone would not fit. */
+  #accountForQuestions(): MemoryAccount {
+    const { memoryAccount } = this.#call;
+    return {
+      ids: memoryAccount.ids,
+      take: (kind, bytes) => {
+        const refusal = memoryAccount.take(kind, bytes);
+        return refusal && lastingRefusal(refusal, this.#neededBytes + bytes);
+      },
+      release: (kind, bytes) => memoryAccount.release(kind, bytes),
+    };
   }
 
   async #checked(request: DecodedRequest, guard: SideGuard): Promise<DecodedRequest | undefined> {
