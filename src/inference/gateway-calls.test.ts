@@ -1,6 +1,6 @@
 // Tests that the gateway's own calls are limited in number and in bytes, and that a refused call holds nothing.
 import { expect, test } from "bun:test";
-import { AccountMemory, BufferedBytes } from "../base/bytes/buffered-bytes.ts";
+import { AccountMemory, BufferedBytes, NoRoomError } from "../base/bytes/buffered-bytes.ts";
 import { Cancellation } from "../base/cancellation.ts";
 import type { InferenceDeps } from "./call.ts";
 import { GatewayCalls, type Operator } from "./gateway-calls.ts";
@@ -28,7 +28,10 @@ function waiting() {
 test("limits the calls in flight for each purpose and in total, and refuses further ones at once", async () => {
   const { ask, end, ledger } = waiting();
   const first = Array.from({ length: 512 }, () => ask("guardrail"));
-  await expect(ask("guardrail")).rejects.toThrow("gateway:guardrail");
+  const refused = ask("guardrail");
+  await expect(refused).rejects.toThrow("gateway:guardrail");
+  // A guardrail with `otherwise: pass` would let the request pass after any other error.
+  await expect(refused).rejects.toBeInstanceOf(NoRoomError);
   const others = Array.from({ length: 512 }, () => ask("cache"));
   await expect(ask("shadow")).rejects.toThrow("gateway:shadow");
   expect(ledger.total).toBeGreaterThan(0);

@@ -1,4 +1,5 @@
 // Makes the gateway's own model calls, such as embeddings for the cache. They are charged to the operator's account.
+import { NoRoomError } from "../base/bytes/buffered-bytes.ts";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import { GatewayError } from "../base/errors.ts";
@@ -160,7 +161,7 @@ function catalogForOwn(catalog: InferenceDeps["catalog"], isFree: (model: Model)
   };
 }
 
-function tooMany(purpose: OwnPurpose): GatewayError {
+function tooMany(purpose: OwnPurpose): NoRoomError {
   const message = `The gateway has as many calls of its own under way as it may (${ownTag(purpose)}).`;
-  return new GatewayError("service_unavailable", message, { retryAfterSeconds: 1 });
+  return new NoRoomError("service_unavailable", message, { retryAfterSeconds: 1 });
 }

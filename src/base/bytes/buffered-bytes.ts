@@ -38,7 +38,7 @@ export interface EmptiedListener {
   emptied(): void;
 }
 
-/** The refusal of a reservation that exceeds a bound. */
+/** The refusal of bytes, or of a call by the gateway itself, that exceed a bound. */
 export class NoRoomError extends BlamelessError {}
 
 export const defaultMaxBufferedBytes = 128 * 1024 * 1024;

@@ -1,4 +1,5 @@
 // A guardrail that asks the operator's HTTP service whether texts may pass, or how to mask them.
+import { NoRoomError } from "../../base/bytes/buffered-bytes.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { HttpGuardrail } from "./model.ts";
 import type { Ask, Verdict } from "./side-guard.ts";
@@ -12,7 +13,7 @@ export function httpAsk({ url, token, timeoutMs, local }: HttpGuardrail): Ask {
   let underWay = 0;
   return async (texts, side, { requestId, model, clientGone, memoryAccount, neverLeaves }) => {
     if (neverLeaves && !local) throw misunderstood("it is not local, and the texts must not leave");
-    if (underWay >= maxAtOnce) throw misunderstood("too many questions");
+    if (underWay >= maxAtOnce) throw tooMany();
     const aborted = new AbortController();
     const stop = () => aborted.abort();
     const body = JSON.stringify({ side, model, request_id: requestId, texts: texts.map(({ text }) => text) });
@@ -63,6 +64,11 @@ function verdictIn(answer: string, count: number): Verdict {
   const isMask = action === "mask" && Array.isArray(texts) && texts.length === count;
   if (!isMask || !texts.every((text) => typeof text === "string")) throw misunderstood("no answer of the protocol");
   return { action, texts };
+}
+
+function tooMany(): NoRoomError {
+  const message = `A guardrail's service has ${maxAtOnce} requests under way, the most that it may. Retry in 1 second.`;
+  return new NoRoomError("service_unavailable", message, { retryAfterSeconds: 1 });
 }
 
 function misunderstood(detail: string): GatewayError {
