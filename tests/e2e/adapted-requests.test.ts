@@ -384,6 +384,27 @@ test("writes other requests without the member while the first repetition is ans
   expect(upstream.requests).toHaveLength(42);
 });
 
+test("keeps the request for usage in other streams while the first repetition without it is answered", async () => {
+  const answer = Promise.withResolvers<void>();
+  const { ask, booked, upstream } = await start(() => undefined);
+  upstream.script(async (request, res) => {
+    const isFirst = request.text.includes("First");
+    if (isFirst && request.body["stream_options"] !== undefined) {
+      refuse(res, unknown("stream_options"));
+      return;
+    }
+    if (isFirst) await answer.promise;
+    await chatScript()(request, res);
+  });
+  const first = ask("/v1/chat/completions", { stream: true, messages: [{ role: "user", content: "First" }] });
+  await until(() => upstream.requests.length === 2, "the first repetition");
+  const { bodies } = await ask("/v1/chat/completions", { stream: true });
+  expect(bodies).toMatchObject([{ stream_options: { include_usage: true } }]);
+  expect(await booked()).toMatchObject([{ estimated: false }]);
+  answer.resolve();
+  expect((await first).status).toBe(200);
+});
+
 test("repeats a request that was sent before the member was remembered and is refused after that", async () => {
   const later = Promise.withResolvers<void>();
   const { ask, upstream } = await start(() => undefined);

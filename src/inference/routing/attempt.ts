@@ -13,7 +13,7 @@ import type { AccountSeal } from "../../domain/seal.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { PricedUsage } from "../../policy/price.ts";
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
-import { adaptationsFor, lastingKeys } from "../../requests/dialects/conversation/adaptations.ts";
+import { adaptationsFor, lastingKeys, trialKeys } from "../../requests/dialects/conversation/adaptations.ts";
 import type { Translation } from "../../requests/dialects/translation/translation.ts";
 import { brokeOff, isEngineFault, refusalOf, requireUncompressed } from "../answer/engine-refusal.ts";
 import { type Asking, askingOf, chatAlone } from "../asking.ts";
@@ -283,6 +283,8 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     if (limitMs === undefined) return cancellation;
     this.#limitMs = limitMs;
     this.#overdue = new Cancellation();
+    // A repetition begins to wait anew.
+    this.checks = 0;
     cancellation.onCancel(this);
     this.#router.overdue.add(this);
     return this.#overdue;
@@ -406,7 +408,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     const sinceMs = keys.length === 0 ? undefined : this.#dispatch.repeats();
     if (sinceMs === undefined) return undefined;
     this.#adapted = new Set([...(this.#adapted ?? []), ...keys]);
-    this.#assignment.triesAdaptations(lastingKeys(new Set(keys), adaptations));
+    this.#assignment.triesAdaptations(trialKeys(new Set(keys), adaptations));
     this.#timesAdapted++;
     return sinceMs;
   }

@@ -1,6 +1,7 @@
 // Tests when another deployment is asked because one takes far longer to begin an answer than ever before.
 import { describe, expect, test } from "bun:test";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
+import { until } from "../../../tests/support/headrace.ts";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
 import { noSeal } from "../../../tests/support/no-seal.ts";
 import { bodyOf } from "../../base/bytes/body-source.ts";
@@ -246,6 +247,20 @@ describe("a deployment that takes a request and stays silent", () => {
     clock.advance(150_000);
     await pass(10);
     expect(hole.sent[0]?.cancellation.cancelled).toBe(false);
+  });
+
+  test("does not count the time before a refusal after which the deployment is asked again", async () => {
+    const [hole, other] = [engineNamed("hole"), engineNamed("other")];
+    const { send, pass } = await worldOf([hole, other]);
+    send();
+    await pass(100);
+    const error = { message: "Unrecognized request argument supplied: stream_options" };
+    hole.sent[0]?.answer.resolve({ ...response, status: 400, body: bodyOf(Buffer.from(JSON.stringify({ error }))) });
+    await until(() => hole.sent.length === 2, "the repetition");
+    await pass(115);
+    expect([hole.sent[1]?.cancellation.cancelled, other.sent.length]).toEqual([false, 0]);
+    await pass(10);
+    expect([hole.sent[1]?.cancellation.cancelled, other.sent.length]).toEqual([true, 1]);
   });
 
   test("rejects and tries no other deployment when the client leaves", async () => {

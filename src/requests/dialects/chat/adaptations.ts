@@ -11,8 +11,8 @@ const afterResults = "Done.";
 const shortId = /^[a-zA-Z0-9]{9}$/;
 const shortIdLength = 9;
 
-/** The request for usage; without it, usage is estimated. */
-export const usageAdaptation: OptionalMember = { path: "stream_options" };
+/** The request for usage; without it, usage is estimated, so no error alone takes it from other requests. */
+export const usageAdaptation: OptionalMember = { path: "stream_options", isKeptInTrial: true };
 
 export const chatAdaptations: readonly Adaptation[] = [
   usageAdaptation,

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { chatAdaptations } from "../chat/adaptations.ts";
 import { messageAdaptations } from "../message/adaptations.ts";
 import { responseAdaptations } from "../response/adaptations.ts";
-import { adaptationsFor, adapted, lastingKeys } from "./adaptations.ts";
+import { adaptationsFor, adapted, lastingKeys, trialKeys } from "./adaptations.ts";
 
 const schema = { type: "object", properties: { strict: { type: "string" }, reasoning: { type: "string" } } };
 const call = (id: string) => ({ id, type: "function", function: { name: "look", arguments: "{}" } });
@@ -38,6 +38,7 @@ const response = {
   tools: [{ type: "function", name: "look", parameters: schema, strict: false }],
   text: { format: { type: "json_object" } },
   prompt_cache_key: "k",
+  safety_identifier: "ann",
   max_output_tokens: 100,
 };
 const message = {
@@ -281,17 +282,6 @@ describe("finds the refused member in the words of vendors:", () => {
     ],
     [
       "message",
-      {
-        type: "error",
-        error: {
-          type: "invalid_request_error",
-          message: "messages.0.content.0.text.cache_control: Extra inputs are not permitted",
-        },
-      },
-      ["**.cache_control"],
-    ],
-    [
-      "message",
       { type: "error", error: { type: "invalid_request_error", message: "metadata: Extra inputs are not permitted" } },
       ["metadata"],
     ],
@@ -360,6 +350,10 @@ describe("finds nothing in errors that", () => {
     ["place a fault in a schema", "chat", pydantic("tools", 0, "function", "parameters", "properties", "strict")],
     ["have no words", "chat", "<html>reasoning_effort is not supported</html>"],
     ["are empty", "chat", ""],
+    ["name a member below a client's own", "chat", openai("Unrecognized request argument supplied: zz.stream_options")],
+    ["name a client's own member with a dash", "chat", openai("Unknown parameter: x-stream_options")],
+    ["name a client's own member with an index", "chat", openai("Unknown parameter: 'stream_options[x]'.")],
+    ["name a usual word below a client's own member", "chat", openai("Unknown parameter: 'zz.reasoning'.")],
     ["name a member that was not sent", "response", openai("Unknown parameter: 'service_tier'.", "service_tier")],
     ["refuse to store nothing", "response", openai("Unsupported parameter: 'store'", "store")],
     [
@@ -440,6 +434,44 @@ describe("finds for this request alone", () => {
       openai("stream_options is not supported with n > 1"),
       "stream_options once",
     ],
+    ...[
+      ["cache_control", "**.cache_control once"],
+      ["tools.0.custom.cache_control", "**.cache_control with tools once"],
+      ["messages.0.content.0.tool_result.content.0.cache_control", "**.cache_control once"],
+    ].map(([place = "", key = ""]) => {
+      const error = { type: "invalid_request_error", message: `${place}: Extra inputs are not permitted` };
+      return [`a mark at one place, ${place}`, "message", { type: "error", error }, key] as const;
+    }),
+    [
+      "a member refused beside a format",
+      "chat",
+      openai("reasoning_effort is not supported with response_format"),
+      "reasoning_effort=xhigh once",
+    ],
+    [
+      "a member refused beside content",
+      "chat",
+      openai("stream_options is not supported for requests containing audio"),
+      "stream_options once",
+    ],
+    [
+      "a cache key with characters that the server refuses",
+      "response",
+      openai("Invalid 'prompt_cache_key': characters not allowed", "prompt_cache_key"),
+      "prompt_cache_key once",
+    ],
+    [
+      "a user whose name the server refuses",
+      "response",
+      openai("Invalid 'safety_identifier': value not allowed"),
+      "safety_identifier once",
+    ],
+    [
+      "a value of the user that the server does not support",
+      "message",
+      openai("Unsupported value for 'metadata'.", "metadata"),
+      "metadata once",
+    ],
     [
       "a part of a client's value in the words",
       "message",
@@ -462,6 +494,12 @@ describe("finds for this request alone", () => {
     expect(keys).toEqual([`reasoning_effort=${effort} once`]);
     expect(lastingKeys(new Set(keys), chatAdaptations)).toEqual([]);
   });
+});
+
+test("lets no other request try to do without the request for usage", () => {
+  const keys = new Set(["stream_options", "stream_options with tools", "reasoning_effort=low"]);
+  expect(lastingKeys(keys, chatAdaptations)).toEqual([...keys]);
+  expect(trialKeys(keys, chatAdaptations)).toEqual(["reasoning_effort=low"]);
 });
 
 describe("adapted", () => {

@@ -13,8 +13,12 @@ export interface OptionalMember {
   readonly refusedValue?: (value: unknown) => string | undefined;
   /** The only value that may be left out; absent if each may be. */
   readonly only?: string | number | boolean;
-  /** True if the client writes the value, whose parts the server may refuse in this request alone. */
+  /** True if the client writes the value, which the server may refuse in this request alone. */
   readonly isOfClient?: true;
+  /** True if a refusal of one place says nothing of the others, so that later requests are written as before. */
+  readonly isOnce?: true;
+  /** True if other requests keep the member until the server has answered a request without it. */
+  readonly isKeptInTrial?: true;
   /** Words of errors that mean the member without naming it. */
   readonly words?: RegExp;
   /** Removes what makes no sense without the member. */
@@ -70,8 +74,17 @@ const once = " once";
 /** Values that the vendors define. Others come from a client, so their refusal says nothing of other requests. */
 const vendorValue =
   /^(?:none|minimal|low|medium|high|xhigh|max|auto|concise|detailed|default|flex|priority|scale|standard_only|enabled|adaptive|between_tools|disabled)$/;
-/** The member is refused because of something else in the request. Tools have a key of their own. */
-const conditional = /\b(?:when|if|unless|while|together|combined|in combination)\b|\bwith ["'`]?n\b/i;
+/** The member is refused because of something else in the request. */
+const conditional =
+  /\b(?:when|if|unless|while|together|combined|in combination|alongside|without|containing|in this request)\b|\bfor (?:[\w-]+ )?requests?\b/i;
+/** The member is refused beside something that is named, other than a model. Tools have a key of their own. */
+const besides =
+  /\bwith (?!(?:(?:this|that|the|your|selected|requested|specified|current|following) ){0,2}(?:models?|deployments?|apis?|endpoints?|providers?|organizations?|status|errors?)\b)/i;
+/** The member as such is refused, whatever its value. */
+const wholeMember =
+  /\bun(?:supported|known|recognized|recognised|expected)\b|\bnot (?:currently |yet |be )?supported\b|\bextra inputs?\b|\bcannot find field\b|\binvalid (?:argument|parameter|field|property|key|member|option)s?\b|\bdo(?:es)?(?: not|n't) support\b/i;
+const ofValue =
+  /\b(?:values?|characters?|strings?|length|long|longer|pattern|format|encoding|additional properties)\b/i;
 
 /**
  * Returns the keys of the adaptations after which the server may accept the body, by its error. The list is empty if
@@ -145,6 +158,12 @@ export function lastingKeys(keys: ReadonlySet<string>, adaptations: readonly Ada
   return [...keys].filter((key) => !rewrites.includes(key) && !key.endsWith(once));
 }
 
+/** Returns the lasting keys that other requests may try before the server has answered. */
+export function trialKeys(keys: ReadonlySet<string>, adaptations: readonly Adaptation[]): string[] {
+  const kept = adaptations.flatMap((one) => ("path" in one && one.isKeptInTrial ? keysOf(one, undefined) : []));
+  return lastingKeys(keys, adaptations).filter((key) => !kept.includes(key));
+}
+
 /** Reports whether the keys have this one, for a time or for one request. */
 export function isAmong(keys: ReadonlySet<string>, key: string): boolean {
   return keys.has(key) || keys.has(`${key}${once}`);
@@ -157,7 +176,8 @@ function keysNamed(one: OptionalMember, values: readonly unknown[], words: Error
   const isBesideTools = hasTools(body) && !one.path.startsWith("tools.") && /\b(?:tool|function)s?\b/i.test(clause);
   return values.map((value) => {
     const key = keysOf(one, value)[isBesideTools ? 1 : 0];
-    return isOfRequest(one, value, clause, words) ? `${key}${once}` : key;
+    const isOnce = one.isOnce || (!isBesideTools && besides.test(clause)) || isOfRequest(one, value, clause, words);
+    return isOnce ? `${key}${once}` : key;
   });
 }
 
@@ -166,7 +186,8 @@ function isOfRequest(one: OptionalMember, value: unknown, clause: string, { plac
   const part = one.refusedValue?.(value);
   if (part !== undefined && !vendorValue.test(part)) return true;
   if (conditional.test(clause)) return true;
-  return one.isOfClient === true && nameOf(one).hasPartIn(`${clause} ${place ?? ""}`);
+  if (one.isOfClient !== true) return false;
+  return !wholeMember.test(clause) || ofValue.test(clause) || nameOf(one).hasPartIn(`${clause} ${place ?? ""}`);
 }
 
 function keysOf({ path, refusedValue }: OptionalMember, value: unknown): readonly [plain: string, withTools: string] {

@@ -26,6 +26,7 @@ const toolName = /\b((?:tool|function)s?(?: (?:call|choice|name|named|called))?:
 const pathRoot = /\b(messages|input|system|tools)(?=[.[]\d|\[\])/g;
 /** Steps of places that are no members: roles, kinds of tools, names of a server's own types, and indices. */
 const noMember = /^(?:\d+|\*|body|system|developer|user|assistant|tool|function|custom|[A-Z]\w+|)$/;
+const pathCharacter = /^[\w.[\]-]$/;
 const quoted = /(?<![\w])(["'`])((?:(?!\1)[^\n]|(?<=\w)\1(?=\w))*)\1(?!\w)/g;
 
 /** A member as errors name it. */
@@ -54,7 +55,18 @@ export class MemberName {
   }
 
   isIn(clause: string): boolean {
-    return this.#patterns.some((pattern) => pattern.test(clause));
+    return this.#patterns.some((pattern) => {
+      const match = pattern.exec(clause);
+      return match !== null && (this.isAnywhere || this.#isOwnPath(clause, match.index));
+    });
+  }
+
+  /** Reports whether a path that ends there leads to the member, and not to a client's `x.effort`. */
+  #isOwnPath(clause: string, end: number): boolean {
+    let start = end;
+    while (pathCharacter.test(clause.charAt(start - 1))) start--;
+    const steps = clause.slice(start, end).split(/[.[\]]+/);
+    return steps.every((step) => noMember.test(step) || this.steps.includes(step));
   }
 }
 
@@ -65,7 +77,7 @@ export class MemberName {
 function patternOf(name: string): RegExp {
   const text = name.replace(/[.]/g, "\\.");
   const spelled = name.includes("_") ? `(?:${text}|${camelCase(text)})` : text;
-  if (/[_.]/.test(name)) return new RegExp(`(?<!\\w)${spelled}(?!\\w)`);
+  if (/[_.]/.test(name)) return new RegExp(`(?<!\\w)${spelled}(?![\\w[])`);
   const before = "(?:[\"'`.\\]]|\\b(?:argument|parameter|field|property|name|key|input|option)s?(?: supplied)?:? )";
   return new RegExp(`(?:^|${before})${spelled}(?=["'\`:,]|\\s*$|\\.(?!\\w))`, "i");
 }

@@ -20,5 +20,6 @@ export const messageAdaptations: readonly Adaptation[] = [
   looseSchemas(/\btools\.\d+\.custom\b.{0,400}\b(?:not supported|must be explicitly set)\b/s),
   { path: "metadata", ignored: "user", isOfClient: true },
   { path: "service_tier", ignored: "service_tier", refusedValue: textValue },
-  { path: "**.cache_control", ignored: "cache_control", isOfClient: true },
+  // Servers take marks at some places and refuse them at others.
+  { path: "**.cache_control", ignored: "cache_control", isOnce: true },
 ];

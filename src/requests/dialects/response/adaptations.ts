@@ -35,8 +35,8 @@ export const responseAdaptations: readonly Adaptation[] = [
     },
   },
   { path: "text.verbosity", ignored: "verbosity", refusedValue: textValue },
-  { path: "safety_identifier", ignored: "user" },
-  { path: "prompt_cache_key", ignored: "prompt_cache_key" },
+  { path: "safety_identifier", ignored: "user", isOfClient: true },
+  { path: "prompt_cache_key", ignored: "prompt_cache_key", isOfClient: true },
   { path: "service_tier", ignored: "service_tier", refusedValue: textValue },
   { path: "metadata", ignored: "metadata", isOfClient: true },
   // The defaults of these members have the same effect as none.
