@@ -598,6 +598,17 @@ test("serves a realtime response after eight that the server failed without an e
   expect(records.filter(({ outcome }) => outcome === "completed")).toHaveLength(1);
 });
 
+test("advises another realtime session after 64 responses that the server failed without an end", async () => {
+  const { key } = await keyWith({});
+  using client = await connect({ key });
+  for (let i = 1; i <= 64; i++) {
+    client.send({ type: "response.create", response: { conversation: "lost" } });
+    expect((await client.until("error", i)).error?.message).toBe("No voice.");
+  }
+  client.send({ type: "response.create" });
+  expect((await client.until("error", 65)).error?.message).toContain("Open another session.");
+});
+
 test("stops reading from the realtime server while its client does not read", async () => {
   const { hostname, port } = new URL(server.url);
   const head = `GET /v1/realtime?model=talker HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${server.key}\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n`;

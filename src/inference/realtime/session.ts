@@ -174,8 +174,11 @@ export class RealtimeSession implements Stoppable {
   }
 
   async #create(event: Json, own: string | null): Promise<void> {
-    if (this.#responses.likelyCount >= maxResponses || this.#responses.count >= maxOpenResponses) {
-      const message = `${maxResponses} responses of this session are under way. Wait for one to end.`;
+    const hasTooManyOpen = this.#responses.count >= maxOpenResponses;
+    if (hasTooManyOpen || this.#responses.likelyCount >= maxResponses) {
+      const message = hasTooManyOpen
+        ? `${maxOpenResponses} responses of this session have no end yet, some of which may have failed. Open another session.`
+        : `${maxResponses} responses of this session are under way. Wait for one to end.`;
       this.#sendError(new GatewayError("rate_limit_exceeded", message, { shouldRetry: true }), own);
       return;
     }
