@@ -173,6 +173,16 @@ describe("tool calls", () => {
   });
 });
 
+test("joins spoken audio that the server cut between groups of four characters", () => {
+  const whole = Buffer.from("spoken audio").toString("base64");
+  const message = onlyMessage([
+    { role: "assistant", content: null, audio: { id: "audio_1", data: whole.slice(0, 3) } },
+    { audio: { data: whole.slice(3, 9) } },
+    { audio: { data: whole.slice(9) } },
+  ]);
+  expect(message).toMatchObject({ audio: { id: "audio_1", data: whole } });
+});
+
 test("joins the pieces of spoken audio and its transcript", () => {
   const encoded = (text: string) => Buffer.from(text).toString("base64");
   const message = onlyMessage([

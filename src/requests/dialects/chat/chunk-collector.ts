@@ -229,8 +229,13 @@ function audioToWire({ data, transcript, rest }: CollectedAudio): Json {
   };
 }
 
+/**
+ * Joins base64 pieces. A server encodes each piece by itself, so that padding may end a piece, or cuts one long text
+ * anywhere.
+ */
 function joinBase64(pieces: readonly string[]): string {
-  return Buffer.concat(pieces.map((piece) => Buffer.from(piece, "base64"))).toString("base64");
+  const texts = pieces.join("").match(/[^=]+/g) ?? [];
+  return Buffer.concat(texts.map((text) => Buffer.from(text, "base64"))).toString("base64");
 }
 
 function callToWire({ id, type, name, text, rest }: CollectedCall): Json {
