@@ -47,7 +47,7 @@ const maxAnswerLength = 1_048_576;
 /** The allowed difference between the provider's clock and ours. */
 const toleranceSeconds = 30;
 /**
- * How many seconds the provider's clock may be ahead. The time of issue is not a deadline, so a token from the future
+ * The number of seconds that the provider's clock may be ahead. The time of issue is not a deadline, so a token from the future
  * gains no advantage.
  */
 const maxAheadSeconds = 300;

@@ -47,7 +47,7 @@ export interface MadeLink {
 /** A new invitation, without the URL if it was mailed: the inviter must not be able to join as another person. */
 export type MadeInvitation = Omit<MadeLink, "url"> & { url: string | undefined };
 
-/** Where the request for a link came from. The time is omitted, because the clock supplies it. */
+/** The origin of the request for a link. The time is omitted, because the clock supplies it. */
 type Asking = Pick<Origin, "clientAddress" | "requestId">;
 
 type About = Partial<Pick<OneTimeLink, "email" | "personId" | "accountId" | "role" | "createdBy">>;

@@ -26,7 +26,7 @@ export interface PendingKind {
 }
 
 /**
- * How often the entries are counted while the store fills up. Counting takes time in proportion to the entries, so the
+ * The interval at which the entries are counted while the store fills up. Counting takes time in proportion to the entries, so the
  * maximum may be exceeded a little.
  */
 const trimsPerFill = 100;

@@ -38,7 +38,7 @@ export interface StartedSession {
 }
 
 const defaultThrottle = { perAddress: 30, perEmail: 10, windowSeconds: 600 };
-/** Where people signed in lately: for each sign-in, the digest of an email address and a network. */
+/** The recent sign-ins of people: for each sign-in, the digest of an email address and a network. */
 const familiarLogins = { name: "familiar_place", lifeSeconds: 90 * 86_400, most: 20_000 };
 
 export class SignIn {

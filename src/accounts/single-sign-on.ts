@@ -50,7 +50,7 @@ export interface SsoSignIn {
   /** The account to show. */
   accountId: string | null;
   next: string;
-  /** Whether this sign-in ended other credentials of the person. */
+  /** True if this sign-in ended other credentials of the person. */
   isFirstProof: boolean;
 }
 

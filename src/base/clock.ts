@@ -13,7 +13,7 @@ export interface ExactClock extends Pick<Clock, "monotonicMs"> {
   exactMs(): number;
 }
 
-/** How far the clock of a machine may differ from that of the database. The doctor reports more as a failure. */
+/** The maximum difference between the clocks of a machine and of the database. The doctor reports more as a failure. */
 export const maxClockOffsetSeconds = 15;
 /**
  * The greatest clock difference of two machines, one ahead and one behind. A signature of one machine must be valid

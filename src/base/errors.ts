@@ -88,7 +88,7 @@ export interface GatewayErrorOptions {
   detail?: string;
   /** A retry may help after this many seconds. Sent as `Retry-After`, rounded up, and `retry-after-ms`. */
   retryAfterSeconds?: number;
-  /** Whether a retry helps, if this error knows better than its code. Sent as `x-should-retry`. */
+  /** True if a retry helps; set where this error knows better than its code. Sent as `x-should-retry`. */
   shouldRetry?: boolean;
   /**
    * True if the engine's own rate limit refused the request. The `type` of the error reports this, whatever the code

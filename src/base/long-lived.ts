@@ -29,11 +29,11 @@ export interface LongLived {
   /** Milliseconds after which the object ends even if it is busy; undefined if there is no such limit. */
   readonly maxMs: number | undefined;
   readonly ends: {
-    /** What happens to the object when its key or token is revoked or expires. */
+    /** The end of the object when its key or token is revoked or expires. */
     readonly credential: string;
-    /** What happens to the object when the person is removed or the account is closed. */
+    /** The end of the object when the person is removed or the account is closed. */
     readonly owner: string;
-    /** What happens to the object when the server stops. */
+    /** The end of the object when the server stops. */
     readonly server: string;
   };
   /** The files that create such objects. */
@@ -55,7 +55,7 @@ const ofAll = text("of all together");
 const noKey = text("none: no key is involved");
 const byOpenRequests = text("`limits.open_requests_per_key`");
 const withKey = "as with the credential";
-/** What revocation does to the sessions and streams of MCP clients. */
+/** The effect of a revocation on the sessions and streams of MCP clients. */
 const atMcp = "within 5 s: it is ended";
 
 /** Client connections that policy/long-connections.ts admits, watches and ends. */

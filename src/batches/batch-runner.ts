@@ -78,7 +78,7 @@ const forgottenAtOnce = 200;
 const passing = new Set(["rate_limit_exceeded", "service_unavailable"]);
 const ofServers = new Set(["upstream_error", "upstream_timeout", "internal_error"]);
 
-/** How an attempt at a line can end: answered, failed for good, stopped for a live request, or to be repeated. */
+/** The outcome of an attempt at a line: answered, failed for good, stopped for a live request, or to be repeated. */
 export const lineEnds = ["answered", "failed", "gave_way", "again"] as const;
 export type LineEnd = (typeof lineEnds)[number];
 

@@ -91,7 +91,7 @@ export interface Config extends ReloadableConfig {
   /** Seconds for which a stopping server still answers requests while it reports that it is not ready. */
   readonly lameDuckSeconds: number;
   readonly discoverLocal: boolean;
-  /** Whether webhooks may post to this machine; only possible in development. */
+  /** True if webhooks may post to this machine; only possible in development. */
   readonly webhookLoopback: boolean;
   /** Undefined means no tracing. */
   readonly tracing: TracingConfig | undefined;
@@ -104,7 +104,7 @@ export interface Config extends ReloadableConfig {
   readonly cache: CacheConfig;
   /** The built-in engine. A number that is undefined is chosen for each model. */
   readonly engine: {
-    /** Whether to serve the demo model that ships with Headrace. */
+    /** True if the demo model that ships with Headrace is served. */
     readonly demo: boolean;
     /** Absolute paths of GGUF files. */
     readonly models: readonly string[];

@@ -191,7 +191,7 @@ export function modelFileConfigs({ engine }: FileData, absolute: (path: string) 
   }));
 }
 
-/** Where and how files are stored, and how much. */
+/** The place, form and limit of stored files. */
 export interface FilesConfig extends Omit<InCode<FileData["files"]>, "directory" | "s3"> {
   /** The absolute path of the folder. Undefined means a folder in the data directory. */
   readonly directory: string | undefined;

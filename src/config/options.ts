@@ -21,7 +21,7 @@ export type Mode = (typeof modes)[number];
 export const logFormats = ["text", "json"] as const;
 export type LogFormat = (typeof logFormats)[number];
 
-/** How text becomes a value. A `list` is separated by commas. A `repeated` flag is given once for each value. */
+/** The conversion of text to a value. A `list` is separated by commas. A `repeated` flag is given once for each value. */
 type Kind = "text" | "number" | "switch" | "list" | "repeated";
 
 export interface Option<S extends z.ZodType = z.ZodType, D = z.output<S> | undefined> {

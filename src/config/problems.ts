@@ -1,6 +1,6 @@
 // Problems of a configuration: each has a message, a location and a remedy.
 
-/** Where a value was given. `file`, `line` and `column` (both from 1) are undefined for flags and variables. */
+/** The source of a value. `file`, `line` and `column` (both from 1) are undefined for flags and variables. */
 export interface SourceLocation {
   file: string | undefined;
   line: number | undefined;

@@ -13,7 +13,7 @@ export interface TracingConfig {
   readonly serviceName: string;
   /** The share of requests to trace, from 0 to 1, if the client did not send a trace. */
   readonly sample: number;
-  /** Whether traces include prompts and answers. */
+  /** True if traces include prompts and answers. */
   readonly content: boolean;
 }
 

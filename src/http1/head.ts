@@ -42,9 +42,9 @@ export const maxFieldLines = 200;
 
 /** By byte: its lower case if it may be in a token (RFC 9110, 5.6.2), otherwise 0. */
 const tokenBytes = new Uint8Array(256);
-/** By byte: 1 if it may be in a header value (RFC 9110, 5.5). */
+/** A flag for each byte: 1 if the byte may be in a header value (RFC 9110, 5.5). */
 const valueBytes = new Uint8Array(256);
-/** By byte: 1 if it may be in a request target. */
+/** A flag for each byte: 1 if the byte may be in a request target. */
 const targetBytes = new Uint8Array(256);
 for (let code = 0; code < 256; code++) {
   const character = String.fromCharCode(code);

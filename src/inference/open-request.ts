@@ -52,7 +52,7 @@ import { faultSaid, resultOf, TrailWriter, type Tried } from "./trail-writer.ts"
 
 const nothing: readonly string[] = [];
 
-/** Where the answer is stored: the response store and the response cache. */
+/** The stores of the answer: the response store and the response cache. */
 export interface Keeps {
   readonly recorder: AnswerRecorder | undefined;
   readonly cached: CachedRequest | undefined;

@@ -1,5 +1,5 @@
-// One request that is handed over: forwarded unchanged, its answer returned as it arrives. If one side breaks off, so
-// does the other.
+// Hands one request over: the request is forwarded unchanged, and its answer is returned as it arrives. A failure of
+// one side ends the other.
 import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
 import { bufferedBytes } from "../base/bytes/buffered-bytes.ts";
 import { ByteSpan } from "../base/bytes/byte-span.ts";

@@ -13,7 +13,7 @@ export interface Surroundings {
 }
 
 export interface Verdict {
-  /** What the test observed if all is correct, or why it was skipped. */
+  /** The observation of a successful test, or the reason for skipping it. */
   seen: string;
   /** The faults, each in a few words. Empty if the answer is as SDKs expect it. */
   wrong: readonly string[];

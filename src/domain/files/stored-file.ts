@@ -11,7 +11,7 @@ export type UploadPurpose = (typeof uploadPurposes)[number];
  */
 export type FilePurpose = UploadPurpose | "batch_output" | "batch_requests";
 
-/** Who made a file: the same members as for stored responses. `ResponseOwner` decides who may see the file. */
+/** The creator of a file: the same members as for stored responses. `ResponseOwner` decides who may see the file. */
 export type MadeBy = Pick<ResponseRow, "accountId" | "environment" | "keyId" | "appId" | "personId" | "madeBy">;
 
 export interface StoredFile extends MadeBy {

@@ -9,7 +9,7 @@ import type { Period, QuotaWindow } from "./quota-rules.ts";
 export interface RateLimit {
   /** The id under which requests are counted together, e.g. `key:key_…` or `account:acct_…:live`. */
   readonly id: string;
-  /** Whose limit this is, for error messages. */
+  /** The owner of the limit, for error messages. */
   owner: "key" | "account";
   readonly limit: number;
   readonly windowSeconds: number;
@@ -32,9 +32,9 @@ export interface Quota {
   readonly requests?: number | null;
   /** The window of the quota. Undefined means the calendar month. */
   readonly window?: QuotaWindow;
-  /** Which requests the quota counts. Undefined means all requests of the owner. */
+  /** The requests that the quota counts. Undefined means all requests of the owner. */
   readonly filter?: QuotaFilter;
-  /** Which amounts end a running answer when they are used up. Undefined means that none does. */
+  /** The amounts that end a running answer when they are used up. Undefined means none. */
   readonly stops?: StoppingAmounts | undefined;
   /** The limit store's counter of this quota, cached here. Only the store uses it. */
   counted?: object | undefined;
@@ -148,7 +148,7 @@ export interface StopLease {
   /** The amount reserved so far. Infinite if no quota of this unit can end the answer. */
   readonly tokens: number;
   readonly nanoUsd: number;
-  /** What was left when the answer began, its own reservation included. Infinite if no quota can end the answer. */
+  /** The remainder when the answer began, including its own reservation. Infinite if no quota can end the answer. */
   readonly mostTokens: number;
   readonly mostNanoUsd: number;
   /** At the last check, the quota with the smallest part left. */

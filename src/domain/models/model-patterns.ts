@@ -19,8 +19,8 @@ export function coversPattern(outer: string, inner: string): boolean {
 }
 
 /**
- * Returns the patterns that both lists allow. Two patterns either have no match in common, or one includes the other.
- * So the narrower ones are returned.
+ * Returns the patterns that both lists allow. Of two patterns with a match in common, one always includes the other,
+ * and the narrower pattern is returned.
  */
 export function commonPatterns(some: readonly string[], others: readonly string[]): string[] {
   const common = some.flatMap((a) =>

@@ -6,7 +6,7 @@ export interface ModelProcessFigures {
   readonly state: ModelProcessState;
   /** Unix seconds since which the process has this state. */
   readonly since: number;
-  /** Why the process failed last. Null if it has not failed since the last load. */
+  /** The reason of the last failure. Null if it has not failed since the last load. */
   readonly failure: string | null;
   readonly pinned: boolean;
   /** Bytes by memory pool (`ram`, `gpu0` and so on): reserved for the process, or needed to start it. */

@@ -43,12 +43,12 @@ export interface PulledModelEngine extends Engine {
 
 export interface ListedPulledModel extends PulledModel {
   use: ModelUse;
-  /** Whether the memory suffices for the model; null if its need is unknown or the model is loaded. */
+  /** True if the memory suffices for the model; null if its need is unknown or the model is loaded. */
   fit: Fit | null;
 }
 
 export interface FittedOffer extends PullOffer {
-  /** Whether the memory suffices. The model may need more than the known minimum. */
+  /** True if the memory suffices. The model may need more than the known minimum. */
   fit: Fit;
 }
 

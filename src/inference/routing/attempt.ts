@@ -70,7 +70,7 @@ export interface Continuing {
 }
 
 /**
- * What an attempt needs to know of its request, and the callbacks of the request. They are called as events happen,
+ * The facts that an attempt needs of its request, and the callbacks of the request. They are called as events happen,
  * because a cancelled request gets no result.
  */
 export interface Sender {

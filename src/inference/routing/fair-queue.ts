@@ -2,7 +2,7 @@
 // they hold.
 import { type Priority, priorities, priorityShares } from "../../domain/models/policies/priority.ts";
 
-/** Who holds a slot or waits for one. */
+/** A request that holds a slot or waits for a slot. */
 export interface Sharer {
   readonly priority: Priority;
   readonly accountId: string;

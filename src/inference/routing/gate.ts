@@ -39,7 +39,7 @@ export interface Waiting extends Waiter, IndexedItem {
   regroup(): void;
 }
 
-/** Why a refused request may try again: the engine ended an answer, or it is idle. */
+/** The reason why a refused request may try again: the engine ended an answer, or it is idle. */
 export type RoomFound = "answered" | "idle";
 
 /** A request that the engine refused for lack of capacity. */

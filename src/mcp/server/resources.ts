@@ -51,7 +51,7 @@ export class Resources {
 
   /**
    * Returns the server of a public URI, and the URI at that server. Throws if the principal may not use its resources.
-   * Whether the resource exists is unknown.
+   * The resource itself may be missing.
    */
   find(asked: unknown, { only, principal }: ClientCall): { server: McpServer; uri: string } {
     if (typeof asked !== "string" || asked.length > maxUriLength) {

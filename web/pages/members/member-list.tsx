@@ -1,4 +1,4 @@
-// All members of the account with their roles; each row opens the member's dialog.
+// Lists all members of the account with their roles. Each row opens the member's dialog.
 import { Badge, Group, Text } from "@mantine/core";
 import { type ReactNode, useState } from "react";
 import { useList } from "../../api/queries.ts";
