@@ -1,8 +1,9 @@
 // Describes a command as data: its name, arguments, help and action. Registers it with Commander.
 import { Argument, type Command, Option } from "commander";
+import { nearest } from "../base/text/nearest.ts";
 import type { CliContext } from "./terminal/context.ts";
 import { type Confirmation, confirm } from "./terminal/input.ts";
-import { CliError, exitCodes, formatTable, type Terminal } from "./terminal/terminal.ts";
+import { CliError, exitCodes, formatTable, printable, type Terminal, withoutColumns } from "./terminal/terminal.ts";
 
 /**
  * Parses the value of an option or argument, or throws an InvalidArgumentError. `before` is the earlier value of an
@@ -83,6 +84,8 @@ export type MaybeOutcome = Outcome | void;
 /** The description of a command as data. */
 export interface CommandFields<Options, Arguments extends readonly ArgumentEntry[]> {
   name: string;
+  /** A second name of the command. */
+  alias?: string;
   /** Shown in the list of commands instead of the description. */
   summary?: string;
   description: string;
@@ -131,28 +134,27 @@ export function refuseNoChange(body: Readonly<Record<string, unknown>>, such: st
 /** A column of a table: its heading, and the function that returns its cell for a row. */
 export type Column<Row> = readonly [name: string, cell: (row: Row) => string];
 
-/** Prints one line per row. `figures` names the right-aligned columns. */
+/**
+ * Prints one line per row. `figures` names the right-aligned columns. `dispensable` names the columns that are left out
+ * on a narrow terminal, first those that are named first.
+ */
 export function printRows<Row>(
   { out, print }: Terminal,
   rows: readonly Row[],
   columns: readonly Column<Row>[],
   figures: readonly string[] = [],
+  dispensable: readonly string[] = [],
 ): void {
-  const names = columns.map(([name]) => name);
-  const cells = rows.map((row) => columns.map(([, cell]) => cell(row)));
-  print(
-    formatTable(
-      names,
-      cells,
-      out,
-      figures.map((name) => names.indexOf(name)),
-    ),
-  );
+  const all = [columns.map(([name]) => name), ...rows.map((row) => columns.map(([, cell]) => cell(row)))];
+  const [names = [], ...cells] = withoutColumns(all, dispensable, out.columns);
+  const numeric = figures.map((name) => names.indexOf(name)).filter((column) => column >= 0);
+  print(formatTable(names, cells, out, numeric));
 }
 
 /** Registers the command and its subcommands with Commander. */
 export function register(parent: Command, context: CliContext, entry: CommandEntry): void {
   const made = parent.command(entry.name, { isDefault: entry.isDefault ?? false }).description(entry.description);
+  if (entry.alias !== undefined) made.alias(entry.alias);
   if (entry.summary !== undefined) made.summary(entry.summary);
   for (const [name, description, values] of entry.arguments ?? []) {
     made.addArgument(reading(new Argument(name, description), values));
@@ -165,7 +167,22 @@ export function register(parent: Command, context: CliContext, entry: CommandEnt
   ];
   if (paragraphs.length > 0) made.addHelpText("after", `\n${paragraphs.join("\n\n")}`);
   for (const below of entry.commands ?? []) register(made, context, below);
+  // A default command gets the words that name no other command, and refuses them itself.
+  if (entry.isDefault && parent.parent) made.allowExcessArguments();
   if (entry.run) made.action(() => run(made, context, entry));
+}
+
+/** Throws a CliError if a default command was called with a word that names no command of its parent. */
+function refuseExcess({ args, registeredArguments, parent }: Command): void {
+  const word = args[registeredArguments.length];
+  if (word === undefined || !parent?.parent || registeredArguments.at(-1)?.variadic) return;
+  const meant = nearest(
+    word,
+    parent.commands.flatMap((command) => [command.name(), ...command.aliases()]),
+  );
+  const group = `headrace ${parent.name()}`;
+  const hint = meant ? `Did you mean \`${group} ${meant}\`?` : `\`${group} --help\` lists the commands.`;
+  throw new CliError(`There is no command \`${group} ${printable(word)}\`. ${hint}`, exitCodes.usage);
 }
 
 function optionOf(entry: OptionTuple | Option): Option {
@@ -183,6 +200,7 @@ function reading<Taker extends Argument | Option>(taker: Taker, values: Parse | 
 
 async function run(made: Command, context: CliContext, entry: CommandEntry): Promise<void> {
   if (!entry.keepsRunning) context.begin();
+  if (entry.isDefault) refuseExcess(made);
   const { terminal, input } = context;
   // If parent and subcommand have the same option, Commander gives its value to the parent.
   const options: { json?: boolean; yes?: boolean } = made.optsWithGlobals();

@@ -1,9 +1,22 @@
 import { describe, expect, test } from "bun:test";
 import { Command } from "commander";
+import { runCommand } from "../../tests/fixtures/command-line.ts";
 import { register } from "./command.ts";
 import { commands, commandsMeant, headings } from "./commands.ts";
 import { refuseUnknownCommand } from "./program.ts";
 import { createContext } from "./terminal/context.ts";
+
+test.each([
+  [["models", "sho", "x"], "There is no command `headrace models sho`. Did you mean `headrace models show`?"],
+  [["nodes", "drian", "gpu-1"], "There is no command `headrace nodes drian`. Did you mean `headrace nodes drain`?"],
+  [["tools", "xyz"], "There is no command `headrace tools xyz`. `headrace tools --help` lists the commands."],
+  [["usage", "--dys", "7"], "error: unknown option '--dys'\n(Did you mean --days?)"],
+  [["keys", "lst"], "error: unknown command 'lst'\n(Did you mean list?)"],
+])("refuses the mistyped %p and suggests a command or flag", async (args, message) => {
+  const { code, stdout, stderr } = await runCommand(args);
+  expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+  expect(stderr).toContain(message);
+});
 
 describe("loading of commands", () => {
   test("registers one command for each entry, under the entry's name", async () => {

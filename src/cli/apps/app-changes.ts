@@ -5,7 +5,7 @@ import { scopeMeanings } from "../../domain/scope.ts";
 import { type OptionValues, refuseNoChange } from "../command.ts";
 import { parseOverlap } from "../keys/key-changes.ts";
 import { refuseSecret } from "../keys/key-records.ts";
-import { parseNames, parseTools, toolsForm } from "../keys/key-settings.ts";
+import { parseScopes, parseTools, toolsForm } from "../keys/key-settings.ts";
 import { requestJson, understood } from "../login/api-request.ts";
 import { serverCommand } from "../login/server-command.ts";
 import { formatTimeAndRelative } from "../terminal/figures.ts";
@@ -145,7 +145,7 @@ function appSettings({ clearable }: { clearable: boolean }) {
       (uri: string, before: string[] | undefined) => [...(before ?? []), uri],
     ],
     homepage: ["--homepage <url>", `an https page about the app${none}`],
-    scopes: ["--scopes <scopes>", `scopes it may request, separated by commas${scopesDefault}`, parseNames],
+    scopes: ["--scopes <scopes>", `scopes it may request, separated by commas${scopesDefault}`, parseScopes],
     tools: ["--tools <names>", `the most of tools that it uses: ${toolsForm}`, parseTools],
   } as const;
 }

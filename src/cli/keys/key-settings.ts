@@ -1,10 +1,11 @@
 // Command line options for the settings of a key, and the API fields that they become.
 import { InvalidArgumentError } from "commander";
+import { nearest } from "../../base/text/nearest.ts";
 import { amountText, type ByName, byName, byWire, type KeyAmount, keyAmounts } from "../../domain/limits/amounts.ts";
 import type { GivenQuotaRule } from "../../domain/limits/quota-rules.ts";
 import { type ResponseCache, responseCaches } from "../../domain/models/policies/cache.ts";
 import { type Priority, priorities } from "../../domain/models/policies/priority.ts";
-import { accountScopes, defaultScopes, scopeMeanings } from "../../domain/scope.ts";
+import { accountScopes, defaultScopes, type Scope, scopeMeanings, scopes } from "../../domain/scope.ts";
 import { parseDate, parseSpan, parseTime } from "../terminal/figures.ts";
 import { parseQuotas } from "./quota-view.ts";
 
@@ -48,7 +49,7 @@ export function keySettings({ clearable }: { clearable: boolean }) {
   const scopesDefault = clearable ? "" : ` (default: ${defaultScopes.join(",")})`;
   const none = clearable ? ", or none" : "";
   return {
-    scopes: ["--scopes <scopes>", `scopes, separated by commas${scopesDefault}`, parseNames],
+    scopes: ["--scopes <scopes>", `scopes, separated by commas${scopesDefault}`, parseScopes],
     expires: [
       "--expires <when>",
       "when it expires: a span such as 12h or 30d, the end of a date, a time, or never",
@@ -158,6 +159,16 @@ export function parseNames(text: string): string[] {
     .filter((name) => name !== "");
   if (names.length === 0) throw new InvalidArgumentError("Name at least one, separated by commas.");
   return names;
+}
+
+export function parseScopes(text: string): Scope[] {
+  return parseNames(text).map((name) => {
+    const found = scopes.find((scope) => scope === name);
+    if (found) return found;
+    const meant = nearest(name, scopes);
+    const guess = meant === undefined ? "" : ` Did you mean ${meant}?`;
+    throw new InvalidArgumentError(`There is no such scope.${guess} Scopes are ${scopes.join(", ")}.`);
+  });
 }
 
 /** Parses a list of tools. In the API, null stands for all tools and an empty list for no tool. */

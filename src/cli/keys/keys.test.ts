@@ -291,6 +291,7 @@ describe("headrace keys create", () => {
     ["--quotas", "200 requests a day"],
     ["--monthly-spend", "$5"],
     ["--scopes", ","],
+    ["--scopes", "chat:wirte"],
     ["--models", ","],
     ["--never-leaves", "maybe"],
     ["--priority", "urgent"],

@@ -1,8 +1,8 @@
 // `headrace keys`: lists, shows and revokes API keys; making and changing them is in key-changes.ts.
-import { command } from "../command.ts";
+import { type Column, command, printRows } from "../command.ts";
 import { serverCommand } from "../login/server-command.ts";
 import { formatRelative } from "../terminal/figures.ts";
-import { formatTable, printable, type Terminal } from "../terminal/terminal.ts";
+import { printable } from "../terminal/terminal.ts";
 import { usageCommand } from "../usage/usage.ts";
 import { createCommand, rotateCommand, updateCommand } from "./key-changes.ts";
 import {
@@ -18,8 +18,15 @@ import {
 } from "./key-records.ts";
 import { endsAs, keyArgument, keyArgumentHelp, printKey } from "./key-view.ts";
 
-/** The first columns, which are shown at any width: name, key, status, last used, end. */
-const narrowestTable = 5;
+const columnsOf = (nowSeconds: number): Column<ListedKey>[] => [
+  ["NAME", ({ name }) => name],
+  ["KEY", shownKey],
+  ["STATUS", ({ status }) => status],
+  ["LAST USED", (key) => formatRelative(key.last_used_at, nowSeconds)],
+  ["ENDS", (key) => endsAs(key, nowSeconds)],
+  ["SCOPES", ({ scopes }) => scopes.join(",")],
+  ["ID", ({ id }) => id],
+];
 
 const listCommand = serverCommand({
   name: "list",
@@ -35,7 +42,7 @@ const listCommand = serverCommand({
     const show = () => {
       const shown = found.filter(({ key }) => options.all || key.status !== "revoked");
       const keys = shown.map(({ key }) => key);
-      if (keys.length > 0) terminal.print(keysTable(terminal, keys, nowSeconds()));
+      if (keys.length > 0) printRows(terminal, keys, columnsOf(nowSeconds()), [], ["ID", "SCOPES"]);
       const hidden = found.length - shown.length;
       if (hidden > 0) terminal.note(`${hidden} revoked ${hidden === 1 ? "key is" : "keys are"} not shown; see --all.`);
       else if (shown.length === 0) terminal.note("There is no key yet. Make one with: headrace keys create <name>");
@@ -124,21 +131,3 @@ export const keysCommand = command({
     ...[revokeCommand, keyUsageCommand],
   ],
 });
-
-/** Returns the table of keys. The last columns are left out on a narrow terminal; `keys show` has them. */
-function keysTable({ stdout, out }: Terminal, keys: readonly ListedKey[], nowSeconds: number): string {
-  const rows = [
-    ["NAME", "KEY", "STATUS", "LAST USED", "ENDS", "SCOPES", "ID"],
-    ...keys.map((key) => [
-      ...[key.name, shownKey(key), key.status, formatRelative(key.last_used_at, nowSeconds)],
-      ...[endsAs(key, nowSeconds), key.scopes.join(","), key.id],
-    ]),
-  ];
-  const { isTTY, columns = 80 } = stdout;
-  for (let count = rows[0]?.length ?? 0; ; count--) {
-    const [header = [], ...cells] = rows.map((row) => row.slice(0, count));
-    const whole = formatTable(header, cells, { ...out, columns: undefined });
-    const fits = isTTY !== true || whole.split("\n").every((line) => Bun.stringWidth(line) <= columns);
-    if (fits || count <= narrowestTable) return formatTable(header, cells, out);
-  }
-}

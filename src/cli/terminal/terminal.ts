@@ -136,6 +136,26 @@ export function formatTable(
   return [...first.map((line) => style.bold(line)), ...others.flat()].join("\n");
 }
 
+/**
+ * Returns the rows without the columns of `dispensable`, in this order, until the table fits. The first row is the
+ * header. `columns` is the width of the terminal; undefined if every width fits.
+ */
+export function withoutColumns(
+  rows: readonly (readonly string[])[],
+  dispensable: readonly string[],
+  columns: number | undefined,
+): readonly (readonly string[])[] {
+  const [header = []] = rows;
+  const widths = header.map((_, column) =>
+    Math.max(...rows.map((row) => Bun.stringWidth(printable(row[column] ?? "")))),
+  );
+  const width = widths.reduce((sum, one) => sum + one, 0) + 2 * (widths.length - 1);
+  const [first, ...later] = dispensable;
+  if (columns === undefined || width <= columns || first === undefined) return rows;
+  const at = header.indexOf(first);
+  return withoutColumns(at < 0 ? rows : rows.map((row) => row.toSpliced(at, 1)), later, columns);
+}
+
 /** Formats names in a column with their values beside them, indented by two. Control characters are removed. */
 export function formatFacts(facts: readonly (readonly [name: string, value: string])[], style: Style): string {
   const nameWidth = Math.max(...facts.map(([name]) => name.length));

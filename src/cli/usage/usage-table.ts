@@ -4,7 +4,7 @@ import { z } from "zod";
 import { nanoOfUsd, usdOf } from "../../base/money.ts";
 import type { UsageGroup } from "../../domain/usage/usage.ts";
 import { formatCount, formatUsd, usdDigits } from "../terminal/figures.ts";
-import { formatTable, type Terminal } from "../terminal/terminal.ts";
+import { formatTable, type Terminal, withoutColumns } from "../terminal/terminal.ts";
 
 const group = z.string().nullish();
 
@@ -28,7 +28,8 @@ export const usageRow = z.object({
 export type UsageRow = z.infer<typeof usageRow>;
 
 export interface UsageTableOptions {
-  bucket: string;
+  /** The time span of a row. Undefined if each row is for the whole time. */
+  bucket: string | undefined;
   groups: readonly UsageGroup[];
   /** The rows from which to compute the total, if the shown rows do not add up to it. */
   whole?: readonly UsageRow[] | undefined;
@@ -40,37 +41,43 @@ const blocks = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 const minBarWidth = 8;
 const maxBarWidth = 30;
 
-/** Prints rows in the order of the API, with a total if there are several. */
+/** Columns that are left out first if the terminal is too narrow for all of them. */
+const dispensable = ["CACHED", "COMPLETION", "PROMPT", "ERRORS"];
+
+/** Prints rows in the given order, with a total if there are several. */
 export function printUsage(terminal: Terminal, rows: readonly UsageRow[], options: UsageTableOptions): void {
   const { bucket, groups, whole = rows, isUnpriced = () => false } = options;
   const { out } = terminal;
   const digits = usdDigits(rows.map((row) => row.cost));
-  // The column is left out if it is empty, because most servers report no cached tokens.
-  const hasCached = rows.some((row) => row.cached_tokens);
   const isFree = (row: Figures & { model?: string | null | undefined }) =>
     costsNothing(row) && row.model != null && isUnpriced(row.model);
-  const figures = (row: Figures) => [
-    formatCount(row.requests),
-    formatCount(row.prompt_tokens),
-    ...(hasCached ? [formatCount(row.cached_tokens ?? 0)] : []),
-    formatCount(row.completion_tokens),
-    formatCount(row.total_tokens),
-    isFree(row) ? "no price" : formatUsd(row.cost, digits),
-    formatCount(row.errors),
+  const figures: readonly (readonly [head: string, text: (row: Figures) => string])[] = [
+    ["REQUESTS", (row) => formatCount(row.requests)],
+    ["PROMPT", (row) => formatCount(row.prompt_tokens)],
+    // The column is left out if it is empty, because most servers report no cached tokens.
+    ...(rows.some((row) => row.cached_tokens)
+      ? [["CACHED", (row: Figures) => formatCount(row.cached_tokens ?? 0)] as const]
+      : []),
+    ["COMPLETION", (row) => formatCount(row.completion_tokens)],
+    ["TOKENS", (row) => formatCount(row.total_tokens)],
+    ["COST", (row) => (isFree(row) ? "no price" : formatUsd(row.cost, digits))],
+    ["ERRORS", (row) => formatCount(row.errors)],
   ];
+  const period = bucket === undefined ? [] : [`${bucket.toUpperCase()} (UTC)`];
+  const names = [...period, ...groups.map((name) => name.toUpperCase())];
   const cells = rows.map((row) => [
-    periodOf(row.start, bucket),
+    ...(bucket === undefined ? [] : [periodOf(row.start, bucket)]),
     ...groups.map((name) => row[name] ?? "-"),
-    ...figures(row),
+    ...figures.map(([, text]) => text(row)),
   ]);
-  if (rows.length > 1) cells.push(["total", ...groups.map(() => ""), ...figures(sum(whole))]);
-  const header = [
-    `${bucket.toUpperCase()} (UTC)`,
-    ...groups.map((name) => name.toUpperCase()),
-    ...["REQUESTS", "PROMPT", ...(hasCached ? ["CACHED"] : []), "COMPLETION", "TOKENS", "COST", "ERRORS"],
-  ];
-  const numeric = header.map((_, column) => column).slice(groups.length + 1);
-  const table = formatTable(header, cells, out, numeric);
+  if (rows.length > 1) {
+    const total = sum(whole);
+    cells.push([...names.map((_, at) => (at === 0 ? "total" : "")), ...figures.map(([, text]) => text(total))]);
+  }
+  const header = [...names, ...figures.map(([head]) => head)];
+  const [shownHeader = [], ...shownCells] = withoutColumns([header, ...cells], dispensable, out.columns);
+  const numeric = shownHeader.map((_, column) => column).slice(names.length);
+  const table = formatTable(shownHeader, shownCells, out, numeric);
   const [first = "", ...lines] = table.split("\n");
   // On a narrow terminal a row takes several lines, so bars would be beside the wrong lines.
   if (lines.length !== cells.length) {
@@ -79,6 +86,31 @@ export function printUsage(terminal: Terminal, rows: readonly UsageRow[], option
   }
   const drawn = withBars(lines, rows, terminal);
   terminal.print([first, ...drawn.slice(0, rows.length), ...drawn.slice(rows.length).map(out.bold)].join("\n"));
+}
+
+/**
+ * Returns the `limit` groups of rows with the highest cost over all periods, and the number of tokens among equal
+ * costs. A last row has the sum of the other groups.
+ */
+export function topUsage(rows: readonly UsageRow[], groups: readonly UsageGroup[], limit: number): UsageRow[] {
+  const gathered = Map.groupBy(rows, (row) => JSON.stringify(groups.map((name) => row[name] ?? null)));
+  const summed = [...gathered.values()].map((ofGroup) => joined(ofGroup, groups));
+  summed.sort((a, b) => (b.cost ?? 0) - (a.cost ?? 0) || b.total_tokens - a.total_tokens);
+  const others = summed.slice(limit);
+  if (others.length === 0) return summed;
+  const [first] = groups;
+  const label = `${formatCount(others.length)} others`;
+  return [...summed.slice(0, limit), { ...joined(others, []), ...(first === undefined ? {} : { [first]: label }) }];
+}
+
+/** Returns one row for the whole time of the rows, which have the same `groups`. */
+function joined(rows: readonly UsageRow[], groups: readonly UsageGroup[]): UsageRow {
+  return {
+    start: Math.min(...rows.map(({ start }) => start)),
+    end: Math.max(...rows.map(({ end }) => end)),
+    ...Object.fromEntries(groups.map((name) => [name, rows[0]?.[name] ?? null])),
+    ...sum(rows),
+  };
 }
 
 type Figures = Omit<UsageRow, "start" | "end" | UsageGroup>;

@@ -103,6 +103,57 @@ test("marks models without a price in usage by model, and names those missing fr
   expect((await run(["usage", "--group-by", "model"])).stdout).not.toContain("no price");
 });
 
+describe("headrace usage --top", () => {
+  const byKey = () => [
+    row(1, 4, { key: "key_a" }),
+    row(1, 1, { key: "key_b" }),
+    row(0, 3, { key: "key_b" }),
+    row(0, 5, { key: "key_c" }),
+    row(0, 2, { key: "key_d" }),
+  ];
+
+  test("prints one row for each of the most expensive groups over the whole time, and one for the others", async () => {
+    rows = byKey();
+    const { stdout } = await run(["usage", "--group-by", "key", "--top", "2"]);
+    expect(api.seen[0]?.path).toBe("/usage?bucket=month&group_by=key");
+    expect(stdout.split("\n").map((line) => line.split(/ {2,}/).slice(0, 2).join(" "))).toEqual([
+      ...["KEY REQUESTS", "key_c 5", "key_a 4", "2 others 6", "total 15", ""],
+    ]);
+  });
+
+  test("prints the same rows with --json", async () => {
+    rows = byKey();
+    const printed = JSON.parse((await run(["usage", "--group-by", "key", "--top", "3", "--json"])).stdout);
+    expect(printed.map((one: Record<string, unknown>) => [one["key"], one["requests"], one["cost"]])).toEqual([
+      ...[
+        ["key_c", 5, 0.0075],
+        ["key_a", 4, 0.006],
+        ["key_b", 4, 0.006],
+        ["1 others", 2, 0.003],
+      ],
+    ]);
+  });
+
+  test.each([[["--top", "3"]], [["--top", "3", "--group-by", "key", "--bucket", "day"]], [["--top", "3", "--csv"]]])(
+    "refuses %p before sending anything",
+    async (args) => {
+      expect((await run(["usage", ...args])).code).toBe(2);
+      expect(api.seen).toEqual([]);
+    },
+  );
+});
+
+test("leaves out columns of a table that is wider than the terminal, and breaks no figure", async () => {
+  rows = [6, 5, 4].map((days) =>
+    row(days, 12_345_678, { key: "key_01a1fa87-aec2-73b0-a423", cached_tokens: 987_654_321, cost: 117_859.4 }),
+  );
+  const { stdout } = await run(["usage", "--group-by", "key"], { isTTY: true, columns: 80 });
+  const [header = "", first = ""] = Bun.stripANSI(stdout).split("\n");
+  expect(header.split(/ {2,}/)).toEqual(["DAY (UTC)", "KEY", "REQUESTS", "TOKENS", "COST"]);
+  expect(first).toBe("2026-11-14  key_01a1fa87-aec2-73b0-a423  12,345,678  12,469,134,780  $117,859.40");
+  expect(Math.max(...stdout.split("\n").map((line) => Bun.stringWidth(line)))).toBeLessThanOrEqual(80);
+});
+
 test("reports a time without usage", async () => {
   api.answer = () => Response.json({ object: "list", data: [], next: null });
   expect(await run(["usage"])).toEqual({ code: 0, stdout: "", stderr: "Nothing was used in that time.\n" });
@@ -258,13 +309,12 @@ describe("bars of headrace usage", () => {
     expect(small).toEndWith(`  ${"█".repeat(6)}`);
   });
 
-  test("keeps every figure and date of a table wider than 80 columns", async () => {
+  test("breaks no figure or date of a table wider than the terminal", async () => {
     const { stdout } = await run(["usage", "--days", "7", "--group-by", "key,model"], { isTTY: true, columns: 60 });
-    const words = stdout.split(/\s+/);
-    const wide = (await run(["usage", "--days", "7", "--group-by", "key,model"])).stdout;
-    const figures = wide.split(/\s+/).filter((word) => /^[\d$.,:-]*\d[\d$.,:-]*$/.test(word));
+    const wide = (await run(["usage", "--days", "7", "--group-by", "key,model"])).stdout.split(/\s+/);
+    const figures = stdout.split(/\s+/).filter((word) => /^[\d$.,:-]*\d[\d$.,:-]*$/.test(word));
     expect(figures.length).toBeGreaterThan(5);
-    for (const figure of figures) expect(words).toContain(figure);
+    for (const figure of figures) expect(wide).toContain(figure);
   });
 
   test.each([

@@ -12,7 +12,7 @@ import { readModels } from "../models/models.ts";
 import { CliError, exitCodes } from "../terminal/terminal.ts";
 import { parseEnd, parseStart } from "../terminal/when.ts";
 import { withNames } from "./usage-names.ts";
-import { costsNothing, printUsage, type UsageRow, usageRow } from "./usage-table.ts";
+import { costsNothing, printUsage, topUsage, type UsageRow, usageRow } from "./usage-table.ts";
 
 const daySeconds = 86_400;
 
@@ -29,8 +29,9 @@ const usageOptions = {
   bucket: ["--bucket <size>", "time span of a row (default: day)", usageBuckets],
   groupBy: ["--group-by <names>", `group by ${usageGroups.join(", ")}; several with commas`, parseGroups],
   tag: ["--tag <name>", "only requests with this tag"],
+  top: ["--top <number>", "with --group-by: one row each for the most expensive, over the whole time", parseCount],
   csv: ["--csv", "print CSV as the API gives it"],
-  json: ["--json", "print the rows as the API gives them"],
+  json: ["--json", "print the rows as the API gives them; with --top, its rows"],
 } as const;
 type UsageCall = ServerCall<OptionValues<typeof usageOptions & typeof connectionOptions>>;
 
@@ -61,9 +62,14 @@ export function usageCommand(fields: UsageFields): CommandEntry {
       const connection = await connect();
       if (options.csv && options.json) throw new CliError("--csv and --json exclude each other.", exitCodes.usage);
       const query = usageQuery(options, context.nowMs());
+      if (options.top !== undefined && options.csv) {
+        throw new CliError("--top and --csv exclude each other. With --json, --top prints its rows.", exitCodes.usage);
+      }
       if (options.csv) return printCsv(call, `${path}?${query}`);
       const raw = await call.ask((_, signal) => readPages(connection, path, query, signal));
-      return { json: raw, show: () => showUsage(call, connection, path, query, raw) };
+      const rows = shownRows(raw, options, connection);
+      const json = options.top === undefined ? raw : rows;
+      return { json, show: () => showUsage(call, connection, path, query, rows) };
     },
   });
 }
@@ -73,6 +79,7 @@ export const accountUsageCommand = usageCommand({
   description: "Show what the account has used. Needs a key with the scope usage:read.",
   examples: [
     "headrace usage --days 7",
+    "headrace usage --days 7 --group-by key --top 20",
     "headrace usage --bucket month --group-by model",
     "headrace usage --days 7 --group-by tag",
     "headrace usage --start 2026-11-01 --end 2026-11-30 --csv > november.csv",
@@ -90,11 +97,9 @@ async function showUsage(
   connection: Connection,
   path: string,
   query: URLSearchParams,
-  raw: readonly unknown[],
+  rows: readonly UsageRow[],
 ): Promise<void> {
-  const read = (entries: readonly unknown[]) =>
-    entries.map((entry) => understood(usageRow, entry, connection, "usage report"));
-  const rows = read(raw);
+  const read = (entries: readonly unknown[]) => readRows(entries, connection);
   if (rows.length === 0) return terminal.note("Nothing was used in that time.");
   const readGrants = async (signal: AbortSignal) => {
     const both = new URLSearchParams(query);
@@ -103,7 +108,8 @@ async function showUsage(
     return read(await readPages(connection, path, both, signal));
   };
   const named = await ask((_, signal) => withNames(connection, rows, readGrants, signal));
-  const { bucket = "day", groupBy: groups = [] } = options;
+  const { groupBy: groups = [] } = options;
+  const bucket = options.top === undefined ? (options.bucket ?? "day") : undefined;
   const whole = groups.includes("tag") ? await readWhole() : undefined;
   const models = rows.some(costsNothing) ? await ask((_, signal) => readPrices(connection, signal)) : undefined;
   const isUnpriced = models && ((model: string) => models.get(model) !== true);
@@ -118,6 +124,19 @@ async function showUsage(
     once.delete("group_by");
     return read(await ask((_, signal) => readPages(connection, path, once, signal)));
   }
+}
+
+function readRows(entries: readonly unknown[], connection: Connection): UsageRow[] {
+  return entries.map((entry) => understood(usageRow, entry, connection, "usage report"));
+}
+
+function shownRows(
+  raw: readonly unknown[],
+  { top, groupBy = [] }: UsageCall["options"],
+  connection: Connection,
+): UsageRow[] {
+  const rows = readRows(raw, connection);
+  return top === undefined ? rows : topUsage(rows, groupBy, top);
 }
 
 const maxNames = 5;
@@ -138,7 +157,13 @@ async function readPrices(connection: Connection, signal: AbortSignal): Promise<
   }
 }
 
-function usageQuery({ days, start, end, bucket, groupBy, tag }: UsageCall["options"], nowMs: number): URLSearchParams {
+function usageQuery(options: UsageCall["options"], nowMs: number): URLSearchParams {
+  const { days, start, end, groupBy, tag, top } = options;
+  if (top !== undefined && (groupBy === undefined || options.bucket !== undefined)) {
+    throw new CliError("--top needs --group-by, such as --group-by key, and no --bucket.", exitCodes.usage);
+  }
+  // Rows of `--top` are added up over the whole time, so the longest time spans suffice.
+  const bucket = top === undefined ? options.bucket : "month";
   if (days !== undefined && (start !== undefined || end !== undefined)) {
     throw new CliError("--days counts back from now: give it without --start and --end.", exitCodes.usage);
   }

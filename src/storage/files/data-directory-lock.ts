@@ -25,7 +25,7 @@ export function lockDataDirectory(dataDir: string): () => void {
   const stop = pid === undefined ? "Stop that one" : `Stop that one (Ctrl-C in its terminal, or kill ${pid})`;
   throw new DataDirectoryInUse(
     `Another Headrace uses the data directory ${dataDir}${facts.length > 0 ? `: ${facts.join(", ")}` : ""}. ` +
-      `${stop}, use it as it is (headrace status), or give this one a directory and a port of its own: --data-dir and --port.`,
+      `${stop}, use it as it is (headrace status shows its state, headrace --help lists the commands), or give this one a directory and a port of its own: --data-dir and --port.`,
   );
 }
 
