@@ -98,12 +98,14 @@ export function askingOf(request: DecodedRequest, options: AskingOptions): Askin
     const opened = edits(unsealed, edits(fitted, without(others)));
     const kept = isolated(request, engine.isolation, seal, priority);
     const form = request.form?.sentFor(model, kept);
-    const common = { operation: dialect.operation, translation: undefined, leftOut: others, capped };
-    if (form) return { ...common, body: "", form, limitName: undefined };
+    const { operation } = dialect;
+    const leftOut = others;
+    if (form) return { operation, translation: undefined, leftOut, capped, body: "", form, limitName: undefined };
     const isOurUsage = addsUsage(request) && request.streamOptions === "none";
     const asksForUsage = !isOurUsage || !options.adapted || !isAmong(options.adapted, usageAdaptation.path);
     const body = rewriteRequest(request, model, recording, opened, kept, asksForUsage);
-    return { ...common, body, limitName, adaptations: isOurUsage && asksForUsage ? usageAlone : undefined };
+    const adaptations = isOurUsage && asksForUsage ? usageAlone : undefined;
+    return { operation, translation: undefined, leftOut, capped, body, limitName, adaptations };
   }
   const { format: to, errorEvent } = dialect;
   if (!to || !from.format) throw unspoken(dialect);

@@ -108,9 +108,18 @@ export function sizeOf(
   const { promptTokens, maxCompletionTokens, width, stream } = request;
   const isLimitable = request.dialect.task === undefined;
   const limitHolds = request.limitHolds && !usageDoubts.ignoresLimits(model, request.dialect);
+  // One literal: a spread would cost a copy for each request.
   return {
-    ...{ model, promptTokens, maxCompletionTokens, limitHolds, width, isLimitable, stream },
-    ...{ tags, requestId, asked: request },
+    model,
+    promptTokens,
+    maxCompletionTokens,
+    limitHolds,
+    width,
+    isLimitable,
+    stream,
+    tags,
+    requestId,
+    asked: request,
   };
 }
 

@@ -198,8 +198,8 @@ export class Admitter {
   ): number {
     if (!price) return 0;
     const tiers = asked && hasTiers(price) ? asked.askedTiers() : noTiers;
-    const size = { promptTokens, completionTokens, cachedTokens, hasMedia: asked?.hasMedia ?? false };
-    const request = { ...size, asked: tiers, units: asked?.units };
+    const hasMedia = asked?.hasMedia ?? false;
+    const request = { promptTokens, completionTokens, cachedTokens, hasMedia, asked: tiers, units: asked?.units };
     return maxNanoUsdOf(request, price, this.#clock.nowSeconds());
   }
 }

@@ -26,12 +26,6 @@ export interface RequestBounds {
   readsBeyond?(): boolean;
 }
 
-/** The maximum usage of a request. */
-export interface UsageBounds extends Pick<TokenUsage, "promptTokens" | "completionTokens"> {
-  /** Computes a higher maximum, used only if a prompt is reported to be longer than `promptTokens`. */
-  widerPrompt?(): number;
-}
-
 /** Maximum tokens that a chat template adds to the client's text: a default system prompt, preambles for tools. */
 const templateTokens = 4_096;
 /** Maximum tokens of a prompt if neither the body nor a context limits them. */
@@ -44,27 +38,46 @@ const maxTurns = 32;
 /** Maximum tokens of a generation without another limit. */
 const maxGenerationTokens = 262_144;
 
+/** The maximum usage of a request. */
+export interface UsageBounds extends Pick<TokenUsage, "promptTokens" | "completionTokens"> {
+  /** Computes a higher maximum, used only if a prompt is reported to be longer than `promptTokens`. */
+  widerPrompt?(): number;
+}
+
 /**
  * Computes the maximum usage. The length of the delivered text is no upper bound, because reasoning counts and often
  * is not delivered. Generated tokens are limited by the request or by the context; `clampUsage` raises this limit if
  * the delivered text is longer.
  */
-export function usageBounds({ context }: Pick<Model, "context">, request: RequestBounds): UsageBounds {
-  const { bodyBytes, hasMedia, width, readings = 1 } = request;
-  const maxCompletionTokens = request.limitHolds === false ? undefined : request.maxCompletionTokens;
-  // A token stands for at least one byte, even if the prompt is sent as numbers.
-  const ofBody = hasMedia ? largestPrompt : Math.min(largestPrompt, readings * (bodyBytes + templateTokens));
-  // Each input of an embedding request has its own context, and the number of inputs is unknown here.
-  const ofContext = context === undefined || maxCompletionTokens === 0 ? largestPrompt : context * width * readings;
-  // A server's model list may report a context that is too small, so the estimated prompt counts as well.
-  const ofPrompt = Math.max(ofContext, (request.promptTokens ?? 0) * readings);
-  const promptTokens = Math.min(ofBody, ofPrompt);
-  return {
-    promptTokens,
-    completionTokens: (maxCompletionTokens ?? context ?? maxGenerationTokens) * width,
-    widerPrompt: () =>
-      request.readsBeyond?.() ? Math.max(promptTokens, Math.min(largestPrompt, ofContext * maxTurns)) : promptTokens,
-  };
+export function usageBounds(model: Pick<Model, "context">, request: RequestBounds): UsageBounds {
+  return new BoundsOfRequest(model, request);
+}
+
+class BoundsOfRequest implements UsageBounds {
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+  readonly #request: RequestBounds;
+  readonly #ofContext: number;
+
+  constructor({ context }: Pick<Model, "context">, request: RequestBounds) {
+    const { bodyBytes, hasMedia, width, readings = 1 } = request;
+    const maxCompletionTokens = request.limitHolds === false ? undefined : request.maxCompletionTokens;
+    // A token stands for at least one byte, even if the prompt is sent as numbers.
+    const ofBody = hasMedia ? largestPrompt : Math.min(largestPrompt, readings * (bodyBytes + templateTokens));
+    // Each input of an embedding request has its own context, and the number of inputs is unknown here.
+    const ofContext = context === undefined || maxCompletionTokens === 0 ? largestPrompt : context * width * readings;
+    // A server's model list may report a context that is too small, so the estimated prompt counts as well.
+    const ofPrompt = Math.max(ofContext, (request.promptTokens ?? 0) * readings);
+    this.promptTokens = Math.min(ofBody, ofPrompt);
+    this.completionTokens = (maxCompletionTokens ?? context ?? maxGenerationTokens) * width;
+    this.#request = request;
+    this.#ofContext = ofContext;
+  }
+
+  widerPrompt(): number {
+    if (!this.#request.readsBeyond?.()) return this.promptTokens;
+    return Math.max(this.promptTokens, Math.min(largestPrompt, this.#ofContext * maxTurns));
+  }
 }
 
 /**

@@ -165,12 +165,16 @@ export class ScannedAnswer {
   }
 }
 
-const countNames = ["prompt_tokens", "completion_tokens", "total_tokens"].map((name) => Buffer.from(name));
+const promptName = Buffer.from("prompt_tokens");
+const completionName = Buffer.from("completion_tokens");
+const totalName = Buffer.from("total_tokens");
 
 /** `start` is the offset of the usage in the loaded text, or 0 if the answer has none. */
 function countedUsage(start: number): TokenUsage | undefined {
   if (start === 0 || bytes[start] !== openBrace) return undefined;
-  const counts = countNames.map(() => -1);
+  let promptTokens = -1;
+  let completionTokens = -1;
+  let totalTokens = -1;
   for (let at = afterSpace(start + 1); ; at = afterSpace(at + 1)) {
     const nameEnd = afterName(at);
     if (nameEnd === fault) return undefined;
@@ -179,20 +183,14 @@ function countedUsage(start: number): TokenUsage | undefined {
     const end = afterNumber(value);
     const count = numberPassed();
     if (!Number.isSafeInteger(count)) return undefined;
-    let isKnown = false;
-    for (let i = 0; i < countNames.length; i++) {
-      if (!isSame(countNames[i] as Uint8Array, at + 1, nameEnd - 1)) continue;
-      counts[i] = count;
-      isKnown = true;
-    }
+    if (isSame(promptName, at + 1, nameEnd - 1)) promptTokens = count;
+    else if (isSame(completionName, at + 1, nameEnd - 1)) completionTokens = count;
+    else if (isSame(totalName, at + 1, nameEnd - 1)) totalTokens = count;
     // An unknown member may report a share of the tokens, as in DeepSeek's usage.
-    if (!isKnown) return undefined;
+    else return undefined;
     at = afterSpace(end);
     if (bytes[at] !== comma) break;
   }
-  const promptTokens = counts[0] as number;
-  const completionTokens = counts[1] as number;
-  const totalTokens = counts[2] as number;
   if (promptTokens < 0 || completionTokens < 0 || totalTokens < 0) return undefined;
   // A larger total may include reasoning tokens beside both counts.
   if (totalTokens > promptTokens + completionTokens) return undefined;
