@@ -38,6 +38,7 @@ export const auditActions = [
   "node.disconnected",
   "node_token.created",
   "node_token.deleted",
+  "replica.updated",
   "cache.cleared",
   "signing_key.created",
   "signing_key.retired",

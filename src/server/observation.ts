@@ -37,7 +37,7 @@ export interface ObservationOptions {
   people: Pick<People, "failures">;
   routing: Pick<
     ModelRouting,
-    "budget" | "catalog" | "router" | "capacity" | "overflow" | "commands" | "sources" | "network"
+    "budget" | "catalog" | "router" | "capacity" | "overflow" | "commands" | "sources" | "network" | "upstreams"
   >;
   /** The HTTP server; called only once it listens. */
   http: ServerMetricsOptions["http"];
@@ -71,7 +71,7 @@ export interface Observation {
 
 export async function openObservation(options: ObservationOptions): Promise<Observation> {
   const { config, log, clock, version, startedAt, db, replicas, governance, people, opened } = options;
-  const { budget, catalog, router, capacity, overflow, commands, sources, network } = options.routing;
+  const { budget, catalog, router, capacity, overflow, commands, sources, network, upstreams } = options.routing;
   const memory = new MemoryWatch(bufferedBytes, clock);
   const checked = {
     authenticator: governance.authenticator,
@@ -108,7 +108,7 @@ export async function openObservation(options: ObservationOptions): Promise<Obse
   const readiness = () => readinessOf(checked);
   const health = opened.add(
     new SystemHealth({
-      ...{ version, config, startedAt, db, replicas, governance, capacity, readiness },
+      ...{ version, config, startedAt, db, replicas, upstreams, governance, capacity, readiness },
       ofWorkers: options.ofWorkers,
       onDelay(delayMs) {
         metrics.loopDelayed(delayMs);

@@ -234,7 +234,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     batches: () => batches.batchRunner.figures,
     shadows: () => shadows.counts,
     features: (out) => features.writeMetrics(out),
-    isDraining: () => draining,
+    isDraining: () => draining || upstreams.isReplicaDrained(replicas.id),
     ofWorkers: config.workers === 1 ? undefined : async () => (await workers?.metrics()) ?? [],
     spanBounds: options.spanBounds,
     opened,

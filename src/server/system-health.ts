@@ -2,6 +2,7 @@
 import type { Config } from "../config/config.ts";
 import type { SystemFigures } from "../http/api/admin/system-routes.ts";
 import type { ServiceRouteDeps } from "../http/api/service-routes.ts";
+import type { Upstreams } from "../inference/models/manage-upstreams.ts";
 import type { Capacity } from "../inference/routing/capacity.ts";
 import { sampleIn, summed } from "../metrics/summed.ts";
 import { withDeadline } from "../policy/deadline.ts";
@@ -21,6 +22,7 @@ export interface SystemHealthOptions {
   startedAt: number;
   db: Database;
   replicas: Pick<Replicas, "id" | "live">;
+  upstreams: Pick<Upstreams, "isReplicaDrained">;
   governance: Pick<Governance, "ledger" | "authenticator" | "secretRotation">;
   capacity: Pick<Capacity, "waiting">;
   readiness: ServiceRouteDeps["readiness"];
@@ -42,7 +44,8 @@ export class SystemHealth {
   }
 
   async figures(): Promise<SystemFigures> {
-    const { version, config, startedAt, db, replicas, governance, capacity, readiness, ofWorkers } = this.#options;
+    const { version, config, startedAt, db, replicas, upstreams, governance, capacity, readiness, ofWorkers } =
+      this.#options;
     // Read before the checks, which may drop cached credentials.
     const { cached, unconfirmedMs } = governance.authenticator.figures;
     const [{ checks }, size, secret, texts = []] = await Promise.all([
@@ -70,12 +73,14 @@ export class SystemHealth {
       },
       redis: checks["redis"] === undefined ? null : { state: checks["redis"] },
       replicas: replicas.live().map((replica) => ({
+        object: "replica" as const,
         id: replica.id,
         advertise_url: replica.advertiseUrl,
         version: replica.version,
         started_at: replica.startedAt,
         seen_at: replica.seenAt,
         current: replica.id === replicas.id,
+        draining: upstreams.isReplicaDrained(replica.id),
       })),
       spool: {
         bytes: spoolBytes + sampleIn(workers, "headrace_ledger_spool_bytes"),

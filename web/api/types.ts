@@ -1123,6 +1123,8 @@ export interface Shapes {
   DeletedPerson?: DeletedPerson;
   ResetLink?: ResetLink;
   System?: System;
+  Replica?: Replica;
+  UpdateReplicaRequest?: UpdateReplicaRequest;
   JoinRequest?: JoinRequest;
   JoinedNode?: JoinedNode;
   Health?: Health;
@@ -7757,6 +7759,7 @@ export interface AuditEvent {
     | "node.disconnected"
     | "node_token.created"
     | "node_token.deleted"
+    | "replica.updated"
     | "cache.cleared"
     | "signing_key.created"
     | "signing_key.retired"
@@ -11948,26 +11951,7 @@ export interface System {
   /**
    * Processes that share the database, oldest first. Times are from the database's clock.
    */
-  replicas: {
-    id: string;
-    /**
-     * URL at which other replicas reach the process.
-     */
-    advertise_url: string | null;
-    version: string;
-    /**
-     * Unix time in seconds.
-     */
-    started_at: number;
-    /**
-     * Unix time in seconds.
-     */
-    seen_at: number;
-    /**
-     * True if this process answers the request.
-     */
-    current: boolean;
-  }[];
+  replicas: Replica[];
   /**
    * Files of the ledger, with records that are not in the database yet.
    */
@@ -12031,6 +12015,34 @@ export interface System {
      */
     [k: string]: "ok" | "degraded" | "starting" | "failed" | "draining";
   };
+}
+export interface Replica {
+  object: "replica";
+  id: string;
+  /**
+   * URL at which other replicas reach the process.
+   */
+  advertise_url: string | null;
+  version: string;
+  /**
+   * Unix time in seconds.
+   */
+  started_at: number;
+  /**
+   * Unix time in seconds.
+   */
+  seen_at: number;
+  /**
+   * True if this process answers the request.
+   */
+  current: boolean;
+  /**
+   * True if the replica reports that it is not ready, so that load balancers send it nothing new. It still answers requests.
+   */
+  draining: boolean;
+}
+export interface UpdateReplicaRequest {
+  draining: boolean;
 }
 export interface JoinRequest {
   /**

@@ -222,7 +222,7 @@ export function parseCount(text: string): number {
   return value;
 }
 
-function parseAmount(text: string): number {
+export function parseAmount(text: string): number {
   if (/^\d{1,15}$/.test(text)) return Number(text);
   throw new InvalidArgumentError("It must be a whole number, without separators.");
 }

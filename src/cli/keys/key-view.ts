@@ -1,5 +1,6 @@
 // Shows a key to a person.
 import { type KeyAmount, keyAmounts } from "../../domain/limits/amounts.ts";
+import type { Column } from "../command.ts";
 import { formatCount, formatRelative, formatSpan, formatTimeAndRelative, formatUsd } from "../terminal/figures.ts";
 import { formatFacts, printable, type Terminal } from "../terminal/terminal.ts";
 import { type ListedKey, shownKey } from "./key-records.ts";
@@ -14,12 +15,25 @@ export const keyArgumentHelp = `\
 key only; with - it is read from standard input, and may be a whole key there.`;
 
 /** Returns when a key ends or ended. A key may have several such times; the earliest is used. */
-export function endsAs(key: ListedKey, nowSeconds: number): string {
+function endsAs(key: ListedKey, nowSeconds: number): string {
   const { expires_at: expires, revoked_at: revoked } = key;
   if (key.status === "revoked") return formatRelative(revoked, nowSeconds);
   if (revoked && (!expires || revoked < expires)) return `${formatRelative(revoked, nowSeconds)} (rotated)`;
   return expires ? formatRelative(expires, nowSeconds) : "never";
 }
+
+export const keyColumns = (nowSeconds: number): Column<ListedKey>[] => [
+  ["NAME", ({ name }) => name],
+  ["KEY", shownKey],
+  ["STATUS", ({ status }) => status],
+  ["LAST USED", (key) => formatRelative(key.last_used_at, nowSeconds)],
+  ["ENDS", (key) => endsAs(key, nowSeconds)],
+  ["SCOPES", ({ scopes }) => scopes.join(",")],
+  ["ID", ({ id }) => id],
+];
+
+/** Columns to leave out on a narrow terminal. `keys show` has them. */
+export const narrowKeys = ["ID", "SCOPES"];
 
 /** Prints everything about a key, for a person. */
 export function printKey(terminal: Terminal, key: ListedKey, nowMs: number): void {

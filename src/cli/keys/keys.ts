@@ -1,7 +1,6 @@
 // `headrace keys`: lists, shows and revokes API keys; making and changing them is in key-changes.ts.
-import { type Column, command, printRows } from "../command.ts";
+import { command, printRows } from "../command.ts";
 import { serverCommand } from "../login/server-command.ts";
-import { formatRelative } from "../terminal/figures.ts";
 import { printable } from "../terminal/terminal.ts";
 import { usageCommand } from "../usage/usage.ts";
 import { createCommand, rotateCommand, updateCommand } from "./key-changes.ts";
@@ -16,17 +15,7 @@ import {
   readKeyArgument,
   shownKey,
 } from "./key-records.ts";
-import { endsAs, keyArgument, keyArgumentHelp, printKey } from "./key-view.ts";
-
-const columnsOf = (nowSeconds: number): Column<ListedKey>[] => [
-  ["NAME", ({ name }) => name],
-  ["KEY", shownKey],
-  ["STATUS", ({ status }) => status],
-  ["LAST USED", (key) => formatRelative(key.last_used_at, nowSeconds)],
-  ["ENDS", (key) => endsAs(key, nowSeconds)],
-  ["SCOPES", ({ scopes }) => scopes.join(",")],
-  ["ID", ({ id }) => id],
-];
+import { keyArgument, keyArgumentHelp, keyColumns, narrowKeys, printKey } from "./key-view.ts";
 
 const listCommand = serverCommand({
   name: "list",
@@ -42,7 +31,7 @@ const listCommand = serverCommand({
     const show = () => {
       const shown = found.filter(({ key }) => options.all || key.status !== "revoked");
       const keys = shown.map(({ key }) => key);
-      if (keys.length > 0) printRows(terminal, keys, columnsOf(nowSeconds()), [], ["ID", "SCOPES"]);
+      if (keys.length > 0) printRows(terminal, keys, keyColumns(nowSeconds()), [], narrowKeys);
       const hidden = found.length - shown.length;
       if (hidden > 0) terminal.note(`${hidden} revoked ${hidden === 1 ? "key is" : "keys are"} not shown; see --all.`);
       else if (shown.length === 0) terminal.note("There is no key yet. Make one with: headrace keys create <name>");

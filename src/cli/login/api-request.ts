@@ -4,7 +4,7 @@ import { CliError, printable } from "../terminal/terminal.ts";
 import type { Connection } from "./connection.ts";
 
 export interface ApiRequest {
-  method?: "GET" | "POST" | "PATCH" | "DELETE";
+  method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** The request body, sent as JSON. */
   body?: unknown;
   /** Fields of a form, sent instead of `body`. */

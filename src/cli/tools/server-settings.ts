@@ -165,7 +165,7 @@ function withNulls(fields: Readonly<Record<string, unknown>>): Record<string, un
 /** Reads the secret value of an option. Rejects with a CliError that names the option. */
 type ReadSecret = (option: string, text: string) => Promise<string>;
 
-function secretReader({ context: { env, input }, options: { apiKeyStdin } }: SecretSource): ReadSecret {
+export function secretReader({ context: { env, input }, options: { apiKeyStdin } }: SecretSource): ReadSecret {
   let isRead = apiKeyStdin ?? false;
   return async (option, text) => {
     if (text !== "-") {

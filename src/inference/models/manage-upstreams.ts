@@ -156,6 +156,23 @@ export class Upstreams {
     });
   }
 
+  /** Reports whether a replica is drained. Drained replicas are stored beside drained upstreams, under their ids. */
+  isReplicaDrained(id: string): boolean {
+    return this.#isDraining(id);
+  }
+
+  /** Changes whether a replica is drained. Other replicas are notified in the way of drained upstreams. */
+  async drainReplica(principal: Principal, id: string, draining: boolean, origin: Origin): Promise<void> {
+    requireOperator(principal);
+    await this.#decide(async () => {
+      if (this.#isDraining(id) === draining) return;
+      const detail = changedMembers({ draining: !draining }, { draining });
+      const event = auditEvent("replica.updated", principal, origin, aboutInstallation(id, detail));
+      await this.#options.store.changeUpstream(id, { draining }, event);
+      this.#drain(id, draining);
+    });
+  }
+
   #planChange(name: string, request: UpdateUpstreamRequest): { change: UpstreamChange; detail: AuditEvent["detail"] } {
     const known = this.known(name);
     const { draining, ...settings } = request;

@@ -32,13 +32,22 @@ export class SqlReplicaStore implements ReplicaStore {
         VALUES (${id}, ${advertiseUrl}, ${version}, ${now()}, ${now()})
         ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at`;
       const gone = alone ? tx`id <> ${id}` : tx`seen_at < ${now()} - ${keptSeconds}`;
-      await tx`DELETE FROM replicas WHERE ${gone}`;
+      const dead: { id: string }[] = await tx`DELETE FROM replicas WHERE ${gone} RETURNING id`;
+      for (const row of dead) await undrain(tx, row.id);
       return await replicas.all(tx`
         SELECT * FROM replicas WHERE seen_at > ${now()} - ${replicaGoneSeconds} ORDER BY started_at, id`);
     });
   }
 
   async remove(id: string): Promise<void> {
-    await added(this.#db, (tx) => tx`DELETE FROM replicas WHERE id = ${id}`);
+    await added(this.#db, async (tx) => {
+      await tx`DELETE FROM replicas WHERE id = ${id}`;
+      await undrain(tx, id);
+    });
   }
+}
+
+/** Deletes the mark of a drained replica, which is kept beside those of upstreams. */
+async function undrain(tx: Database, id: string): Promise<void> {
+  await tx`DELETE FROM drained_upstreams WHERE name = ${id}`;
 }

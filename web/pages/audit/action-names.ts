@@ -90,6 +90,7 @@ const groupsOfAll: typeof groups = {
     "node.disconnected": "Node disconnected",
     "node_token.created": "Join token created",
     "node_token.deleted": "Join token revoked",
+    "replica.updated": "Replica changed",
     "cache.cleared": "Response cache cleared",
     "signing_key.created": "Signing key created",
     "signing_key.retired": "Signing key retired",

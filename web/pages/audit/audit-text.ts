@@ -162,6 +162,10 @@ const phrases: Record<AuditAction, Phrase> = {
   "node.disconnected": connection,
   "node_token.created": (facts) => ({ did: "created a join token for a node", more: serves(facts) }),
   "node_token.deleted": ({ target }) => ({ did: `revoked the join token ${shortened(target)}` }),
+  "replica.updated": ({ target, detail }) => ({
+    did: `changed the replica ${shortened(target)}`,
+    more: changesOf(detail),
+  }),
   "cache.cleared": ({ detail }) => ({
     did: "cleared the response cache",
     more: typeof detail["model"] === "string" ? `Only the model ${detail["model"]}` : "",

@@ -1,5 +1,8 @@
-// The operators' endpoint for the state of the server.
+// The operators' endpoints for the state of the server, and for draining replicas.
 import { z } from "zod";
+import { GatewayError } from "../../../base/errors.ts";
+import { shown } from "../../../base/text/shown.ts";
+import type { Upstreams } from "../../../inference/models/manage-upstreams.ts";
 import { unixSeconds } from "../../../wire/parts.ts";
 import type { ScopedRoute } from "../../exchange/route.ts";
 import type { EndpointDeps } from "../endpoint.ts";
@@ -8,10 +11,28 @@ import { adminEndpoints } from "./admin-endpoint.ts";
 
 export interface AdminSystemDeps extends EndpointDeps {
   systemHealth(): Promise<z.infer<typeof systemShape>>;
+  upstreams: Pick<Upstreams, "drainReplica">;
 }
 
 const bytes = z.int().min(0);
 const milliseconds = z.number().min(0);
+
+const replicaShape = z
+  .object({
+    object: z.literal("replica"),
+    id: z.string(),
+    advertise_url: z.string().nullable().describe("URL at which other replicas reach the process."),
+    version: z.string(),
+    started_at: unixSeconds,
+    seen_at: unixSeconds,
+    current: z.boolean().describe("True if this process answers the request."),
+    draining: z
+      .boolean()
+      .describe(
+        "True if the replica reports that it is not ready, so that load balancers send it nothing new. It still answers requests.",
+      ),
+  })
+  .meta({ id: "Replica" });
 
 const systemShape = z
   .object({
@@ -46,16 +67,7 @@ const systemShape = z
       .nullable()
       .describe("Store in which limits are counted for all replicas. null: in memory."),
     replicas: z
-      .array(
-        z.object({
-          id: z.string(),
-          advertise_url: z.string().nullable().describe("URL at which other replicas reach the process."),
-          version: z.string(),
-          started_at: unixSeconds,
-          seen_at: unixSeconds,
-          current: z.boolean().describe("True if this process answers the request."),
-        }),
-      )
+      .array(replicaShape)
       .describe("Processes that share the database, oldest first. Times are from the database's clock."),
     spool: z
       .object({
@@ -97,7 +109,7 @@ export type SystemFigures = z.infer<typeof systemShape>;
 const endpoint = adminEndpoints<AdminSystemDeps>();
 
 export function adminSystemRoutes(deps: AdminSystemDeps): ScopedRoute[] {
-  return [system(deps)];
+  return [system(deps), updateReplica(deps)];
 }
 
 const system = endpoint("GET", "/v1/admin/system", {
@@ -106,4 +118,24 @@ const system = endpoint("GET", "/v1/admin/system", {
   description: "Works even while the database fails, as long as the credential is in memory.",
   response: { description: "Current figures.", json: systemShape },
   answer: ({ deps }) => deps.systemHealth(),
+});
+
+const updateReplica = endpoint("PATCH", "/v1/admin/replicas/:id", {
+  operationId: "updateReplica",
+  summary: "Drain a replica, or end that",
+  description:
+    "A drained replica reports at `GET /readyz` that it is not ready, so that load balancers send it nothing new. It still answers the requests that reach it. The change applies at the replica within two seconds, and ends when the replica stops.",
+  parameters: [{ name: "id", in: "path", description: "Id of the replica, `rep_…`." }],
+  requestBody: z.object({ draining: z.boolean() }).meta({ id: "UpdateReplicaRequest" }),
+  example: { draining: true },
+  response: { description: "The replica.", json: replicaShape },
+  async answer({ deps, principal, id, body: { draining }, origin }) {
+    const { replicas } = await deps.systemHealth();
+    const replica = replicas.find((one) => one.id === id);
+    if (!replica) {
+      throw new GatewayError("not_found", `There is no replica ${shown(id)}. GET /v1/admin/system lists the replicas.`);
+    }
+    await deps.upstreams.drainReplica(principal, id, draining, origin);
+    return { ...replica, draining };
+  },
 });
