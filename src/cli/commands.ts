@@ -33,6 +33,7 @@ export const commands: ReadonlyMap<string, () => Promise<CommandEntry>> = new Ma
   ["tiers", async () => (await import("./admin/tiers.ts")).tiersCommand],
   ["upstreams", async () => (await import("./admin/upstreams.ts")).upstreamsCommand],
   ["replicas", async () => (await import("./admin/replicas.ts")).replicasCommand],
+  ["config", async () => (await import("./admin/config.ts")).configCommand],
   ["audit", async () => (await import("./admin/audit.ts")).auditCommand],
   ["node", async () => (await import("./serve/node.ts")).nodeCommand],
   ["nodes", async () => (await import("./serve/nodes.ts")).nodesCommand],

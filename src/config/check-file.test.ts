@@ -36,6 +36,29 @@ test.each([
   expect(problems[0]).toContain(expected);
 });
 
+describe("faults of form beside references", () => {
+  const wrongForm = `${upstream}models:\n  - id: m\n    price: { input: 1 }\n    deployments: [{ upstream: nope }]\n`;
+
+  test("reports an unknown upstream in the same run as a missing price of the model", () => {
+    const problems = problemsOf(wrongForm);
+    expect(problems).toHaveLength(2);
+    expect(problems[0]).toContain("models[0].price.output: is missing");
+    expect(problems[1]).toContain("models[0].deployments[0].upstream: ");
+  });
+
+  test("reports an unknown upstream in the same run as an unknown key", () => {
+    expect(problemsOf(`hots: a\n${upstream}${model.replace("built-in", "nope")}`)).toHaveLength(2);
+  });
+
+  test.each([
+    ["upstreams: 5\n", "a section of the wrong form"],
+    ["upstreams:\n  - name: nope\n", "an entry without its required url"],
+    ["engine:\n  commands: none\n", "a list of the wrong form"],
+  ])("reports nothing about references beside %p, %s", (section) => {
+    expect(problemsOf(section + model.replace("built-in", "nope"))).toHaveLength(1);
+  });
+});
+
 describe("positions of problems", () => {
   test.each([
     ["port: 70000", "headrace.yaml:1:7  port: must be a whole number from 0 to 65535 (got 70000). Fix: "],

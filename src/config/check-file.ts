@@ -1,7 +1,7 @@
 // Validates the data of headrace.yaml against its schema, and turns errors into problems with line and fix.
 import type * as z from "zod";
 import { nearest } from "../base/text/nearest.ts";
-import { crossProblems, warningsOf } from "./cross-checks.ts";
+import { crossProblems, referenceProblems, warningsOf } from "./cross-checks.ts";
 import { ruleOf, schemaAt } from "./field.ts";
 import { type FileData, fileSchema } from "./file-schema.ts";
 import { readNumber, readSwitch } from "./formats.ts";
@@ -30,11 +30,54 @@ export function checkFile(file: YamlFile): CheckedFile {
     // If a variable is missing, that is reported already, so its value gets no second problem.
     const reported = new Set(file.problems.map((problem) => problem.path));
     const issues = result.error.issues.filter((issue) => !reported.has(renderPath(issue.path)));
-    return { ...withoutFile(), problems: [...file.problems, ...issues.flatMap((issue) => issueProblems(file, issue))] };
+    const rest = withoutFaults(file.data, result.error.issues);
+    const problems = [
+      ...[...file.problems, ...issues.flatMap((issue) => issueProblems(file, issue))],
+      ...(rest ? referenceProblems(file, rest) : []),
+    ];
+    return { ...withoutFile(), problems };
   }
   const problems = [...file.problems, ...crossProblems(file, result.data)];
   if (problems.length > 0) return { ...withoutFile(), problems };
   return { data: result.data, problems, warnings: warningsOf(file, result.data) };
+}
+
+/** Maximum number of parents that are removed around a faulty value. */
+const maxRemovals = 5;
+
+/**
+ * Returns the data without the faulty values, so that what they refer to is checked in the same run. Undefined if an
+ * entry or a section cannot be without the faulty value: checks of the rest would report faults that are not there.
+ */
+function withoutFaults(data: unknown, found: readonly z.core.$ZodIssue[]): FileData | undefined {
+  const rest = structuredClone(data);
+  let issues = found;
+  for (let round = 0; round < maxRemovals; round++) {
+    for (const issue of issues) {
+      if (issue.code === "unrecognized_keys") {
+        const parent = valueAt(rest, issue.path);
+        for (const key of issue.keys) if (isMapping(parent)) Reflect.deleteProperty(parent, key);
+      } else if (!removeAt(rest, issue.path)) return undefined;
+    }
+    const result = fileSchema.safeParse(rest);
+    if (result.success) return result.data;
+    issues = result.error.issues;
+  }
+  return undefined;
+}
+
+/** Removes the value, or the mapping that lacks it. Returns false for a list, an entry of a list and a section. */
+function removeAt(data: unknown, path: Path): boolean {
+  const key = path.at(-1);
+  const parent = valueAt(data, path.slice(0, -1));
+  if (key === undefined || typeof key === "number" || !isMapping(parent)) return false;
+  if (!Object.hasOwn(parent, key)) return removeAt(data, path.slice(0, -1));
+  const schema = schemaAt(fileSchema, path);
+  return path.length > 1 && schema !== undefined && !("element" in schema) && Reflect.deleteProperty(parent, key);
+}
+
+function isMapping(value: unknown): value is object {
+  return typeof value === "object" && value !== null;
 }
 
 /** Validates the data. The value of a variable is text, so it is parsed if the schema wants a number or a switch. */

@@ -182,6 +182,7 @@ const file = field(
         doc: "Further arguments for the program. They are not read by a shell.",
         must: "arguments in a line, with their quotes closed",
         fix: "Write a line such as --flash-attn on --cache-type-k q8_0.",
+        quiet: true,
       },
     ).optional(),
   }),

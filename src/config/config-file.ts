@@ -15,6 +15,8 @@ export interface OpenedFile extends CheckedFile {
   path: string;
   /** The parsed file; undefined if there is none. */
   yaml: YamlFile | undefined;
+  /** The text of the file. */
+  text?: string;
 }
 
 /**
@@ -56,7 +58,7 @@ export async function openFile(inputs: {
   }
   const { readYaml } = await import("./read-yaml.ts");
   const yaml = readYaml(read.text, label, env);
-  return { path, yaml, ...checkFile(yaml) };
+  return { path, yaml, text: read.text, ...checkFile(yaml) };
 }
 
 async function readText(path: string): Promise<{ text: string } | { code: string }> {

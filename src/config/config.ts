@@ -119,12 +119,16 @@ export interface Config extends ReloadableConfig {
     /** Model files that other programs than the built-in engine run. */
     readonly files: readonly ModelFileConfig[];
   };
+  /** The flags of the command line, which hold no secret. */
+  readonly flags: Flags;
   readonly file: {
     /** The absolute path to watch for changes, even if the file does not exist yet. */
     readonly path: string;
     readonly found: boolean;
     /** True if there is no file, or the file has no value. */
     readonly isEmpty: boolean;
+    /** The text of the file. Undefined if there is no file. */
+    readonly text: string | undefined;
     /** The start-up keys of the file, which only a restart can change. */
     readonly startup: StartupKeys;
   };
@@ -139,6 +143,7 @@ export interface MailConfig {
 /** The settings of the configuration file alone, as a reload reads them. */
 export interface ConfigFile extends ReloadableConfig {
   readonly path: string;
+  readonly text: string | undefined;
   readonly isEmpty: boolean;
   readonly startup: StartupKeys;
 }
@@ -197,7 +202,9 @@ export async function loadConfig(inputs: ConfigInputs = {}): Promise<Config> {
     file: {
       ...{ path: file.path, found: file.yaml !== undefined, startup: startupKeys(file.data) },
       isEmpty: file.yaml?.isEmpty ?? true,
+      text: file.text,
     },
+    flags: { ...flags },
   });
 }
 
@@ -312,7 +319,8 @@ export async function readConfigFile(inputs: { path: string; env?: Env; cwd?: st
   const file = await openFile({ path, env, cwd, namedAt: locationOutsideFile("") });
   throwIfAny(file.problems);
   const isEmpty = file.yaml?.isEmpty ?? true;
-  return deepFreeze({ path, isEmpty, ...reloadableConfig(file.data, file.warnings), startup: startupKeys(file.data) });
+  const { text, data, warnings } = file;
+  return deepFreeze({ path, text, isEmpty, ...reloadableConfig(data, warnings), startup: startupKeys(data) });
 }
 
 /** Returns the start-up keys of the file, such as `port`, that changed and need a restart to take effect. */

@@ -17,7 +17,6 @@ import { featureFaults } from "./sections/feature-sections.ts";
 import { mcpServerFault } from "./sections/tool-schema.ts";
 
 export function crossProblems(file: YamlFile, data: FileData): Problem[] {
-  const aliasOwners = firstOwners(data);
   return [
     ...[
       ...duplicateFaults("upstreams", "name", data.upstreams),
@@ -31,11 +30,17 @@ export function crossProblems(file: YamlFile, data: FileData): Problem[] {
     ...commandProblems(file, data),
     ...fileProblems(file, data),
     ...speechProblems(file, data),
-    ...data.models.flatMap((_, index) => modelProblems(file, data, index, aliasOwners)),
+    ...referenceProblems(file, data),
     ...originProblems(file, data.cors.origins),
     ...retentionProblems(file, data),
     ...filesProblems(file, data),
   ];
+}
+
+/** Checks what models refer to: their deployments, fallbacks and aliases. */
+export function referenceProblems(file: YamlFile, data: FileData): Problem[] {
+  const aliasOwners = firstOwners(data);
+  return data.models.flatMap((_, index) => modelProblems(file, data, index, aliasOwners));
 }
 
 function filesProblems(file: YamlFile, { files }: FileData): Problem[] {

@@ -52,7 +52,7 @@ function missing(dataDir: string | undefined): Finding {
   return failure(
     "SQLite",
     `headrace.db is missing in ${dataDir}, which was used before: the server does not start`,
-    `Put the file back, or restore a backup: headrace restore BACKUP --data-dir ${quoted(dataDir)}`,
+    `If the server uses PostgreSQL, set HEADRACE_DATABASE_URL as it has it. Otherwise put the file back, or restore a backup: headrace restore BACKUP --data-dir ${quoted(dataDir)}`,
   );
 }
 

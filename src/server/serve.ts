@@ -5,7 +5,7 @@ import { AccountMemory, bufferedBytes } from "../base/bytes/buffered-bytes.ts";
 import { type Clock, systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { BatchTimes } from "../batches/batch-runner.ts";
-import { type Config, loadPullSource, type ReloadableConfig } from "../config/config.ts";
+import { type Config, type ConfigFile, loadPullSource, processEnvironment } from "../config/config.ts";
 import type { McpServer } from "../domain/tools/mcp-server.ts";
 import type { Commands } from "../engines/commands/commands.ts";
 import { defaultHubTiming, type Hub } from "../engines/llama/hub-request.ts";
@@ -137,7 +137,7 @@ export interface RunningServer {
   /** Removes the credentials of all engines, including added ones, from the text. */
   redact(text: string): string;
   /** Applies the reloadable part of a changed file. */
-  reload(config: ReloadableConfig, needRestart?: readonly string[]): Promise<void>;
+  reload(config: ConfigFile, needRestart?: readonly string[]): Promise<void>;
   /** Reports to operators that a changed file was refused. */
   reloadRefused(why: string): void;
   /**
@@ -223,6 +223,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   bufferedBytes.maxBytes = config.limits.heldBytes;
   let draining = false;
   let refusing = false;
+  let fileText = config.file.text;
   const stopping = new Stopping();
   const formSpace = new SpoolSpace(join(config.dataDir, "forms"), () => sources.config.limits.formDiskBytes);
   formSpace.sweep();
@@ -326,6 +327,12 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     version,
     readiness,
     systemHealth: () => health.figures(),
+    async configInEffect() {
+      const { configInEffect } = await import("../config/in-effect.ts");
+      const { file, flags } = config;
+      const env = processEnvironment();
+      return configInEffect({ path: file.path, startup: file.text, reloaded: fileText, flags, env });
+    },
     metrics,
   });
   removeLeftSockets(config.dataDir);
@@ -440,6 +447,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     async reload(changed, needRestart = []) {
       await features.prepare(changed);
       sources.config = changed;
+      fileText = changed.text;
       bufferedBytes.maxBytes = changed.limits.heldBytes;
       governance.reconfigure(changed);
       workers?.configure(changed);

@@ -1124,6 +1124,7 @@ export interface Shapes {
   ResetLink?: ResetLink;
   System?: System;
   Replica?: Replica;
+  Configuration?: Configuration;
   UpdateReplicaRequest?: UpdateReplicaRequest;
   JoinRequest?: JoinRequest;
   JoinedNode?: JoinedNode;
@@ -12040,6 +12041,79 @@ export interface Replica {
    * True if the replica reports that it is not ready, so that load balancers send it nothing new. It still answers requests.
    */
   draining: boolean;
+}
+export interface Configuration {
+  object: "configuration";
+  /**
+   * Path of the file that was read at the start. null: no file.
+   */
+  file: string | null;
+  /**
+   * null: no change since the start.
+   */
+  last_reload: {
+    /**
+     * Unix time in seconds.
+     */
+    at: number;
+    /**
+     * `refused`: the previous configuration stays active.
+     */
+    result: "ok" | "refused";
+    /**
+     * Errors in the file.
+     */
+    error: string | null;
+    /**
+     * Changed keys that take effect after a restart.
+     */
+    needs_restart: string[];
+  } | null;
+  /**
+   * Settings that a flag, a variable or the file may have.
+   */
+  settings: {
+    /**
+     * Key in the file, or the name of the variable or flag.
+     */
+    name: string;
+    /**
+     * null: none.
+     */
+    value: {
+      [k: string]: unknown;
+    };
+    /**
+     * The flag, the variable, or the file and line of the value; otherwise `default`.
+     */
+    source: string;
+  }[];
+  /**
+   * The sections of the file in effect, with their defaults.
+   */
+  sections: {
+    [k: string]: unknown;
+  };
+  /**
+   * Names of the sections that the file has.
+   */
+  sections_in_file: string[];
+  /**
+   * Values that the file on the server's disk has, and that are not in effect.
+   */
+  differences: {
+    path: string;
+    in_effect: unknown;
+    in_file: unknown;
+    /**
+     * True if the change takes effect after a restart.
+     */
+    needs_restart: boolean;
+  }[];
+  /**
+   * Errors in the file on the server's disk.
+   */
+  problems: string[];
 }
 export interface UpdateReplicaRequest {
   draining: boolean;

@@ -1,4 +1,4 @@
-// The operators' endpoints for the state of the server, and for draining replicas.
+// The operators' endpoints for the state and configuration of the server, and for draining replicas.
 import { z } from "zod";
 import { GatewayError } from "../../../base/errors.ts";
 import { shown } from "../../../base/text/shown.ts";
@@ -12,10 +12,55 @@ import { adminEndpoints } from "./admin-endpoint.ts";
 export interface AdminSystemDeps extends EndpointDeps {
   systemHealth(): Promise<z.infer<typeof systemShape>>;
   upstreams: Pick<Upstreams, "drainReplica">;
+  configInEffect(): Promise<Omit<z.infer<typeof configurationShape>, "object" | "file" | "last_reload">>;
 }
 
 const bytes = z.int().min(0);
 const milliseconds = z.number().min(0);
+
+const configurationState = {
+  file: z.string().nullable().describe("Path of the file that was read at the start. null: no file."),
+  last_reload: z
+    .object({
+      at: unixSeconds,
+      result: z.enum(["ok", "refused"]).describe("`refused`: the previous configuration stays active."),
+      error: z.string().nullable().describe("Errors in the file."),
+      needs_restart: z.array(z.string()).describe("Changed keys that take effect after a restart."),
+    })
+    .nullable()
+    .describe("null: no change since the start."),
+};
+
+const configurationShape = z
+  .object({
+    object: z.literal("configuration"),
+    ...configurationState,
+    settings: z
+      .array(
+        z.object({
+          name: z.string().describe("Key in the file, or the name of the variable or flag."),
+          value: z.unknown().describe("null: none."),
+          source: z
+            .string()
+            .describe("The flag, the variable, or the file and line of the value; otherwise `default`."),
+        }),
+      )
+      .describe("Settings that a flag, a variable or the file may have."),
+    sections: z.record(z.string(), z.unknown()).describe("The sections of the file in effect, with their defaults."),
+    sections_in_file: z.array(z.string()).describe("Names of the sections that the file has."),
+    differences: z
+      .array(
+        z.object({
+          path: z.string(),
+          in_effect: z.unknown(),
+          in_file: z.unknown(),
+          needs_restart: z.boolean().describe("True if the change takes effect after a restart."),
+        }),
+      )
+      .describe("Values that the file on the server's disk has, and that are not in effect."),
+    problems: z.array(z.string()).describe("Errors in the file on the server's disk."),
+  })
+  .meta({ id: "Configuration" });
 
 const replicaShape = z
   .object({
@@ -40,18 +85,7 @@ const systemShape = z
     version: z.string(),
     mode: z.enum(["development", "production"]),
     started_at: unixSeconds,
-    configuration: z.object({
-      file: z.string().nullable().describe("Path of the file that was read at the start. null: no file."),
-      last_reload: z
-        .object({
-          at: unixSeconds,
-          result: z.enum(["ok", "refused"]).describe("`refused`: the previous configuration stays active."),
-          error: z.string().nullable().describe("Errors in the file."),
-          needs_restart: z.array(z.string()).describe("Changed keys that take effect after a restart."),
-        })
-        .nullable()
-        .describe("null: no change since the start."),
-    }),
+    configuration: z.object(configurationState),
     memory: z.object({ rss_bytes: bytes.describe("Resident memory of the gateway's process.") }),
     event_loop: z
       .object({ mean_delay_ms: milliseconds, max_delay_ms: milliseconds })
@@ -109,7 +143,7 @@ export type SystemFigures = z.infer<typeof systemShape>;
 const endpoint = adminEndpoints<AdminSystemDeps>();
 
 export function adminSystemRoutes(deps: AdminSystemDeps): ScopedRoute[] {
-  return [system(deps), updateReplica(deps)];
+  return [system(deps), configuration(deps), updateReplica(deps)];
 }
 
 const system = endpoint("GET", "/v1/admin/system", {
@@ -118,6 +152,18 @@ const system = endpoint("GET", "/v1/admin/system", {
   description: "Works even while the database fails, as long as the credential is in memory.",
   response: { description: "Current figures.", json: systemShape },
   answer: ({ deps }) => deps.systemHealth(),
+});
+
+const configuration = endpoint("GET", "/v1/admin/configuration", {
+  operationId: "getConfiguration",
+  summary: "Retrieve the configuration in effect",
+  description:
+    "Secrets are redacted, and a value that comes from a variable is shown as the name of the variable. Each replica has its own configuration: this is the one of the process that answers.",
+  response: { description: "The configuration.", json: configurationShape },
+  async answer({ deps }) {
+    const [{ configuration: state }, inEffect] = await Promise.all([deps.systemHealth(), deps.configInEffect()]);
+    return { object: "configuration", ...state, ...inEffect };
+  },
 });
 
 const updateReplica = endpoint("PATCH", "/v1/admin/replicas/:id", {
