@@ -54,7 +54,7 @@ test("creates a key with the chosen settings, shows it once, and makes a first c
   const { page } = visitor;
   await visitor.press("Create API key");
   await field(page, "Name").fill(`Ada's "shop"`);
-  await unfold(page, "Permissions", "Other limits", "Network");
+  await unfold(page, "More settings", "Other limits", "Network");
   await page.getByRole("checkbox", { name: "Read stored chats" }).uncheck();
   await page.getByText("30 days", { exact: true }).click();
   await page.getByRole("combobox", { name: "Allowed IP addresses" }).pressSequentially("127.0.0.1 2001:db8::/32,");
@@ -182,7 +182,7 @@ test("restores the scroll position on Back without a request, and starts at the 
 test("shows an error at its field and moves the focus there", async () => {
   await using visitor = await arrive(`${place}?create=1`);
   const { page } = visitor;
-  await unfold(page, "Network");
+  await unfold(page, "More settings", "Network");
   await page.getByRole("combobox", { name: "Allowed IP addresses" }).pressSequentially("203.0.113.300,");
   await visitor.press("Create key");
   await page.getByText("Enter a name, such as the program").waitFor();
@@ -206,6 +206,7 @@ test("explains an environment without keys, and creates a key for another one fr
   await look(visitor, "keys-empty");
   await page.getByRole("button", { name: "Create API key" }).first().click();
   await field(page, "Name").fill("Elsewhere");
+  await unfold(page, "More settings");
   await dialog(page).getByRole("combobox", { name: "Environment" }).selectOption({ label: "Development" });
   await visitor.press("Create key");
   await page.getByText("The key belongs to Development.").waitFor();
@@ -267,7 +268,7 @@ test("changes a key and sends only the changed fields", async () => {
   await look(visitor, "keys-one");
   await visitor.press("Edit");
   await field(page, "Name").fill("After");
-  await unfold(page, "Other limits");
+  await unfold(page, "More settings", "Other limits");
   await field(page, "Requests").fill("5");
   await look(visitor, "keys-edit");
   const sent = page.waitForRequest((request) => request.method() === "PATCH");
@@ -282,7 +283,7 @@ test("creates a key with models, tags, a note and the setting that its requests 
   await using visitor = await arrive(`${place}?create=1`);
   const { page } = visitor;
   await field(page, "Name").fill("Batch");
-  await unfold(page, "Models", "Tags and note");
+  await unfold(page, "More settings", "Models", "Tags and note");
   const typed = (name: string) => dialog(page).getByRole("combobox", { name, exact: true });
   await typed("Models").pressSequentially("qwen*, a*b,");
   await page.getByRole("switch", { name: "Keep requests on local servers" }).click();
@@ -319,7 +320,7 @@ test("shows, changes and clears a key's models, tags, note and local setting", a
   await visitor.press("Edit");
   await dialog(page).getByText("qwen*, local servers only", { exact: true }).waitFor();
   await dialog(page).getByText("env:prod, team-a, a note", { exact: true }).waitFor();
-  await unfold(page, "Models", "Tags and note");
+  await unfold(page, "More settings", "Models", "Tags and note");
   await dialog(page).locator(".mantine-Pill-remove").first().click();
   await page.getByRole("switch", { name: "Keep requests on local servers" }).click();
   await field(page, "Note").fill("");
@@ -351,8 +352,31 @@ test("shows the new-key dialog's buttons without scrolling on phone, tablet and 
   const sizes = [phone, { width: 768, height: 1024 }, { width: 1440, height: 900 }];
   for (const size of sizes) await check(size);
   await look(visitor, "keys-create-folded");
-  await unfold(page, "Permissions", "Models", "Other limits", "Network", "Tags and note");
+  await unfold(page, "More settings", "Models", "Other limits", "Network", "Tags and note");
   for (const size of sizes) await check(size);
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("grants the permissions of the chosen preset, without the operation of the server unless it is ticked", async () => {
+  await using visitor = await arrive(`${place}?create=1`);
+  const { page } = visitor;
+  const choose = (name: string) => dialog(page).getByText(name, { exact: true }).click();
+  const boxes = dialog(page).getByRole("checkbox");
+  await field(page, "Name").fill("Preset");
+  await choose("All");
+  expect(await boxes.count()).toBe(0);
+  await choose("Restricted");
+  const ticked = await boxes.evaluateAll((all) =>
+    all.flatMap((box) => (box instanceof HTMLInputElement && box.checked ? [box.value] : [])),
+  );
+  expect(ticked).toHaveLength((await boxes.count()) - 1);
+  expect(ticked).not.toContain("admin:manage");
+  await choose("Read only");
+  await dialog(page).getByText("See models, See usage", { exact: true }).waitFor();
+  const made = page.waitForRequest((request) => request.method() === "POST");
+  await visitor.press("Create key");
+  expect((await made).postDataJSON()).toMatchObject({ scopes: ["models:read", "usage:read"] });
+  await visitor.press("Done");
   expect(visitor.trouble).toEqual([]);
 });
 
@@ -371,7 +395,7 @@ test("confirms before discarding a half-filled key form, and closes an empty one
   for (const leave of ways) {
     await open();
     await form.waitFor();
-    await unfold(page, "Permissions");
+    await unfold(page, "More settings");
     await leave();
     await form.waitFor({ state: "detached" });
   }
@@ -396,7 +420,7 @@ test("confirms before discarding a half-filled key form, and closes an empty one
   await open();
   expect(await field(page, "Name").inputValue()).toBe("");
   // A choice alone counts, too.
-  await unfold(page, "Other limits");
+  await unfold(page, "More settings", "Other limits");
   await visitor.press("Add a quota");
   await page.keyboard.press("Escape");
   await visitor.press("Discard");
@@ -409,11 +433,11 @@ test("sends every setting of a new key, and opens a folded section at a field wi
   const { page } = visitor;
   const typed = (name: string) => dialog(page).getByRole("combobox", { name, exact: true });
   await field(page, "Name").fill("All");
-  await dialog(page).getByRole("combobox", { name: "Environment" }).selectOption({ label: "Test" });
   await field(page, "Spend per month").fill("7.5");
   await page.getByText("Never", { exact: true }).first().click();
-  await unfold(page, "Permissions", "Models", "Other limits", "Network", "Tags and note");
   await page.getByRole("checkbox", { name: /^Use tools/ }).check();
+  await unfold(page, "More settings", "Models", "Tools", "Other limits", "Network", "Tags and note");
+  await dialog(page).getByRole("combobox", { name: "Environment" }).selectOption({ label: "Test" });
   await dialog(page).getByLabel("Tools", { exact: true }).selectOption({ label: "None" });
   await typed("Models").pressSequentially("qwen*,");
   await page.getByRole("switch", { name: "Keep requests on local servers" }).click();
@@ -427,16 +451,16 @@ test("sends every setting of a new key, and opens a folded section at a field wi
   await typed("Allowed IP addresses").pressSequentially("203.0.113.300,");
   await typed("Tags").pressSequentially("team-a,");
   await field(page, "Note").fill("For the batch.");
-  for (const name of ["Permissions", "Models", "Other limits", "Network", "Tags and note"]) {
+  for (const name of ["Models", "Tools", "Other limits", "Network", "Tags and note"]) {
     await dialog(page).getByRole("button", { name, exact: true, expanded: true }).click();
   }
   for (const summary of [
-    /^Use models, .*Use tools, no tools$/,
+    "No tools",
     "qwen*, local servers only, low priority, responses never cached",
     "60 requests in 1 h, 1M tokens a month, 1 quota",
     "team-a, a note",
   ]) {
-    await dialog(page).getByText(summary).waitFor();
+    await dialog(page).getByText(summary, { exact: true }).waitFor();
   }
   await visitor.press("Create key");
   await page.getByText("203.0.113.300 is not an IPv4 or IPv6 address").waitFor();
@@ -490,7 +514,6 @@ test("names the keys that end with a revocation, and revokes at once by keyboard
   const { page } = visitor;
   await visitor.press("Create API key");
   await field(page, "Name").fill("Parent");
-  await unfold(page, "Permissions");
   await page.getByRole("checkbox", { name: "Manage keys and apps" }).check();
   await visitor.press("Create key");
   await visitor.press("Copy the key");
@@ -522,7 +545,6 @@ test("lets a member create and see only own keys, and offers no forbidden settin
   const { page } = visitor;
   await page.getByRole("heading", { name: "Create the first API key" }).waitFor();
   await page.getByRole("button", { name: "Create API key" }).first().click();
-  await unfold(page, "Permissions");
   await page.getByRole("checkbox").first().waitFor();
   const offered = await page.getByRole("checkbox").count();
   expect(offered).toBe(6);

@@ -179,7 +179,7 @@ test("creates a key with quotas, shows usage, remainder and reset, and changes a
   const { page } = visitor;
   await visitor.press("Create API key");
   await page.getByRole("dialog").getByRole("textbox", { name: "Name" }).fill("Nightly job");
-  await unfold(page, "Other limits");
+  await unfold(page, "More settings", "Other limits");
   await add(page, 1, { amount: "2", per: "5h" });
   await add(page, 2, { amount: "1", of: "usd", per: "month", models: "aurora-*" });
   await look(visitor, "quotas-key-new");
@@ -197,7 +197,7 @@ test("creates a key with quotas, shows usage, remainder and reset, and changes a
   await look(visitor, "quotas-key");
 
   await visitor.press("Edit");
-  await unfold(page, "Other limits");
+  await unfold(page, "More settings", "Other limits");
   await page.getByRole("dialog").getByText("Used up").waitFor();
   await quotaOf(page, 1).getByRole("textbox", { name: "Amount" }).fill("3");
   await visitor.press("Remove quota 2");
@@ -207,7 +207,7 @@ test("creates a key with quotas, shows usage, remainder and reset, and changes a
   expect(await quotas.getByText("Spend per month").count()).toBe(0);
   expect([await chat(key), await chat(key)]).toEqual([200, 403]);
   await visitor.press("Edit");
-  await unfold(page, "Other limits");
+  await unfold(page, "More settings", "Other limits");
   await visitor.press("Remove quota 1");
   await visitor.press("Save");
   await quotas.waitFor({ state: "detached" });

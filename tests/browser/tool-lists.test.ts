@@ -149,10 +149,10 @@ test("edits a key's tool list in its form, which marks invalid entries", async (
   await ada.press("Create API key");
   await dialog(page).getByRole("textbox", { name: "Name" }).fill("Agent");
   expect(await dialog(page).getByLabel("Tools", { exact: true }).count()).toBe(0);
-  await unfold(page, "Permissions");
   await dialog(page)
     .getByRole("checkbox", { name: /^Use tools/ })
     .check();
+  await unfold(page, "More settings", "Tools");
   await writeList(page, "crm", "Not-one!");
   await ada.press("Create key");
   await waitForText(ada, "Not-one! is not the name of a server");

@@ -3,14 +3,25 @@ import { numberOf } from "../../parts/editing/typed-number.ts";
 import { amountInWords, keyAmounts } from "../../parts/words/amounts.ts";
 import { count, counted, span } from "../../parts/words/figures.ts";
 import { scopes } from "../../parts/words/scopes.ts";
-import type { KeyDraft } from "./key-draft.ts";
+import { type KeyDraft, newDraft } from "./key-draft.ts";
 
 const cacheWords = { model: [], on: ["responses always cached"], off: ["responses never cached"] } as const;
 
-export function permissionSummary({ scopes: chosen, tools }: KeyDraft): string {
-  const titles = scopes.flatMap(({ scope, title }) => (chosen.includes(scope) ? [title] : []));
-  const only = tools === null ? [] : [tools.length === 0 ? "no tools" : `tools: ${tools.join(", ")}`];
-  return [...titles, ...only].join(", ") || "None";
+export function permissionSummary({ scopes: chosen }: KeyDraft): string {
+  return scopes.flatMap(({ scope, title }) => (chosen.includes(scope) ? [title] : [])).join(", ") || "None";
+}
+
+export function toolSummary({ tools }: KeyDraft): string {
+  if (tools === null) return "All tools";
+  return tools.length === 0 ? "No tools" : tools.join(", ");
+}
+
+/** Names the folded settings that are not at their defaults; empty if all are. */
+export function moreSummary(draft: KeyDraft): string {
+  const nothing = newDraft([]);
+  return [modelSummary, toolSummary, limitSummary, addressSummary, labelSummary]
+    .flatMap((summary) => (summary(draft) === summary(nothing) ? [] : [summary(draft)]))
+    .join("; ");
 }
 
 export function modelSummary({ models, neverLeaves, priority, responseCache }: KeyDraft): string {

@@ -31,3 +31,20 @@ export const defaultScopes: readonly Scope[] = ["chat:read", "chat:write", "mode
 export function grantableScopes(own: readonly Scope[], isManager: boolean): readonly Scope[] {
   return own.filter((scope) => scope !== "admin:manage" || isManager);
 }
+
+type Preset = "all" | "restricted" | "read";
+
+/** Returns the scopes of each preset. `all` leaves out the operation of the server, which must be chosen by itself. */
+export function presetsOf(grantable: readonly Scope[]) {
+  return {
+    all: grantable.filter((scope) => scope !== "admin:manage"),
+    read: grantable.filter((scope) => scope === "models:read" || scope === "usage:read"),
+  };
+}
+
+export function presetOf(chosen: readonly Scope[], { all, read }: ReturnType<typeof presetsOf>): Preset {
+  const isSame = (preset: readonly Scope[]) =>
+    preset.length === chosen.length && preset.every((scope) => chosen.includes(scope));
+  if (isSame(all)) return "all";
+  return isSame(read) ? "read" : "restricted";
+}
