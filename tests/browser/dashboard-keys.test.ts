@@ -255,7 +255,8 @@ test("draws only visible rows and requests the usage of all keys once, however f
     ] as const);
   }
   expect(await table.locator("tbody a").count()).toBeLessThan(60);
-  expect(asked.filter((path) => path === "/v1/usage")).toHaveLength(1);
+  // One report of the requests by day, and one of the month's spend.
+  expect(asked.filter((path) => path === "/v1/usage")).toHaveLength(2);
   expect(asked.filter((path) => path.startsWith("/v1/keys/"))).toEqual([]);
   expect(visitor.trouble).toEqual([]);
 });
@@ -318,9 +319,11 @@ test("shows, changes and clears a key's models, tags, note and local setting", a
   for (const text of ["qwen*", "env:prod", "team-a", "Ask Ada."]) expect(said).toContain(text);
   await look(visitor, "keys-one-reach");
   await visitor.press("Edit");
+  await dialog(page).getByText("qwen*, local servers only; env:prod, team-a, a note", { exact: true }).waitFor();
+  await unfold(page, "More settings");
   await dialog(page).getByText("qwen*, local servers only", { exact: true }).waitFor();
   await dialog(page).getByText("env:prod, team-a, a note", { exact: true }).waitFor();
-  await unfold(page, "More settings", "Models", "Tags and note");
+  await unfold(page, "Models", "Tags and note");
   await dialog(page).locator(".mantine-Pill-remove").first().click();
   await page.getByRole("switch", { name: "Keep requests on local servers" }).click();
   await field(page, "Note").fill("");
@@ -538,6 +541,51 @@ test("names the keys that end with a revocation, and revokes at once by keyboard
   expect([await status(key), await status(child)]).toEqual([401, 401]);
   expect(await page.getByRole("button", { name: "Edit" }).count()).toBe(0);
   await look(visitor, "keys-revoked");
+});
+
+test("sorts all keys by spend, last use and name, with the order in the address", async () => {
+  await using visitor = await arrive(`${place}?search=worker+01`);
+  const { page } = visitor;
+  const column = (at: number) => page.locator(`tbody tr td:nth-child(${at})`).allTextContents();
+  await page.getByRole("button", { name: "Spend, month" }).click();
+  expect(visitor.path()).toEndWith("&sort=-spend");
+  const spends = async () => (await column(6)).map((text) => Number(text.replaceAll(/[^\d.]/g, "")));
+  await until(async () => {
+    const found = await spends();
+    return found.length > 5 && found.join() === found.toSorted((a, b) => b - a).join();
+  }, "the highest spend is first");
+  await page.getByRole("button", { name: "Key", exact: true }).click();
+  const names = () => page.locator("tbody a").allInnerTexts();
+  await until(async () => {
+    const found = await names();
+    return found.length > 5 && found.join() === found.toSorted((a, b) => a.localeCompare(b, "en")).join();
+  }, "the names rise");
+  expect(await page.getByRole("columnheader", { name: "Key" }).getAttribute("aria-sort")).toBe("ascending");
+  expect((await column(3)).every((name) => name === "Ada Lovelace")).toBe(true);
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("revokes the selected keys together, and no key that another filter hides", async () => {
+  const keys: string[] = [];
+  for (const name of ["Bulk one", "Bulk two", "Bulk three"]) {
+    const made = await world.server.request("/v1/keys", { body: { name } });
+    keys.push(((await made.json()) as { key: string }).key);
+  }
+  await using visitor = await arrive(`${place}?search=bulk`);
+  const { page } = visitor;
+  await page.getByRole("checkbox", { name: "Select Bulk two" }).check();
+  await page.getByRole("searchbox", { name: "Search keys" }).fill("bulk t");
+  await page.getByText("2 in total").waitFor();
+  expect(await page.getByRole("button", { name: /^Revoke/ }).count()).toBe(0);
+  await page.getByRole("checkbox", { name: "Select all listed keys" }).check();
+  await visitor.press("Revoke 2 keys");
+  await dialog(page).getByText("Bulk three (").waitFor();
+  await look(visitor, "keys-revoke-many");
+  await dialog(page).getByRole("button", { name: "Revoke 2 keys" }).click();
+  await page.getByText("2 keys revoked.").waitFor();
+  expect(await Promise.all(keys.map(status))).toEqual([200, 401, 401]);
+  expect(await page.getByRole("button", { name: /^Revoke/ }).count()).toBe(0);
+  expect(visitor.trouble).toEqual([]);
 });
 
 test("lets a member create and see only own keys, and offers no forbidden settings", async () => {

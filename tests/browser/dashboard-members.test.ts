@@ -72,6 +72,22 @@ test("lets an owner change a role at once, and explains why the own role stays",
   expect([...ada.trouble, ...visitor.trouble]).toEqual([]);
 });
 
+test("sorts members by name and by the spend of this month, which it shows for each", async () => {
+  await somebody("Zora Neale");
+  await using ada = await arrive();
+  const { page } = ada;
+  const names = () => page.locator("tbody tr td:first-child p:first-child").allInnerTexts();
+  await page.getByRole("cell", { name: "$0.00" }).first().waitFor();
+  await ada.press("Name");
+  await until(async () => (await names()).at(-1) === "Zora Neale", "the names rise");
+  await ada.press("Name");
+  await until(async () => (await names())[0] === "Zora Neale", "the names fall");
+  await ada.press("Spend, month");
+  const head = page.getByRole("columnheader", { name: "Spend, month" });
+  await until(async () => (await head.getAttribute("aria-sort")) === "descending", "the highest spend is first");
+  expect(ada.trouble).toEqual([]);
+});
+
 test("lets an owner show account usage to a member, whose pages then show it", async () => {
   const rosa = await somebody("Rosa Peter");
   const asked = { model: "no-such-model", messages: [{ role: "user", content: "Hello" }] };

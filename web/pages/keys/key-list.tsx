@@ -1,40 +1,59 @@
-// All keys of an environment, with search, a status filter and the creation of a key.
-import { Code, Group, NativeSelect, Stack, Text } from "@mantine/core";
+// All keys of an environment, with search, sorting, the creation of a key and the revocation of several.
+import { Button, Checkbox, Code, Group, NativeSelect, Stack, Text } from "@mantine/core";
 import { SearchIcon } from "@primer/octicons-react";
-import { useMemo } from "react";
+import { useCallback, useState } from "react";
 import { useLocation } from "wouter";
-import { useList } from "../../api/queries.ts";
+import { useList, useRead } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
-import type { ApiKey } from "../../api/types.ts";
+import type { ApiKey, Member, MemberList } from "../../api/types.ts";
 import { Sparkline } from "../../parts/chart/sparkline.tsx";
 import { SearchField } from "../../parts/filters/search-field.tsx";
 import { useAddress } from "../../parts/page/address.ts";
-import { AddButton } from "../../parts/page/buttons.tsx";
+import { AddButton, PlainButton } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
 import { PlainLink } from "../../parts/page/links.tsx";
 import { NoneFound } from "../../parts/page/none-found.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import type { Column } from "../../parts/table/column.ts";
 import { LongTable } from "../../parts/table/long-table.tsx";
+import { sortable } from "../../parts/table/sort-head.tsx";
 import { timeColumn } from "../../parts/table/time-column.tsx";
+import { type SortValue, useWholeList } from "../../parts/table/whole-list.ts";
 import { environmentNames } from "../../parts/words/environments.ts";
-import { short } from "../../parts/words/figures.ts";
+import { count, counted, money, short } from "../../parts/words/figures.ts";
 import { KeyStatus, shownKey } from "../../parts/words/key-status.tsx";
 import { SmallNote } from "../../parts/words/note.tsx";
 import { CreateKey } from "./create-key.tsx";
-import { type UsageByKey, usageDays, useUsageByKey } from "./key-usage.ts";
+import { type SpendByKey, type UsageByKey, usageDays, useSpendByKey, useUsageByKey } from "./key-usage.ts";
+import { useRevokeKeys } from "./revoke-keys.tsx";
 
 const path = "/settings/api-keys";
 /** The parameters of the page's address. `create` tells whether the dialog for a new key is open. */
-const asked = { search: "", status: "", create: "" };
+const asked = { search: "", status: "", create: "", sort: "" };
+const none: ReadonlyMap<string, ApiKey> = new Map();
 
 export function KeyList() {
   const { environment, isManager } = useSession();
   const [, navigate] = useLocation();
-  const [{ search, status, create: making }, change] = useAddress(asked);
-  const listing = useList<ApiKey>("/v1/keys", { search, status, limit: 100 });
+  const [{ search, status, create: making, sort }, change] = useAddress(asked);
+  const newest = useList<ApiKey>("/v1/keys", { search, status, limit: 100 });
+  const spend = useSpendByKey();
+  const orderOf = useCallback((name: string) => sortValueOf(name, spend.data), [spend.data]);
+  const sorted = useWholeList<ApiKey>("/v1/keys", { search, status }, sort, orderOf);
+  const listing = sort === "" ? newest : sorted.listing;
   const usage = useUsageByKey();
-  const columns = useMemo(() => columnsOf(usage.data, usage.isPending), [usage.data, usage.isPending]);
+  const members = useRead<MemberList>("/v1/members", { limit: 100 }, { enabled: isManager });
+  const filter = `${search}\n${status}`;
+  const [selection, setSelection] = useState({ filter, keys: none });
+  // A key that the filter may hide must not be revoked with the others.
+  const selected = selection.filter === filter ? selection.keys : none;
+  const select = (keys: ReadonlyMap<string, ApiKey>) => setSelection({ filter, keys });
+  const revocation = useRevokeKeys(() => select(none));
+  const columns = columnsOf({
+    ...{ usage: usage.data, isWaiting: usage.isPending, spend: spend.data, sort, selected, select },
+    ...{ changeSort: (order: string) => change({ sort: order }), listed: listing.items },
+    ...(isManager ? { members: members.data?.data ?? [] } : {}),
+  });
   const create = <AddButton onClick={() => change({ create: "1" })}>Create API key</AddButton>;
   const isFiltered = search !== "" || status !== "";
   return (
@@ -66,6 +85,14 @@ export function KeyList() {
               { value: "revoked", label: "Revoked" },
             ]}
           />
+          {selected.size > 0 && (
+            <>
+              <Button variant="light" color="red" onClick={() => revocation.ask([...selected.values()])}>
+                Revoke {counted(selected.size, "key")}
+              </Button>
+              <PlainButton onClick={() => select(none)}>Clear selection</PlainButton>
+            </>
+          )}
         </Group>
       )}
       <LongTable
@@ -75,6 +102,11 @@ export function KeyList() {
         keyOf={({ id }) => id}
         rowHeight={60}
         choose={({ id }) => navigate(`${path}/${id}`)}
+        status={
+          sorted.isAll
+            ? undefined
+            : `The newest ${count(listing.items.length)} keys, sorted. Search to find older keys.`
+        }
         empty={
           <NoneFound
             what="key"
@@ -88,6 +120,7 @@ export function KeyList() {
           </NoneFound>
         }
       />
+      {revocation.view}
       <CreateKey opened={making !== ""} close={() => change({ create: "" })} />
     </Page>
   );
@@ -101,36 +134,84 @@ function withoutSecret(text: string): string {
   return text.replace(/sk_[a-z]+_\w{12,}/g, (key) => key.slice(-4));
 }
 
-function columnsOf(usage: UsageByKey | null | undefined, isWaiting: boolean): Column<ApiKey>[] {
+function sortValueOf(name: string, spend: SpendByKey | undefined): SortValue<ApiKey> {
+  if (name === "name") return (key) => key.name;
+  if (name === "spend") return ({ id }) => spend?.get(id) ?? 0;
+  return name === "used" ? (key) => key.last_used_at ?? 0 : (key) => key.created_at;
+}
+
+interface ColumnsAsked {
+  usage: UsageByKey | null | undefined;
+  isWaiting: boolean;
+  spend: SpendByKey | undefined;
+  /** The members of the account; absent for a user who sees only own keys. */
+  members?: readonly Member[];
+  sort: string;
+  changeSort(order: string): void;
+  selected: ReadonlyMap<string, ApiKey>;
+  select(keys: ReadonlyMap<string, ApiKey>): void;
+  listed: readonly ApiKey[];
+}
+
+function columnsOf(asked: ColumnsAsked): Column<ApiKey>[] {
+  const { usage, isWaiting, spend, members, sort, changeSort, selected, select, listed } = asked;
+  const head = (name: string, text: string, first: "rises" | "falls" = "falls") =>
+    sortable({ name, text, order: sort, first, change: changeSort });
+  const active = listed.filter(isActive);
+  const isAll = selected.size > 0 && active.every(({ id }) => selected.has(id));
+  const name = head("name", "Key", "rises");
   return [
     {
       name: "name",
-      head: "Key",
+      ...name,
+      head: (
+        <Group gap="xs" wrap="nowrap">
+          <Checkbox
+            size="xs"
+            aria-label="Select all listed keys"
+            checked={isAll}
+            indeterminate={!isAll && selected.size > 0}
+            disabled={active.length === 0}
+            onChange={() => select(isAll ? none : new Map(active.map((key) => [key.id, key])))}
+          />
+          {name.head}
+        </Group>
+      ),
       cell: (key) => (
-        <Stack gap={0}>
-          <PlainLink href={`${path}/${key.id}`} fw={600} lineClamp={1}>
-            {key.name}
-          </PlainLink>
-          <SmallNote ff="monospace" truncate>
-            {[shownKey(key), ...key.tags].join(" · ")}
-          </SmallNote>
-        </Stack>
+        <Group gap="xs" wrap="nowrap">
+          <Checkbox
+            size="xs"
+            aria-label={`Select ${key.name}`}
+            checked={selected.has(key.id)}
+            disabled={!isActive(key)}
+            onChange={() => select(toggled(selected, key))}
+          />
+          <Stack gap={0} miw={0}>
+            <PlainLink href={`${path}/${key.id}`} fw={600} lineClamp={1}>
+              {key.name}
+            </PlainLink>
+            <SmallNote ff="monospace" truncate>
+              {[shownKey(key), ...key.tags].join(" · ")}
+            </SmallNote>
+          </Stack>
+        </Group>
       ),
     },
     { name: "status", head: "State", cell: (key) => <KeyStatus record={key} />, width: "10.5rem" },
+    ...(members === undefined ? [] : [ownerColumn(members)]),
+    timeColumn({ name: "created", ...head("created", "Created"), width: "8rem", at: ({ created_at }) => created_at }),
+    timeColumn({
+      ...{ name: "used", ...head("used", "Last used"), width: "8rem", wideOnly: "middle" },
+      at: ({ last_used_at }) => last_used_at,
+    }),
     {
-      name: "scopes",
-      head: "Permissions",
-      cell: ({ scopes }) => (
-        <Text size="xs" lineClamp={2}>
-          {scopes.join(", ")}
-        </Text>
-      ),
-      wideOnly: true,
-      width: "13rem",
+      name: "spend",
+      ...head("spend", "Spend, month"),
+      cell: ({ id }) => (spend ? money(spend.get(id) ?? 0) : ""),
+      wideOnly: "middle",
+      width: "9rem",
+      numeric: true,
     },
-    timeColumn({ name: "created", head: "Created", width: "7.5rem", at: ({ created_at }) => created_at }),
-    timeColumn({ name: "used", head: "Last used", width: "7.5rem", at: ({ last_used_at }) => last_used_at }),
     {
       name: "usage",
       head: `Requests, ${usageDays} days`,
@@ -140,6 +221,36 @@ function columnsOf(usage: UsageByKey | null | undefined, isWaiting: boolean): Co
       numeric: true,
     },
   ];
+}
+
+function isActive({ status }: ApiKey): boolean {
+  return status === "active";
+}
+
+function toggled(selected: ReadonlyMap<string, ApiKey>, key: ApiKey): ReadonlyMap<string, ApiKey> {
+  const next = new Map(selected);
+  if (!next.delete(key.id)) next.set(key.id, key);
+  return next;
+}
+
+/** The person who created each key. Keys made by a key name no person here. */
+function ownerColumn(members: readonly Member[]): Column<ApiKey> {
+  const names = new Map(members.map((member) => [member.person_id, member.name || member.email]));
+  const ownerOf = ({ created_by: id }: ApiKey) => {
+    if (id === null) return "the server";
+    return names.get(id) ?? (id.startsWith("key_") ? "another key" : "a former member");
+  };
+  return {
+    name: "owner",
+    head: "Created by",
+    cell: (key) => (
+      <Text size="sm" lineClamp={2} style={{ overflowWrap: "anywhere" }}>
+        {ownerOf(key)}
+      </Text>
+    ),
+    wideOnly: true,
+    width: "8rem",
+  };
 }
 
 function Usage({ values, isKnown }: { values: readonly number[] | undefined; isKnown: boolean }) {

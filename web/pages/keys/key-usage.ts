@@ -2,8 +2,9 @@
 import { useQuery } from "@tanstack/react-query";
 import type { ApiFailure } from "../../api/client.ts";
 import { pagesOf } from "../../api/queries.ts";
+import { nowSeconds } from "../../api/server-time.ts";
 import type { UsageRow } from "../../api/types.ts";
-import { daySeconds, firstDay } from "../../api/usage.ts";
+import { bucketStart, daySeconds, firstDay, loadUsage } from "../../api/usage.ts";
 
 export const usageDays = 14;
 const rowsAPage = 1_000;
@@ -33,4 +34,23 @@ async function readUsage(start: number, signal: AbortSignal): Promise<UsageByKey
     if (isLast) return byKey;
   }
   return null;
+}
+
+/** Maximum number of keys whose spend is loaded. */
+const maxSpenders = 10_000;
+
+/** The spend in USD of each key that was used this month, in UTC. */
+export type SpendByKey = ReadonlyMap<string, number>;
+
+export function useSpendByKey() {
+  return useQuery<SpendByKey, ApiFailure>({
+    queryKey: ["/v1/usage", "spend of all keys"],
+    async queryFn({ signal }) {
+      const now = Math.floor(nowSeconds());
+      const month = { start: bucketStart("month", now), end: now + 1, bucket: "month", groupBy: ["key"] } as const;
+      const { rows } = await loadUsage(month, { signal, atMost: maxSpenders });
+      return new Map(rows.map(({ key, cost }) => [key ?? "", cost]));
+    },
+    staleTime: 60_000,
+  });
 }

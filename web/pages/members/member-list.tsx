@@ -1,17 +1,19 @@
 // Lists all members of the account with their roles. Each row opens the member's dialog.
 import { Badge, Group, Text } from "@mantine/core";
-import { type ReactNode, useState } from "react";
-import { useList } from "../../api/queries.ts";
+import { type ReactNode, useCallback, useMemo, useState } from "react";
+import { useList, useRead } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
-import type { Member } from "../../api/types.ts";
+import type { Member, Statement } from "../../api/types.ts";
 import { useLast } from "../../parts/editing/use-last.ts";
 import { roleNames } from "../../parts/membership/roles.ts";
 import { SmallButton } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
 import type { Column } from "../../parts/table/column.ts";
 import { LongTable } from "../../parts/table/long-table.tsx";
+import { sortable } from "../../parts/table/sort-head.tsx";
 import { timeColumn } from "../../parts/table/time-column.tsx";
-import { day } from "../../parts/words/figures.ts";
+import { type SortValue, useWholeList } from "../../parts/table/whole-list.ts";
+import { day, money } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
 import { quotasInWords } from "../../parts/words/quotas.ts";
 import { ManageMember } from "./manage-member.tsx";
@@ -20,7 +22,12 @@ import { type ActorRole, whyNoOtherRole, whyNoQuotas, whyNoRemoval, whyNoSight, 
 
 export function MemberList({ actorRole, below }: { actorRole: ActorRole; below: ReactNode }) {
   const { session } = useSession();
-  const listing = useList<Member>("/v1/members", { limit: 100 });
+  const first = useList<Member>("/v1/members", { limit: 100 });
+  const spend = useSpend();
+  const [order, setOrder] = useState("");
+  const orderOf = useCallback((name: string) => sortValueOf(name, spend), [spend]);
+  const sorted = useWholeList<Member>("/v1/members", {}, order, orderOf);
+  const listing = order === "" ? first : sorted.listing;
   const [managed, setManaged] = useState<Member>();
   const [removed, setRemoved] = useState<Member>();
   const chosen = useLast(managed);
@@ -30,12 +37,14 @@ export function MemberList({ actorRole, below }: { actorRole: ActorRole; below: 
   const owners = listing.items.filter(({ role }) => role === "owner").length;
   const questionOf = (member: Member) => ({
     ...{ member, actorRole, isSelf: isSelf(member) },
-    isLastOwner: member.role === "owner" && owners === 1 && !listing.hasNextPage,
+    isLastOwner: member.role === "owner" && owners === 1 && !listing.hasNextPage && sorted.isAll,
   });
+  const head = (name: string, text: string, falls: boolean) =>
+    sortable({ name, text, order, first: falls ? "falls" : "rises", change: setOrder });
   const columns: Column<Member>[] = [
     {
       name: "name",
-      head: "Name",
+      ...head("name", "Name", false),
       cell: (member) => (
         <>
           <Group gap="xs">
@@ -72,13 +81,21 @@ export function MemberList({ actorRole, below }: { actorRole: ActorRole; below: 
         </Text>
       ),
       wideOnly: true,
-      width: "14rem",
+      width: "12rem",
     },
-    { name: "since", head: "Member since", cell: (member) => day(member.created_at), wideOnly: true, width: "10rem" },
+    { name: "since", head: "Member since", cell: (member) => day(member.created_at), wideOnly: true, width: "8rem" },
+    {
+      name: "spend",
+      ...head("spend", "Spend, month", true),
+      cell: ({ person_id: id }) => (spend ? money(spend.get(id) ?? 0) : ""),
+      wideOnly: "middle",
+      width: "9rem",
+      numeric: true,
+    },
     timeColumn({
       name: "seen",
-      head: "Last seen",
-      width: "10rem",
+      ...head("seen", "Last seen", true),
+      width: "8rem",
       at: (row) => row.last_seen_at,
       never: "not recently",
     }),
@@ -132,4 +149,17 @@ export function MemberList({ actorRole, below }: { actorRole: ActorRole; below: 
       />
     </>
   );
+}
+
+type Spend = ReadonlyMap<string, number>;
+
+/** Loads the spend of this month by person; undefined until it is known. */
+function useSpend(): Spend | undefined {
+  const { data } = useRead<Statement>("/v1/statement", { group_by: "person" });
+  return useMemo(() => data && new Map(data.lines.map(({ person, cost }) => [person ?? "", Number(cost)])), [data]);
+}
+
+function sortValueOf(name: string, spend: Spend | undefined): SortValue<Member> {
+  if (name === "name") return (member) => member.name;
+  return name === "seen" ? (member) => member.last_seen_at ?? 0 : ({ person_id: id }) => spend?.get(id) ?? 0;
 }

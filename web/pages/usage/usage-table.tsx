@@ -1,12 +1,12 @@
 // The explorer's data as a table of any length, with a row per group or per group and bucket.
-import { Anchor, Group, Text, UnstyledButton } from "@mantine/core";
-import { ChevronDownIcon, ChevronUpIcon } from "@primer/octicons-react";
+import { Anchor, Group, Text } from "@mantine/core";
 import { useMemo } from "react";
 import { costsNothing, type Unpriced } from "../../api/models.ts";
 import { type Figures, sumOf, type UsageBucket, type UsageGroup, type UsageRow } from "../../api/usage.ts";
 import { nameOfTime } from "../../parts/chart/chart-time.ts";
 import type { Column } from "../../parts/table/column.ts";
 import { allRows, LongTable } from "../../parts/table/long-table.tsx";
+import { sortable } from "../../parts/table/sort-head.tsx";
 import { groupOf } from "../../parts/usage/usage-metrics.ts";
 import { at, count, duration, money, percent, perSecond } from "../../parts/words/figures.ts";
 import { groupTitles } from "./usage-ask.ts";
@@ -94,32 +94,16 @@ export function UsageTable(props: UsageTableProps) {
   const by = falls ? sort.slice(1) : sort;
   // biome-ignore lint/correctness/useExhaustiveDependencies: loaded names do not sort ten thousand rows again
   const items = useMemo(() => sorted(all, by, falls, nameOf), [all, by, falls]);
-  const head = (name: string, text: string) => (
-    <SortHead
-      text={text}
-      state={by !== name ? undefined : falls ? "falls" : "rises"}
-      toggle={() =>
-        changeSort(
-          by === name
-            ? falls
-              ? name
-              : `-${name}`
-            : figures.some((one) => one.name === name) || name === "time"
-              ? `-${name}`
-              : name,
-        )
-      }
-    />
-  );
-  const sortOf = (name: string): "ascending" | "descending" | "none" =>
-    by !== name ? "none" : falls ? "descending" : "ascending";
+  const head = (name: string, text: string) => {
+    const isFigure = figures.some((one) => one.name === name) || name === "time";
+    return sortable({ name, text, order: sort, first: isFigure ? "falls" : "rises", change: changeSort });
+  };
   const columns: Column<TableRow>[] = [
     ...(byTime
       ? [
           {
             name: "time",
-            head: head("time", "Time"),
-            sort: sortOf("time"),
+            ...head("time", "Time"),
             cell: ({ start }: TableRow) => (
               <span className="numeric">{bucket === "hour" ? at(start) : nameOfTime(start, bucket)}</span>
             ),
@@ -128,12 +112,11 @@ export function UsageTable(props: UsageTableProps) {
       : []),
     ...groupBy.map((group) => ({
       name: group,
-      head: head(group, groupTitles[group]),
-      sort: sortOf(group),
+      ...head(group, groupTitles[group]),
       cell: ({ groups }: TableRow) => <GroupCell {...{ group, id: groups[group] ?? null, nameOf, choose }} />,
     })),
     ...figures.map(({ name, head: text, text: write, wideOnly }) => ({
-      ...{ name, head: head(name, text), sort: sortOf(name), numeric: true },
+      ...{ name, ...head(name, text), numeric: true },
       cell: ({ sum, groups }: TableRow) => write(sum, groups.model, unpriced),
       ...(wideOnly ? { wideOnly } : {}),
     })),
@@ -147,16 +130,6 @@ export function UsageTable(props: UsageTableProps) {
       empty={<Text c="dimmed">No usage in this time.</Text>}
       rowHeight={38}
     />
-  );
-}
-
-function SortHead({ text, state, toggle }: { text: string; state: "rises" | "falls" | undefined; toggle(): void }) {
-  return (
-    <UnstyledButton onClick={toggle} fz="sm" fw={700} className="sort-head">
-      {text}
-      {state === "rises" && <ChevronUpIcon size={12} />}
-      {state === "falls" && <ChevronDownIcon size={12} />}
-    </UnstyledButton>
   );
 }
 

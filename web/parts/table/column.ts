@@ -9,8 +9,8 @@ export interface Column<Row> {
   numeric?: boolean;
   /** CSS width in rem; columns without one share the rest. */
   width?: string;
-  /** Hidden if the table is too narrow for all of its columns. */
-  wideOnly?: boolean;
+  /** Hidden if the table is too narrow for all of its columns; `middle` columns stay down to 40 rem. */
+  wideOnly?: boolean | "middle";
   /** The current sorting of a sortable column; `head` has the button. */
   sort?: "ascending" | "descending" | "none";
 }
@@ -29,4 +29,10 @@ export function roomOf(columns: readonly Pick<Column<never>, "width" | "wideOnly
   const all = sum(widths);
   const narrow = sum(widths.filter((_, index) => !columns[index]?.wideOnly));
   return { narrow, all, wideFrom: steps.find((step) => step >= all) ?? steps.at(-1) };
+}
+
+/** Returns the CSS class by which a column is hidden. */
+export function hidingClass(wideOnly: Column<never>["wideOnly"]): string {
+  if (!wideOnly) return "";
+  return wideOnly === "middle" ? "middle-only" : "wide-only";
 }

@@ -9,7 +9,7 @@ import { Failure } from "../page/failure.tsx";
 import { ScrollRegion } from "../page/scroll-region.tsx";
 import { Waiting } from "../page/waiting.tsx";
 import { count } from "../words/figures.ts";
-import { type Column, roomOf } from "./column.ts";
+import { type Column, hidingClass, roomOf } from "./column.ts";
 import { keepOffset, keptOffset } from "./scroll-offsets.ts";
 import { useStaged } from "./staged.ts";
 import { TableRow } from "./table-row.tsx";
@@ -166,7 +166,7 @@ export function LongTable<Row>(props: LongTableProps<Row>) {
                     key={name}
                     ta={numeric ? "right" : "left"}
                     style={width === undefined ? {} : { width }}
-                    {...(wideOnly ? { className: "wide-only" } : {})}
+                    {...(wideOnly ? { className: hidingClass(wideOnly) } : {})}
                     {...(sort ? { "aria-sort": sort } : {})}
                   >
                     {head}

@@ -1,6 +1,6 @@
 // One row of a long table, memoized so that scrolling does not render it again.
 import { memo } from "react";
-import type { Column } from "./column.ts";
+import { type Column, hidingClass } from "./column.ts";
 
 interface TableRowProps<Row> {
   row: Row;
@@ -32,8 +32,8 @@ function PlainRow<Row>({ row, index, columns, height, choose }: TableRowProps<Ro
 
 export const TableRow = memo(PlainRow) as typeof PlainRow;
 
-function classOf(numeric = false, wideOnly = false): string | undefined {
-  const names = [numeric ? "numeric number-cell" : "", wideOnly ? "wide-only" : ""].filter((name) => name !== "");
+function classOf(numeric = false, wideOnly: Column<never>["wideOnly"] = false): string | undefined {
+  const names = [numeric ? "numeric number-cell" : "", hidingClass(wideOnly)].filter((name) => name !== "");
   return names.length === 0 ? undefined : names.join(" ");
 }
 
