@@ -72,6 +72,108 @@ function stepped(...pieces: string[]) {
 
 const end = [chunk({}, "stop"), chunk({}, null, { choices: [], usage }), "data: [DONE]\n\n"].join("");
 
+test("compares up to four models on one prompt, each with its own answers, and keeps them in the address", async () => {
+  await using visitor = await ada();
+  const { page } = visitor;
+  const compare = page.getByRole("button", { name: "Compare" });
+  // The caret is in the message field as soon as the page is there.
+  await message(visitor).waitFor();
+  await page.keyboard.type("How does");
+  for (let count = 2; count <= 4; count++) {
+    await compare.click();
+    await page.getByRole("textbox", { name: `Message to ${count} models` }).waitFor();
+  }
+  expect(await compare.isDisabled()).toBe(true);
+  expect(new URL(page.url()).searchParams.getAll("with")).toHaveLength(3);
+  await message(visitor).press("End");
+  await page.keyboard.type(" it turn?");
+  await message(visitor).press("Enter");
+  for (const model of ["aurora-large", "aurora-mini", "ember-code"]) {
+    const column = page.getByRole("region", { name: model, exact: true });
+    await column.getByText("How does it turn?", { exact: true }).waitFor();
+    await column.getByRole("button", { name: "Copy the answer" }).waitFor();
+    await column.getByText(model, { exact: true }).last().waitFor();
+  }
+  await look(visitor, "playground-compare");
+  await page.getByRole("button", { name: "Remove ember-code from the comparison" }).click();
+  await page.getByRole("region", { name: "ember-code", exact: true }).waitFor({ state: "detached" });
+  expect(new URL(page.url()).searchParams.getAll("with")).not.toContain("ember-code");
+});
+
+test("sends attached images and texts with the message, and shows their names in the conversation", async () => {
+  await using visitor = await ada();
+  const { page } = visitor;
+  await message(visitor).waitFor();
+  const files = [
+    { name: "dot.png", mimeType: "image/png", buffer: Buffer.from("not quite a picture") },
+    { name: "notes.md", mimeType: "text/markdown", buffer: Buffer.from("# Water\n") },
+    { name: "extra.pdf", mimeType: "application/pdf", buffer: Buffer.from("%PDF") },
+  ];
+  await page.locator("input[type=file]").setInputFiles(files);
+  await visitor.press("Remove extra.pdf");
+  await look(visitor, "playground-files");
+  await ask(visitor, "What is in these?");
+  await conversation(visitor).getByText("turns the wheel").waitFor();
+  await conversation(visitor).getByText("dot.png").waitFor();
+  const image = `data:image/png;base64,${files[0]?.buffer.toString("base64")}`;
+  expect(lastRequest()["messages"]).toEqual([
+    {
+      role: "user",
+      content: [
+        { type: "image_url", image_url: { url: image } },
+        { type: "text", text: "notes.md:\n# Water\n" },
+        { type: "text", text: "What is in these?" },
+      ],
+    },
+  ]);
+  expect(await page.getByRole("button", { name: /^Remove / }).count()).toBe(0);
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("runs only the chosen tools for the model, sends it the results, and shows each call", async () => {
+  await using visitor = await ada("/");
+  const { page } = visitor;
+  const tool = { name: "weather_now", description: "The weather of a place.", inputSchema: { type: "object" } };
+  const given: unknown[] = [];
+  await page.route("**/mcp?tools=all", async (route) => {
+    const { id, method, params } = route.request().postDataJSON() as { id: number; method: string; params: unknown };
+    const results: Record<string, unknown> = {
+      "server/discover": { capabilities: { tools: {} } },
+      "tools/list": { tools: [tool] },
+      "tools/call": { content: [{ type: "text", text: "12 degrees" }] },
+    };
+    if (method === "tools/call") given.push((params as { arguments: unknown }).arguments);
+    await route.fulfill({ json: { jsonrpc: "2.0", id, result: results[method] } });
+  });
+  const call = { id: "call_1", type: "function", function: { name: tool.name, arguments: '{"place":"Bern"}' } };
+  const other = { id: "call_2", type: "function", function: { name: "weather_delete", arguments: "{}" } };
+  const pieces = [call, other].map((one, index) => chunk({ tool_calls: [{ index, ...one }] }));
+  const calling = [...pieces, chunk({}, "tool_calls"), "data: [DONE]\n\n"].join("");
+  answers((request, res) => {
+    const { messages } = request.body as { messages: { role: string }[] };
+    if (messages.at(-1)?.role === "tool") return plain(request, res);
+    res.writeHead(200, { "content-type": "text/event-stream" });
+    res.end(calling);
+  });
+  await visitor.go("/playground?model=aurora-large");
+  await page.getByRole("combobox", { name: "Tools" }).click();
+  await page.getByRole("option", { name: tool.name }).click();
+  await ask(visitor, "How warm is it?");
+  await conversation(visitor).getByText("turns the wheel").waitFor();
+  await conversation(visitor).getByText(`Called ${tool.name}`).click();
+  await conversation(visitor).getByText("12 degrees").waitFor();
+  expect(given).toEqual([{ place: "Bern" }]);
+  expect(lastRequest()).toMatchObject({
+    tools: [{ type: "function", function: { name: tool.name, parameters: tool.inputSchema } }],
+    messages: [
+      { role: "user" },
+      { role: "assistant", tool_calls: [call, other] },
+      { role: "tool", tool_call_id: "call_1", content: "12 degrees" },
+      { role: "tool", tool_call_id: "call_2", content: "Error: the user did not choose this tool." },
+    ],
+  });
+});
+
 test("shows an answer's figures and log link, and includes it in the next question", async () => {
   await using visitor = await ada();
   await ask(visitor, "What turns\nthe wheel?");

@@ -1,6 +1,7 @@
 // Sends a chat and reads the streamed answer; any deviation from the API is an error.
 import { ApiFailure, send } from "../../api/client.ts";
 import { readEvents } from "../../api/event-stream.ts";
+import { isObject, type JsonObject } from "../../api/tools.ts";
 import type { Usage } from "../../api/types.ts";
 
 export interface AnswerObserver {
@@ -9,6 +10,8 @@ export interface AnswerObserver {
   text(piece: string): void;
   /** Called with a piece of the model's reasoning. */
   thought(piece: string): void;
+  /** Called with a piece of a tool call, as the chunk has it. */
+  call(piece: JsonObject): void;
 }
 
 interface AnswerEnd {
@@ -64,42 +67,38 @@ export async function streamAnswer(
 class Malformed extends Error {}
 
 function take(
-  chunk: Fields,
+  chunk: JsonObject,
   end: AnswerEnd,
   observer: AnswerObserver,
   broken: (message: string, code: string) => ApiFailure,
 ): void {
   const { error, usage, choices } = chunk;
-  if (isFields(error)) {
+  if (isObject(error)) {
     const message = typeof error["message"] === "string" ? error["message"] : "The server gave no reason.";
     throw broken(message, typeof error["code"] === "string" ? error["code"] : "upstream_error");
   }
   if (!Array.isArray(choices)) throw new Malformed("The stream is invalid: an event is not a chunk.");
   if (usage !== undefined && usage !== null) end.usage = usageOf(usage);
   for (const choice of choices as unknown[]) {
-    if (!isFields(choice)) throw new Malformed("The stream is invalid: a choice has the wrong form.");
+    if (!isObject(choice)) throw new Malformed("The stream is invalid: a choice has the wrong form.");
     const { delta, text, finish_reason } = choice;
-    const said = isFields(delta) ? delta : {};
+    const said = isObject(delta) ? delta : {};
     observer.thought(textOf(said["reasoning_content"] ?? said["reasoning"]));
     observer.text(textOf(said["content"] ?? said["refusal"] ?? text));
+    const { tool_calls: calls } = said;
+    if (Array.isArray(calls)) for (const piece of calls.filter(isObject)) observer.call(piece);
     if (typeof finish_reason === "string") end.finishReason = finish_reason;
   }
 }
 
-type Fields = Record<string, unknown>;
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function parsed(data: string): Fields {
+function parsed(data: string): JsonObject {
   let value: unknown;
   try {
     value = JSON.parse(data);
   } catch {
     throw new Malformed("The stream is invalid: an event is not JSON.");
   }
-  if (!isFields(value)) throw new Malformed("The stream is invalid: an event is not an object.");
+  if (!isObject(value)) throw new Malformed("The stream is invalid: an event is not an object.");
   return value;
 }
 
@@ -111,7 +110,7 @@ function textOf(value: unknown): string {
 
 function usageOf(value: unknown): Usage {
   const counts = ["prompt_tokens", "completion_tokens", "total_tokens"];
-  if (!isFields(value) || counts.some((name) => typeof value[name] !== "number")) {
+  if (!isObject(value) || counts.some((name) => typeof value[name] !== "number")) {
     throw new Malformed("The stream is invalid: its token counts have an unknown form.");
   }
   return value as Usage;

@@ -17,7 +17,7 @@ interface AnswerViewProps {
 }
 
 export function AnswerView({ answer, price, regenerate }: AnswerViewProps) {
-  const { state, text, thought, failure } = answer;
+  const { state, text, thought, calls = [], failure } = answer;
   const isOver = state === "done" || state === "stopped" || state === "failed";
   return (
     <Stack gap="xs" aria-busy={!isOver}>
@@ -33,8 +33,16 @@ export function AnswerView({ answer, price, regenerate }: AnswerViewProps) {
           <Note>Waiting for {answer.model}</Note>
         </Group>
       )}
+      {calls.map(({ id, name, arguments: written, result }) => (
+        <details key={id} className="thought">
+          <summary>
+            {result === null ? "Calling" : "Called"} {name}
+          </summary>
+          <Note className="plain-text">{`${written}\n→ ${result ?? "…"}`}</Note>
+        </details>
+      ))}
       {text !== "" && <AnswerText text={text} />}
-      {text === "" && state === "done" && <Note>The answer is empty.</Note>}
+      {text === "" && calls.length === 0 && state === "done" && <Note>The answer is empty.</Note>}
       {failure && (
         <RetryNotice
           failure={failure}

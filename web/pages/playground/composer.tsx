@@ -1,14 +1,19 @@
 // The message field: Enter sends, Shift+Enter inserts a line break. A running answer can be stopped.
-import { Button, Group, Textarea } from "@mantine/core";
-import { PaperAirplaneIcon, StopIcon } from "@primer/octicons-react";
-import type { KeyboardEvent, ReactNode, RefObject } from "react";
-import { PlainButton } from "../../parts/page/buttons.tsx";
+import { Box, Button, Group, Textarea } from "@mantine/core";
+import { PaperAirplaneIcon, PaperclipIcon, StopIcon } from "@primer/octicons-react";
+import { type KeyboardEvent, type ReactNode, type RefObject, useRef, useState } from "react";
+import { PlainButton, SmallButton } from "../../parts/page/buttons.tsx";
+import { AttachmentList } from "./attachment-list.tsx";
+import { attachmentOf, maxLength } from "./attachments.ts";
+import type { Attachment } from "./exchange.ts";
 
 interface ComposerProps {
   field: RefObject<HTMLTextAreaElement | null>;
   label: string;
   value: string;
   running: boolean;
+  /** The files of the message; absent if the model takes none. */
+  files?: { attachments: readonly Attachment[]; change(attachments: readonly Attachment[]): void };
   /** Further buttons, before the send button. */
   children: ReactNode;
   change(value: string): void;
@@ -16,8 +21,10 @@ interface ComposerProps {
   stop(): void;
 }
 
-export function Composer({ field, label, value, running, children, change, send, stop }: ComposerProps) {
+export function Composer({ field, label, value, running, files, children, change, send, stop }: ComposerProps) {
   const isEmpty = value.trim() === "";
+  const chosen = useRef<HTMLInputElement>(null);
+  const { problem, add } = useAttaching(files, field);
   return (
     <form
       onSubmit={(event) => {
@@ -31,6 +38,8 @@ export function Composer({ field, label, value, running, children, change, send,
         placeholder={hasKeyboard() ? `${label} – Enter sends, Shift+Enter starts a new line` : label}
         value={value}
         onChange={(event) => change(event.currentTarget.value)}
+        onPaste={({ clipboardData }) => void (clipboardData.files.length > 0 && add(clipboardData.files))}
+        error={problem || undefined}
         onKeyDown={(event) => {
           if (!isSending(event)) return;
           event.preventDefault();
@@ -40,8 +49,34 @@ export function Composer({ field, label, value, running, children, change, send,
         minRows={2}
         maxRows={10}
       />
+      {files && (
+        <Box mt={files.attachments.length > 0 ? "xs" : 0}>
+          <AttachmentList
+            attachments={files.attachments}
+            remove={(index) => files.change(files.attachments.toSpliced(index, 1))}
+          />
+          <input
+            ref={chosen}
+            type="file"
+            multiple
+            hidden
+            onChange={({ currentTarget }) => {
+              void add([...(currentTarget.files ?? [])]);
+              // The same file can be chosen again.
+              currentTarget.value = "";
+            }}
+          />
+        </Box>
+      )}
       <Group justify="space-between" mt="xs" wrap="nowrap" className="playground-tools">
-        <Group gap={6}>{children}</Group>
+        <Group gap={6}>
+          {files && (
+            <SmallButton leftSection={<PaperclipIcon />} onClick={() => chosen.current?.click()}>
+              Attach
+            </SmallButton>
+          )}
+          {children}
+        </Group>
         {running ? (
           <PlainButton
             flex="none"
@@ -61,6 +96,25 @@ export function Composer({ field, label, value, running, children, change, send,
       </Group>
     </form>
   );
+}
+
+/** Adds chosen and pasted files to the message; `problem` says why files were not added. */
+function useAttaching(files: ComposerProps["files"], field: ComposerProps["field"]) {
+  const [problem, setProblem] = useState("");
+  const add = async (chosen: Iterable<File>) => {
+    if (!files) return;
+    setProblem("");
+    try {
+      const next = [...files.attachments, ...(await Promise.all([...chosen].map(attachmentOf)))];
+      const length = next.reduce((sum, { data = "" }) => sum + data.length, 0);
+      if (length <= maxLength) files.change(next);
+      else setProblem("The files of a message can have at most 15 MB. Remove a file, or attach a smaller one.");
+    } catch {
+      setProblem("A file could not be read. Choose it again.");
+    }
+    field.current?.focus();
+  };
+  return { problem, add };
 }
 
 /**

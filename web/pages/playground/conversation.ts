@@ -1,14 +1,17 @@
 // A conversation of the playground. It survives visits to other pages, and a reload in its tab.
 import { type ApiFailure, asFailure, call } from "../../api/client.ts";
+import type { JsonObject, Listed } from "../../api/tools.ts";
 import type { RequestDetail, Usage } from "../../api/types.ts";
 import { type AnswerObserver, type AnswerPath, streamAnswer } from "./answer-stream.ts";
-import type { Answer, ConversationState, Exchange, Message } from "./exchange.ts";
+import { contentOf } from "./attachments.ts";
+import type { Answer, Attachment, ConversationState, Exchange, Message, ToolCall } from "./exchange.ts";
 import { keep, keptOf } from "./kept-conversation.ts";
 import { parametersOf, untouched } from "./settings.ts";
+import { maxRounds, resultMessages, resultOf, toolParameters, withPiece } from "./tool-use.ts";
 
 const waiting: Omit<Answer, "model"> = {
   state: "waiting",
-  ...{ text: "", thought: "", finishReason: null, usage: null, firstTokenMs: null },
+  ...{ text: "", thought: "", calls: [], finishReason: null, usage: null, firstTokenMs: null },
   ...{ durationMs: null, tokensPerSecond: null, requestId: null, failure: null, failedAtMs: 0 },
 };
 
@@ -67,26 +70,27 @@ export class Conversation {
    * Returns the messages of a request with this question. Earlier exchanges that failed before any answer arrived are
    * left out.
    */
-  messages(question: string, before = this.#state.exchanges): Message[] {
+  messages({ question, attachments }: Asking, before = this.#state.exchanges): Message[] {
     const { system } = this.#state.settings;
     const messages: Message[] = system.trim() === "" ? [] : [{ role: "system", content: system }];
-    for (const { question: content, answer } of before) {
+    for (const { question: earlier, attachments: files, answer } of before) {
       if (answer.text === "") continue;
-      messages.push({ role: "user", content }, { role: "assistant", content: answer.text });
+      messages.push({ role: "user", content: contentOf(earlier, files) }, { role: "assistant", content: answer.text });
     }
-    return [...messages, { role: "user", content: question }];
+    return [...messages, { role: "user", content: contentOf(question, attachments) }];
   }
 
-  ask(model: string, question: string): void {
+  ask(model: string, asking: Asking): void {
     if (this.#state.running) return;
-    void this.#ask(model, question, this.#state.exchanges);
+    void this.#ask(model, asking, this.#state.exchanges);
   }
 
-  /** Asks `question` in place of an earlier one: the earlier exchange and all later ones are dropped. */
-  askAgain(model: string, id: number, question: string): void {
+  /** Asks a question in place of an earlier one, with its files: the earlier exchange and all later ones are dropped. */
+  askAgain(model: string, id: number, asking: Asking): void {
     const index = this.#state.exchanges.findIndex((exchange) => exchange.id === id);
     if (this.#state.running || index < 0) return;
-    void this.#ask(model, question, this.#state.exchanges.slice(0, index));
+    const { attachments = [] } = this.#state.exchanges[index] ?? {};
+    void this.#ask(model, { ...asking, attachments }, this.#state.exchanges.slice(0, index));
   }
 
   stop(): void {
@@ -104,19 +108,31 @@ export class Conversation {
     if (cleared && exchanges.length === 0) this.#set({ exchanges: cleared, cleared: null });
   }
 
-  async #ask(model: string, question: string, before: readonly Exchange[]): Promise<void> {
+  async #ask(model: string, asking: Asking, before: readonly Exchange[]): Promise<void> {
     const run = new AbortController();
     this.#run = run;
-    const messages = this.messages(question, before);
-    const content = this.#path === "/v1/completions" ? { prompt: question } : { messages };
-    const body = { model, ...content, ...parametersOf(this.#state.settings) };
+    const { question, attachments = [] } = asking;
+    const messages = this.messages(asking, before);
     const id = this.#nextId++;
     const live = new LiveAnswer(model, (answer) => this.#show(id, answer));
+    const files = attachments.length === 0 ? {} : { attachments };
     this.#set({
-      ...{ exchanges: [...before, { id, question, answer: live.answer }], cleared: null, model, running: true },
+      ...{
+        exchanges: [...before, { id, question, ...files, answer: live.answer }],
+        cleared: null,
+        model,
+        running: true,
+      },
     });
+    const parameters = parametersOf(this.#state.settings);
     try {
-      live.end(await streamAnswer(this.#path, body, live, run.signal));
+      if (this.#path === "/v1/completions") {
+        live.end(await streamAnswer(this.#path, { model, prompt: question, ...parameters }, live, run.signal));
+      } else {
+        const body = { model, ...parameters, ...toolParameters(asking.tools ?? []) };
+        const allowed = new Set(asking.tools?.map(({ name }) => name));
+        await this.#converse(body, { messages, allowed }, live, run.signal);
+      }
     } catch (error) {
       if (run.signal.aborted) live.end(null);
       else live.fail(asFailure(error, "The playground failed"));
@@ -125,6 +141,23 @@ export class Conversation {
       this.#set({ running: false });
     }
     await this.#addSpeed(id, live.answer);
+  }
+
+  /** Asks until the model calls no more tools, and sends the results of its calls in between. */
+  async #converse(
+    body: object,
+    { messages: first, allowed }: { messages: readonly object[]; allowed: ReadonlySet<string> },
+    live: LiveAnswer,
+    signal: AbortSignal,
+  ): Promise<void> {
+    let messages = first;
+    for (let round = 1; ; round++) {
+      const said = live.answer.text.length;
+      const end = await streamAnswer(this.#path, { ...body, messages }, live, signal);
+      if (live.isWithoutCall || round === maxRounds) return live.end(end);
+      const calls = await live.runTools(allowed, end.usage, signal);
+      messages = [...messages, ...resultMessages(live.answer.text.slice(said), calls)];
+    }
   }
 
   /** Speed is read from the server's log, because the network may deliver several pieces at once. */
@@ -150,9 +183,22 @@ export class Conversation {
   }
 }
 
+/** A question with its files, and the tools that the model may call for it. */
+export interface Asking {
+  question: string;
+  attachments?: readonly Attachment[];
+  tools?: readonly Listed[];
+}
+
 /** A streaming answer, which is rendered at most once per frame. */
 class LiveAnswer implements AnswerObserver {
   answer: Answer;
+  /** The usage of the earlier requests of this answer. */
+  #used: Usage | null = null;
+  /** The calls of the current request. */
+  #calls: ToolCall[] = [];
+  /** The calls of the earlier requests. */
+  #done: readonly ToolCall[] = [];
   readonly #show: (answer: Answer) => void;
   readonly #startedMs = performance.now();
   #frame: number | undefined;
@@ -174,9 +220,38 @@ class LiveAnswer implements AnswerObserver {
     if (piece !== "") this.#change({ ...this.#begun(), thought: this.answer.thought + piece });
   }
 
+  call(piece: JsonObject): void {
+    this.#showCalls(withPiece(this.#calls, piece));
+  }
+
+  get isWithoutCall(): boolean {
+    return this.#calls.length === 0;
+  }
+
+  /** Runs the calls of the current request, one after the other, and returns them with their results. */
+  async runTools(allowed: ReadonlySet<string>, usage: Usage | null, signal: AbortSignal): Promise<readonly ToolCall[]> {
+    for (const [index, call] of this.#calls.entries()) {
+      // A model may name any tool, also one that a text told it to call.
+      const result = allowed.has(call.name)
+        ? await resultOf(call, signal)
+        : "Error: the user did not choose this tool.";
+      this.#showCalls(this.#calls.with(index, { ...call, result }));
+    }
+    this.#used = sumOf(this.#used, usage);
+    const calls = this.#calls;
+    this.#done = [...this.#done, ...calls];
+    this.#calls = [];
+    return calls;
+  }
+
   /** `end` is null if the user stopped the answer. */
   end(end: { finishReason: string | null; usage: Usage | null } | null): void {
-    this.#finish(end ? { state: "done", ...end } : { state: "stopped" });
+    this.#finish(end ? { state: "done", ...end, usage: sumOf(this.#used, end.usage) } : { state: "stopped" });
+  }
+
+  #showCalls(calls: ToolCall[]): void {
+    this.#calls = calls;
+    this.#change({ ...this.#begun(), calls: [...this.#done, ...calls] });
   }
 
   fail(failure: ApiFailure): void {
@@ -204,17 +279,33 @@ class LiveAnswer implements AnswerObserver {
   }
 }
 
-const current = new Map<AnswerPath, { of: string; conversation: Conversation }>();
+/** Adds the usage of two requests; null if neither has any. */
+function sumOf(one: Usage | null, other: Usage | null): Usage | null {
+  if (!one || !other) return one ?? other;
+  return {
+    prompt_tokens: one.prompt_tokens + other.prompt_tokens,
+    completion_tokens: one.completion_tokens + other.completion_tokens,
+    total_tokens: one.total_tokens + other.total_tokens,
+    ...(one.estimated || other.estimated ? { estimated: true as const } : {}),
+  };
+}
+
+const current = new Map<string, { of: string; conversation: Conversation }>();
 
 /**
  * Returns the conversation of `of`: a person, an account and an environment. Stops and drops the conversation of any
- * other `of`.
+ * other `of`. A model that is compared with the first has its own conversation.
  */
-export function conversationOf(path: AnswerPath, of: string): Conversation {
-  const known = current.get(path);
-  if (known?.of === of) return known.conversation;
-  known?.conversation.end();
-  const conversation = new Conversation(path, of);
-  current.set(path, { of, conversation });
+export function conversationOf(path: AnswerPath, of: string, compared?: string): Conversation {
+  for (const [place, one] of current) {
+    if (one.of === of) continue;
+    one.conversation.end();
+    current.delete(place);
+  }
+  const place = compared === undefined ? path : `${path} ${compared}`;
+  const known = current.get(place);
+  if (known) return known.conversation;
+  const conversation = new Conversation(path, compared === undefined ? of : `${of} ${compared}`);
+  current.set(place, { of, conversation });
   return conversation;
 }

@@ -3,11 +3,31 @@ import type { ApiFailure } from "../../api/client.ts";
 import type { Usage } from "../../api/types.ts";
 import type { Settings } from "./settings.ts";
 
+/** A file that a message brings along. */
+export interface Attachment {
+  name: string;
+  kind: "image" | "file" | "text";
+  /** A data URL, or the text itself; absent after a reload, because files are not stored. */
+  data?: string;
+}
+
+/** A call of a tool that the model asked for, and its result. */
+export interface ToolCall {
+  id: string;
+  name: string;
+  /** JSON, as the model wrote it. */
+  arguments: string;
+  /** The text that the tool returned; null while the tool runs. */
+  result: string | null;
+}
+
 export interface Answer {
   state: "waiting" | "streaming" | "done" | "stopped" | "failed";
   model: string;
   text: string;
   thought: string;
+  /** Absent in conversations that an earlier version stored. */
+  calls?: readonly ToolCall[];
   finishReason: string | null;
   usage: Usage | null;
   /** The time to the first token, measured in the browser. */
@@ -25,12 +45,14 @@ export interface Answer {
 export interface Exchange {
   id: number;
   question: string;
+  attachments?: readonly Attachment[];
   answer: Answer;
 }
 
 export interface Message {
   role: "system" | "user" | "assistant";
-  content: string;
+  /** Text, or content parts of the API. */
+  content: string | readonly object[];
 }
 
 export interface ConversationState {

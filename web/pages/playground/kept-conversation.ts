@@ -10,15 +10,19 @@ type Kept = Pick<ConversationState, "exchanges" | "settings" | "draft" | "model"
 /** The limit in characters; if a conversation is longer, its latest exchanges are stored. */
 const maxLength = 500_000;
 
-/** `of` identifies the person, the account and the environment. */
+/** `of` identifies the person, the account and the environment, and the compared model. */
 function nameOf(path: AnswerPath, of: string): string {
   return `headrace-conversation ${path} ${of}`;
 }
 
 export function keep(path: AnswerPath, of: string, { exchanges, settings, draft, model }: Kept): void {
-  const latest = latestOf(exchanges);
+  const latest = latestOf(exchanges.map(withoutFiles));
   const isEmpty = latest.length === 0 && draft === "" && settings === untouched;
   keepInTab(nameOf(path, of), isEmpty ? undefined : JSON.stringify({ exchanges: latest, settings, draft, model }));
+}
+
+function withoutFiles({ attachments, ...exchange }: Exchange): Exchange {
+  return attachments ? { ...exchange, attachments: attachments.map(({ name, kind }) => ({ name, kind })) } : exchange;
 }
 
 /** Returns the latest exchanges that fit within the limit. */
@@ -37,15 +41,16 @@ export function keptOf(path: AnswerPath, of: string): Kept | undefined {
   try {
     const kept = JSON.parse(keptInTab(nameOf(path, of)) ?? "null") as Kept | null;
     if (kept === null || !Array.isArray(kept.exchanges) || !Array.isArray(kept.settings.stop)) return undefined;
-    return { ...kept, exchanges: kept.exchanges.map(ended) };
+    const settings = { ...kept.settings, tools: kept.settings.tools ?? [] };
+    return { ...kept, settings, exchanges: kept.exchanges.map(ended) };
   } catch {
     return undefined;
   }
 }
 
 /** Marks a streaming answer as stopped, because the reload cut it off. */
-function ended({ id, question, answer }: Exchange): Exchange {
+function ended({ answer, ...exchange }: Exchange): Exchange {
   const isOver = answer.state === "done" || answer.state === "failed" || answer.state === "stopped";
   const failure = answer.failure && new ApiFailure({ ...answer.failure, message: answer.failure.message });
-  return { id, question, answer: { ...answer, state: isOver ? answer.state : "stopped", failure } };
+  return { ...exchange, answer: { ...answer, state: isOver ? answer.state : "stopped", failure } };
 }

@@ -8,16 +8,18 @@ interface ModelChoiceProps {
   models: readonly ModelStatus[];
   value: string | null;
   choose(id: string): void;
+  label?: string;
+  w?: string;
 }
 
-export function ModelChoice({ models, value, choose }: ModelChoiceProps) {
+export function ModelChoice({ models, value, choose, label = "Model", w }: ModelChoiceProps) {
   const groups = [...abilities, undefined].map((use) => ({
     group: use ? abilityNames[use] : "Other",
     items: models.filter((model) => mainAbilityOf(model) === use).map(({ id }) => id),
   }));
   return (
     <Choice
-      aria-label="Model"
+      aria-label={label}
       placeholder="Choose a model"
       data={groups.filter(({ items }) => items.length > 0)}
       value={value}
@@ -27,7 +29,7 @@ export function ModelChoice({ models, value, choose }: ModelChoiceProps) {
       {...replaceOnTyping}
       nothingFoundMessage="No matching model"
       maxDropdownHeight={400}
-      w={{ base: "100%", sm: 280 }}
+      w={w ?? { base: "100%", sm: 280 }}
     />
   );
 }

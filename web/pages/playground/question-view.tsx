@@ -4,17 +4,20 @@ import { PencilIcon } from "@primer/octicons-react";
 import { useEffect, useRef, useState } from "react";
 import { SmallButton } from "../../parts/page/buttons.tsx";
 import { SmallNote } from "../../parts/words/note.tsx";
+import { AttachmentList } from "./attachment-list.tsx";
 import { isSending } from "./composer.tsx";
+import type { Attachment } from "./exchange.ts";
 
 interface QuestionViewProps {
   question: string;
+  attachments: readonly Attachment[];
   /** True if asking again would drop later questions. */
   hasLater: boolean;
   /** Asks an edited question; undefined while the question cannot be edited. */
   askAnew: ((question: string) => void) | undefined;
 }
 
-export function QuestionView({ question, hasLater, askAnew }: QuestionViewProps) {
+export function QuestionView({ question, attachments, hasLater, askAnew }: QuestionViewProps) {
   const [written, setWritten] = useState<string>();
   const pencil = useRef<HTMLButtonElement>(null);
   const wasOpen = useRef(false);
@@ -38,6 +41,7 @@ export function QuestionView({ question, hasLater, askAnew }: QuestionViewProps)
           <PencilIcon />
         </ActionIcon>
         <Paper px="md" py="xs" className="question">
+          <AttachmentList attachments={attachments} />
           <Text size="sm" className="plain-text">
             {question}
           </Text>

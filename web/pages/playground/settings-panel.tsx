@@ -1,10 +1,14 @@
 // The system prompt and the parameters of a chat; an empty field leaves the model's default.
 import { Group, NumberInput, SimpleGrid, Stack, Switch, TagsInput, Textarea } from "@mantine/core";
+import { useState } from "react";
+import { useOffer } from "../../api/offer.ts";
 import { useRead } from "../../api/queries.ts";
 import type { AccountOverview } from "../../api/types.ts";
+import { MultiChoice } from "../../parts/editing/multi-choice.tsx";
 import type { TypedNumber } from "../../parts/editing/typed-number.ts";
 import { SmallButton } from "../../parts/page/buttons.tsx";
 import { maxStops, type NumberParameter, numberParameters, type Settings, untouched } from "./settings.ts";
+import { maxTools } from "./tool-use.ts";
 
 interface SettingsPanelProps {
   settings: Settings;
@@ -14,7 +18,12 @@ interface SettingsPanelProps {
 }
 
 export function SettingsPanel({ settings, isChat, change }: SettingsPanelProps) {
-  const { system, numbers, stop, store } = settings;
+  const { system, numbers, stop, store, tools } = settings;
+  // The tools are loaded only for users who come near the field, because each load asks all MCP servers.
+  const [isNear, setNear] = useState(tools.length > 0);
+  const offer = useOffer({ enabled: isChat && isNear });
+  const names = new Set([...tools, ...(offer.data?.tools.map(({ name }) => name) ?? [])]);
+  const choices = [...names].map((name) => ({ value: name, label: name }));
   const account = useRead<AccountOverview>("/v1/account");
   const isTouched =
     Object.values(numbers).some((value) => value !== undefined) || stop.length > 0 || store !== undefined;
@@ -52,6 +61,21 @@ export function SettingsPanel({ settings, isChat, change }: SettingsPanelProps) 
         splitChars={[]}
       />
       {isChat && (
+        <MultiChoice
+          label="Tools"
+          description="The model calls these tools without asking you, also if they change something."
+          placeholder={tools.length === 0 ? "None" : ""}
+          data={choices}
+          value={tools}
+          onChange={(value) => change({ ...settings, tools: value })}
+          maxValues={maxTools}
+          onMouseEnter={() => setNear(true)}
+          onFocusCapture={() => setNear(true)}
+          nothingFoundMessage={offer.isLoading ? "Loading the tools" : "No matching tool"}
+          limit={50}
+        />
+      )}
+      {isChat && (
         <Switch
           label="Save to Chats"
           description={store === undefined ? "Uses the account's default." : "Applies to new messages."}
@@ -60,7 +84,7 @@ export function SettingsPanel({ settings, isChat, change }: SettingsPanelProps) 
         />
       )}
       <Group justify="end">
-        <SmallButton disabled={!isTouched} onClick={() => change({ ...untouched, system })}>
+        <SmallButton disabled={!isTouched} onClick={() => change({ ...untouched, system, tools })}>
           Reset parameters
         </SmallButton>
       </Group>

@@ -38,9 +38,11 @@ export interface Settings {
   stop: readonly string[];
   /** True if the chat is to be stored; undefined means the account's setting. */
   store: boolean | undefined;
+  /** The names of the tools that the model may call. */
+  tools: readonly string[];
 }
 
-export const untouched: Settings = { system: "", numbers: {}, stop: [], store: undefined };
+export const untouched: Settings = { system: "", numbers: {}, stop: [], store: undefined, tools: [] };
 export const maxStops = 16;
 
 /** Returns the parameters as members of the request. */

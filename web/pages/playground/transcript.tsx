@@ -17,6 +17,8 @@ interface TranscriptProps {
   priceOf(model: string): ModelStatus["price"];
   /** Asks a question in place of an earlier one; undefined if no suitable model is chosen. */
   askAgain: ((id: number, question: string) => void) | undefined;
+  /** The name for screen readers. */
+  label?: string;
   /** Shown before the first question. */
   empty: ReactNode;
 }
@@ -24,7 +26,8 @@ interface TranscriptProps {
 /** The distance from the end, in pixels, at which the transcript still scrolls with the answer. */
 const nearEnd = 48;
 
-export function Transcript({ conversation, running, priceOf, askAgain, empty }: TranscriptProps) {
+export function Transcript(props: TranscriptProps) {
+  const { conversation, running, priceOf, askAgain, label = "Conversation", empty } = props;
   const exchanges = useConversation(conversation, (state) => state.exchanges);
   const scrolling = useRef<HTMLElement>(null);
   const follows = useRef(true);
@@ -56,7 +59,7 @@ export function Transcript({ conversation, running, priceOf, askAgain, empty }: 
     <div className="transcript">
       <ScrollRegion
         ref={scrolling}
-        label="Conversation"
+        label={label}
         onScroll={({ currentTarget: { scrollHeight, scrollTop, clientHeight } }) => {
           follows.current = scrollHeight - scrollTop - clientHeight < nearEnd;
           setIsAway(!follows.current);
@@ -102,10 +105,14 @@ interface ExchangeViewProps {
 }
 
 const ExchangeView = memo(function ExchangeView({ exchange, isLast, price, askAgain }: ExchangeViewProps) {
-  const { id, question, answer } = exchange;
+  const { id, question, attachments = [], answer } = exchange;
   return (
     <Stack gap="sm">
-      <QuestionView question={question} hasLater={!isLast} askAnew={askAgain && ((written) => askAgain(id, written))} />
+      <QuestionView
+        {...{ question, attachments }}
+        hasLater={!isLast}
+        askAnew={askAgain && ((written) => askAgain(id, written))}
+      />
       <AnswerView
         answer={answer}
         price={price}
