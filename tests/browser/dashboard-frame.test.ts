@@ -104,6 +104,42 @@ test("reaches past the menu, through it, and the account's menu by keyboard alon
   expect(visitor.trouble).toEqual([]);
 });
 
+test("finds pages, models, keys and requests by Ctrl+K and the keyboard alone", async () => {
+  await using visitor = await arrive("/usage");
+  const { page } = visitor;
+  const field = page.getByRole("combobox", { name: "Find pages, keys, models and requests" });
+  const open = async (text: string, result: string, path: string) => {
+    await page.keyboard.press("Control+k");
+    await field.fill(text);
+    await page.getByRole("option", { name: result }).first().waitFor();
+    await page.keyboard.press("Enter");
+    await page.waitForURL(`**${path}`);
+    await field.waitFor({ state: "detached" });
+  };
+  await page.getByRole("button", { name: /^Find/ }).click();
+  await field.fill("zzz");
+  await page.getByText("Nothing found.").waitFor();
+  await look(visitor, "find-nothing");
+  await page.keyboard.press("Escape");
+  await open("tiers", "Tiers", "/admin/tiers");
+  await open("aurora-mini", "aurora-mini", "/catalog?model=aurora-mini");
+  // A form may be open beside the list, so the shortcut waits until the model is closed.
+  await page.getByRole("dialog").waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  await open("production web", "Production website", "/settings/api-keys/key_*");
+  await page.keyboard.press("Control+k");
+  await page.getByRole("option").nth(2).waitFor();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowDown");
+  expect(await page.getByRole("option", { selected: true }).textContent()).toContain("Models");
+  await look(visitor, "find");
+  await page.keyboard.press("Escape");
+  await field.waitFor({ state: "detached" });
+  const id = "req_01a229c8-9000-7000-8000-000000000000";
+  await open(`x-request-id: ${id}`, id, `/requests/${id}`);
+});
+
 test("opens and closes the menu on a phone, and leaves the width to the page", async () => {
   await using visitor = await arrive("/catalog", undefined, phone);
   const { page } = visitor;

@@ -86,6 +86,7 @@ test("lists nodes awaiting approval first, and approves future models with the c
   await using visitor = await arrive("/admin/nodes");
   const { page } = visitor;
   await page.getByText("workstation waits for your approval").waitFor();
+  await page.getByRole("link", { name: /^Nodes\s*1 to approve$/ }).waitFor();
   const { token } = await newToken({ approved_models: ["*"] });
   await page.getByText("Pending join tokens").waitFor();
   await page.getByText(`…${token.slice(-4)}`).waitFor();
@@ -95,6 +96,7 @@ test("lists nodes awaiting approval first, and approves future models with the c
   await press(page, "Approve");
   await dialog(page).getByText("Online", { exact: true }).waitFor();
   await page.getByText("workstation waits for your approval").waitFor({ state: "detached" });
+  await page.getByRole("link", { name: "Nodes", exact: true }).waitFor();
   waiting.announce(["ws-mini", "ws-large"]);
   await dialog(page).getByText("ws-large").waitFor();
   await until(() => offers("ws-large"), "what is announced later can be called");

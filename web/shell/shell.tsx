@@ -1,5 +1,5 @@
 // The frame of every page: the menu, the account, the environment and the user.
-import { AppShell, Burger, Group, Text } from "@mantine/core";
+import { AppShell, Badge, Burger, Group, Text, VisuallyHidden } from "@mantine/core";
 import { useDisclosure, useMediaQuery } from "@mantine/hooks";
 import { useDeferredValue, useEffect } from "react";
 import { Link, Route, Switch, useLocation } from "wouter";
@@ -12,7 +12,9 @@ import { LinkButton } from "../parts/page/links.tsx";
 import { Page } from "../parts/page/page.tsx";
 import { Connection } from "./connection.tsx";
 import { EnvironmentMenu } from "./environment-menu.tsx";
+import { FindButton } from "./find-button.tsx";
 import { LaterPage } from "./later-page.tsx";
+import { useMenuBadges } from "./menu-badges.ts";
 import { isAt, type PageEntry, sections } from "./navigation.ts";
 import { usePageChange } from "./page-change.ts";
 import { PersonMenu } from "./person-menu.tsx";
@@ -54,6 +56,7 @@ export function Shell() {
             </Link>
           </Group>
           <Group gap="xs" wrap="nowrap">
+            <FindButton />
             <EnvironmentMenu />
             <PersonMenu />
           </Group>
@@ -64,7 +67,7 @@ export function Shell() {
         <AppShell.Section grow className="menu">
           <Menu location={location} chosen={close} />
         </AppShell.Section>
-        <AppShell.Section>
+        <AppShell.Section className="menu-end">
           <a className="menu-link" href="/docs">
             Guides
           </a>
@@ -86,6 +89,7 @@ export function Shell() {
 /** `chosen` is also called for the page that is already open. */
 function Menu({ location, chosen }: { location: string; chosen(): void }) {
   const { isManager, isOperator } = useSession();
+  const badges = useMenuBadges(isOperator);
   const isShown = ({ who }: PageEntry) => who !== "manager" || isManager;
   return sections
     .filter(({ who }) => who === undefined || isOperator)
@@ -113,11 +117,23 @@ function Menu({ location, chosen }: { location: string; chosen(): void }) {
             >
               <Icon size={16} />
               {page.title}
+              <Waiting count={badges.get(page.path) ?? 0} />
             </Link>
           );
         })}
       </nav>
     ));
+}
+
+/** Shows how many things on a page wait for approval. */
+function Waiting({ count }: { count: number }) {
+  if (count === 0) return null;
+  return (
+    <Badge color="yellow" variant="light" size="sm" ml="auto" tt="none">
+      {count > 99 ? "99+" : count}
+      <VisuallyHidden> to approve</VisuallyHidden>
+    </Badge>
+  );
 }
 
 /** Returns the React key of the page: the page is mounted anew whenever the key changes. */
