@@ -29,19 +29,36 @@ export function abilitiesOf({ capabilities }: ModelStatus): Ability[] {
   return abilities.filter((use) => capabilities?.[use] === true);
 }
 
+/** Words in the ids of models that do something else than chat. */
+const signs: readonly (readonly [RegExp, Ability])[] = [
+  [/rerank/i, "rerank"],
+  [/embed|\bbge-|\bgte-|\be5-/i, "embeddings"],
+  [/moderation/i, "moderation"],
+  [/whisper|transcri/i, "transcription"],
+  [/\btts\b|speech|kokoro/i, "speech"],
+  [/dall-e|gpt-image|stable-diffusion|\bflux/i, "images"],
+  [/realtime/i, "realtime"],
+];
+
+/** Returns the likely ability of a model that declares none, by the words of its id; most models chat. */
+export function guessedAbility(id: string): Ability {
+  return signs.find(([sign]) => sign.test(id))?.[1] ?? "chat";
+}
+
 /**
- * Returns the ability by which the playground tries a model. A model without declared abilities is tried by chat: its
- * model server decides whether it can.
+ * Returns the ability by which the playground tries a model. A model without declared abilities is tried
+ * by the guessed one: its model server decides whether it can.
  */
 export function mainAbilityOf(model: ModelStatus): Ability | undefined {
   const known = abilitiesOf(model);
-  const isUnknown = known.length === 0 && model.capabilities?.chat !== false;
-  return isUnknown || known.includes("chat") ? "chat" : (known.find((use) => use === "embeddings") ?? known[0]);
+  const guess = guessedAbility(model.id);
+  if (known.length === 0 && model.capabilities?.[guess] !== false) return guess;
+  return known.includes("chat") ? "chat" : (known.find((use) => use === "embeddings") ?? known[0]);
 }
 
 /**
  * Returns the model for an example. As on the command line, models that can chat come first, then models that may be
- * able to chat, and the demo model last. `of` holds the model ids and patterns of a key; null means all.
+ * able to chat by their id, and the demo model last. `of` holds the model ids and patterns of a key; null means all.
  */
 export function chatModel({ data }: ModelList, of: readonly string[] | null = null) {
   const isNamed = (id: string) =>
@@ -50,7 +67,8 @@ export function chatModel({ data }: ModelList, of: readonly string[] | null = nu
     ({ id, capabilities, alias_of: model }) => capabilities?.chat !== false && model === undefined && isNamed(id),
   );
   const others = able.filter(({ id }) => id !== "tiny-demo");
-  return others.find(({ capabilities }) => capabilities?.chat === true) ?? others[0] ?? able[0];
+  const declared = others.find(({ capabilities }) => capabilities?.chat === true);
+  return declared ?? others.find(({ id }) => guessedAbility(id) === "chat") ?? others[0] ?? able[0];
 }
 
 export type Health = "ok" | "partly" | "down";

@@ -1,7 +1,7 @@
 // The filters of the model list: name, ability and health. They are kept in the address.
 import { Group, TextInput } from "@mantine/core";
 import { SearchIcon } from "@primer/octicons-react";
-import { abilities, abilitiesOf, abilityNames } from "../../api/models.ts";
+import { abilities, abilitiesOf, abilityNames, mainAbilityOf } from "../../api/models.ts";
 import { Choice } from "../../parts/editing/choice.tsx";
 import { useAddress } from "../../parts/page/address.ts";
 import type { ShownModel } from "./managed-models.ts";
@@ -24,7 +24,8 @@ export function useModelFilters() {
       const text = [model.id, ...deployments.flatMap(({ upstream, model: id }) => [upstream, id])]
         .join(" ")
         .toLowerCase();
-      const isUsed = use === null || abilitiesOf(model).includes(use);
+      const known = abilitiesOf(model);
+      const isUsed = use === null || (known.length === 0 ? mainAbilityOf(model) === use : known.includes(use));
       const isHealth = health === null || itsHealth !== "ok";
       return isUsed && isHealth && words.every((word) => text.includes(word));
     },

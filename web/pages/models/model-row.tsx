@@ -1,7 +1,7 @@
 // One model: its abilities and price, and the state of each deployment.
 import { Box, Group, Progress, Stack, Text, Title } from "@mantine/core";
 import { memo } from "react";
-import { abilitiesOf, abilityNames } from "../../api/models.ts";
+import { abilitiesOf, abilityNames, mainAbilityOf } from "../../api/models.ts";
 import type { DeploymentStatus, ManagedModel, ModelStatus } from "../../api/types.ts";
 import { SmallButton } from "../../parts/page/buttons.tsx";
 import { PlainLinkButton } from "../../parts/page/links.tsx";
@@ -27,6 +27,7 @@ interface ModelRowProps {
 export const ModelRow = memo(function ModelRow({ model, managed, isHere, show }: ModelRowProps) {
   const { id, context_length, price, deployments } = model;
   const known = abilitiesOf(model);
+  const guess = mainAbilityOf(model);
   return (
     <Box component="li" className="model-row">
       <Stack gap={4} miw={0}>
@@ -40,7 +41,9 @@ export const ModelRow = memo(function ModelRow({ model, managed, isHere, show }:
           {known.map((use) => (
             <Tag key={use}>{abilityNames[use]}</Tag>
           ))}
-          {known.length === 0 && <SmallNote>Abilities unknown</SmallNote>}
+          {known.length === 0 && (
+            <SmallNote>{guess ? `${abilityNames[guess]}, assumed` : "Abilities unknown"}</SmallNote>
+          )}
           <SmallNote className="numeric">
             {context_length === undefined ? "Context unknown" : `${count(context_length)} tokens of context`}
           </SmallNote>
