@@ -1,5 +1,6 @@
 // In a real browser: the log of requests is filtered, scrolled through, grows by itself, and shows each of them in full.
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 import { desktop, leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";
 import { type DashboardWorld, openDashboardWorld, plenty } from "../support/dashboard-world.ts";
@@ -72,6 +73,33 @@ test("keeps request filters in the address after a reload", async () => {
     expect(await rows(page).filter({ hasNotText: "Chat, streamed" }).count()).toBe(0);
     await page.reload();
   }
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("saves filters under a name in this browser, and exports the filtered requests as CSV", async () => {
+  await using visitor = await arrive("/requests?outcome=failed&model=gale-preview&range=7d");
+  const { page } = visitor;
+  await rows(page).first().waitFor();
+  await visitor.press("Saved filters");
+  await page.getByRole("menuitem", { name: "Save or remove filters" }).click();
+  await page.getByRole("textbox", { name: "Name" }).fill("Gale fails");
+  await look(visitor, "logs-save-filters");
+  await visitor.press("Save");
+  await visitor.go("/requests");
+  await rows(page).first().waitFor();
+  await visitor.press("Saved filters");
+  await page.getByRole("menuitem", { name: "Gale fails" }).click();
+  await page.waitForURL("**/requests?outcome=failed&model=gale-preview&range=7d");
+  await until(async () => (await rows(page).filter({ hasNotText: "gale-preview" }).count()) === 0, "only those");
+  const [file] = await Promise.all([page.waitForEvent("download"), visitor.press("Export CSV")]);
+  expect(file.suggestedFilename()).toMatch(/^headrace-logs-\d{4}-\d\d-\d\d\.csv$/);
+  const [head, ...lines] = readFileSync(await file.path(), "utf8")
+    .trimEnd()
+    .split("\r\n");
+  expect(head).toStartWith("id,at,operation,model,key,");
+  expect(lines.length).toBeGreaterThan(0);
+  for (const line of lines) expect(line).toMatch(/^req_[^,]+,20[^,]+Z,[^,]+,gale-preview,.*,failed,/);
+  await page.getByText(`${lines.length} requests.`).waitFor();
   expect(visitor.trouble).toEqual([]);
 });
 

@@ -1,6 +1,7 @@
 // In a real browser: usage is explored by group, time and filter, exported as files, and limits are shown with what they refused.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
+import type { Request } from "playwright-core";
 import { desktop, leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";
 import { colleagues, type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
 import { until } from "../support/headrace.ts";
@@ -119,6 +120,24 @@ test("combines groups, steps and dates without changing the totals", async () =>
   await page.getByLabel("First day").fill("2020-03-01");
   await page.getByText("The first day must not be after the last.").waitFor();
   await look(visitor, "usage-dates");
+});
+
+test("asks for exactly this month or the last one, in UTC", async () => {
+  await using visitor = await arrive("/usage?range=last-month");
+  const { page } = visitor;
+  const now = new Date();
+  const first = (back: number) => Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - back) / 1000;
+  // The filter of tags asks for usage too, without an end.
+  const isReport = (request: Request) => /\/v1\/usage\?.*end=/.test(request.url());
+  const reload = page.waitForRequest(isReport);
+  await page.reload();
+  const last = new URL((await reload).url()).searchParams;
+  expect([Number(last.get("start")), Number(last.get("end"))]).toEqual([first(1), first(0)]);
+  await page.getByRole("combobox", { name: "Time" }).click();
+  const changed = page.waitForRequest(isReport);
+  await page.getByRole("option", { name: "This month" }).click();
+  expect(Number(new URL((await changed).url()).searchParams.get("start"))).toBe(first(0));
+  expect(visitor.path()).toBe("/usage?range=month");
 });
 
 test("finds one of many keys by typing, and names it in chart and table", async () => {

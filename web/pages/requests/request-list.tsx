@@ -6,6 +6,7 @@ import type { Query } from "../../api/client.ts";
 import { useNames } from "../../api/names.ts";
 import { nowSeconds } from "../../api/server-time.ts";
 import { useSession } from "../../api/session.tsx";
+import { SavedFilters } from "../../parts/filters/saved-filters.tsx";
 import { useSpan } from "../../parts/filters/time-range.tsx";
 import { useAddress } from "../../parts/page/address.ts";
 import { Empty } from "../../parts/page/empty.tsx";
@@ -20,6 +21,7 @@ import { counted } from "../../parts/words/figures.ts";
 import { momentText } from "../../parts/words/moment.tsx";
 import { Note } from "../../parts/words/note.tsx";
 import { columnsOf } from "./request-columns.tsx";
+import { RequestExport } from "./request-export.tsx";
 import { noFilter, queryOf, RequestFilters } from "./request-filters.tsx";
 import { type RequestLog, useRequestLog } from "./request-log.ts";
 import { RequestSearch } from "./request-search.tsx";
@@ -41,6 +43,8 @@ export function RequestList() {
       actions={
         <>
           <RequestSearch />
+          <SavedFilters path="/requests" />
+          <RequestExport query={query} />
           <Switch
             label="Auto-refresh"
             checked={isLive && !hasEnded}

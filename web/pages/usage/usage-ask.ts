@@ -11,12 +11,14 @@ export const defaults = {
 export type Said = Readonly<Record<keyof typeof defaults, string>>;
 
 const day = 86_400;
-export const rangeNames = ["24h", "7d", "30d", "90d", "12m", "custom"] as const;
+export const rangeNames = ["24h", "7d", "30d", "month", "last-month", "90d", "12m", "custom"] as const;
 export type RangeName = (typeof rangeNames)[number];
 export const ranges: Readonly<Record<RangeName, { title: string; seconds: number }>> = {
   "24h": { title: "Last 24 hours", seconds: day },
   "7d": { title: "Last 7 days", seconds: 7 * day },
   "30d": { title: "Last 30 days", seconds: 30 * day },
+  month: { title: "This month", seconds: 31 * day },
+  "last-month": { title: "Last month", seconds: 31 * day },
   "90d": { title: "Last 90 days", seconds: 90 * day },
   "12m": { title: "Last 12 months", seconds: 365 * day },
   custom: { title: "Custom dates", seconds: 30 * day },
@@ -43,7 +45,7 @@ export interface Asked extends UsageAsk {
 
 export function askOf(said: Said, nowSeconds: number, environments: readonly Environment[]): Asked {
   const range = oneOf(rangeNames, said.range);
-  const dates = range === "custom" ? datesOf(said, nowSeconds) : undefined;
+  const dates = range === "custom" ? datesOf(said, nowSeconds) : monthOf(range, nowSeconds);
   const length = dates?.seconds ?? ranges[range].seconds;
   const hoursFit = length <= maxHours;
   const wanted = oneOf(bucketNames, said.bucket);
@@ -55,7 +57,10 @@ export function askOf(said: Said, nowSeconds: number, environments: readonly Env
   const groupBy = usageGroups.filter((group) => groups.includes(group));
   return {
     ...{ range, start, end, bucket, groupBy, hoursFit, problem: dates?.problem },
-    days: { from: (dates && said.from) || dateText(start), to: (dates && said.to) || dateText(end - 1) },
+    days: {
+      from: (range === "custom" && said.from) || dateText(start),
+      to: (range === "custom" && said.to) || dateText(end - 1),
+    },
     metric: (Object.keys(metrics) as MetricName[]).find((name) => name === said.metric) ?? "requests",
     ...{ model: said.model || undefined, key: said.key || undefined },
     ...{ app: said.app || undefined, tag: said.tag || undefined },
@@ -65,6 +70,16 @@ export function askOf(said: Said, nowSeconds: number, environments: readonly Env
 
 export function groupText(groups: readonly UsageGroup[]): string {
   return groups.length === 0 ? "none" : groups.join(",");
+}
+
+/** Returns the span of a calendar month in UTC, as statements and limits count; undefined for the other ranges. */
+function monthOf(range: RangeName, nowSeconds: number) {
+  const first = bucketStart("month", nowSeconds);
+  const last = bucketStart("month", first - 1);
+  if (range === "month")
+    return { start: first, end: nowSeconds + 1, seconds: nowSeconds + 1 - first, problem: undefined };
+  if (range === "last-month") return { start: last, end: first, seconds: first - last, problem: undefined };
+  return undefined;
 }
 
 /** Returns days in UTC, because buckets are in UTC. */

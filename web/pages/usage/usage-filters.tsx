@@ -2,6 +2,7 @@
 import { Chip, Group, Paper, SimpleGrid, Text, TextInput } from "@mantine/core";
 import { useRead } from "../../api/queries.ts";
 import { nowSeconds } from "../../api/server-time.ts";
+import { useSession } from "../../api/session.tsx";
 import type { AppList } from "../../api/types.ts";
 import { usageGroups } from "../../api/usage.ts";
 import { isReaderElsewhere } from "../../parts/chart/chart-time.ts";
@@ -10,6 +11,7 @@ import { ChoiceFilter } from "../../parts/filters/choice-filter.tsx";
 import { KeyFilter } from "../../parts/filters/key-filter.tsx";
 import { ModelFilter } from "../../parts/filters/model-filter.tsx";
 import { TagFilter } from "../../parts/filters/tag-filter.tsx";
+import { TextLink } from "../../parts/page/links.tsx";
 import { SmallNote } from "../../parts/words/note.tsx";
 import { type Asked, bucketNames, dateText, groupText, groupTitles, rangeNames, ranges } from "./usage-ask.ts";
 
@@ -26,6 +28,7 @@ interface UsageFiltersProps {
 
 export function UsageFilters({ asked, bucket, change, keyName, appName }: UsageFiltersProps) {
   const apps = useRead<AppList>("/v1/apps", { limit: 100 });
+  const { isManager } = useSession();
   const { range, days, groupBy, model, key, app, tag, hoursFit, problem } = asked;
   const appNames = new Map([
     ...(app ? [[app, appName(app)] as const] : []),
@@ -105,6 +108,11 @@ export function UsageFilters({ asked, bucket, change, keyName, appName }: UsageF
             </Chip>
           ))}
         </Chip.Group>
+        {isManager && (
+          <SmallNote>
+            By person: see <TextLink href="/statements?by=person">Statements</TextLink>
+          </SmallNote>
+        )}
       </Group>
     </Paper>
   );

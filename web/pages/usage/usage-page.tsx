@@ -9,6 +9,7 @@ import { sumOf, type UsageGroup } from "../../api/usage.ts";
 import { nameOfTime } from "../../parts/chart/chart-time.ts";
 import { TimeChart } from "../../parts/chart/time-chart.tsx";
 import { Choice } from "../../parts/editing/choice.tsx";
+import { SavedFilters } from "../../parts/filters/saved-filters.tsx";
 import { useAddress } from "../../parts/page/address.ts";
 import { Failure } from "../../parts/page/failure.tsx";
 import { Page } from "../../parts/page/page.tsx";
@@ -45,7 +46,12 @@ export function UsagePage() {
     <Page
       title="Usage"
       about="Usage of the account by model, key, app, tag and environment. You can share this page's URL."
-      actions={<UsageExport ask={asked.problem === undefined ? data?.ask : undefined} />}
+      actions={
+        <>
+          <SavedFilters path="/usage" />
+          <UsageExport ask={asked.problem === undefined ? data?.ask : undefined} />
+        </>
+      }
     >
       <Stack gap="md">
         <UsageFilters {...{ asked, bucket, change }} keyName={names.key} appName={names.app} />

@@ -103,15 +103,16 @@ export function seriesOf({ times, totals, groups, nameOf, overlap = false }: Sho
   const all = valuesOf(totals);
   if (groups.length === 0) return [{ label: metric.title, values: all }];
   const first = groups.length === maxSeries + 1 ? groups : groups.slice(0, maxSeries);
+  const colors = colorsOf(groups, first);
   const names = new Map<string, number>();
-  const series: Series[] = first.map(({ id, rows }, color) => {
+  const series: Series[] = first.map(({ id, rows }, place) => {
     const wanted = nameOf(id);
     const before = names.get(wanted) ?? 0;
     names.set(wanted, before + 1);
     return {
       label: before === 0 ? wanted : `${wanted} (${before + 1})`,
       values: valuesOf(rows),
-      color: color < maxSeries ? color : -1,
+      color: place < maxSeries ? (colors.get(id) ?? -1) : -1,
     };
   });
   // A group without any measured value, such as the speed of an embedding model, gets no line.
@@ -122,4 +123,24 @@ export function seriesOf({ times, totals, groups, nameOf, overlap = false }: Sho
     series.push({ label: `${groups.length - first.length} others`, values, color: -1 });
   }
   return series;
+}
+
+/**
+ * Gives the shown groups their colors. The groups with the most requests keep their colors whatever figure is shown;
+ * the others get the remaining colors.
+ */
+function colorsOf(groups: Groups, shown: Groups): ReadonlyMap<string, number> {
+  const busiest = groups
+    .toSorted((a, b) => b.sum.requests - a.sum.requests)
+    .slice(0, maxSeries)
+    .map(({ id }) => id);
+  const isShown = (id: string | undefined) => shown.some((group) => group.id === id);
+  const free = [
+    ...busiest.keys(),
+    ...Array.from({ length: maxSeries - busiest.length }, (_, at) => busiest.length + at),
+  ];
+  const left = free.filter((color) => !isShown(busiest[color]));
+  return new Map(
+    shown.map(({ id }) => [id, busiest.includes(id) ? busiest.indexOf(id) : (left.shift() ?? -1)] as const),
+  );
 }

@@ -1,0 +1,76 @@
+// Exports the filtered log as CSV, newest requests first.
+import { notifications } from "@mantine/notifications";
+import { DownloadIcon } from "@primer/octicons-react";
+import { useState } from "react";
+import { ApiFailure, type Query } from "../../api/client.ts";
+import { pagesOf } from "../../api/queries.ts";
+import type { Request } from "../../api/types.ts";
+import { PlainButton } from "../../parts/page/buttons.tsx";
+import { download } from "../../parts/page/download.ts";
+import { count } from "../../parts/words/figures.ts";
+
+const pageRows = 200;
+const maxPages = 50;
+
+const columns = [
+  ...(["id", "at", "operation", "model", "key", "app", "stream", "tags", "outcome"] as const),
+  ...(["error_code", "error_status", "prompt_tokens", "cached_tokens", "completion_tokens", "cost"] as const),
+  ...(["first_token_ms", "duration_ms"] as const),
+] satisfies readonly (keyof Request)[];
+
+export function RequestExport({ query }: { query: Query }) {
+  const [loaded, setLoaded] = useState<number>();
+  const save = async () => {
+    setLoaded(0);
+    try {
+      const rows: Request[] = [];
+      let isAll = false;
+      const pages = pagesOf<Request>(
+        "/v1/requests",
+        { ...query, limit: pageRows },
+        new AbortController().signal,
+        maxPages,
+      );
+      for await (const { data, isLast } of pages) {
+        rows.push(...data);
+        isAll = isLast;
+        setLoaded(rows.length);
+      }
+      const name = `headrace-logs-${new Date().toISOString().slice(0, 10)}.csv`;
+      download(name, "text/csv", csvOf(rows));
+      notifications.show({
+        title: "Exported",
+        message: `${name} has ${count(rows.length)} requests.${isAll ? "" : " There are older requests: choose a time range to export them."}`,
+        color: isAll ? "green" : "orange",
+      });
+    } catch (error) {
+      notifications.show({
+        title: "The export failed",
+        message: error instanceof ApiFailure ? error.message : String(error),
+        color: "red",
+      });
+    } finally {
+      setLoaded(undefined);
+    }
+  };
+  return (
+    <PlainButton leftSection={<DownloadIcon />} disabled={loaded !== undefined} onClick={save}>
+      {loaded === undefined ? "Export CSV" : `${count(loaded)} requests…`}
+    </PlainButton>
+  );
+}
+
+function csvOf(rows: readonly Request[]): string {
+  const lines = rows.map((row) => columns.map((name) => cellOf(name, row[name])).join(","));
+  return `${[columns.join(","), ...lines].join("\r\n")}\r\n`;
+}
+
+function cellOf(name: string, value: unknown): string {
+  if (value === null || value === undefined) return "";
+  if (name === "at") return new Date(Number(value) * 1000).toISOString();
+  if (typeof value === "number" || typeof value === "boolean") return String(value);
+  const text = Array.isArray(value) ? value.join(" ") : String(value);
+  // A spreadsheet runs a text that begins so as a formula, and clients choose models and tags.
+  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
