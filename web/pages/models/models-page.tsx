@@ -48,6 +48,8 @@ export function ModelsPage() {
   const shown = models && isKnown ? shownModels(models, known) : undefined;
   const drawn = useStaged(shown?.length, stage);
   const failed = error ?? managed.error;
+  const wanted = search.get("model");
+  const isMissing = wanted !== null && managed.data !== undefined && !known.some(({ id }) => id === wanted);
   return (
     <Page
       title="Models"
@@ -61,6 +63,11 @@ export function ModelsPage() {
       }
     >
       {failed && <Failure error={failed} retry={() => void Promise.all([refetch(), managed.refetch()])} />}
+      {isMissing && (
+        <Alert icon={<InfoIcon />} color="yellow" title={`Model ${wanted} not found`} role="status">
+          The model may have been removed or renamed. The list shows all models.
+        </Alert>
+      )}
       {shown && <MissingPrices models={known} tiers={spendTiers ?? []} />}
       {shown ? (
         shown.length > 0 ? (
@@ -74,7 +81,7 @@ export function ModelsPage() {
       {isOperator && (shown ? drawn === Infinity : failed) && <ModelProcesses />}
       {isOperator && (
         <ModelDrawer
-          model={search.has("new") ? "new" : known.find(({ id }) => id === search.get("model"))}
+          model={search.has("new") ? "new" : known.find(({ id }) => id === wanted)}
           ids={known.map(({ id }) => id)}
           close={() => put(null, "")}
           show={show}
