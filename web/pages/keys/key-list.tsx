@@ -209,7 +209,7 @@ function columnsOf(asked: ColumnsAsked): Column<ApiKey>[] {
       ...head("spend", "Spend, month"),
       cell: ({ id }) => (spend ? money(spend.get(id) ?? 0) : ""),
       wideOnly: "middle",
-      width: "9rem",
+      width: "8.5rem",
       numeric: true,
     },
     {
@@ -217,7 +217,7 @@ function columnsOf(asked: ColumnsAsked): Column<ApiKey>[] {
       head: `Requests, ${usageDays} days`,
       cell: ({ id }) => <Usage values={usage?.get(id)} isKnown={usage !== null && !isWaiting} />,
       wideOnly: true,
-      width: "10.5rem",
+      width: "9rem",
       numeric: true,
     },
   ];

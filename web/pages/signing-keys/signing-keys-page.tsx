@@ -41,6 +41,7 @@ const columns: Column<SigningKey>[] = [
     name: "id",
     head: "Id",
     wideOnly: true,
+    width: "20rem",
     cell: ({ id }) => (
       <Group gap={4} wrap="nowrap">
         <Code>{id}</Code>
@@ -48,8 +49,11 @@ const columns: Column<SigningKey>[] = [
       </Group>
     ),
   },
-  { name: "active", head: "Signs", cell: ({ active_at: at }) => <Begin at={at} /> },
-  { name: "retires", head: "Retires", cell: ({ retires_at: at }) => <Ago seconds={at} never="not planned" /> },
+  { name: "active", head: "Signs", width: "9rem", cell: ({ active_at: at }) => <Begin at={at} /> },
+  {
+    ...{ name: "retires", head: "Retires", width: "8rem", wideOnly: "middle" },
+    cell: ({ retires_at: at }) => <Ago seconds={at} never="not planned" />,
+  },
 ];
 
 function Begin({ at }: { at: number }) {

@@ -39,7 +39,10 @@ function Tiers() {
     },
     { name: "source", head: "Source", cell: ({ source }) => sourceNames[source] },
     ...limitAmounts.map(figure),
-    { name: "where", head: "Applies in", wideOnly: true, cell: ({ environments }) => environmentList(environments) },
+    {
+      ...{ name: "where", head: "Applies in", wideOnly: true, width: "8rem" },
+      cell: ({ environments }) => environmentList(environments),
+    },
     { name: "accounts", head: "Accounts", numeric: true, cell: ({ accounts }) => count(accounts) },
   ];
   return (
@@ -67,7 +70,7 @@ function Tiers() {
 
 function figure(amount: LimitAmount): Column<Tier> {
   return {
-    ...{ name: amount.wire, head: amount.label, numeric: true, wideOnly: true },
+    ...{ name: amount.wire, head: amount.label, numeric: true, wideOnly: true, width: "8.5rem" },
     cell: ({ [amount.wire]: value }) => (
       <Text span size="sm" c={value === null ? "dimmed" : ""}>
         {amountFigure(amount, value)}

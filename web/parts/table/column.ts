@@ -18,7 +18,7 @@ export interface Column<Row> {
 /** The least width, in rem, of a column without a set width. */
 const least = { first: 7, others: 6 };
 /** Widths, in rem, at which a table may show every column: the container rules of parts.css. */
-const steps = [40, 48, 56];
+const steps = [40, 48, 56, 60];
 
 /** Returns the width in rem that the narrow and the full table need, and the step from which all columns show. */
 export function roomOf(columns: readonly Pick<Column<never>, "width" | "wideOnly">[]) {
