@@ -93,6 +93,8 @@ export interface Config extends ReloadableConfig {
   readonly discoverLocal: boolean;
   /** True if webhooks may post to this machine; only possible in development. */
   readonly webhookLoopback: boolean;
+  /** Private hosts, addresses and ranges to which operators' webhooks may post. */
+  readonly webhookNetworks: readonly string[];
   /** Undefined means no tracing. */
   readonly tracing: TracingConfig | undefined;
   /** Undefined means that no mail is sent. */
@@ -227,6 +229,7 @@ function readOthers(reader: OptionReader, absolute: (path: string, from: SourceK
     workers: readWorkers(reader),
     lameDuckSeconds: reader.take(options.lameDuckSeconds).value,
     discoverLocal: reader.take(options.discoverLocal).value,
+    webhookNetworks: reader.take(options.webhookNetworks).value.map(bareHost),
     mail: readMail(reader),
     engine: {
       demo: reader.take(options.demo).value,

@@ -17,6 +17,7 @@ lame_duck_seconds: 5                   # a stopping server accepts requests unti
 log_format: json                       # or text, for people
 discover_local: false                  # do not look for model servers on this machine
 webhook_loopback: false                # allow webhooks to this machine; development mode only
+webhook_networks: [alertmanager.internal]  # private hosts and ranges for operators' webhooks
 
 # The built-in engine.
 engine:

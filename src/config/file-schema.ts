@@ -570,6 +570,7 @@ export const fileSchema = field(
     lame_duck_seconds: inFile(options.lameDuckSeconds),
     discover_local: inFile(options.discoverLocal),
     webhook_loopback: inFile(options.webhookLoopback),
+    webhook_networks: inFile(options.webhookNetworks),
     engine: field(
       z.strictObject({
         models: inFile(options.models),

@@ -347,6 +347,24 @@ export const options = {
     default: false,
     doc: "Allow webhooks to this machine, also over http. Development mode only.",
   }),
+  webhookNetworks: option({
+    schema: z.array(
+      field(
+        z.string().refine((text) => isHost(text) || isAddressOrRange(text)),
+        {
+          doc: "A host name, an address or a CIDR range.",
+          must: "a host name, an IP address or a CIDR range",
+          fix: "Give entries such as alertmanager.internal, 10.0.0.0/8 or fd00::/8.",
+        },
+      ),
+    ),
+    env: "HEADRACE_WEBHOOK_NETWORKS",
+    file: ["webhook_networks"],
+    default: [],
+    doc: "Private hosts and networks to which operators' webhooks may post, also over http. Separate them by commas in the variable.",
+    must: "a list of host names, addresses and CIDR ranges",
+    fix: "Give entries such as alertmanager.internal or 10.0.0.0/8.",
+  }),
   models: option({
     schema: z.array(
       field(

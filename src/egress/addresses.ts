@@ -1,6 +1,6 @@
 // Resolves the host of an egress URL and checks each address, because a URL that a user chose must not reach a private
 // network.
-import { parseRange } from "../base/text/ip-range.ts";
+import { type IpRange, parseRange, rangesContain } from "../base/text/ip-range.ts";
 import { isLoopbackAddress, isPublicAddress } from "./public-address.ts";
 
 /** Returns all addresses of a host name. */
@@ -11,6 +11,20 @@ export interface EgressRules {
   allowLoopback: boolean;
   /** Origins that an operator configured, which may have private addresses. Default: none. */
   named?: readonly string[];
+  /** Hosts and ranges of private networks that an operator permitted, also without TLS. Default: none. */
+  networks?: PermittedNetworks;
+}
+
+/** Part of the egress rules: host names in lower case, and ranges. */
+export interface PermittedNetworks {
+  hosts: readonly string[];
+  ranges: readonly IpRange[];
+}
+
+/** Separates the entries of a setting into host names and ranges. */
+export function permittedNetworks(entries: readonly string[]): PermittedNetworks {
+  const ranges = entries.flatMap((entry) => parseRange(entry) ?? []);
+  return { hosts: entries.filter((entry) => !parseRange(entry)).map((host) => host.toLowerCase()), ranges };
 }
 
 /** Error for a refused URL. The message is a fixed code, so that the resolved address is not disclosed. */
@@ -25,11 +39,12 @@ const resolvePatienceMs = 5_000;
  * EgressRefused if any address is not public, because the owner of the name could choose among them.
  */
 export async function addressesOf(url: URL, rules: EgressRules, resolve: Resolve): Promise<string[]> {
-  const { allowLoopback, named = [] } = rules;
+  const { allowLoopback, named = [], networks } = rules;
   const host = hostOf(url);
   const found = parseRange(host) ? [host] : await resolve(host);
   if (found.length === 0) throw new EgressRefused("name_not_found");
-  const isNamed = named.includes(url.origin);
+  const isOurs = (address: string) => networks !== undefined && rangesContain(networks.ranges, address);
+  const isNamed = named.includes(url.origin) || networks?.hosts.includes(host) === true || found.every(isOurs);
   const isFine = (address: string) =>
     isNamed || isPublicAddress(address) || (allowLoopback && isLoopbackAddress(address));
   if (!found.every(isFine)) throw new EgressRefused("address_not_public");

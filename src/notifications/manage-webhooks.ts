@@ -14,6 +14,7 @@ import {
   maxWebhooks,
   type SecuredWebhook,
   type WebhookChanges,
+  type WebhookFormat,
   type WebhookOwner,
   type WebhookSecret,
   type WebhookStore,
@@ -33,6 +34,8 @@ export interface WebhooksOptions {
   notices: Pick<NotificationStore, "add">;
   sealFor: SealFor;
   rules: EgressRules;
+  /** Rules for the addresses of operators' webhooks. */
+  operatorRules: EgressRules;
   /** Called when there is something to deliver. */
   wake(): void;
 }
@@ -40,6 +43,10 @@ export interface WebhooksOptions {
 /** Members of a webhook in a request. A member that is left out stays unchanged. */
 export interface WebhookRequest {
   url?: string | undefined;
+  /** Only for a new webhook. Default: `standard`. */
+  format?: WebhookFormat | null | undefined;
+  /** The integration key of PagerDuty, only for a new webhook of that format. */
+  routing_key?: string | null | undefined;
   description?: string | null | undefined;
   events?: readonly NotificationType[] | null | undefined;
   enabled?: boolean | undefined;
@@ -92,13 +99,15 @@ export class Webhooks {
     request: WebhookRequest,
     origin: Origin,
   ): Promise<MadeWebhook> {
-    const { store, rules } = this.#options;
+    const { store } = this.#options;
     const id = `whk_${Bun.randomUUIDv7()}`;
-    const { secret, record } = this.#newSecret(id);
+    const format = request.format ?? "standard";
+    const { secret, record } = this.#newSecret(id, routingKeyFor(format, request.routing_key));
     const webhook: SecuredWebhook = {
       ...owner,
       id,
-      url: receiverUrl(request.url ?? "", rules),
+      url: receiverUrl(request.url ?? "", this.#rulesFor(owner)),
+      format,
       description: descriptionOf(request.description ?? ""),
       events: eventsOf(owner, request.events ?? []),
       isEnabled: true,
@@ -119,7 +128,7 @@ export class Webhooks {
     origin: Origin,
   ): Promise<SecuredWebhook> {
     const changes: WebhookChanges = {};
-    if (request.url !== undefined) changes.url = receiverUrl(request.url, this.#options.rules);
+    if (request.url !== undefined) changes.url = receiverUrl(request.url, this.#rulesFor(current));
     if (request.description !== undefined) changes.description = descriptionOf(request.description ?? "");
     if (request.events !== undefined) changes.events = eventsOf(current, request.events ?? []);
     if (request.enabled !== undefined) changes.isEnabled = request.enabled;
@@ -132,10 +141,10 @@ export class Webhooks {
   async rotateSecret(
     principal: Principal,
     current: SecuredWebhook,
-    overlapSeconds: number,
+    { overlapSeconds, routingKey }: { overlapSeconds: number; routingKey: string | null | undefined },
     origin: Origin,
   ): Promise<MadeWebhook> {
-    const { secret, record } = this.#newSecret(current.id);
+    const { secret, record } = this.#newSecret(current.id, routingKeyFor(current.format, routingKey));
     const oldEndAt = origin.nowSeconds + overlapSeconds;
     const detail = { overlap_seconds: overlapSeconds, old_end_at: oldEndAt };
     const event = auditEvent("webhook.secret_rotated", principal, origin, about(current, detail));
@@ -163,8 +172,11 @@ export class Webhooks {
     return notice.id;
   }
 
-  #newSecret(webhookId: string): { secret: string; record: WebhookSecret } {
-    const secret = newWebhookSecret();
+  #rulesFor({ accountId }: WebhookOwner): EgressRules {
+    return accountId === null ? this.#options.operatorRules : this.#options.rules;
+  }
+
+  #newSecret(webhookId: string, secret = newWebhookSecret()): { secret: string; record: WebhookSecret } {
     const sealed = this.#options.sealFor(webhookSecretPurpose(webhookId)).seal(secret);
     return { secret, record: { sealed, last4: secret.slice(-4), expiresAt: null } };
   }
@@ -208,8 +220,17 @@ export function deliveryToWire({
   };
 }
 
-function settingsToWire({ url, description, events, isEnabled }: SecuredWebhook) {
-  return { url, description, events: [...events], enabled: isEnabled };
+function settingsToWire({ url, format, description, events, isEnabled }: SecuredWebhook) {
+  return { url, format, description, events: [...events], enabled: isEnabled };
+}
+
+/** Returns the routing key if the format has one. Throws `invalid_request` if it is missing or makes no sense. */
+function routingKeyFor(format: WebhookFormat, key: string | null | undefined): string | undefined {
+  if (format === "pagerduty" && !key) {
+    throw fieldError("routing_key", "is required for PagerDuty: the integration key of a service's Events API v2.");
+  }
+  if (format !== "pagerduty" && key) throw fieldError("routing_key", "is only for the format pagerduty.");
+  return key ?? undefined;
 }
 
 function descriptionOf(text: string): string {

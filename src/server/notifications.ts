@@ -3,7 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config/config.ts";
 import type { Observer } from "../domain/usage/observer.ts";
-import { resolveBySystem } from "../egress/addresses.ts";
+import { type EgressRules, permittedNetworks, resolveBySystem } from "../egress/addresses.ts";
 import { SmtpMailer } from "../mail/smtp-mailer.ts";
 import { Deliverer } from "../notifications/delivery/deliverer.ts";
 import type { PostOptions } from "../notifications/delivery/post.ts";
@@ -64,7 +64,8 @@ export function openNotifications(options: NotificationOptions) {
     new SqlWebhookStore(db),
     new SqlDeliveryStore(db),
   ];
-  const rules = { allowLoopback: config.webhookLoopback };
+  const rules: EgressRules = { allowLoopback: config.webhookLoopback };
+  const operatorRules: EgressRules = { ...rules, networks: permittedNetworks(config.webhookNetworks) };
   // A separate mailer: the slots of the sign-in mailer are for people who wait at a page.
   const mail = config.mail && new SmtpMailer(config.mail);
   const deliverer = opened.add(
@@ -72,6 +73,7 @@ export function openNotifications(options: NotificationOptions) {
       ...{ deliveries, notices: store, webhooks: webhookStore, people: options.people.people, mail, clock, log },
       sealFor: governance.contentSeal,
       posting: { rules, resolve: resolveBySystem, ...times.posting },
+      operatorRules,
       publicOrigin: options.people.issuer,
       ...often,
     }),
@@ -110,7 +112,9 @@ export function openNotifications(options: NotificationOptions) {
     teller,
     figures: () => ({ notifications: teller.figures, deliveries: deliverer.figures }),
     routes: {
-      webhooks: new Webhooks({ store: webhookStore, notices: store, sealFor: governance.contentSeal, rules, wake }),
+      webhooks: new Webhooks({
+        ...{ store: webhookStore, notices: store, sealFor: governance.contentSeal, rules, operatorRules, wake },
+      }),
       webhookDeliveries: deliveries,
       notificationMutes: new SqlNotificationMutes(db),
       areNotificationsMailed: mail !== undefined,

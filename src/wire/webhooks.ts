@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { environments } from "../domain/api-key.ts";
 import { notificationTypes } from "../domain/notifications/notification.ts";
+import { webhookFormats } from "../domain/notifications/webhook.ts";
 import { deletedShape, unixSeconds } from "./parts.ts";
 
 const maxOverlapSeconds = 2_592_000;
@@ -11,7 +12,20 @@ const url = z
   .string()
   .min(1)
   .max(2_048)
-  .describe("URL that receives the events: https, on the public internet, without credentials.");
+  .describe(
+    "URL that receives the events: https, on the public internet, without credentials. Operators' webhooks may also use the hosts and networks of `webhook_networks`, over http as well.",
+  );
+const format = z
+  .enum(webhookFormats)
+  .describe(
+    "Body that the receiver gets: `standard` (Standard Webhooks), `slack`, `teams` (a workflow of Microsoft Teams), `pagerduty` (Events API v2) or `alertmanager` (API v2). It cannot be changed.",
+  );
+const routingKey = z
+  .string()
+  .regex(/^[\x21-\x7e]{1,200}$/)
+  .describe(
+    "Integration key of PagerDuty. Required for the format `pagerduty`, and only allowed there. It is stored encrypted.",
+  );
 const description = z.string().max(200).describe("Description for people.");
 const events = z
   .array(z.enum(notificationTypes))
@@ -19,7 +33,13 @@ const events = z
   .describe("Event types to deliver. Empty: all types available to the owner, including future ones.");
 
 export const createWebhookRequest = z
-  .object({ url, description: description.nullish(), events: events.nullish() })
+  .object({
+    url,
+    format: format.nullish(),
+    routing_key: routingKey.nullish(),
+    description: description.nullish(),
+    events: events.nullish(),
+  })
   .meta({ id: "CreateWebhookRequest" });
 
 export const updateWebhookRequest = z
@@ -42,8 +62,9 @@ export const rotateWebhookSecretRequest = z
       .max(maxOverlapSeconds)
       .nullish()
       .describe(
-        `Seconds for which every delivery is also signed with the old secret. 0: not at all. Default: ${defaultOverlapSeconds}.`,
+        `Seconds for which every delivery is also signed with the old secret. 0: not at all. Default: ${defaultOverlapSeconds}. Not for the format \`pagerduty\`.`,
       ),
+    routing_key: routingKey.nullish(),
   })
   .meta({ id: "RotateWebhookSecretRequest" });
 
@@ -51,6 +72,7 @@ const webhookMembers = {
   object: z.literal("webhook"),
   id: z.string(),
   url: z.string(),
+  format,
   description: z.string(),
   events: z.array(z.enum(notificationTypes)).describe("Empty: all."),
   environment: z
@@ -75,7 +97,11 @@ const webhookMembers = {
   created_by: z.string().nullable().describe("Id of the person or key that created the webhook."),
   created_at: unixSeconds,
 } as const;
-const secret = z.string().describe("Secret to verify signatures, `whsec_…`. It is shown only in this response.");
+const secret = z
+  .string()
+  .describe(
+    "Secret to verify signatures, `whsec_…`; for the format `pagerduty`, the routing key. It is shown only in this response.",
+  );
 
 export const webhookShape = z.object(webhookMembers).meta({ id: "Webhook" });
 export const securedWebhookShape = z.object({ ...webhookMembers, secret }).meta({ id: "WebhookWithSecret" });

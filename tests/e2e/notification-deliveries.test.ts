@@ -68,7 +68,7 @@ onEachDatabase((databases) => {
     const store = new SqlWebhookStore(opened.db);
     const one: SecuredWebhook = {
       ...{ id, accountId: null, environment: null, url: receiver.url, description: "", events: [], isEnabled: true },
-      ...{ disabledReason: null, createdBy: null, createdAt: clock.nowSeconds() },
+      ...{ disabledReason: null, createdBy: null, createdAt: clock.nowSeconds(), format: "standard" },
       secrets: [{ sealed: secret, last4: "abcd", expiresAt: null }],
       ...more,
     };
@@ -86,6 +86,7 @@ onEachDatabase((databases) => {
       ...{ people: { findPerson: async () => undefined }, mail: undefined, clock, log: silent, everyMs: 5 },
       sealFor: () => ({ seal: (text) => text, open: (text) => text }),
       posting: { rules: { allowLoopback: true }, resolve: async () => [] },
+      operatorRules: { allowLoopback: true },
       publicOrigin: () => "http://localhost",
     });
   }

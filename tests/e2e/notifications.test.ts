@@ -438,3 +438,37 @@ test("notifies an account once of failing requests and of keys that expire soon 
   await until(() => receiver.received.some(({ body }) => body.data["key_id"] === idle.id), "it is unused");
   expect(receiver.received.at(-1)?.body).toMatchObject({ type: "key.unused", data: { days: 90 } });
 });
+
+describe("webhooks for other receivers", () => {
+  test("posts to Alertmanager and PagerDuty in the operators' own network, which accounts cannot use", async () => {
+    const receiver = await startWebhookReceiver();
+    stack.push(receiver);
+    const server = await startHeadrace({
+      yaml: "webhook_networks: [127.0.0.0/8]\n",
+      notificationTimes: { everyMs: 20 },
+    });
+    stack.push(server);
+    const admin = adminOf(server, await makeOperatorKey(server.dataDir));
+    const url = receiver.url;
+    const alertmanager = (await admin("POST", "/webhooks", { url, format: "alertmanager" })).body as { id: string };
+    await admin("POST", `/webhooks/${alertmanager.id}/test`);
+    await until(() => receiver.received.length === 1, "the alert arrived");
+    expect(receiver.received[0]?.body).toMatchObject([
+      { labels: { alertname: "webhook.test", service: "headrace", subject: alertmanager.id } },
+    ]);
+
+    const unnamed = await admin("POST", "/webhooks", { url, format: "pagerduty" });
+    expect(unnamed).toMatchObject({ status: 400, body: { error: { param: "routing_key" } } });
+    const pagerDuty = await admin("POST", "/webhooks", { url, format: "pagerduty", routing_key: "key-1" });
+    const { id } = pagerDuty.body as { id: string };
+    await admin("POST", `/webhooks/${id}/rotate-secret`, { routing_key: "key-2" });
+    await admin("POST", `/webhooks/${id}/test`);
+    await until(() => receiver.received.length === 2, "the event arrived");
+    expect(receiver.received[1]).toMatchObject({ id: "", body: { routing_key: "key-2", event_action: "trigger" } });
+    const shown = await admin("GET", `/webhooks/${id}`);
+    expect(JSON.stringify(shown.body)).not.toContain('key-2"');
+
+    const refused = await call(server, "POST", "/v1/webhooks", { url });
+    expect(refused).toMatchObject({ status: 400, body: { error: { param: "url" } } });
+  });
+});

@@ -331,6 +331,7 @@ describe.serial("stored MCP servers", () => {
 describe.serial("stored notifications", () => {
   const webhook: SecuredWebhook = {
     ...{ id: "whk_1", accountId: "acct_1", environment: "live", url: "https://hook.example", description: "Hook" },
+    format: "slack",
     ...{ events: ["quota.threshold", "key.unused"], isEnabled: true, disabledReason: null, createdBy: "usr_1" },
     ...{ createdAt: at, secrets: [{ sealed: "v1.x", last4: "abcd", expiresAt: later }] },
   };

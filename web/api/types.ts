@@ -6085,9 +6085,11 @@ export interface RotatedApiKey {
 }
 export interface CreateWebhookRequest {
   /**
-   * URL that receives the events: https, on the public internet, without credentials.
+   * URL that receives the events: https, on the public internet, without credentials. Operators' webhooks may also use the hosts and networks of `webhook_networks`, over http as well.
    */
   url: string;
+  format?: ("standard" | "slack" | "teams" | "pagerduty" | "alertmanager") | null;
+  routing_key?: string | null;
   description?: string | null;
   events?:
     | (
@@ -6108,6 +6110,10 @@ export interface WebhookWithSecret {
   object: "webhook";
   id: string;
   url: string;
+  /**
+   * Body that the receiver gets: `standard` (Standard Webhooks), `slack`, `teams` (a workflow of Microsoft Teams), `pagerduty` (Events API v2) or `alertmanager` (API v2). It cannot be changed.
+   */
+  format: "standard" | "slack" | "teams" | "pagerduty" | "alertmanager";
   description: string;
   /**
    * Empty: all.
@@ -6146,7 +6152,7 @@ export interface WebhookWithSecret {
    */
   created_at: number;
   /**
-   * Secret to verify signatures, `whsec_…`. It is shown only in this response.
+   * Secret to verify signatures, `whsec_…`; for the format `pagerduty`, the routing key. It is shown only in this response.
    */
   secret: string;
 }
@@ -6165,6 +6171,10 @@ export interface Webhook {
   object: "webhook";
   id: string;
   url: string;
+  /**
+   * Body that the receiver gets: `standard` (Standard Webhooks), `slack`, `teams` (a workflow of Microsoft Teams), `pagerduty` (Events API v2) or `alertmanager` (API v2). It cannot be changed.
+   */
+  format: "standard" | "slack" | "teams" | "pagerduty" | "alertmanager";
   description: string;
   /**
    * Empty: all.
@@ -6208,7 +6218,7 @@ export interface Webhook {
  */
 export interface UpdateWebhookRequest {
   /**
-   * URL that receives the events: https, on the public internet, without credentials.
+   * URL that receives the events: https, on the public internet, without credentials. Operators' webhooks may also use the hosts and networks of `webhook_networks`, over http as well.
    */
   url?: string;
   description?: string | null;
@@ -6238,9 +6248,10 @@ export interface DeletedWebhook {
 }
 export interface RotateWebhookSecretRequest {
   /**
-   * Seconds for which every delivery is also signed with the old secret. 0: not at all. Default: 86400.
+   * Seconds for which every delivery is also signed with the old secret. 0: not at all. Default: 86400. Not for the format `pagerduty`.
    */
   overlap_seconds?: number | null;
+  routing_key?: string | null;
 }
 export interface WebhookTest {
   object: "webhook_test";

@@ -1,6 +1,7 @@
 // `headrace webhooks`: lists, creates, tests and deletes webhooks, and shows their deliveries.
 import { z } from "zod";
 import { notificationTypes } from "../../domain/notifications/notification.ts";
+import { webhookFormats } from "../../domain/notifications/webhook.ts";
 import { command, printRows } from "../command.ts";
 import { refuseSecret } from "../keys/key-records.ts";
 import { parseNames } from "../keys/key-settings.ts";
@@ -12,6 +13,7 @@ import { CliError, printable } from "../terminal/terminal.ts";
 const webhook = z.object({
   id: z.string(),
   url: z.string(),
+  format: z.string().optional(),
   description: z.string(),
   events: z.array(z.string()),
   enabled: z.boolean(),
@@ -56,6 +58,7 @@ const listCommand = serverCommand({
       printRows(terminal, found, [
         ["URL", ({ url }) => url],
         ["EVENTS", ({ events }) => (events.length === 0 ? "all" : events.join(", "))],
+        ["FORMAT", ({ format }) => format ?? "standard"],
         ["STATE", (one) => (one.enabled ? "enabled" : `disabled${one.disabled_reason === "gone" ? " (410)" : ""}`)],
         ["ID", ({ id }) => id],
       ]);
@@ -70,6 +73,8 @@ const createCommand = serverCommand({
   description: "Make a webhook. Events are posted to its URL, signed as Standard Webhooks specifies.",
   arguments: [["<url>", "an https address on the public internet"]],
   options: {
+    format: ["--format <name>", `body of the events: ${webhookFormats.join(", ")} (default: standard)`],
+    routingKeyStdin: ["--routing-key-stdin", "read PagerDuty's integration key from standard input"],
     events: ["--events <types>", "event types to send, separated by commas (default: all)", parseNames],
     description: ["--description <text>", "a label"],
     operators,
@@ -79,6 +84,7 @@ const createCommand = serverCommand({
   examples: [
     "headrace webhooks create https://hooks.example.com/headrace --events quota.threshold,key.expiring",
     "headrace webhooks create https://hooks.example.com/operators --operators",
+    "headrace webhooks create https://events.pagerduty.com/v2/enqueue --operators --format pagerduty --routing-key-stdin",
   ],
   help: [
     `The secret is printed once, alone on standard output; everything else goes to
@@ -86,11 +92,13 @@ standard error. It cannot be shown again.`,
     `Types of events:
   ${notificationTypes.join("\n  ")}`,
   ],
-  async run({ connect, request, options, terminal }, url) {
+  async run({ connect, context, request, options, terminal }, url) {
     refuseSecret(url);
-    const { events, description } = options;
+    const { format, events, description } = options;
     const body = {
       url,
+      ...(format === undefined ? {} : { format }),
+      ...(options.routingKeyStdin ? { routing_key: await context.input.readLine() } : {}),
       ...(events === undefined ? {} : { events }),
       ...(description === undefined ? {} : { description }),
     };

@@ -6,6 +6,13 @@ import type { NotificationType } from "./notification.ts";
 /** Maximum number of webhooks. Each causes attempts for every event. */
 export const maxWebhooks = 20;
 
+/**
+ * The body that a webhook gets: `standard` is Standard Webhooks, the others are those of Slack, Microsoft Teams
+ * (workflows), PagerDuty (Events API v2) and Alertmanager (API v2).
+ */
+export const webhookFormats = ["standard", "slack", "teams", "pagerduty", "alertmanager"] as const;
+export type WebhookFormat = (typeof webhookFormats)[number];
+
 export interface Webhook {
   /** `whk_` and a UUIDv7. */
   id: string;
@@ -16,6 +23,7 @@ export interface Webhook {
    */
   environment: Environment | null;
   url: string;
+  format: WebhookFormat;
   description: string;
   /** The event types that the webhook gets. Empty means every type. */
   events: readonly NotificationType[];
@@ -27,9 +35,9 @@ export interface Webhook {
   createdAt: number;
 }
 
-/** The signing secret. */
+/** The signing secret, or the routing key of a webhook for PagerDuty. */
 export interface WebhookSecret {
-  /** `whsec_…`, sealed. */
+  /** `whsec_…` or the routing key, sealed. */
   sealed: string;
   last4: string;
   /**

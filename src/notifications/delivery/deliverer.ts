@@ -10,7 +10,9 @@ import type { ClaimedDelivery, DeliveryStore, QueueLength, WebhookStore } from "
 import type { MailSender } from "../../domain/people/mail.ts";
 import type { PersonStore } from "../../domain/people/person.ts";
 import type { SealFor } from "../../domain/seal.ts";
+import type { EgressRules } from "../../egress/addresses.ts";
 import { auditEvent } from "../../policy/records/audit.ts";
+import { bodyIn } from "./formats.ts";
 import { noticeMail } from "./notification-mail.ts";
 import { type PostOptions, post } from "./post.ts";
 import { maxAttempts, waitAfter } from "./schedule.ts";
@@ -25,6 +27,8 @@ export interface DelivererOptions {
   mail: MailSender | undefined;
   sealFor: SealFor;
   posting: Omit<PostOptions, "clock" | "stop">;
+  /** Rules for the addresses of operators' webhooks. */
+  operatorRules: EgressRules;
   /** Returns the public URL of the gateway, without a slash at the end. */
   publicOrigin(): string;
   clock: Clock;
@@ -187,7 +191,7 @@ export class Deliverer {
   }
 
   async #post(webhookId: string, notice: Notification): Promise<Outcome> {
-    const { webhooks, clock, sealFor, posting } = this.#options;
+    const { webhooks, clock, sealFor, posting, operatorRules, publicOrigin } = this.#options;
     const webhook = await webhooks.find(webhookId);
     if (!webhook?.isEnabled) return { ...missing, error: "disabled" };
     const nowSeconds = clock.nowSeconds();
@@ -196,13 +200,16 @@ export class Deliverer {
       .filter(({ expiresAt }) => expiresAt === null || expiresAt > nowSeconds)
       .flatMap(({ sealed }) => seal.open(sealed) ?? []);
     if (secrets.length === 0) return { ...missing, error: "secret_lost" };
-    const body = bodyOf(notice);
+    const { format, accountId } = webhook;
+    const body = bodyIn(format, notice, { origin: publicOrigin(), routingKey: secrets.at(-1) ?? "" });
+    const isKey = format === "pagerduty";
     const headers = {
       "content-type": "application/json",
       "user-agent": "Headrace-Webhooks",
-      ...(await signatureHeaders({ id: notice.id, body, nowSeconds }, secrets)),
+      ...(isKey ? {} : await signatureHeaders({ id: notice.id, body, nowSeconds }, secrets)),
     };
-    const posted = await post(webhook.url, { headers, body }, { ...posting, clock, stop: this.#stop });
+    const rules = accountId === null ? operatorRules : posting.rules;
+    const posted = await post(webhook.url, { headers, body }, { ...posting, rules, clock, stop: this.#stop });
     const { status } = posted;
     if (status === 410) {
       const origin = { nowSeconds: clock.nowSeconds(), clientAddress: null, requestId: null };
@@ -240,9 +247,4 @@ const missing: Outcome = { status: null, error: "gone", durationMs: 0, result: "
 /** Returns the purpose for which a webhook's secrets are encrypted. */
 export function webhookSecretPurpose(webhookId: string): string {
   return `webhook secret ${webhookId}`;
-}
-
-/** Returns the body of a webhook request; the same bytes for each attempt. */
-export function bodyOf({ type, at, data }: Notification): string {
-  return JSON.stringify({ type, timestamp: new Date(at * 1000).toISOString(), data });
 }

@@ -43,10 +43,15 @@ const words: { [Type in NotificationType]: (data: NotificationData[Type]) => { s
   "webhook.test": () => ({ subject: "A test", text: "This is a test of a webhook." }),
 };
 
-export function noticeMail(to: string, { type, data }: Notification, origin: string): MailMessage {
+/** Returns the subject and the text of a notification, for people. */
+export function wordsOf({ type, data }: Notification): { subject: string; text: string } {
   // The cast is needed because TypeScript cannot see that `type` and `data` belong together.
   const write = words[type] as (data: NotificationData[NotificationType]) => { subject: string; text: string };
-  const { subject, text } = write(data);
+  return write(data);
+}
+
+export function noticeMail(to: string, notice: Notification, origin: string): MailMessage {
+  const { subject, text } = wordsOf(notice);
   return {
     to,
     subject: `Headrace: ${subject}`.replace(/\p{Cc}/gu, " ").slice(0, 200),

@@ -1,14 +1,15 @@
 // Webhook URLs: allowed addresses, and known spellings that bypass filters.
 import { describe, expect, test } from "bun:test";
 import { GatewayError } from "../../base/errors.ts";
-import { addressesOf, EgressRefused } from "../../egress/addresses.ts";
+import { addressesOf, EgressRefused, type EgressRules, permittedNetworks } from "../../egress/addresses.ts";
 import { isPublicAddress } from "../../egress/public-address.ts";
 import { receiverUrl } from "./receiver.ts";
 
 const production = { allowLoopback: false };
+const networked = { allowLoopback: false, networks: permittedNetworks(["am.internal", "10.20.0.0/16"]) };
 const development = { allowLoopback: true };
 
-function refusal(url: string, rules = production): string | undefined {
+function refusal(url: string, rules: EgressRules = production): string | undefined {
   try {
     receiverUrl(url, rules);
     return undefined;
@@ -142,5 +143,28 @@ describe("a name", () => {
 
   test("refuses a name without addresses", async () => {
     expect(String(await leadsTo().catch((reason: unknown) => reason))).toContain("name_not_found");
+  });
+});
+
+describe("permitted private networks", () => {
+  test.each(["http://am.internal:9093/x", "https://am.internal/", "http://10.20.3.4/x", "http://other.internal/x"])(
+    "accepts %s as a URL, whose addresses are checked at each attempt",
+    (url) => expect(refusal(url, networked)).toBeUndefined(),
+  );
+
+  test.each(["http://10.21.0.1/", "https://127.0.0.1/", "http://localhost/", "https://169.254.169.254/"])(
+    "refuses %s, which no entry permits",
+    (url) => expect(refusal(url, networked)).toBeString(),
+  );
+
+  test("connects to a permitted host or range, and to no other private address", async () => {
+    const found = (url: string, addresses: string[], rules: EgressRules = networked) =>
+      addressesOf(new URL(url), rules, async () => addresses).catch((error: EgressRefused) => error.message);
+    expect(await found("http://am.internal/", ["192.168.1.1"])).toEqual(["192.168.1.1"]);
+    expect(await found("http://other.internal/", ["10.20.0.7"])).toEqual(["10.20.0.7"]);
+    expect(await found("http://other.internal/", ["10.20.0.7", "192.168.1.1"])).toBe("address_not_public");
+    expect(await found("http://other.internal/", ["203.0.114.1"])).toBe("not_https");
+    expect(await found("https://other.internal/", ["192.168.1.1"])).toBe("address_not_public");
+    expect(await found("http://am.internal/", ["192.168.1.1"], production)).toBe("address_not_public");
   });
 });

@@ -991,4 +991,8 @@ const migrations: readonly (readonly string[])[] = [
     // A person's current grants without reading those that have ended, which stay.
     `CREATE INDEX api_keys_live_grants ON api_keys (person_id, app_id, account_id) WHERE kind = 'grant' AND revoked = 0`,
   ],
+  [
+    // The body that a webhook gets.
+    `ALTER TABLE webhooks ADD COLUMN format TEXT NOT NULL DEFAULT 'standard'`,
+  ],
 ];

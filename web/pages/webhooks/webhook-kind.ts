@@ -6,18 +6,30 @@ export type EventType = Webhook["events"][number];
 export interface WebhookKind {
   /** The API path of the webhooks. */
   path: string;
+  /** The description of the address field. */
+  urlHint: string;
   /** The event types of this kind. */
   types: readonly EventType[];
 }
 
 export const ofAccount: WebhookKind = {
   path: "/v1/webhooks",
+  urlHint: "An https address on the public internet",
   types: ["quota.threshold", "key.expiring", "key.unused", "errors.rate"],
 };
 
 export const ofOperators: WebhookKind = {
   path: "/v1/admin/webhooks",
+  urlHint: "An https address on the public internet, or one in the networks of webhook_networks",
   types: ["upstream.down", "upstream.up", "node.away", "node.back", "tool.changed", "errors.rate"],
+};
+
+export const formatNames: Readonly<Record<Webhook["format"], string>> = {
+  standard: "Standard Webhooks",
+  slack: "Slack",
+  teams: "Microsoft Teams (workflow)",
+  pagerduty: "PagerDuty (Events API v2)",
+  alertmanager: "Prometheus Alertmanager",
 };
 
 export const eventMeanings: Readonly<Record<EventType, string>> = {

@@ -13,7 +13,7 @@ import { Ago } from "../../parts/words/ago.tsx";
 import { Facts } from "../../parts/words/facts.tsx";
 import { Note, SmallNote } from "../../parts/words/note.tsx";
 import { Deliveries } from "./deliveries.tsx";
-import { type WebhookKind, webhookPath } from "./webhook-kind.ts";
+import { formatNames, type WebhookKind, webhookPath } from "./webhook-kind.ts";
 
 interface ViewProps {
   kind: WebhookKind;
@@ -22,7 +22,7 @@ interface ViewProps {
 }
 
 export function WebhookView({ kind, webhook, close }: ViewProps) {
-  const { id, url, description, events, enabled, disabled_reason: reason, created_at: made } = webhook;
+  const { id, url, format, description, events, enabled, disabled_reason: reason, created_at: made } = webhook;
   const path = webhookPath(kind, id);
   const change = useNotifiedChange((body: UpdateWebhookRequest) => call<Webhook>("PATCH", path, { body }), {
     stale: [kind.path],
@@ -45,6 +45,7 @@ export function WebhookView({ kind, webhook, close }: ViewProps) {
       )}
       <Facts
         facts={[
+          ["Format", formatNames[format]],
           ["Events", events.length === 0 ? "All" : events.join(", ")],
           ["Status", enabled ? "Enabled" : "Disabled"],
           ["Added", <Ago key="added" seconds={made} />],

@@ -50,7 +50,7 @@ function create({ endpoint, base, infix, whose, ownerOf }: WebhookKind) {
   return endpoint("POST", base, {
     operationId: `create${infix}Webhook`,
     summary: `Create a webhook ${whose}`,
-    description: `Events are posted to the webhook's URL, signed by the Standard Webhooks specification. The secret is shown only in this response. ${guide}`,
+    description: `Events are posted to the webhook's URL in its format, signed by the Standard Webhooks specification. The secret is shown only in this response. ${guide}`,
     requestBody: createWebhookRequest,
     example: {
       url: "https://hooks.example.com/headrace",
@@ -140,7 +140,8 @@ function working({ endpoint, base, infix, whose, ownerOf }: WebhookKind) {
     async answer({ deps, principal, found, body, origin }) {
       await deps.throttle.require("change", principal);
       const overlapSeconds = body.overlap_seconds ?? defaultOverlapSeconds;
-      const { webhook, secret } = await deps.webhooks.rotateSecret(principal, found, overlapSeconds, origin);
+      const settings = { overlapSeconds, routingKey: body.routing_key };
+      const { webhook, secret } = await deps.webhooks.rotateSecret(principal, found, settings, origin);
       return { ...webhookToWire(webhook, origin.nowSeconds), secret };
     },
   });

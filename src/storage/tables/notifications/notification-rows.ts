@@ -24,6 +24,7 @@ export const webhooks = table<Webhook & { secrets: readonly WebhookSecret[] }>({
   accountId: text,
   environment: text,
   url: text,
+  format: text,
   description: text,
   events: words,
   isEnabled: flag,
