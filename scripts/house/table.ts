@@ -568,6 +568,7 @@ export const housekeeping: readonly string[] = [
   "src/engines/llama/npm-command.ts",
   "src/engines/llama/worker/server.ts",
   "src/engines/memory/gpus.ts",
+  "src/inference/models/upstream-health.ts",
   "src/inference/routing/load-reader.ts",
   "src/inference/routing/overdue.ts",
   "src/inference/routing/routing-watcher.ts",

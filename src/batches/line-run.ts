@@ -39,9 +39,9 @@ export class LineRun extends WholeCall implements Pick<Ledger, "begin"> {
         observer.inferenceEnded(begin, reportedEnd, course);
       },
       inferenceRefused: (refused) => observer.inferenceRefused(refused),
-      attempted: (requestId, model, upstream, error) => {
+      attempted: (upstream, model, error, cause) => {
         const isOurs = error !== undefined && this.clientGone.cancelled;
-        observer.attempted(requestId, model, upstream, isOurs ? brokenOff : error);
+        observer.attempted(upstream, model, isOurs ? brokenOff : error, cause);
       },
     };
   }

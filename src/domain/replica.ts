@@ -1,4 +1,5 @@
 // Replicas: the server processes that share a database.
+import type { AttemptReport } from "./usage/attempt-health.ts";
 
 export interface Replica {
   /** `rep_` and a UUIDv7. A replica gets another id at each start. */
@@ -9,6 +10,8 @@ export interface Replica {
   /** Unix seconds on the database's clock. */
   startedAt: number;
   seenAt: number;
+  /** Upstreams of which a recent attempt of some replica failed, as this replica saw them. Null from older versions. */
+  attempts?: readonly AttemptReport[] | null;
 }
 
 /**
@@ -22,6 +25,6 @@ export interface ReplicaStore {
    * Stores a heartbeat, and deletes replicas that died long ago. Returns all live replicas, this one included, oldest
    * first. If `alone`, no other replica can exist, so all other rows belong to dead processes.
    */
-  beat(replica: Pick<Replica, "id" | "advertiseUrl" | "version">, alone: boolean): Promise<Replica[]>;
+  beat(replica: Omit<Replica, "startedAt" | "seenAt">, alone: boolean): Promise<Replica[]>;
   remove(id: string): Promise<void>;
 }

@@ -4,7 +4,7 @@ import { Cancellation } from "../base/cancellation.ts";
 import type { MaybePromise } from "../base/deferred.ts";
 import { GatewayError } from "../base/errors.ts";
 import { trimSlashes } from "../base/text/http-url.ts";
-import type { EngineRequest, EngineResponse } from "../domain/models/engine.ts";
+import { EngineFault, type EngineRequest, type EngineResponse } from "../domain/models/engine.ts";
 import {
   defaultMessageVersion,
   type MessageHeaders,
@@ -13,6 +13,7 @@ import {
 } from "../domain/models/message-headers.ts";
 import { byOperation, isUnversioned, type Operation, operationPaths } from "../domain/models/operation.ts";
 import { type UpstreamApi, type UpstreamSpeech, usualSpeech } from "../domain/models/upstream-speech.ts";
+import type { AttemptCause } from "../domain/usage/attempt-health.ts";
 import { Http1Client, originOf } from "../http1/client/client.ts";
 import {
   ClientError,
@@ -284,5 +285,14 @@ function gatewayErrorOf(target: HttpTargetOptions, fault: unknown): unknown {
     });
   }
   if (fault.answerBegan) return fault;
-  return new GatewayError("upstream_error", "The model server cannot be reached.", { detail, cause: fault });
+  return new EngineFault(causeOf(fault), "The model server cannot be reached.", { detail, cause: fault });
+}
+
+/** Returns why no answer began. The runtime's errors have the codes of c-ares, of OpenSSL and of its HTTP parser. */
+function causeOf({ fault, cause }: ClientError): AttemptCause {
+  if (fault === "malformed") return "not_http";
+  const code = String((cause as { code?: unknown } | undefined)?.code);
+  if (/^(?:DNS_)?(?:ENOTFOUND|EAI_|ENODATA|ESERVFAIL)/.test(code)) return "dns";
+  if (/CERT|SSL|TLS|^EPROTO$|^UNABLE_TO_/.test(code)) return "tls";
+  return code === "Malformed_HTTP_Response" ? "not_http" : "connection";
 }

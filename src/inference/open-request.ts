@@ -13,6 +13,7 @@ import type { KeptAnswer } from "../domain/models/policies/answer-store.ts";
 import type { Priority } from "../domain/models/policies/priority.ts";
 import { partyOf } from "../domain/principal.ts";
 import type { AccountSeal } from "../domain/seal.ts";
+import type { AttemptCause } from "../domain/usage/attempt-health.ts";
 import type { CacheResult } from "../domain/usage/cache-result.ts";
 import type { InferenceCourse } from "../domain/usage/observer.ts";
 import type { RequestTrace } from "../domain/usage/trace.ts";
@@ -21,7 +22,7 @@ import type { TokenUsage, UsageBegin, UsageOutcome } from "../domain/usage/usage
 import { replayedParts } from "../domain/usage/usage-parts.ts";
 import { accessibleModel, usableModel } from "../policy/authorize.ts";
 import type { Meter } from "../policy/meter.ts";
-import type { PricedUsage } from "../policy/price.ts";
+import { nanoUsdOf, type PricedUsage } from "../policy/price.ts";
 import { clampUsage, type UsageBounds, usageBounds } from "../policy/usage-bounds.ts";
 import type { DecodedRequest } from "../requests/decoded-request.ts";
 import type { Answer, AnswerNames, OwnMembers, SaidListener, StreamObservation } from "../requests/dialects/answer.ts";
@@ -100,6 +101,7 @@ export class OpenRequest<Result>
   /** Number of times that an engine was asked. A request without attempts costs nothing. */
   attempts = 0;
   isUnderReported = false;
+  extraNanoUsd = 0;
   setIndex = noIndex;
   refusal: InferenceCourse["refusal"];
   readonly #model: Model;
@@ -372,14 +374,14 @@ export class OpenRequest<Result>
     this.#sentMs = sinceMs;
   }
 
-  tried(step: Tried): void {
+  tried(step: Tried): string | null {
     this.#trail ??= new TrailWriter(this.request, this.meter.startedMs);
-    this.#trail.add(step, this.deps.clock.monotonicMs());
+    return this.#trail.add(step, this.deps.clock.monotonicMs());
   }
 
-  attempted({ engine }: Deployment, error: unknown): void {
+  attempted({ engine, model }: Deployment, error: unknown, cause?: AttemptCause): void {
     if (error !== undefined) this.trace?.attemptFailed(error);
-    this.deps.observer?.attempted(this.requestId, this.#model.id, engine.name, error);
+    this.deps.observer?.attempted(engine.name, model, error, cause);
   }
 
   /** Called when the client has left or its connection was closed. */
@@ -609,7 +611,7 @@ export class OpenRequest<Result>
   }
 
   #fail(error: unknown): void {
-    this.#dispatched?.done(!this.call.clientGone.cancelled && !(error instanceof BlamelessError));
+    this.#dispatched?.done(!this.call.clientGone.cancelled && !(error instanceof BlamelessError), undefined, error);
     this.failed(error);
   }
 
@@ -770,6 +772,10 @@ export class OpenRequest<Result>
     this.#dispatched?.bill?.settle(this.#billed(end));
     this.trace?.answered(end);
     if (error instanceof GatewayError) this.refusal = error.refusal;
+    if (this.fallbackModel !== undefined && end.nanoUsd !== null) {
+      const usual = nanoUsdOf(end, this.#model.price, this.#begin.at) ?? 0;
+      this.extraNanoUsd = Math.max(0, end.nanoUsd - usual);
+    }
     deps.observer?.inferenceEnded(this.#begin, end, this);
     deps.quotaWatch?.used(call.principal);
     if (outcome === "completed" && !this.#replayed) {

@@ -50,22 +50,25 @@ export class TrailWriter {
     return this.#steps;
   }
 
-  add({ deployment, model, result, sinceMs, status, said, reason }: Tried, nowMs: number): void {
+  /** Adds a step. Returns the model server's message in the step; null if there is none that may be shown. */
+  add({ deployment, model, result, sinceMs, status, said, reason }: Tried, nowMs: number): string | null {
     const beganMs = sinceMs ?? nowMs;
     // If the trail is full, the newest step replaces the last one.
     const given = this.#steps.length === maxSteps ? this.#steps.pop() : undefined;
     const leftOut = given && { leftOut: (given.leftOut ?? 0) + Number(wasAsked(given)) };
+    const message = said === undefined || deployment === undefined ? null : this.#reason(said, deployment.engine);
     this.#steps.push({
       upstream: deployment?.engine.name ?? null,
       upstreamModel: deployment?.model ?? null,
       model,
       result,
       status: status ?? null,
-      reason: reason ?? (said === undefined || deployment === undefined ? null : this.#reason(said, deployment.engine)),
+      reason: reason ?? message,
       startedMs: Math.max(0, beganMs - this.#startedMs),
       durationMs: Math.max(0, nowMs - beganMs),
       ...leftOut,
     });
+    return message === tooLarge ? null : message;
   }
 
   /** Adds the findings of guardrails: the rules and counts, never the text. */

@@ -176,13 +176,26 @@ describe("traffic metrics", () => {
     const { counted, read } = traffic();
     const left = new DOMException("left", "AbortError");
     for (const error of [undefined, undefined, new GatewayError("upstream_timeout", "late"), left, new Error("ours")]) {
-      counted.attempted("req_1", "m", "up", error);
+      counted.attempted("up", "m", error);
     }
     const results = ["ok", "upstream_timeout", "cancelled", "internal_error"];
     const metrics = read();
     expect(
       results.map((result) => metrics.get("headrace_upstream_attempts_total", { upstream: "up", result })),
     ).toEqual([2, 1, 1, 1]);
+  });
+
+  test("counts an upstream's attempts by model and cause, with a bound on its models", () => {
+    const { counted, read } = traffic();
+    const failed = new GatewayError("upstream_error", "no");
+    for (let i = 0; i < 100; i++) counted.attempted("up", `m${i}`, failed, "authentication");
+    counted.attempted("up", "m0", failed, "tls");
+    const metrics = read();
+    const attempts = "headrace_upstream_attempts_total";
+    expect(metrics.get(attempts, { upstream: "up", model: "m0", result: "upstream_error", cause: "tls" })).toBe(1);
+    expect(metrics.get(attempts, { upstream: "up", model: "m0", cause: "authentication" })).toBe(1);
+    expect(metrics.get(attempts, { upstream: "up", model: "other", cause: "authentication" })).toBe(50);
+    expect(metrics.series(attempts)).toHaveLength(52);
   });
 
   test("counts open requests by model down to zero, also for models without a series", () => {
@@ -207,7 +220,7 @@ describe("traffic metrics", () => {
     const { counted, ended, read } = traffic();
     for (let i = 0; i < 10_000; i++) {
       ended({ model: `m${i}` }, { upstream: `u${i}` });
-      counted.attempted("req_1", `m${i}`, `u${i}`, undefined);
+      counted.attempted(`u${i}`, `m${i}`, undefined);
     }
     const metrics = read();
     expect(metrics.series("headrace_prompt_tokens_total")).toHaveLength(201);
@@ -222,7 +235,7 @@ describe("traffic metrics", () => {
     const { counted, ended, read } = traffic((name) => name === "m" || Number(name.slice(1)) > newest - 2);
     for (; newest < 2_000; newest++) {
       ended({}, { upstream: `u${newest}` });
-      counted.attempted("req_1", "m", `u${newest}`, undefined);
+      counted.attempted(`u${newest}`, "m", undefined);
     }
     const metrics = read();
     expect(metrics.get("headrace_inference_requests_total")).toBe(2_000);

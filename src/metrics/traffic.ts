@@ -2,6 +2,7 @@
 
 import { GatewayError, type RefusalReason, refusalReasons } from "../base/errors.ts";
 import { usdOf } from "../base/money.ts";
+import type { AttemptCause } from "../domain/usage/attempt-health.ts";
 import type { CacheResult } from "../domain/usage/cache-result.ts";
 import {
   type ContinuationOutcome,
@@ -29,6 +30,8 @@ export interface TrafficOptions {
 const maxLabels = 200;
 /** Maximum series of one model. Beyond it, the upstreams share a series. */
 const maxRequestSeries = 64;
+/** Maximum models of one upstream with separate counts of attempts. */
+const maxModelsOfUpstream = 50;
 
 const firstTokenTimes = new Buckets([0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120]);
 const tokenTimes = new Buckets([0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1]);
@@ -63,6 +66,8 @@ interface ModelSeries {
   nanoUsd: number | undefined;
   retries: number;
   fallbacks: number;
+  /** The amount by which fallback models cost more than this model would have. */
+  extraNanoUsd: number;
   /** Number of requests by result of the look-up in the response cache; undefined if none was looked up. */
   cache: Map<CacheResult, number> | undefined;
   /** Number of broken streams by outcome of their continuation; undefined if there was none. */
@@ -75,7 +80,8 @@ interface UpstreamSeries {
   tookMs: number;
   /** Number of answers whose reported usage was too low. */
   underReported: number;
-  attempts: Map<string, { labels: string; count: number }>;
+  /** Counters by model at the upstream, then by result and cause. */
+  attempts: Map<string, Map<string, { labels: string; count: number }>>;
 }
 
 export class Traffic implements Observer {
@@ -111,7 +117,7 @@ export class Traffic implements Observer {
   }
 
   inferenceEnded(begin: UsageBegin, end: UsageEnd, course: InferenceCourse): void {
-    const { attempts, fallbackModel, refusal, isUnderReported, cache, continuations } = course;
+    const { attempts, fallbackModel, extraNanoUsd = 0, refusal, isUnderReported, cache, continuations } = course;
     const { model } = begin;
     const open = this.#open.get(model) ?? 0;
     if (open > 1) this.#open.set(model, open - 1);
@@ -132,6 +138,7 @@ export class Traffic implements Observer {
     }
     if (attempts > 1) series.retries += attempts - 1;
     if (fallbackModel !== undefined) series.fallbacks++;
+    series.extraNanoUsd += extraNanoUsd;
     if (cache !== undefined) {
       series.cache ??= new Map();
       series.cache.set(cache, (series.cache.get(cache) ?? 0) + 1);
@@ -151,14 +158,23 @@ export class Traffic implements Observer {
     if (isKnown && error.refusal !== undefined) this.#refused(error.refusal);
   }
 
-  attempted(_requestId: string, _model: string, upstream: string, error: unknown): void {
+  attempted(upstream: string, model: string, error: unknown, cause?: AttemptCause): void {
     const { attempts, label } = this.#upstreams.of(upstream);
     if (error === undefined) this.took(upstream);
     const result = error === undefined ? "ok" : error instanceof GatewayError ? error.code : faultOf(error);
-    let counter = attempts.get(result);
+    const isOwn = label === upstream && (attempts.has(model) || attempts.size < maxModelsOfUpstream);
+    const name = isOwn ? model : otherLabel;
+    let counters = attempts.get(name);
+    if (!counters) {
+      counters = new Map();
+      attempts.set(name, counters);
+    }
+    const key = cause === undefined ? result : `${result} ${cause}`;
+    let counter = counters.get(key);
     if (!counter) {
-      counter = { labels: labelText({ upstream: label, result }), count: 0 };
-      attempts.set(result, counter);
+      const labels = labelText({ upstream: label, model: name, result, cause: cause ?? "" });
+      counter = { labels, count: 0 };
+      counters.set(key, counter);
     }
     counter.count++;
   }
@@ -184,9 +200,16 @@ export class Traffic implements Observer {
       "Requests that were refused because of a limit, a quota or missing capacity.",
     );
     for (const { labels, count } of this.#refusals) out.sample(labels, count);
-    out.family("headrace_upstream_attempts_total", "counter", "Attempts at an upstream, by result.");
+    const ended = "headrace_upstream_attempts_total";
+    out.family(
+      ended,
+      "counter",
+      "Attempts at a model of an upstream, by result. `cause` is set if the upstream failed.",
+    );
     for (const { attempts } of this.#upstreams.all()) {
-      for (const { labels, count } of attempts.values()) out.sample(labels, count);
+      for (const counters of attempts.values()) {
+        for (const { labels, count } of counters.values()) out.sample(labels, count);
+      }
     }
     const doubted = "headrace_upstream_usage_understated_total";
     out.family(doubted, "counter", "Answers for which an upstream reported fewer tokens than it delivered.");
@@ -244,6 +267,9 @@ export class Traffic implements Observer {
       out.family(sum, "counter", help);
       for (const series of this.#models.all()) out.sample(series.labels, series[member]);
     }
+    const extra = "headrace_fallback_extra_usd_total";
+    out.family(extra, "counter", "Amount by which fallback models cost more than the requested model would have.");
+    for (const { labels, extraNanoUsd } of this.#models.all()) out.sample(labels, usdOf(extraNanoUsd));
     out.family("headrace_cache_requests_total", "counter", "Requests that were looked up in the response cache.");
     for (const { label, cache } of this.#models.all()) {
       for (const [result, count] of cache ?? []) out.sample(labelText({ model: label, result }), count);
@@ -317,6 +343,7 @@ function newModel(label: string): ModelSeries {
     nanoUsd: undefined,
     retries: 0,
     fallbacks: 0,
+    extraNanoUsd: 0,
     cache: undefined,
     continuations: undefined,
   };

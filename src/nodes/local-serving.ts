@@ -170,7 +170,7 @@ export class LocalServing {
       waited() {},
       sending() {},
       attempted() {},
-      tried() {},
+      tried: () => null,
     };
     return dispatch(decoded, model, this.#options, sender);
   }
@@ -290,7 +290,7 @@ class ServedBody implements BodySource {
         sink.end();
       },
       fail: (error) => {
-        dispatched.done(!(error instanceof BlamelessError));
+        dispatched.done(!(error instanceof BlamelessError), undefined, error);
         this.#over("failed");
         sink.fail(error);
       },

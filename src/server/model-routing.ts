@@ -10,6 +10,7 @@ import { Catalog } from "../inference/models/catalog.ts";
 import { ManagedModels } from "../inference/models/manage-models.ts";
 import { Upstreams } from "../inference/models/manage-upstreams.ts";
 import { ModelStatus } from "../inference/models/model-status.ts";
+import { UpstreamHealths } from "../inference/models/upstream-health.ts";
 import { Overflow } from "../inference/overflow/overflow.ts";
 import { OverflowSpending } from "../inference/overflow/overflow-spending.ts";
 import { Capacity } from "../inference/routing/capacity.ts";
@@ -95,13 +96,14 @@ export async function openModelRouting(options: ModelRoutingOptions) {
     bounds: () => queueBounds(sources.config),
   });
   const overflow = openOverflow(options, { router, capacity });
+  const healths = openHealths(options, { router, sources });
   const store = new SqlUpstreamStore(db);
   const upstreams = new Upstreams({
-    ...{ store, sources, catalog, router, capacity, configure, log },
+    ...{ store, sources, catalog, router, capacity, healths, configure, clock, log },
     sealingKey: governance.keyFor("upstream-seal-v1"),
     announce: () => feed.announce("routing"),
   });
-  const modelStatus = new ModelStatus({ catalog, router, capacity, speeds: governance.speeds, clock });
+  const modelStatus = new ModelStatus({ catalog, router, capacity, healths, speeds: governance.speeds, clock });
   const managedModels = new ManagedModels({
     ...{ store: new SqlModelStore(db), sources, catalog, modelStatus, capacity, configure },
     ...{ spending: overflow.spending, announce: () => feed.announce("routing") },
@@ -123,9 +125,18 @@ export async function openModelRouting(options: ModelRoutingOptions) {
     await network.directory.refresh();
   });
   return {
-    ...{ engine, commands, budget, sources, catalog, router, capacity, overflow },
+    ...{ engine, commands, budget, sources, catalog, router, capacity, overflow, healths },
     ...{ upstreams, managedModels, modelStatus, network, configure, watcher },
   };
+}
+
+function openHealths(
+  { replicas, clock, log, opened }: ModelRoutingOptions,
+  parts: { router: Router; sources: EngineSources },
+): UpstreamHealths {
+  const healths = new UpstreamHealths({ ...parts, clock, log, others: () => replicas.othersAttempts });
+  replicas.attempts = () => healths.reports();
+  return opened.add(healths);
 }
 
 function openOverflow(

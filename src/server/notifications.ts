@@ -40,7 +40,7 @@ export interface NotificationOptions {
   config: Config;
   governance: Governance;
   people: Pick<People, "people" | "issuer">;
-  routing: Pick<ModelRouting, "sources" | "router" | "network">;
+  routing: Pick<ModelRouting, "sources" | "router" | "network" | "healths">;
   replicas: Replicas;
   /** The observer of all requests. The observer that `openNotifications` returns replaces it. */
   observer: Observer;
@@ -96,6 +96,11 @@ export function openNotifications(options: NotificationOptions) {
       ...often,
     }),
   );
+  // The other replicas learn of the change now rather than by the next heartbeat.
+  options.routing.healths.onChange = () => {
+    void replicas.refresh();
+    void incidentWatch.check();
+  };
   const keyWatch = opened.add(
     new KeyWatch({
       ...{ survey: new SqlKeySurvey(db), teller, clock, log },
@@ -122,8 +127,9 @@ export function openNotifications(options: NotificationOptions) {
   };
 }
 
-function outageSources({ sources, router, network }: NotificationOptions["routing"]): OutageSources {
+function outageSources({ sources, router, network, healths }: NotificationOptions["routing"]): OutageSources {
   return {
+    attempts: () => healths.seen().filter(({ upstream }) => !router.drained.has(upstream)),
     upstreams: () =>
       sources
         .known()

@@ -37,7 +37,16 @@ export interface ObservationOptions {
   people: Pick<People, "failures">;
   routing: Pick<
     ModelRouting,
-    "budget" | "catalog" | "router" | "capacity" | "overflow" | "commands" | "sources" | "network" | "upstreams"
+    | "budget"
+    | "catalog"
+    | "router"
+    | "capacity"
+    | "overflow"
+    | "commands"
+    | "sources"
+    | "network"
+    | "upstreams"
+    | "healths"
   >;
   /** The HTTP server; called only once it listens. */
   http: ServerMetricsOptions["http"];
@@ -71,7 +80,8 @@ export interface Observation {
 
 export async function openObservation(options: ObservationOptions): Promise<Observation> {
   const { config, log, clock, version, startedAt, db, replicas, governance, people, opened } = options;
-  const { budget, catalog, router, capacity, overflow, commands, sources, network, upstreams } = options.routing;
+  const { budget, catalog, router, capacity, overflow, commands, sources, network, upstreams, healths } =
+    options.routing;
   const memory = new MemoryWatch(bufferedBytes, clock);
   const checked = {
     authenticator: governance.authenticator,
@@ -91,7 +101,7 @@ export async function openObservation(options: ObservationOptions): Promise<Obse
   };
   const metrics = new ServerMetrics({
     ...{ version, startedAt, clock, governance, catalog, router, capacity, overflow, sources, replicas },
-    ...{ commands, budget },
+    ...{ commands, budget, healths },
     mode: config.mode,
     database: dialectOf(db),
     failedSignIns: people.failures,

@@ -10,6 +10,7 @@ import type { MemoryBudget } from "../engines/memory/budget.ts";
 import type { Readiness } from "../http/api/service-routes.ts";
 import type { Http1Server } from "../http1/server/server.ts";
 import type { Catalog } from "../inference/models/catalog.ts";
+import type { UpstreamHealths } from "../inference/models/upstream-health.ts";
 import type { KnownUpstream } from "../inference/models/upstream-view.ts";
 import type { Overflow } from "../inference/overflow/overflow.ts";
 import type { Capacity } from "../inference/routing/capacity.ts";
@@ -49,6 +50,7 @@ export interface ServerMetricsOptions {
   capacity: Capacity;
   overflow: Overflow;
   sources: Pick<EngineSources, "known" | "former">;
+  healths: Pick<UpstreamHealths, "failing">;
   commands: Pick<Commands, "engines">;
   budget: Pick<MemoryBudget, "view">;
   nodes: NodeDirectory;
@@ -167,7 +169,7 @@ export class ServerMetrics {
   }
 
   #writeUpstreams(out: Exposition): void {
-    const { sources, router, nodes } = this.#options;
+    const { sources, router, nodes, healths } = this.#options;
     const known = sources.known().slice(0, maxShown);
     const each = (name: string, help: string, value: (upstream: KnownUpstream) => number | undefined) => {
       out.family(name, "gauge", help);
@@ -190,6 +192,15 @@ export class ServerMetrics {
       "1 if the upstream is drained: it finishes its requests and gets no new ones.",
       ({ name }) => Number(router.drained.has(name)),
     );
+    out.family(
+      "headrace_upstream_failing",
+      "gauge",
+      "1 if the last attempts of real requests failed. `model` is empty if no single model is at fault.",
+    );
+    for (const { upstream, models } of healths.failing().slice(0, maxShown)) {
+      for (const { model, health } of models)
+        out.sample(labelText({ upstream, model: model ?? "", cause: health.last?.cause ?? "" }), 1);
+    }
     this.#writeLoads(out, known);
     writeSlots(out, known, this.#options.capacity);
     out.family("headrace_node_connected", "gauge", "1 if a node is connected to this or another replica.");

@@ -74,9 +74,15 @@ export class Workers {
         if (refusedRequests.admits(request.keyId, request.accountId)) refusedRequests.note(request);
       },
       refusal: (counted) => refusalCounts.add(counted),
-      outcomes(counts, took) {
+      outcomes(counts, took, attempts) {
         for (const count of counts) errorWatch.count(...count);
         for (const upstream of took) options.tookRequest(upstream);
+        if (attempts.length === 0) return;
+        const engines = new Map(routing.sources.known().map(({ name, engine }) => [name, engine]));
+        for (const [upstream, model, delta] of attempts) {
+          const engine = engines.get(upstream);
+          if (engine) routing.router.addAttempts(engine, model, delta);
+        }
       },
       setup: (number) => this.#setup(number),
       models: () => directModels(routing),

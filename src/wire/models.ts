@@ -16,12 +16,13 @@ import {
 import { modelProcessStates } from "../domain/models/model-process-state.ts";
 import { overflowSpans } from "../domain/models/policies/overflow.ts";
 import { comparisonKinds } from "../domain/usage/comparison.ts";
+import { attemptsShape } from "./attempts.ts";
 import { unixSeconds } from "./parts.ts";
 import { policiesShape } from "./policies/model-policies.ts";
 import { priceRequest, priceShape } from "./price.ts";
 
 /** The states of a deployment, wherever a state is shown. */
-export const deploymentStates = ["ok", "unreachable", "cooling_down", "draining"] as const;
+export const deploymentStates = ["ok", "unreachable", "failing", "cooling_down", "draining"] as const;
 export type DeploymentState = (typeof deploymentStates)[number];
 
 const maxDeployments = 100;
@@ -137,6 +138,9 @@ const shownDeployment = z.object({
     .describe(
       "True if the upstream listed the model when it was last reached. null: it was never reached. Some upstreams list fewer models than they serve.",
     ),
+  attempts: attemptsShape
+    .nullable()
+    .describe("State of the deployment as the attempts of real requests show it. null without recent attempts."),
 });
 
 export const managedModelShape = z

@@ -4,6 +4,7 @@ import { defaultEnvironments, environments } from "../domain/api-key.ts";
 import { identifierWays } from "../domain/models/isolation.ts";
 import { upstreamDefaults, upstreamSources } from "../domain/models/upstream.ts";
 import { apiNames, keyHeaders, upstreamApis } from "../domain/models/upstream-speech.ts";
+import { upstreamAttemptsShape } from "./attempts.ts";
 import { unixSeconds } from "./parts.ts";
 
 export const healthStates = ["ok", "resting", "ready", "trying"] as const;
@@ -163,6 +164,9 @@ export const upstreamShape = z
         "Figures from the upstream's own metrics, for vLLM, SGLang and llama-server. null without recent figures.",
       ),
     error: z.string().nullable().describe("Reason why the upstream cannot be reached."),
+    attempts: upstreamAttemptsShape
+      .nullable()
+      .describe("State of the upstream as the attempts of real requests show it. null without recent attempts."),
     created_at: unixSeconds.nullable().describe("null for upstreams that were not added by this API."),
   })
   .meta({ id: "Upstream" });

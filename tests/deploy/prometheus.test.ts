@@ -27,6 +27,8 @@ interface Case {
 }
 
 const requests = (code: string) => `headrace_inference_requests_total{error_code="${code}"`;
+const attempts = (result: string, cause: string) =>
+  `headrace_upstream_attempts_total{upstream="u",model="m",result="${result}",cause="${cause}"`;
 const bucket = (metric: string, le: string) => `${metric}_bucket{le="${le}",model="m"`;
 const first = "headrace_time_to_first_token_seconds";
 const delay = "headrace_event_loop_delay_seconds";
@@ -72,6 +74,32 @@ const cases: Record<string, Case> = {
         'headrace_upstream_draining{upstream="u",source="file"': "1x9",
       },
     ],
+  },
+  HeadraceUpstreamFailing: {
+    minute: 3,
+    fires: [{ 'headrace_upstream_failing{upstream="u",model="m",cause="authentication"': "0x2 1x5" }],
+    quiet: [
+      { 'headrace_upstream_failing{upstream="u",model="m",cause="authentication"': "1x1 stale" },
+      {
+        'headrace_upstream_failing{upstream="u",model="m",cause="tls"': "1x9",
+        'headrace_upstream_draining{upstream="u",source="file"': "1x9",
+      },
+    ],
+  },
+  HeadraceAttemptsFail: {
+    minute: 12,
+    fires: [{ [attempts("upstream_error", "overload")]: "0+10x15", [attempts("ok", "")]: "0+50x15" }],
+    quiet: [
+      { [attempts("upstream_error", "overload")]: "0+2x15", [attempts("ok", "")]: "0+60x15" },
+      { [attempts("cancelled", "")]: "0+60x15", [attempts("ok", "")]: "0+6x15" },
+      // One a minute is too little to tell.
+      { [attempts("upstream_error", "overload")]: "0+1x15" },
+    ],
+  },
+  HeadraceDearFallbacks: {
+    minute: 12,
+    fires: [{ 'headrace_fallback_extra_usd_total{model="m"': "0+0.01x15" }],
+    quiet: [{ 'headrace_fallback_extra_usd_total{model="m"': "5x15" }],
   },
   HeadraceNoCapacity: {
     minute: 12,

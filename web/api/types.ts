@@ -945,6 +945,7 @@ export interface Shapes {
   ModelStatusList?: ModelStatusList;
   ModelStatus?: ModelStatus;
   DeploymentStatus?: DeploymentStatus;
+  AttemptHealth?: AttemptHealth;
   PriceList?: PriceList;
   ListedPrice?: ListedPrice;
   JsonRpcMessage?: JsonRpcMessage;
@@ -1065,6 +1066,7 @@ export interface Shapes {
   DeletedTier?: DeletedTier;
   UpstreamList?: UpstreamList;
   Upstream?: Upstream;
+  UpstreamAttemptHealth?: UpstreamAttemptHealth;
   CreateUpstreamRequest?: CreateUpstreamRequest;
   UpdateUpstreamRequest?: UpdateUpstreamRequest;
   DeletedUpstream?: DeletedUpstream;
@@ -3969,9 +3971,9 @@ export interface DeploymentStatus {
    */
   model: string;
   /**
-   * `unreachable`: the server did not answer the last poll of its models. `cooling_down`: it failed recently, and is tried last. `draining`: it gets no new requests.
+   * `unreachable`: the server did not answer the last poll of its models. `failing`: it failed the last attempts of real requests. `cooling_down`: it failed recently, and is tried last. `draining`: it gets no new requests.
    */
-  state: "ok" | "unreachable" | "cooling_down" | "draining";
+  state: "ok" | "unreachable" | "failing" | "cooling_down" | "draining";
   /**
    * State of the model's process, if the process is started on demand. Otherwise null.
    */
@@ -4013,6 +4015,64 @@ export interface DeploymentStatus {
    * Mean speed of these answers after their first token.
    */
   tokens_per_second: number | null;
+  /**
+   * The attempts of real requests. null for callers that are no operators, and without recent attempts.
+   */
+  attempts: AttemptHealth | null;
+}
+export interface AttemptHealth {
+  /**
+   * True after five failed attempts in a row, or failed attempts in a row for ten seconds. The next successful attempt ends it.
+   */
+  failing: boolean;
+  /**
+   * Attempts of requests that ended in the last 120 s, on all replicas.
+   */
+  attempts: number;
+  /**
+   * Number of these attempts that failed through a fault of the server.
+   */
+  failed: number;
+  window_seconds: number;
+  /**
+   * First failure since the last success. null if the last attempt succeeded.
+   */
+  since: number | null;
+  /**
+   * Last failed attempt. null if none failed recently.
+   */
+  last_failure: {
+    cause:
+      | "authentication"
+      | "quota"
+      | "rate_limit"
+      | "overload"
+      | "timeout"
+      | "dns"
+      | "tls"
+      | "connection"
+      | "not_http"
+      | "not_found"
+      | "no_answer"
+      | "broke_off"
+      | "server_error";
+    /**
+     * HTTP status. null without an HTTP answer.
+     */
+    status: number | null;
+    /**
+     * Message of the server, without text of the request.
+     */
+    message: string | null;
+    /**
+     * Unix time in seconds.
+     */
+    at: number;
+  } | null;
+  /**
+   * The figures and the last failure in words.
+   */
+  summary: string;
 }
 export interface PriceList {
   object: "list";
@@ -6099,6 +6159,8 @@ export interface CreateWebhookRequest {
         | "errors.rate"
         | "upstream.down"
         | "upstream.up"
+        | "upstream.failing"
+        | "upstream.recovered"
         | "node.away"
         | "node.back"
         | "tool.changed"
@@ -6125,6 +6187,8 @@ export interface WebhookWithSecret {
     | "errors.rate"
     | "upstream.down"
     | "upstream.up"
+    | "upstream.failing"
+    | "upstream.recovered"
     | "node.away"
     | "node.back"
     | "tool.changed"
@@ -6186,6 +6250,8 @@ export interface Webhook {
     | "errors.rate"
     | "upstream.down"
     | "upstream.up"
+    | "upstream.failing"
+    | "upstream.recovered"
     | "node.away"
     | "node.back"
     | "tool.changed"
@@ -6230,6 +6296,8 @@ export interface UpdateWebhookRequest {
         | "errors.rate"
         | "upstream.down"
         | "upstream.up"
+        | "upstream.failing"
+        | "upstream.recovered"
         | "node.away"
         | "node.back"
         | "tool.changed"
@@ -6290,6 +6358,8 @@ export interface WebhookDelivery {
     | "errors.rate"
     | "upstream.down"
     | "upstream.up"
+    | "upstream.failing"
+    | "upstream.recovered"
     | "node.away"
     | "node.back"
     | "tool.changed"
@@ -8487,9 +8557,71 @@ export interface Upstream {
    */
   error: string | null;
   /**
+   * State of the upstream as the attempts of real requests show it. null without recent attempts.
+   */
+  attempts: UpstreamAttemptHealth | null;
+  /**
    * null for upstreams that were not added by this API.
    */
   created_at: number | null;
+}
+export interface UpstreamAttemptHealth {
+  /**
+   * True after five failed attempts in a row, or failed attempts in a row for ten seconds. The next successful attempt ends it.
+   */
+  failing: boolean;
+  /**
+   * Attempts of requests that ended in the last 120 s, on all replicas.
+   */
+  attempts: number;
+  /**
+   * Number of these attempts that failed through a fault of the server.
+   */
+  failed: number;
+  window_seconds: number;
+  /**
+   * First failure since the last success. null if the last attempt succeeded.
+   */
+  since: number | null;
+  /**
+   * Last failed attempt. null if none failed recently.
+   */
+  last_failure: {
+    cause:
+      | "authentication"
+      | "quota"
+      | "rate_limit"
+      | "overload"
+      | "timeout"
+      | "dns"
+      | "tls"
+      | "connection"
+      | "not_http"
+      | "not_found"
+      | "no_answer"
+      | "broke_off"
+      | "server_error";
+    /**
+     * HTTP status. null without an HTTP answer.
+     */
+    status: number | null;
+    /**
+     * Message of the server, without text of the request.
+     */
+    message: string | null;
+    /**
+     * Unix time in seconds.
+     */
+    at: number;
+  } | null;
+  /**
+   * The figures and the last failure in words.
+   */
+  summary: string;
+  /**
+   * Ids of the models that fail. Empty if the upstream fails as a whole, or not at all.
+   */
+  failing_models: string[];
 }
 export interface CreateUpstreamRequest {
   /**
@@ -8932,7 +9064,7 @@ export interface ManagedModel {
     /**
      * `missing`: no upstream has this name any more. The other states are those of `GET /v1/model-status`.
      */
-    state: "ok" | "unreachable" | "cooling_down" | "draining" | "missing";
+    state: "ok" | "unreachable" | "failing" | "cooling_down" | "draining" | "missing";
     /**
      * State of the model's process, if the process is started on demand. Otherwise null.
      */
@@ -8942,6 +9074,10 @@ export interface ManagedModel {
      * True if the upstream listed the model when it was last reached. null: it was never reached. Some upstreams list fewer models than they serve.
      */
     listed: boolean | null;
+    /**
+     * State of the deployment as the attempts of real requests show it. null without recent attempts.
+     */
+    attempts: AttemptHealth | null;
   }[];
   fallbacks: string[];
   aliases: string[];

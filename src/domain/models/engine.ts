@@ -6,8 +6,9 @@ import type { Bytes } from "../../base/bytes/byte-span.ts";
 import type { MessageLinkListener, PausableLink } from "../../base/bytes/message-link.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { MaybePromise } from "../../base/deferred.ts";
-import { GatewayError } from "../../base/errors.ts";
+import { GatewayError, type GatewayErrorOptions } from "../../base/errors.ts";
 import type { Environment } from "../api-key.ts";
+import type { AttemptCause } from "../usage/attempt-health.ts";
 import type { TraceHeaders } from "../usage/trace-headers.ts";
 import type { Capabilities } from "./capabilities.ts";
 import type { Isolation } from "./isolation.ts";
@@ -107,6 +108,16 @@ export interface EngineLoad {
  * start.
  */
 export class NotRunningError extends GatewayError {}
+
+/** A failure of a model server whose cause its HTTP status does not show. */
+export class EngineFault extends GatewayError {
+  readonly attemptCause: AttemptCause;
+
+  constructor(attemptCause: AttemptCause, message: string, options?: GatewayErrorOptions) {
+    super("upstream_error", message, options);
+    this.attemptCause = attemptCause;
+  }
+}
 
 /**
  * The conversation formats that an engine supports without translation. `whole`: all features of the vendor's API.

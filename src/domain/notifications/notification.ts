@@ -1,5 +1,6 @@
 // Notifications of accounts and operators: the types of events, their data, and the port of their store.
 import type { Environment } from "../api-key.ts";
+import type { AttemptCause } from "../usage/attempt-health.ts";
 
 /** Types of events that are sent to the account concerned. */
 export const accountNotificationTypes = ["quota.threshold", "key.unused", "key.expiring", "errors.rate"] as const;
@@ -7,6 +8,8 @@ export const accountNotificationTypes = ["quota.threshold", "key.unused", "key.e
 export const operatorNotificationTypes = [
   "upstream.down",
   "upstream.up",
+  "upstream.failing",
+  "upstream.recovered",
   "node.away",
   "node.back",
   "tool.changed",
@@ -22,6 +25,8 @@ export const notificationTypes = [
   "errors.rate",
   "upstream.down",
   "upstream.up",
+  "upstream.failing",
+  "upstream.recovered",
   "node.away",
   "node.back",
   "tool.changed",
@@ -82,6 +87,18 @@ export interface NotificationData {
   };
   "upstream.down": { upstream: string; since: number };
   "upstream.up": { upstream: string; down_seconds: number };
+  /** The last attempts of real requests failed. `models` is empty if no single model is at fault. */
+  "upstream.failing": {
+    upstream: string;
+    models: readonly string[];
+    cause: AttemptCause | null;
+    status: number | null;
+    failed: number;
+    attempts: number;
+    window_seconds: number;
+    since: number;
+  };
+  "upstream.recovered": { upstream: string; failing_seconds: number };
   "node.away": { node_id: string; name: string; since: number };
   "node.back": { node_id: string; name: string; away_seconds: number };
   /** `waiting` is the number of tools and prompts that wait for approval. */

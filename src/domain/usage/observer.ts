@@ -3,6 +3,7 @@
 import type { RefusalReason } from "../../base/errors.ts";
 import type { Environment } from "../api-key.ts";
 import type { BookedOperation } from "../models/operation.ts";
+import type { AttemptCause } from "./attempt-health.ts";
 import type { CacheResult } from "./cache-result.ts";
 import type { UsageBegin, UsageEnd } from "./usage.ts";
 
@@ -29,6 +30,8 @@ export interface InferenceCourse {
   attempts: number;
   /** The fallback model that served the request. Undefined if the requested model or no model did. */
   fallbackModel: string | undefined;
+  /** The amount by which the fallback model cost more than the requested one would have. Missing means 0. */
+  extraNanoUsd?: number;
   /** True if the engine reported fewer tokens than it delivered. */
   isUnderReported: boolean;
   /** The result of the look-up in the response cache. Undefined if there was no look-up. */
@@ -60,7 +63,7 @@ export interface Observer {
   inferenceRefused(refused: RefusedInference): void;
   /**
    * Called when an engine has sent the head of its answer, or has failed. `error` is undefined if the engine accepted
-   * the request. `model` is the public id.
+   * the request. `model` is its id at the upstream. `cause` is set if the engine is at fault.
    */
-  attempted(requestId: string, model: string, upstream: string, error: unknown): void;
+  attempted(upstream: string, model: string, error: unknown, cause?: AttemptCause): void;
 }

@@ -6,6 +6,8 @@ import { modelProcessStates } from "../../domain/models/model-process-state.ts";
 import { priceToWire } from "../../domain/models/price-text.ts";
 import { type DeploymentStatus, deploymentKinds, type ModelStatus } from "../../inference/models/model-status.ts";
 import { usableModel } from "../../policy/authorize.ts";
+import { isOperator } from "../../policy/manage/operator.ts";
+import { attemptsShape } from "../../wire/attempts.ts";
 import { deploymentStates } from "../../wire/models.ts";
 import { priceShape } from "../../wire/price.ts";
 import type { ScopedRoute } from "../exchange/route.ts";
@@ -31,7 +33,7 @@ const deploymentShape = z
     state: z
       .enum(deploymentStates)
       .describe(
-        "`unreachable`: the server did not answer the last poll of its models. `cooling_down`: it failed recently, and is tried last. `draining`: it gets no new requests.",
+        "`unreachable`: the server did not answer the last poll of its models. `failing`: it failed the last attempts of real requests. `cooling_down`: it failed recently, and is tried last. `draining`: it gets no new requests.",
       ),
     process: z
       .enum(modelProcessStates)
@@ -56,6 +58,9 @@ const deploymentShape = z
       .nullable()
       .describe("Mean time to the first token of streamed answers in the last 15 minutes. null if there are none."),
     tokens_per_second: z.number().nullable().describe("Mean speed of these answers after their first token."),
+    attempts: attemptsShape
+      .nullable()
+      .describe("The attempts of real requests. null for callers that are no operators, and without recent attempts."),
   })
   .meta({ id: "DeploymentStatus" });
 
@@ -86,11 +91,16 @@ const list = endpoint("GET", "/v1/model-status", {
   response: { description: "The models with their deployments.", json: statusList },
   async answer({ deps: { modelStatus }, principal }) {
     const found = await modelStatus.list((model) => usableModel(principal, model));
-    return { object: "list", data: found.map(({ model, deployments }) => toWire(model, deployments)) };
+    const shows = isOperator(principal);
+    return { object: "list", data: found.map(({ model, deployments }) => toWire(model, deployments, shows)) };
   },
 });
 
-function toWire(model: Model, deployments: readonly DeploymentStatus[]): z.infer<typeof statusShape> {
+function toWire(
+  model: Model,
+  deployments: readonly DeploymentStatus[],
+  showsAttempts: boolean,
+): z.infer<typeof statusShape> {
   return {
     object: "model_status",
     id: model.id,
@@ -98,8 +108,9 @@ function toWire(model: Model, deployments: readonly DeploymentStatus[]): z.infer
     ...(model.context === undefined ? {} : { context_length: model.context }),
     environments: [...model.environments],
     price: model.price ? priceToWire(model.price) : null,
-    deployments: deployments.map(({ speed, lines: { low, normal, high }, ...deployment }) => ({
+    deployments: deployments.map(({ speed, lines: { low, normal, high }, attempts, ...deployment }) => ({
       ...deployment,
+      attempts: showsAttempts ? attempts : null,
       waiting_by_priority: { low: low.waiting, normal: normal.waiting, high: high.waiting },
       expected_wait_ms: { low: low.expectedMs, normal: normal.expectedMs, high: high.expectedMs },
       first_token_ms: rounded(speed?.firstTokenMs),

@@ -1,7 +1,7 @@
 // Converts an engine's error response into an error of the gateway.
 import type { BodySource } from "../../base/bytes/body-source.ts";
 import { BlamelessError, GatewayError, invalidRequest } from "../../base/errors.ts";
-import type { Engine, EngineResponse } from "../../domain/models/engine.ts";
+import { type Engine, EngineFault, type EngineResponse } from "../../domain/models/engine.ts";
 import type { Deployment } from "../../domain/models/model.ts";
 import { type Operation, operationPaths } from "../../domain/models/operation.ts";
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
@@ -39,9 +39,9 @@ export function isOfEngine(error: unknown): boolean {
 /** Returns the error for an answer that broke off. The name of `engine` is for the operator's log only. */
 export function brokeOff(cause: unknown, engine: Pick<Engine, "name" | "redact"> | undefined): GatewayError {
   const message = "The model server broke off in the middle of the answer. Retry your request.";
-  if (!engine) return new GatewayError("upstream_error", message, { cause });
+  if (!engine) return new EngineFault("broke_off", message, { cause });
   const said = cause instanceof Error ? `: ${engine.redact(cause.message).slice(0, maxCauseLength)}` : "";
-  return new GatewayError("upstream_error", message, { cause, detail: `${engine.name} broke off${said}` });
+  return new EngineFault("broke_off", message, { cause, detail: `${engine.name} broke off${said}` });
 }
 
 /** Returns the error for a successful status without a usable answer. `what` says in the log what was received. */

@@ -232,7 +232,7 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
     call.clientGone.off(this);
     deps.stopping.remove(this);
     if (error !== undefined) cancellation.cancel();
-    this.#dispatched.done(error instanceof GatewayError && !(error instanceof BlamelessError));
+    this.#dispatched.done(error instanceof GatewayError && !(error instanceof BlamelessError), undefined, error);
     whenSettled(this.#recorded(error), onRecorded, onRecorded, this);
   }
 

@@ -10,6 +10,7 @@ import { Deferred, type MaybePromise, whenSettled } from "../../base/deferred.ts
 import { BlamelessError, GatewayError } from "../../base/errors.ts";
 import { noIndex } from "../../base/indexed-set.ts";
 import { SseReader } from "../../base/text/sse.ts";
+import { EngineFault } from "../../domain/models/engine.ts";
 import type { AnswerStream, Serving } from "../../requests/dialects/answer.ts";
 import { reportedFault } from "../../requests/dialects/engine-fault.ts";
 import { comment, isHeartbeat, queuedComment } from "../../requests/dialects/keep-alive.ts";
@@ -704,7 +705,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   }
 
   #restart(continuation: Continuation, dispatched: Dispatched, error: unknown): void {
-    dispatched.done(true);
+    dispatched.done(true, undefined, error);
     this.#reset(dispatched, error);
     whenSettled(continuation.dispatch(), onSource, onNobody, this);
   }
@@ -904,5 +905,5 @@ function emptyStream(): GatewayError {
 }
 
 function closedEarly(): GatewayError {
-  return new GatewayError("upstream_error", "The model server closed the connection in the middle of the answer.");
+  return new EngineFault("broke_off", "The model server closed the connection in the middle of the answer.");
 }

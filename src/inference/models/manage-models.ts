@@ -27,7 +27,7 @@ export interface ManagedModelsOptions {
   store: ModelStore;
   sources: ModelSources & Pick<UpstreamSources, "known">;
   catalog: Pick<Catalog, "get" | "list" | "lists" | "whenComplete">;
-  modelStatus: Pick<ModelStatus, "stateOf">;
+  modelStatus: Pick<ModelStatus, "stateOf" | "attemptsOf">;
   capacity: Pick<Capacity, "regroup">;
   spending: Pick<OverflowSpending, "spent" | "opensAt">;
   /** Passes the current declarations to the catalog. */

@@ -1,5 +1,6 @@
 // Lets operators add, change, drain and delete upstreams while the gateway runs.
 
+import type { Clock } from "../../base/clock.ts";
 import { forbidden, GatewayError, invalidRequest } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { shown } from "../../base/text/shown.ts";
@@ -21,6 +22,7 @@ import type { CreateUpstreamRequest, UpdateUpstreamRequest, UpstreamWire } from 
 import type { Capacity } from "../routing/capacity.ts";
 import type { Router } from "../routing/route.ts";
 import type { Catalog } from "./catalog.ts";
+import type { UpstreamHealths } from "./upstream-health.ts";
 import { changedSettings, newSettings, settingsToWire, upstreamApiKey } from "./upstream-values.ts";
 import { type KnownUpstream, type OpenedUpstream, type UpstreamSources, upstreamToWire } from "./upstream-view.ts";
 
@@ -30,6 +32,8 @@ export interface UpstreamsOptions {
   catalog: Pick<Catalog, "status" | "refreshSource">;
   router: Pick<Router, "drained" | "engineState" | "loadOf">;
   capacity: Pick<Capacity, "figures" | "regroup">;
+  healths: Pick<UpstreamHealths, "of">;
+  clock: Pick<Clock, "nowSeconds">;
   /** Keys of 32 bytes. */
   sealingKey: Keys;
   /** Passes the current upstreams to the catalog. */

@@ -3,6 +3,7 @@ import { beforeEach, expect, test } from "bun:test";
 import { type ManualClock, manualClock } from "../../../tests/support/manual-clock.ts";
 import type { Engine, EngineModel } from "../../domain/models/engine.ts";
 import type { Model } from "../../domain/models/model.ts";
+import type { AttemptHealth } from "../../domain/usage/attempt-health.ts";
 import type { Speed } from "../../domain/usage/speed.ts";
 import { Capacity } from "../routing/capacity.ts";
 import type { SlotRequest } from "../routing/gate.ts";
@@ -51,13 +52,15 @@ const source = (engine: Engine, configured = true): CatalogSource => {
   return { engine, discover: true, environments: ["dev"], configured };
 };
 
+const health: AttemptHealth = { attempts: 0, failed: 0, isFailing: false, since: null, last: null };
+
 function makeStatus(): ModelStatus {
   const recent = async () => {
     reads++;
     if (speeds instanceof Error) throw speeds;
     return speeds;
   };
-  return new ModelStatus({ catalog, router, capacity, speeds: { recent }, clock });
+  return new ModelStatus({ catalog, router, capacity, healths: { ofModel: () => health }, speeds: { recent }, clock });
 }
 
 const all = (model: Model): Model => model;

@@ -5,10 +5,12 @@ import type { Deployment, Model } from "../../domain/models/model.ts";
 import type { ModelProcessState } from "../../domain/models/model-process-state.ts";
 import type { Priority } from "../../domain/models/policies/priority.ts";
 import type { Speed, Speeds } from "../../domain/usage/speed.ts";
+import { attemptsToWire } from "../../wire/attempts.ts";
 import type { DeploymentState } from "../../wire/models.ts";
 import type { Capacity, QueueForecast } from "../routing/capacity.ts";
 import type { Router } from "../routing/route.ts";
 import type { Catalog } from "./catalog.ts";
+import type { UpstreamHealths } from "./upstream-health.ts";
 
 /**
  * `configured` is an upstream of the configuration file or one that an operator added; `node` is a machine that joined.
@@ -31,12 +33,15 @@ export interface DeploymentStatus {
   /** Number of requests that the engine takes at once; null before the first request if unknown. */
   concurrency: number | null;
   speed: Omit<Speed, "model" | "upstream"> | undefined;
+  /** For operators only. */
+  attempts: ReturnType<typeof attemptsToWire>;
 }
 
 export interface ModelStatusOptions {
   catalog: Catalog;
   router: Pick<Router, "resting" | "drained">;
   capacity: Pick<Capacity, "figures" | "lines">;
+  healths: Pick<UpstreamHealths, "ofModel">;
   speeds: Speeds;
   clock: Clock;
 }
@@ -82,6 +87,7 @@ export class ModelStatus {
       process: engine.processState?.(model) ?? null,
       ...this.#loadOf(deployment),
       speed: speeds?.find((speed) => speed.upstream === engine.name),
+      attempts: this.attemptsOf(deployment),
     };
   }
 
@@ -96,7 +102,14 @@ export class ModelStatus {
     const { engine } = deployment;
     if (router.drained.has(engine.name)) return "draining";
     if (catalog.status(engine).error !== undefined) return "unreachable";
+    if (this.#options.healths.ofModel(engine, deployment.model).isFailing) return "failing";
     return router.resting(deployment) ? "cooling_down" : "ok";
+  }
+
+  /** Returns the attempts at a deployment, for operators only. */
+  attemptsOf({ engine, model }: Deployment): ReturnType<typeof attemptsToWire> {
+    const { healths, clock } = this.#options;
+    return attemptsToWire(healths.ofModel(engine, model), clock.nowSeconds());
   }
 
   #loadOf({ engine, model }: Deployment): Pick<DeploymentStatus, "running" | "waiting" | "lines" | "concurrency"> {

@@ -24,7 +24,7 @@ export interface ModelSources {
 
 export interface ModelViewDeps {
   catalog: Pick<Catalog, "lists">;
-  modelStatus: Pick<ModelStatus, "stateOf">;
+  modelStatus: Pick<ModelStatus, "stateOf" | "attemptsOf">;
 }
 
 /** The sources that know one model id. At least one of the three is set. */
@@ -86,7 +86,9 @@ function deploymentsOf(
   if (!settings || settings.deployments.length === 0) return found.map((deployment) => shown(deployment, deps));
   return settings.deployments.map(({ upstream, model, weight }) => {
     const here = found.find((one) => one.engine.name === upstream && one.model === model);
-    return here ? shown(here, deps) : { upstream, model, weight, state: "missing", process: null, listed: null };
+    return here
+      ? shown(here, deps)
+      : { upstream, model, weight, state: "missing", process: null, listed: null, attempts: null };
   });
 }
 
@@ -94,7 +96,8 @@ function shown(deployment: Deployment, { catalog, modelStatus }: ModelViewDeps):
   const { engine, model, weight } = deployment;
   const state = modelStatus.stateOf(deployment);
   const process = engine.processState?.(model) ?? null;
-  return { upstream: engine.name, model, weight, state, process, listed: catalog.lists(engine, model) };
+  const listed = catalog.lists(engine, model);
+  return { upstream: engine.name, model, weight, state, process, listed, attempts: modelStatus.attemptsOf(deployment) };
 }
 
 function statusOf(deployments: readonly ShownDeployment[]): ManagedModelWire["status"] {

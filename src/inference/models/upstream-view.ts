@@ -1,11 +1,14 @@
 // Builds the operators' view of all upstreams, whatever their source.
+import type { Clock } from "../../base/clock.ts";
 import type { Engine } from "../../domain/models/engine.ts";
 import type { StoredUpstream, UpstreamSettings, UpstreamSource } from "../../domain/models/upstream.ts";
 import { apisOf, type UpstreamSpeech } from "../../domain/models/upstream-speech.ts";
+import { upstreamAttemptsToWire } from "../../wire/attempts.ts";
 import type { UpstreamWire } from "../../wire/upstreams.ts";
 import type { Capacity } from "../routing/capacity.ts";
 import type { Router } from "../routing/route.ts";
 import type { Catalog } from "./catalog.ts";
+import type { UpstreamHealths } from "./upstream-health.ts";
 
 /** An upstream from the database, with its API key decrypted. */
 export interface OpenedUpstream extends UpstreamSettings {
@@ -41,6 +44,8 @@ export interface UpstreamViewDeps {
   catalog: Pick<Catalog, "status">;
   capacity: Pick<Capacity, "figures">;
   router: Pick<Router, "engineState" | "loadOf">;
+  healths: Pick<UpstreamHealths, "of">;
+  clock: Pick<Clock, "nowSeconds">;
 }
 
 export interface UpstreamStatus {
@@ -55,7 +60,7 @@ const unreadableText = "Its API key was sealed with another secret, or for anoth
 
 export function upstreamToWire(
   upstream: KnownUpstream,
-  { sources, catalog, capacity, router }: UpstreamViewDeps,
+  { sources, catalog, capacity, router, healths, clock }: UpstreamViewDeps,
   { stored, isUnreadable, isDraining }: UpstreamStatus,
 ): UpstreamWire {
   const { name, source, engine } = upstream;
@@ -89,6 +94,7 @@ export function upstreamToWire(
       ? { running: load.running, waiting: load.waiting, cache_use: load.cacheUse, cache_hits: load.cacheHits }
       : null,
     error: own && isUnreadable ? unreadableText : (error ?? null),
+    attempts: upstreamAttemptsToWire(healths.of(engine), clock.nowSeconds()),
     created_at: own?.createdAt ?? null,
   };
 }

@@ -142,7 +142,10 @@ function send(model: Model, sending: Sending = {}) {
     waited() {},
     sending() {},
     attempted() {},
-    tried: (step) => void steps.push(step),
+    tried(step) {
+      steps.push(step);
+      return null;
+    },
   };
   return Promise.resolve(dispatch(decoded, model, { router, capacity, clock, overflow }, sender));
 }

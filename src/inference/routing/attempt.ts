@@ -10,6 +10,7 @@ import type { Deployment, Model } from "../../domain/models/model.ts";
 import { generates, isConversation, type Operation } from "../../domain/models/operation.ts";
 import type { Priority } from "../../domain/models/policies/priority.ts";
 import type { AccountSeal } from "../../domain/seal.ts";
+import type { AttemptCause } from "../../domain/usage/attempt-health.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { PricedUsage } from "../../policy/price.ts";
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
@@ -19,6 +20,7 @@ import { brokeOff, isEngineFault, refusalOf, requireUncompressed } from "../answ
 import { type Asking, askingOf, chatAlone } from "../asking.ts";
 import type { OverflowBill } from "../overflow/overflow.ts";
 import { faultSaid, resultOf, type Tried } from "../trail-writer.ts";
+import { causeOf } from "./attempt-cause.ts";
 import type { QueuePosition } from "./capacity.ts";
 import type { Assignment } from "./deployment-state.ts";
 import type { Gate, Slot } from "./gate.ts";
@@ -47,10 +49,10 @@ export interface Dispatched {
   /** Call when the body is known to be an answer, which shows that the deployment works. */
   answers(): void;
   /**
-   * Ends the attempt in load and capacity figures. `failed` also suspends the deployment. `completionTokens` is set for
-   * whole answers, to measure speed.
+   * Ends the attempt in load and capacity figures. `failed` also suspends the deployment; `error` says why it failed.
+   * `completionTokens` is set for whole answers, to measure speed.
    */
-  done(failed: boolean, completionTokens?: number): void;
+  done(failed: boolean, completionTokens?: number, error?: unknown): void;
   /**
    * Call instead of `done` if the body was no answer and the client got nothing. Suspends the deployment and tries the
    * next one, within the retry budget. `isCut` means that the body broke off, so the server may have worked. Rejects
@@ -123,10 +125,14 @@ export interface Sender {
   sending(sinceMs: number): void;
   /**
    * Called once for each attempt: when the engine answers, or with `error` if it failed, refused, or the client left.
+   * `cause` is set if the engine is at fault.
    */
-  attempted(deployment: Deployment, error: unknown): void;
-  /** Called when an attempt ended without an answer, with its entry for the trail (the log of attempts). */
-  tried(step: Tried): void;
+  attempted(deployment: Deployment, error: unknown, cause?: AttemptCause): void;
+  /**
+   * Called when an attempt ended without an answer, with its entry for the trail (the log of attempts). Returns the
+   * engine's message for operators, without text of the request.
+   */
+  tried(step: Tried): string | null;
 }
 
 export interface Refused {
@@ -354,10 +360,10 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     if (this.bill) this.#settleUnanswered(this.bill, error, isCut);
     if (error.code !== "upstream_error") this.#slot.refused();
     this.#fail("deployment");
-    this.#end();
     const result = resultOf(error, false);
-    this.#tried({ result: result === "unreachable" ? "broke_off" : result, said: faultSaid(error) });
-    this.#sender.attempted(this.deployment, error);
+    const step: Outcome = { result: result === "unreachable" ? "broke_off" : result, said: faultSaid(error) };
+    this.#end();
+    this.#failedAs(step, error, causeOf(error, undefined, "no_answer"));
     return this.#dispatch.following(this, { failure: error, again: undefined });
   }
 
@@ -386,11 +392,11 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     }
     const again = isBusy(error, this.#slot) && response.headers.get("retry-after") === null;
     // An engine that is busy or lacks this endpoint is not suspended.
-    if (again || (lacksEndpoint && this.#assignment.lacks(asked))) this.#release();
+    const lacksOnlyThis = lacksEndpoint === true && this.#assignment.lacks(asked);
+    if (again || lacksOnlyThis) this.#release();
     else this.#fail("deployment");
     this.#end();
-    this.#tried(refusal);
-    this.#sender.attempted(this.deployment, error);
+    this.#failedAs(refusal, error, lacksOnlyThis ? undefined : causeOf(error, response.status, "server_error"));
     return { failure: error, again: again ? this.#slot.gate : undefined };
   }
 
@@ -427,10 +433,10 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     } else {
       this.#release();
     }
-    this.#end();
     const { cancelled } = this.#sender.cancellation;
-    this.#tried(this.#refusal ?? { result: resultOf(error, cancelled), said: faultSaid(error) });
-    this.#sender.attempted(this.deployment, error);
+    const step = this.#refusal ?? { result: resultOf(error, cancelled), said: faultSaid(error) };
+    this.#end();
+    this.#failedAs(step, error, isFault && !isUnsent ? causeOf(error, undefined, "connection") : undefined);
     return isFault ? { failure: error, again: undefined, isUnsent } : undefined;
   }
 
@@ -469,12 +475,19 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     if (isFirst && this.#isTimed) this.#slot.kind.begins.add(this.#slot.durationMs, this.#sender.workload.promptTokens);
   }
 
-  done(failed: boolean, completionTokens?: number): void {
+  done(failed: boolean, completionTokens?: number, error?: unknown): void {
     // The answer time of a cancelled attempt says nothing about the engine.
     const isMeasured = !failed && !this.#sender.cancellation.cancelled;
     if (isMeasured) this.#began();
-    if (failed) this.#fail("deployment");
-    else if (!this.#isProven) this.#endUnproven();
+    const counts = !this.#assignment.hasEnded;
+    if (failed) {
+      this.#fail("deployment");
+      const cause = causeOf(error, undefined, "broke_off");
+      if (counts) this.#router.countFailure(this.deployment, { cause, status: null, message: null });
+    } else {
+      if (!this.#isProven) this.#endUnproven();
+      if (counts && this.#isProven) this.#assignment.worked();
+    }
     this.#end(isMeasured ? completionTokens : undefined);
   }
 
@@ -489,8 +502,15 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     this.#sender.attempted(this.deployment, reason);
   }
 
-  #tried(step: Outcome): void {
-    this.#sender.tried({ ...step, deployment: this.deployment, model: this.model.id, sinceMs: this.#sinceMs });
+  /** Reports an attempt without an answer. `cause` is undefined if the engine is not at fault. */
+  #failedAs(step: Outcome, error: unknown, cause: AttemptCause | undefined): void {
+    const message = this.#tried(step);
+    if (cause) this.#router.countFailure(this.deployment, { cause, status: step.status ?? null, message });
+    this.#sender.attempted(this.deployment, error, cause);
+  }
+
+  #tried(step: Outcome): string | null {
+    return this.#sender.tried({ ...step, deployment: this.deployment, model: this.model.id, sinceMs: this.#sinceMs });
   }
 
   #fail(scope: FailureScope): void {

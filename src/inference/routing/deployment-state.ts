@@ -3,6 +3,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { EngineLoad } from "../../domain/models/engine.ts";
 import type { Operation } from "../../domain/models/operation.ts";
 import { AdaptationMemory } from "./adaptation-memory.ts";
+import { AttemptRecord } from "./attempt-record.ts";
 import { Health } from "./health.ts";
 
 /**
@@ -19,6 +20,8 @@ const firstGuess = 256;
 
 export class EngineState {
   readonly health = new Health();
+  /** Attempts at all models of the engine. */
+  readonly attempts = new AttemptRecord();
   readonly models = new Map<string, DeploymentState>();
   /** Open work of all models of the engine together, because they share one machine. */
   work = 0;
@@ -36,6 +39,7 @@ export class EngineState {
 export class DeploymentState {
   readonly engine: EngineState;
   readonly health = new Health();
+  readonly attempts = new AttemptRecord();
   /** Operations (such as chat or embeddings) that the deployment has answered at least once. */
   readonly answered = new Set<Operation>();
   /** Keeps what requests need here because the server refuses them otherwise; undefined until that is known. */
@@ -172,6 +176,17 @@ export class Assignment {
     this.#state.engine.answeredMs = this.#clock.monotonicMs();
     this.#state.engine.work -= this.#promptWork;
     this.#open -= this.#promptWork;
+  }
+
+  get hasEnded(): boolean {
+    return this.#ended;
+  }
+
+  /** Counts an attempt that worked. */
+  worked(): void {
+    const nowMs = this.#clock.monotonicMs();
+    this.#state.attempts.worked(nowMs);
+    this.#state.engine.attempts.worked(nowMs);
   }
 
   /**

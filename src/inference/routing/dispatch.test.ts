@@ -107,7 +107,10 @@ function senderFor(model: Model, options: SendingOptions): Sender {
     },
     attempted: ({ engine }, error) => void received.push([engine.name, codeOf(error)]),
     mayAsk: options.mayAsk ?? (() => true),
-    tried: (step) => void steps.push(step),
+    tried(step) {
+      steps.push(step);
+      return null;
+    },
   };
 }
 

@@ -108,7 +108,10 @@ async function worldOf(engines: readonly Hole[], known = 16) {
       workload: { promptTokens: 100, maxCompletionTokens: undefined, width: 1, prefix: () => undefined },
       ...{ modelNow: () => model, mayAsk: () => true, fallbackModels: () => [] },
       ...{ waits() {}, waited() {}, sending() {}, attempted() {} },
-      tried: (step) => void steps.push(step),
+      tried(step) {
+        steps.push(step);
+        return null;
+      },
     };
     const request = decodedRequest({ messages: [], stream });
     const sent = Promise.resolve(dispatch(request, model, { router, capacity, clock }, sender));

@@ -2,6 +2,8 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Engine, EngineLoad } from "../../domain/models/engine.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
+import type { AttemptDelta, Fault } from "../../domain/usage/attempt-health.ts";
+import type { AttemptRecord } from "./attempt-record.ts";
 import { Assignment, DeploymentState, EngineState, type RequestSize } from "./deployment-state.ts";
 import type { HealthState } from "./health.ts";
 import { OverdueWatch } from "./overdue.ts";
@@ -34,6 +36,8 @@ export class Router {
   drained: ReadonlySet<string> = new Set();
   /** Called when an engine is suspended. It may be tested after `restMs`. */
   onRest: ((engine: Engine, restMs: number) => void) | undefined;
+  /** Called after an attempt that its engine failed. */
+  onFault: (() => void) | undefined;
   /** Watches requests whose answers have not begun and that another deployment could answer. */
   readonly overdue = new OverdueWatch();
   /** Returns the number of gateway processes that use the same engines, including this one. */
@@ -85,6 +89,30 @@ export class Router {
   /** Reports whether the model has a deployment that takes new requests and is not suspended. */
   works(model: Model): boolean {
     return this.#open(model).some((deployment) => !this.resting(deployment));
+  }
+
+  /** Returns the attempts at the engine, and those at each of its models. */
+  attemptsAt(engine: Engine): { all: AttemptRecord; models: ReadonlyMap<string, { attempts: AttemptRecord }> } {
+    const { attempts, models } = this.#engine(engine);
+    return { all: attempts, models };
+  }
+
+  /** Counts an attempt that the engine failed. */
+  countFailure(deployment: Deployment, fault: Fault): void {
+    const { attempts, engine } = this.#state(deployment);
+    const nowMs = this.#clock.monotonicMs();
+    attempts.failed(fault, nowMs);
+    engine.attempts.failed(fault, nowMs);
+    this.onFault?.();
+  }
+
+  /** Adds attempts that a worker process made. */
+  addAttempts(engine: Engine, model: string, delta: AttemptDelta): void {
+    const { attempts, engine: whole } = this.#stateOf(engine, model);
+    const nowMs = this.#clock.monotonicMs();
+    attempts.add(delta, nowMs);
+    whole.attempts.add(delta, nowMs);
+    if (delta.last) this.onFault?.();
   }
 
   engineState(engine: Engine): HealthState {
@@ -271,15 +299,19 @@ export class Router {
   #state(deployment: Deployment): DeploymentState {
     let state = this.#deployments.get(deployment);
     if (!state) {
-      const { model } = deployment;
-      const engine = this.#engine(deployment.engine);
       // The catalog creates new `Deployment` objects at each poll, so the state is found by engine and model.
-      state = engine.models.get(model);
-      if (!state) {
-        state = new DeploymentState(engine, Bun.hash.xxHash32(`${deployment.engine.name} ${model}`));
-        engine.models.set(model, state);
-      }
+      state = this.#stateOf(deployment.engine, deployment.model);
       this.#deployments.set(deployment, state);
+    }
+    return state;
+  }
+
+  #stateOf(engine: Engine, model: string): DeploymentState {
+    const whole = this.#engine(engine);
+    let state = whole.models.get(model);
+    if (!state) {
+      state = new DeploymentState(whole, Bun.hash.xxHash32(`${engine.name} ${model}`));
+      whole.models.set(model, state);
     }
     return state;
   }

@@ -64,7 +64,7 @@ function restedWorld() {
       waited() {},
       sending() {},
       attempted: (_deployment, error) => void received.push(error),
-      tried() {},
+      tried: () => null,
     };
     return Promise.resolve(dispatch(decodedRequest({ messages: [] }), model, { router, capacity, clock }, sender));
   };

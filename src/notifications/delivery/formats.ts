@@ -13,6 +13,7 @@ export interface BodyOptions {
 /** Events that end an incident, with the event that began it. */
 const beginnings: Partial<Record<NotificationType, NotificationType>> = {
   "upstream.up": "upstream.down",
+  "upstream.recovered": "upstream.failing",
   "node.back": "node.away",
 };
 const incidents: ReadonlySet<NotificationType | undefined> = new Set(Object.values(beginnings));
@@ -112,6 +113,7 @@ function subjectOf({ data }: Pick<Notification, "data">): string {
 
 function severityOf({ type, data }: Pick<Notification, "type" | "data">): "critical" | "error" | "warning" | "info" {
   if (type === "upstream.down" || type === "errors.rate") return "critical";
+  if (type === "upstream.failing") return "error";
   if (type === "quota.threshold") return (data as { threshold?: number }).threshold === 100 ? "error" : "warning";
   return type === "node.away" || type === "tool.changed" || type === "key.expiring" ? "warning" : "info";
 }

@@ -1,6 +1,8 @@
 // Subjects and texts of notification mails.
+
 import type { Notification, NotificationData, NotificationType } from "../../domain/notifications/notification.ts";
 import type { MailMessage } from "../../domain/people/mail.ts";
+import { attemptCauseNames } from "../../domain/usage/attempt-health.ts";
 
 /** Subjects have no line breaks, because names contain no control characters. */
 const words: { [Type in NotificationType]: (data: NotificationData[Type]) => { subject: string; text: string } } = {
@@ -27,6 +29,14 @@ const words: { [Type in NotificationType]: (data: NotificationData[Type]) => { s
   "upstream.up": ({ upstream, down_seconds: seconds }) => ({
     subject: `The upstream ${upstream} is up again`,
     text: `The upstream ${upstream} answers again, after ${span(seconds)}.`,
+  }),
+  "upstream.failing": ({ upstream, models, cause, status, failed, attempts, window_seconds: seconds }) => ({
+    subject: `The upstream ${upstream} fails requests`,
+    text: `${failed} of ${attempts} attempts at ${models.length === 0 ? upstream : `${models.join(", ")} on ${upstream}`} failed in the last ${span(seconds)}. The last one failed because of: ${cause === null ? "unknown" : attemptCauseNames[cause]}${status === null ? "" : ` (status ${status})`}. Requests go to other servers that have the model, where there are any.`,
+  }),
+  "upstream.recovered": ({ upstream, failing_seconds: seconds }) => ({
+    subject: `The upstream ${upstream} works again`,
+    text: `The upstream ${upstream} answers requests again, after ${span(seconds)}.`,
   }),
   "node.away": ({ name, since }) => ({
     subject: `The node ${name} is away`,

@@ -2,6 +2,7 @@
 import type { Clock } from "../../base/clock.ts";
 import type { ErrorCode } from "../../base/errors.ts";
 import type { Environment } from "../../domain/api-key.ts";
+import type { AttemptCause } from "../../domain/usage/attempt-health.ts";
 import type { HttpEnd, InferenceCourse, Observer, RefusedInference } from "../../domain/usage/observer.ts";
 import type { UsageBegin, UsageEnd } from "../../domain/usage/usage.ts";
 import type { IncidentState } from "./incident-watch.ts";
@@ -91,8 +92,8 @@ export class ErrorWatch implements Observer {
     this.#next.inferenceRefused(refused);
   }
 
-  attempted(requestId: string, model: string, upstream: string, error: unknown): void {
-    this.#next.attempted(requestId, model, upstream, error);
+  attempted(upstream: string, model: string, error: unknown, cause?: AttemptCause): void {
+    this.#next.attempted(upstream, model, error, cause);
   }
 
   /** Returns the current incidents, and starts a new window if the current one is over. */

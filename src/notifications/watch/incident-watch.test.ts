@@ -37,9 +37,15 @@ const store: IncidentStore = {
 
 function start(replicaId: string) {
   live.push(replicaId);
-  const state = { isWell: true, isKnown: true };
+  const state = { isWell: true, isKnown: true, isFailing: false, isOwn: false, isProven: false };
   const sources = {
     upstreams: () => (state.isKnown ? [{ name: "north", isWell: state.isWell }] : []),
+    attempts: () => {
+      const { isFailing, isOwn, isProven } = state;
+      const last = { cause: "server_error", status: 500, message: "CUDA", at: 1 } as const;
+      const health = { attempts: 25, failed: 25, isFailing, since: 1, last, models: ["m"] };
+      return [{ upstream: "north", health, isOwn, isProven }];
+    },
     nodes: () => [],
   };
   const outages = new Outages(sources, clock);
@@ -135,4 +141,38 @@ test("ends the incident of a removed upstream without a report", async () => {
   await one.look(20);
   expect([types(), rows.size]).toEqual([["upstream.down"], 0]);
   await one.die();
+});
+
+test("reports a failing upstream from the process that saw it, without the server's message, and its recovery at once", async () => {
+  const [first, second] = [start("rep_1"), start("rep_2")];
+  Object.assign(second.state, { isFailing: true });
+  await second.look();
+  expect(received).toEqual([]);
+  Object.assign(first.state, { isFailing: true, isOwn: true });
+  await first.look();
+  expect(received.map(({ type, data }) => [type, data])).toEqual([
+    [
+      "upstream.failing",
+      {
+        ...{ upstream: "north", models: ["m"], cause: "server_error", status: 500, failed: 25, attempts: 25 },
+        ...{ window_seconds: 120, since: expect.any(Number) },
+      },
+    ],
+  ]);
+  Object.assign(first.state, { isOwn: false });
+  await first.look();
+  expect(received).toHaveLength(1);
+  Object.assign(first.state, { isFailing: false, isProven: true });
+  await first.look();
+  expect(received.map(({ type }) => type)).toEqual(["upstream.failing", "upstream.recovered"]);
+});
+
+test("reports no recovery of a failing upstream that only gets no more requests", async () => {
+  const { state, look } = start("rep_1");
+  Object.assign(state, { isFailing: true, isOwn: true });
+  await look();
+  Object.assign(state, { isFailing: false, isOwn: false });
+  await look();
+  expect(received.map(({ type }) => type)).toEqual(["upstream.failing"]);
+  expect(rows.size).toBe(0);
 });

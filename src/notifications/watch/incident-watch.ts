@@ -108,7 +108,8 @@ export class IncidentWatch {
       await teller.notify(state.began(since));
       return;
     }
-    if (clock.monotonicMs() - this.#startedMs < learningMs) return;
+    // A process that reported an incident has seen the fault.
+    if (replicaId !== own && clock.monotonicMs() - this.#startedMs < learningMs) return;
     const over = state?.ended(since, clock.nowSeconds());
     if (over && !(await teller.notify(over))) return;
     await store.end(subject, replicaId);

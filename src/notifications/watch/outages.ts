@@ -1,5 +1,6 @@
-// Reports upstreams and nodes that are down for longer than a grace period.
+// Reports upstreams and nodes that are down for longer than a grace period, and upstreams that fail real requests.
 import type { Clock } from "../../base/clock.ts";
+import { attemptWindowSeconds, type UpstreamHealth } from "../../domain/usage/attempt-health.ts";
 import { type IncidentState, operatorTidings } from "./incident-watch.ts";
 
 /** Grace periods. Failures of upstreams and lost connections of nodes often last only a moment. */
@@ -9,6 +10,8 @@ const nodeGraceMs = 60_000;
 export interface OutageSources {
   /** Returns the upstreams, without nodes and the built-in engine. */
   upstreams(): readonly { name: string; isWell: boolean }[];
+  /** Returns the upstreams with the attempts of real requests. `isOwn` is true if this process sees the upstream fail. */
+  attempts(): readonly { upstream: string; health: UpstreamHealth; isOwn: boolean; isProven: boolean }[];
   /** Returns the nodes that have been connected before and are meant to serve requests. */
   nodes(): readonly { id: string; name: string; isConnected: boolean }[];
 }
@@ -23,6 +26,8 @@ export class Outages {
   readonly #sources: OutageSources;
   readonly #clock: Pick<Clock, "monotonicMs">;
   #seen = new Map<string, Seen>();
+  /** Upstreams that this process saw fail, until no replica sees them fail. */
+  readonly #failing = new Set<string>();
 
   constructor(sources: OutageSources, clock: Pick<Clock, "monotonicMs">) {
     this.#sources = sources;
@@ -52,7 +57,31 @@ export class Outages {
         ended: (since, now) => operatorTidings("node.back", subject, since, { ...node, away_seconds: now - since }),
       };
     });
-    return [...upstreams, ...nodes];
+    return [...upstreams, ...this.#failures(), ...nodes];
+  }
+
+  /** A failure that only another replica saw is reported by that replica. */
+  #failures(): IncidentState[] {
+    return this.#sources.attempts().map(({ upstream, health, isOwn, isProven }): IncidentState => {
+      const subject = `failing:${upstream}`;
+      if (isOwn) this.#failing.add(upstream);
+      else if (!health.isFailing) this.#failing.delete(upstream);
+      const { models, attempts, failed, last } = health;
+      const { cause = null, status = null } = last ?? {};
+      const figures = { models, cause, status, failed, attempts, window_seconds: attemptWindowSeconds };
+      return {
+        subject,
+        isOut: this.#failing.has(upstream),
+        // Sent again for another cause.
+        began: (since) =>
+          operatorTidings("upstream.failing", `${subject} ${cause}`, since, { upstream, ...figures, since }),
+        // If the upstream only gets no more requests, nobody knows whether it works.
+        ended: (since, now) =>
+          isProven
+            ? operatorTidings("upstream.recovered", subject, since, { upstream, failing_seconds: now - since })
+            : undefined,
+      };
+    });
   }
 
   /** Returns the reported state, which changes only after the observed state has lasted for the grace period. */

@@ -1,6 +1,7 @@
 // Registers this process in the shared database, and tracks the other processes that use the database.
 import type { Log } from "../../base/log.ts";
 import { type Replica, type ReplicaStore, replicaBeatSeconds } from "../../domain/replica.ts";
+import type { AttemptReport } from "../../domain/usage/attempt-health.ts";
 import { withDeadline } from "../deadline.ts";
 
 export interface ReplicasOptions {
@@ -22,6 +23,8 @@ const retryMs = 1_000;
 
 export class Replicas {
   readonly id = `rep_${Bun.randomUUIDv7()}`;
+  /** Returns the report of this process on failing upstreams, for the other replicas. */
+  attempts: () => readonly AttemptReport[] = () => [];
   readonly #options: ReplicasOptions;
   #timer: ReturnType<typeof setInterval> | undefined;
   #live: readonly Replica[] = [];
@@ -46,6 +49,11 @@ export class Replicas {
   /** Returns the replicas at the last successful heartbeat, this one included, oldest first. */
   live(): readonly Replica[] {
     return this.#live;
+  }
+
+  /** Returns the reports of the other live replicas on failing upstreams. */
+  get othersAttempts(): readonly AttemptReport[] {
+    return this.#live.flatMap(({ id, attempts }) => (id === this.id ? [] : (attempts ?? [])));
   }
 
   /**
@@ -107,7 +115,10 @@ export class Replicas {
 
   async #beat(): Promise<void> {
     const { store, advertiseUrl, version, isShared } = this.#options;
-    const live = await withDeadline(store.beat({ id: this.id, advertiseUrl, version }, !isShared), patienceMs);
+    const live = await withDeadline(
+      store.beat({ id: this.id, advertiseUrl, version, attempts: this.attempts() }, !isShared),
+      patienceMs,
+    );
     if (this.#isClosing) return;
     this.#live = live;
     this.#judge();

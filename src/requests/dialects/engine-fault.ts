@@ -1,6 +1,6 @@
 // Reads the error that a model server reports, in any format.
 import { BlamelessError, type EngineErrorCode, engineErrorCodes, GatewayError } from "../../base/errors.ts";
-import type { Engine } from "../../domain/models/engine.ts";
+import { type Engine, EngineFault } from "../../domain/models/engine.ts";
 import { reportedReason } from "./reported-reason.ts";
 
 /** Maximum length of a message in characters; longer messages are cut before any search in them. */
@@ -148,7 +148,7 @@ export function reportedFault(
     const retryAfterSeconds = busySeconds;
     return new GatewayError("service_unavailable", message, { ...options, retryAfterSeconds, engineLimited });
   }
-  return new GatewayError("upstream_error", message, { ...options, param });
+  return new EngineFault("server_error", message, { ...options, param });
 }
 
 /** Returns the error code that clients of OpenAI's formats read in a stream. */

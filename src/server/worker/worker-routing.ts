@@ -3,6 +3,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { ReloadableConfig } from "../../config/config.ts";
 import { speechOf } from "../../domain/models/upstream-speech.ts";
+import type { AttemptDelta } from "../../domain/usage/attempt-health.ts";
 import type { UpstreamEngine } from "../../engines/upstream-engine.ts";
 import { Catalog } from "../../inference/models/catalog.ts";
 import { Capacity } from "../../inference/routing/capacity.ts";
@@ -78,6 +79,16 @@ export class WorkerRouting {
   /** Reports whether the model that a client names is served here. */
   serves(name: string): boolean {
     return !this.#others.has(name) && this.catalog.find(name) !== undefined;
+  }
+
+  /** Returns the attempts since the last call, by upstream and model. */
+  takeAttempts(): [upstream: string, model: string, attempts: AttemptDelta][] {
+    return this.engines.flatMap((engine) =>
+      [...this.router.attemptsAt(engine).models].flatMap(([model, { attempts }]) => {
+        const taken = attempts.take();
+        return taken ? [[engine.name, model, taken] as [string, string, AttemptDelta]] : [];
+      }),
+    );
   }
 
   /** Removes the credentials of all engines from the text. */

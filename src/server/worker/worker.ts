@@ -180,7 +180,9 @@ class Worker {
     });
     this.log.configure(logSettings(config, config, this.#routing));
     this.#metrics = new WorkerMetrics({ clock: this.#clock, routing: this.#routing, http: () => this.#server });
-    this.#observer = new OutcomeCounts(this.#metrics.observer, primary, isServersFault);
+    this.#observer = new OutcomeCounts(this.#metrics.observer, primary, isServersFault, () =>
+      this.#routing.takeAttempts(),
+    );
     this.#tiers.configure(config.tiers);
     const keys = new RemoteKeys(primary);
     this.#activity = new KeyActivity({ keys, log: this.log });

@@ -995,4 +995,8 @@ const migrations: readonly (readonly string[])[] = [
     // The body that a webhook gets.
     `ALTER TABLE webhooks ADD COLUMN format TEXT NOT NULL DEFAULT 'standard'`,
   ],
+  [
+    // The report of a replica on failing upstreams: JSON list; null: an older version.
+    `ALTER TABLE replicas ADD COLUMN attempts TEXT`,
+  ],
 ];

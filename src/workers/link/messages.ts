@@ -5,6 +5,7 @@ import type { Environment } from "../../domain/api-key.ts";
 import type { LimitSet, LimitState, LimitStatus, Reservation, StoppedBy } from "../../domain/limits/limits.ts";
 import type { RefusalCount } from "../../domain/limits/refusal.ts";
 import type { KeyChain } from "../../domain/principal.ts";
+import type { AttemptDelta } from "../../domain/usage/attempt-health.ts";
 import type { RefusedRequest } from "../../domain/usage/refused-request.ts";
 import type { TotalsOwner } from "../../domain/usage/usage.ts";
 
@@ -36,6 +37,8 @@ export interface ToPrimary {
   outcomes: [
     counts: readonly (readonly [accountId: string, environment: Environment, requests: number, failed: number])[],
     took: readonly string[],
+    /** Attempts since the last message, by upstream and model. */
+    attempts: readonly (readonly [upstream: string, model: string, attempts: AttemptDelta])[],
   ];
   /** Asks for a key's chain. Answered by a `KeyChain`, or null. */
   chain: [question: number, digests: readonly string[]];

@@ -1,8 +1,10 @@
 // Counts how requests end by account, and which upstreams accepted some, for the primary process, which reports high
 // failure rates.
 import type { Environment } from "../../domain/api-key.ts";
+import type { AttemptCause } from "../../domain/usage/attempt-health.ts";
 import type { HttpEnd, InferenceCourse, Observer, RefusedInference } from "../../domain/usage/observer.ts";
 import type { UsageBegin, UsageEnd } from "../../domain/usage/usage.ts";
+import type { ToPrimary } from "../link/messages.ts";
 import type { PrimaryLink } from "./primary-link.ts";
 
 const everyMs = 1_000;
@@ -19,16 +21,26 @@ export class OutcomeCounts implements Observer {
   readonly #next: Observer;
   readonly #link: PrimaryLink;
   readonly #isFailure: (end: UsageEnd) => boolean;
+  readonly #takeAttempts: () => ToPrimary["outcomes"][2];
   #counts = new Map<string, Count>();
   /** Names of upstreams that accepted a request since the last report. */
   #took = new Set<string>();
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** `isFailure` tells whether the request failed through no fault of its client. */
-  constructor(next: Observer, link: PrimaryLink, isFailure: (end: UsageEnd) => boolean) {
+  /**
+   * `isFailure` tells whether the request failed through no fault of its client. `takeAttempts` returns the attempts
+   * since its last call.
+   */
+  constructor(
+    next: Observer,
+    link: PrimaryLink,
+    isFailure: (end: UsageEnd) => boolean,
+    takeAttempts: () => ToPrimary["outcomes"][2],
+  ) {
     this.#next = next;
     this.#link = link;
     this.#isFailure = isFailure;
+    this.#takeAttempts = takeAttempts;
   }
 
   httpEnded(end: HttpEnd): void {
@@ -57,12 +69,10 @@ export class OutcomeCounts implements Observer {
     this.#next.inferenceRefused(refused);
   }
 
-  attempted(requestId: string, model: string, upstream: string, error: unknown): void {
-    if (error === undefined) {
-      this.#took.add(upstream);
-      this.#sendSoon();
-    }
-    this.#next.attempted(requestId, model, upstream, error);
+  attempted(upstream: string, model: string, error: unknown, cause?: AttemptCause): void {
+    if (error === undefined) this.#took.add(upstream);
+    this.#sendSoon();
+    this.#next.attempted(upstream, model, error, cause);
   }
 
   #sendSoon(): void {
@@ -75,7 +85,7 @@ export class OutcomeCounts implements Observer {
       ({ accountId, environment, requests, failed }) => [accountId, environment, requests, failed] as const,
     );
     this.#counts = new Map();
-    this.#link.send("outcomes", counts, [...this.#took]);
+    this.#link.send("outcomes", counts, [...this.#took], this.#takeAttempts());
     this.#took = new Set();
   }
 }

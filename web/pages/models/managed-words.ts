@@ -21,6 +21,7 @@ type PlaceState = ManagedModel["deployments"][number]["state"];
 
 export const placeStates: Record<PlaceState, readonly [StateKind, string]> = {
   ok: ["good", "Working"],
+  failing: ["bad", "Failing"],
   cooling_down: ["waiting", "Cooling down"],
   draining: ["warning", "Draining"],
   unreachable: ["bad", "Unreachable"],

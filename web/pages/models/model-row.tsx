@@ -87,7 +87,7 @@ const kinds: Record<DeploymentStatus["kind"], string | null> = {
 };
 
 function DeploymentLine({ deployment, of }: { deployment: DeploymentStatus; of: string }) {
-  const { upstream, kind, model, state, process, running, waiting, concurrency } = deployment;
+  const { upstream, kind, model, state, process, running, waiting, concurrency, attempts } = deployment;
   const processText = process === null ? null : processWords[process].toLowerCase();
   const more = [kinds[kind], model === of ? null : `as ${model}`, processText]
     .filter((part) => part !== null)
@@ -114,6 +114,7 @@ function DeploymentLine({ deployment, of }: { deployment: DeploymentStatus; of: 
         {waiting > 0 && <SmallNote>{lineWords(deployment)}</SmallNote>}
       </div>
       <Speed deployment={deployment} />
+      {attempts?.failing && <SmallNote className="model-failure">{attempts.summary}</SmallNote>}
     </li>
   );
 }

@@ -82,7 +82,7 @@ function DeploymentList({ model: { id, deployments } }: { model: ManagedModel })
         Served by
       </Title>
       <Stack component="ul" gap="xs" className="model-places">
-        {deployments.map(({ upstream, model, weight, state, listed }) => (
+        {deployments.map(({ upstream, model, weight, state, listed, attempts }) => (
           <Group component="li" key={`${upstream} ${model}`} justify="space-between" align="start" gap="xs">
             <div style={{ overflowWrap: "anywhere", minWidth: 0 }}>
               {state === "missing" ? (
@@ -97,6 +97,7 @@ function DeploymentList({ model: { id, deployments } }: { model: ManagedModel })
                   ...(listed === false ? ["not in its list of models"] : []),
                 ].join(", ")}
               </SmallNote>
+              {attempts?.failing && <SmallNote>{attempts.summary}</SmallNote>}
             </div>
             <State kind={placeStates[state][0]}>{placeStates[state][1]}</State>
           </Group>

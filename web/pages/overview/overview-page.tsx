@@ -2,12 +2,14 @@
 import { Group, SegmentedControl, SimpleGrid, Stack, Switch, Text } from "@mantine/core";
 import { useState } from "react";
 import { credentialName } from "../../api/names.ts";
+import { useSession } from "../../api/session.tsx";
 import type { Overview } from "../../api/types.ts";
 import { oneOf, useAddress } from "../../parts/page/address.ts";
 import { Failure } from "../../parts/page/failure.tsx";
 import { useLater } from "../../parts/page/later.ts";
 import { Page } from "../../parts/page/page.tsx";
 import { Charts, WaitingCharts } from "./charts.tsx";
+import { FailingUpstreams } from "./failing-upstreams.tsx";
 import { LimitsCard } from "./limits-card.tsx";
 import { groups, rangeNames, ranges, useOverview } from "./overview-data.ts";
 import { RecentErrors } from "./recent-errors.tsx";
@@ -21,6 +23,7 @@ const liveMs = 5_000;
 const loadFirstSteps = async () => (await import("./first-steps.tsx")).FirstSteps;
 
 export function OverviewPage() {
+  const { isOperator } = useSession();
   const [said, change] = useAddress(defaults);
   const range = oneOf(rangeNames, said.range);
   const by = oneOf(bys, said.by);
@@ -58,6 +61,7 @@ export function OverviewPage() {
         </Group>
       }
     >
+      {isOperator && <FailingUpstreams />}
       {data && steps !== "begun" ? (
         <Content overview={data} by={by} choose={(chosen) => change({ by: chosen })} />
       ) : error ? (

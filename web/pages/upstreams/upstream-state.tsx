@@ -9,7 +9,8 @@ const states: Record<Upstream["state"], readonly [StateKind, string]> = {
   starting: ["waiting", "Starting"],
 };
 
-export function UpstreamState({ upstream: { state, running } }: { upstream: Upstream }) {
+export function UpstreamState({ upstream: { state, running, attempts } }: { upstream: Upstream }) {
+  if (state === "ok" && attempts?.failing) return <State kind="bad">Failing</State>;
   const [kind, word] = states[state];
   return <State kind={kind}>{state === "draining" && running === 0 ? "Drained" : word}</State>;
 }

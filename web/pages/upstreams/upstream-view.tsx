@@ -23,7 +23,7 @@ import { addressOf, apiNames, readOnlyText, sourceNames, UpstreamState } from ".
 
 export function UpstreamView({ upstream, close }: { upstream: Upstream; close(): void }) {
   const [editing, setEditing] = useState(false);
-  const { name, url, source, state, error, overrides_database: hidesOne } = upstream;
+  const { name, url, source, state, error, attempts, overrides_database: hidesOne } = upstream;
   const test = useChange(() => call<UpstreamTest>("POST", "/v1/admin/upstream-tests", { body: { name } }), {
     stale: [upstreamsPath],
   });
@@ -41,6 +41,12 @@ export function UpstreamView({ upstream, close }: { upstream: Upstream; close():
       {error !== null && state !== "draining" && (
         <Alert icon={<AlertIcon />} color="red" title="This upstream cannot be reached">
           {error} Requests go to other upstreams with the same model. The connection is checked every 30 seconds.
+        </Alert>
+      )}
+      {attempts?.failing && (
+        <Alert icon={<AlertIcon />} color="red" title={failingTitle(attempts.failing_models)}>
+          {attempts.summary}. Requests go to other upstreams with the same model. The next request that succeeds ends
+          this state.
         </Alert>
       )}
       {note && (
@@ -78,6 +84,10 @@ export function UpstreamView({ upstream, close }: { upstream: Upstream; close():
   );
 }
 
+function failingTitle(models: readonly string[]): string {
+  return models.length === 0 ? "This upstream fails requests" : `This upstream fails requests for ${models.join(", ")}`;
+}
+
 function factsOf(upstream: Upstream) {
   const { url, source, models, running, waiting, concurrency, max_concurrency: most } = upstream;
   const { has_api_key: hasKey, discover, environments, created_at: createdAt } = upstream;
@@ -86,6 +96,7 @@ function factsOf(upstream: Upstream) {
   return [
     ["Running now", `${count(running)}${ofLimit}`],
     ["Waiting", count(waiting)],
+    ...(upstream.attempts ? [["Requests", upstream.attempts.summary] as const] : []),
     ["Models", discover ? count(models) : `${count(models)}, listed models are not served`],
     ["Max concurrency", most === null ? "measured" : count(most)],
     ["Formats", upstream.apis.map((api) => apiNames[api]).join(", ")],

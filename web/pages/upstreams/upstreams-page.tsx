@@ -34,7 +34,7 @@ function Upstreams() {
         <>
           <NameButton show={() => choose(upstream)}>{upstream.name}</NameButton>
           <SmallNote lineClamp={1} style={{ overflowWrap: "anywhere" }}>
-            {addressOf(upstream)}
+            {upstream.attempts?.failing ? upstream.attempts.summary : addressOf(upstream)}
           </SmallNote>
         </>
       ),

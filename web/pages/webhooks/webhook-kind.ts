@@ -21,7 +21,10 @@ export const ofAccount: WebhookKind = {
 export const ofOperators: WebhookKind = {
   path: "/v1/admin/webhooks",
   urlHint: "An https address on the public internet, or one in the networks of webhook_networks",
-  types: ["upstream.down", "upstream.up", "node.away", "node.back", "tool.changed", "errors.rate"],
+  types: [
+    ...(["upstream.failing", "upstream.recovered", "upstream.down", "upstream.up"] as const),
+    ...(["node.away", "node.back", "tool.changed", "errors.rate"] as const),
+  ],
 };
 
 export const formatNames: Readonly<Record<Webhook["format"], string>> = {
@@ -39,6 +42,8 @@ export const eventMeanings: Readonly<Record<EventType, string>> = {
   "errors.rate": "At least 10 % of the requests fail",
   "upstream.down": "An upstream does not answer",
   "upstream.up": "An upstream answers again",
+  "upstream.failing": "An upstream fails requests",
+  "upstream.recovered": "Requests to an upstream succeed again",
   "node.away": "A node is not connected",
   "node.back": "A node is connected again",
   "tool.changed": "Tools of an MCP server wait for approval",

@@ -1,0 +1,136 @@
+// Counts the attempts at an engine, or at one model of it, and decides whether it is failing.
+import {
+  type AttemptDelta,
+  type AttemptHealth,
+  attemptWindowSeconds,
+  type Fault,
+} from "../../domain/usage/attempt-health.ts";
+
+const slotMs = 10_000;
+const slots = (attemptWindowSeconds * 1000) / slotMs;
+/** Consecutive failures after which the state is failing, and the time after which fewer are enough. */
+const fewestFailures = 5;
+const failingMs = 10_000;
+/** Time without attempts after which the state of a server is unknown. */
+const forgottenMs = 600_000;
+
+export class AttemptRecord {
+  /** Attempts by slot of ten seconds: first those that worked, then those that failed. */
+  readonly #counts = new Uint32Array(2 * slots);
+  /** Number of the newest slot, counted from the start of the monotonic clock. */
+  #slot = 0;
+  #failures = 0;
+  /** Monotonic time of the first of the consecutive failures, and of the last failure. */
+  #sinceMs = 0;
+  #lastMs = 0;
+  #last: Fault | null = null;
+  #worked = 0;
+  #failed = 0;
+  #hasWorked = false;
+  #isFailing = false;
+
+  worked(nowMs: number): void {
+    this.#roll(nowMs);
+    (this.#counts[this.#slot % slots] as number)++;
+    this.#worked++;
+    this.#failures = 0;
+    this.#isFailing = false;
+    this.#hasWorked = true;
+  }
+
+  failed(fault: Fault, nowMs: number): void {
+    this.#fail(1, 1, fault, nowMs);
+  }
+
+  /** Adds attempts of another process. */
+  add({ worked, failed, failures, last }: AttemptDelta, nowMs: number): void {
+    this.#roll(nowMs);
+    if (worked > 0) {
+      this.worked(nowMs);
+      this.#counts[this.#slot % slots] = (this.#counts[this.#slot % slots] as number) + worked - 1;
+    }
+    if (last) this.#fail(failed, failures, last, nowMs);
+  }
+
+  /** Returns the attempts since the last call; undefined if there were none. */
+  take(): AttemptDelta | undefined {
+    const [worked, failed] = [this.#worked, this.#failed];
+    if (worked + failed === 0) return undefined;
+    this.#worked = 0;
+    this.#failed = 0;
+    return { worked, failed, failures: Math.min(failed, this.#failures), last: failed > 0 ? this.#last : null };
+  }
+
+  /** True while the last attempt failed and is not forgotten. */
+  isDoubted(nowMs: number): boolean {
+    return this.#failures > 0 && nowMs - this.#lastMs < forgottenMs;
+  }
+
+  /** True if the last attempt worked. */
+  get isProven(): boolean {
+    return this.#hasWorked && this.#failures === 0;
+  }
+
+  /**
+   * A single failure is not enough, unless others came shortly before the last success: the server then rests for so
+   * long that no further request may fail soon.
+   */
+  isFailing(nowMs: number): boolean {
+    if (!this.isDoubted(nowMs)) this.#isFailing = false;
+    else if (this.#failures >= fewestFailures) this.#isFailing = true;
+    else if (nowMs - this.#sinceMs >= failingMs) this.#isFailing ||= this.#failures > 1 || this.#sums(nowMs).failed > 1;
+    return this.#isFailing;
+  }
+
+  /** Returns the state for people. `nowSeconds` is the time of `nowMs`. */
+  health(nowMs: number, nowSeconds: number): AttemptHealth {
+    const { worked, failed } = this.#sums(nowMs);
+    const isDoubted = this.isDoubted(nowMs);
+    const secondsAt = (ms: number) => Math.round(nowSeconds - (nowMs - ms) / 1000);
+    return {
+      attempts: worked + failed,
+      failed,
+      isFailing: this.isFailing(nowMs),
+      since: isDoubted ? secondsAt(this.#sinceMs) : null,
+      last: this.#last && (isDoubted || failed > 0) ? { ...this.#last, at: secondsAt(this.#lastMs) } : null,
+    };
+  }
+
+  #sums(nowMs: number): { worked: number; failed: number } {
+    this.#roll(nowMs);
+    let [worked, failed] = [0, 0];
+    for (let i = 0; i < slots; i++) {
+      worked += this.#counts[i] as number;
+      failed += this.#counts[slots + i] as number;
+    }
+    return { worked, failed };
+  }
+
+  #fail(failed: number, failures: number, fault: Fault, nowMs: number): void {
+    this.#roll(nowMs);
+    const at = slots + (this.#slot % slots);
+    this.#counts[at] = (this.#counts[at] as number) + failed;
+    this.#failed += failed;
+    this.#last = fault;
+    if (failures === 0) return;
+    if (!this.isDoubted(nowMs)) {
+      this.#failures = 0;
+      this.#sinceMs = nowMs;
+    }
+    this.#failures += failures;
+    this.#lastMs = nowMs;
+  }
+
+  /** Clears the slots that began since the last call. */
+  #roll(nowMs: number): void {
+    const slot = Math.floor(nowMs / slotMs);
+    if (slot === this.#slot) return;
+    const passed = Math.min(slots, slot - this.#slot);
+    for (let i = 1; i <= passed; i++) {
+      const at = (this.#slot + i) % slots;
+      this.#counts[at] = 0;
+      this.#counts[slots + at] = 0;
+    }
+    this.#slot = slot;
+  }
+}
