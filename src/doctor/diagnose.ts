@@ -1,5 +1,6 @@
 // Lists all checks of an installation, in the order of the report.
 import { redisFacts } from "../storage/redis/redis-facts.ts";
+import { attemptChecks } from "./attempts.ts";
 import { backupChecks } from "./backups.ts";
 import { clockChecks } from "./clocks.ts";
 import { configurationChecks } from "./configuration.ts";
@@ -46,7 +47,7 @@ function groupsFor(subject: Subject): Group[] {
       checks: [...databaseChecks(subject), ...backupChecks(subject), ...counterChecks(redisUrl, redis)],
     },
     { title: "Clocks", checks: clockChecks(subject, redis, upstreams) },
-    { title: "Model servers", checks: upstreamChecks(subject, upstreams, stored) },
+    { title: "Model servers", checks: [...upstreamChecks(subject, upstreams, stored), ...attemptChecks(subject)] },
     { title: "Built-in engine", checks: engineChecks(subject) },
     { title: "Services", checks: serviceChecks(subject) },
   ];

@@ -46,12 +46,13 @@ function otherRates(price: ManagedModelWire["price"]): string[] {
 export function printModel(terminal: Terminal, model: ManagedModelWire): void {
   const { capabilities, context_length: context, price, deployments, fallbacks, aliases } = model;
   const abilities = Object.entries(capabilities ?? {}).map(([name, able]) => (able ? name : `no ${name}`));
-  const rows = deployments.map(({ upstream, model: id, weight, state, process, listed }) => {
+  const rows = deployments.map(({ upstream, model: id, weight, state, process, listed, attempts }) => {
     const more = [
       ...(process === null ? [] : [process]),
       ...(id === model.id ? [] : [`as ${id}`]),
       ...(deployments.length > 1 ? [`weight ${weight}`] : []),
       ...(listed === false ? ["not in its list"] : []),
+      ...(attempts?.failing ? [attempts.summary] : []),
     ];
     return `${upstream}: ${state.replaceAll("_", " ")}${more.length > 0 ? ` (${more.join(", ")})` : ""}`;
   });

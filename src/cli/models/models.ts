@@ -4,11 +4,11 @@ import { z } from "zod";
 import { byCapability, capabilityNames } from "../../domain/models/capabilities.ts";
 import type { ManagedModelWire } from "../../wire/models.ts";
 import { command, type Outcome, printRows } from "../command.ts";
-import { requestJson, requestWholeList } from "../login/api-request.ts";
+import { ApiError, requestJson, requestWholeList } from "../login/api-request.ts";
 import { connectionOptions } from "../login/client.ts";
 import type { Connection } from "../login/connection.ts";
 import { type ServerCall, serverCommand } from "../login/server-command.ts";
-import { CliError } from "../terminal/terminal.ts";
+import { CliError, printable, type Terminal } from "../terminal/terminal.ts";
 import { compareCommand } from "./compare.ts";
 import { addCommand, removeCommand, setCommand, showCommand } from "./model-changes.ts";
 import { listFiles } from "./model-files.ts";
@@ -91,8 +91,39 @@ function understoodModels(answer: unknown, { baseUrl }: Connection): readonly Li
   throw new CliError(`${baseUrl} answered with JSON that is no model list. Is it a Headrace?`);
 }
 
+const statusList = z.object({
+  data: z.array(
+    z.object({
+      id: z.string(),
+      deployments: z.array(
+        z.object({ upstream: z.string(), state: z.string(), attempts: z.object({ summary: z.string() }).nullish() }),
+      ),
+    }),
+  ),
+});
+
+type FailingDeployment = z.infer<typeof statusList>["data"][number]["deployments"][number] & { id: string };
+
+/** Returns the failing deployments. Empty if the server is older, or the key may not read its state. */
+async function readFailing(request: ServerCall<unknown>["request"]): Promise<FailingDeployment[]> {
+  const answer = await request("/model-status").catch((error: unknown) => {
+    if (error instanceof ApiError) return undefined;
+    throw error;
+  });
+  const { data } = statusList.safeParse(answer);
+  const all = data?.data.flatMap(({ id, deployments }) => deployments.map((one) => ({ ...one, id }))) ?? [];
+  return all.filter(({ state }) => state === "failing");
+}
+
+function printFailing(terminal: Terminal, failing: readonly FailingDeployment[]): void {
+  for (const { id, upstream, attempts } of failing) {
+    const said = attempts ? `: ${attempts.summary}` : "";
+    terminal.print(printable(`${id} is failing at ${upstream}${said}`));
+  }
+}
+
 async function listModels({ connect, request, terminal }: ServerCall<unknown>): Promise<Outcome> {
-  const answer = await request("/models");
+  const [answer, failing] = await Promise.all([request("/models"), readFailing(request)]);
   const models = understoodModels(answer, await connect()).filter(({ alias_of: model }) => model === undefined);
   const show = () => {
     if (models.length === 0) {
@@ -106,6 +137,7 @@ async function listModels({ connect, request, terminal }: ServerCall<unknown>): 
       ["CONTEXT", ({ context_length: context }) => (context == null ? "-" : String(context))],
       ["OWNER", ({ owned_by: owner }) => owner ?? "-"],
     ]);
+    printFailing(terminal, failing);
   };
   // The entries are printed as received, because --json passes on fields unknown to this version.
   return { json: (answer as { data: unknown[] }).data, show };
@@ -123,13 +155,23 @@ async function listAllModels({ connect, ask, terminal }: ServerCall<unknown>): P
       ["RUNS AT", ({ deployments }) => [...new Set(deployments.map(({ upstream }) => upstream))].join(", ") || "-"],
       ["FROM", ({ source }) => sourceNames[source]],
     ]);
+    const failing = models.flatMap(({ id, deployments }) => deployments.map((one) => ({ ...one, id })));
+    printFailing(
+      terminal,
+      failing.filter(({ state }) => state === "failing"),
+    );
   };
   return { json: raw, show };
 }
 
-/** Returns the model's state. If the server starts its processes on demand, their states follow. */
+/** Returns the model's state. A failing deployment and the states of processes that start on demand follow. */
 function stateText({ status, deployments }: ManagedModelWire): string {
-  const states = new Set(deployments.flatMap(({ process }) => process ?? []));
+  const states = new Set(
+    deployments.flatMap(({ process, state }) => [
+      ...(state === "failing" ? [state] : []),
+      ...(process === null ? [] : [process]),
+    ]),
+  );
   return [status, ...states].join(", ");
 }
 
