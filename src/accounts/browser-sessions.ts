@@ -97,6 +97,7 @@ export class BrowserSessions {
     origin: BrowserOrigin,
     proof?: SignInProof,
   ): Promise<{ session: Session; cookie: string }> {
+    if (person.suspendedAt !== null) throw suspended();
     const now = this.#options.clock.nowSeconds();
     const token = newOpaqueToken();
     const session: Session = {
@@ -231,6 +232,14 @@ export class BrowserSessions {
     const ageSeconds = token === "" ? 0 : maxSeconds;
     return setCookie(this.#cookieName(), token, { ageSeconds, isSecure: this.#options.isSecure() });
   }
+}
+
+/** Returns the error for a suspended person, who has proven who they are. */
+export function suspended(): GatewayError {
+  return forbidden(
+    "You are suspended on this server: you cannot sign in, and your keys and apps are refused. Nothing of yours was deleted. Ask the operator of this server.",
+    { detail: "person_suspended" },
+  );
 }
 
 function csrfToken(key: Uint8Array, sessionId: string): string {

@@ -57,7 +57,15 @@ export class LinkAcceptance {
     const passwordHash = await hashPassword(checkPassword(given.password, email));
     const known = await people.findByEmail(email);
     const person: Person = known
-      ? { id: known.id, email, name, isEmailProven: false, isOperator: true, createdAt: known.createdAt }
+      ? {
+          id: known.id,
+          email,
+          name,
+          isEmailProven: false,
+          isOperator: true,
+          suspendedAt: null,
+          createdAt: known.createdAt,
+        }
       : this.#newPerson({ email, name, isEmailProven: false, isOperator: true });
     const { id: personId } = person;
     const membership = await this.#firstMembership(personId);
@@ -70,6 +78,7 @@ export class LinkAcceptance {
             setEmailProven: { personId, isEmailProven: false },
             setName: { personId, name },
             setOperator: { personId, isOperator: true },
+            setSuspended: { personId, suspendedAt: null },
             endSessions: { personId },
           }
         : { addPerson: { ...person, passwordHash } }),
@@ -158,8 +167,8 @@ export class LinkAcceptance {
     }
   }
 
-  #newPerson(about: Omit<Person, "id" | "createdAt">): Person {
-    return { id: `usr_${Bun.randomUUIDv7()}`, ...about, createdAt: this.#now() };
+  #newPerson(about: Omit<Person, "id" | "suspendedAt" | "createdAt">): Person {
+    return { id: `usr_${Bun.randomUUIDv7()}`, ...about, suspendedAt: null, createdAt: this.#now() };
   }
 
   #newMembership(accountId: string, personId: string, role: Membership["role"]): Membership {

@@ -45,6 +45,7 @@ describe("a new app", () => {
       environment: "live",
       tools: null,
       requirePkce: false,
+      suspendedBy: null,
       secrets: [
         {
           id: expect.stringMatching(/^sec_/),

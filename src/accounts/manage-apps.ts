@@ -2,17 +2,24 @@
 // writes.
 
 import { timingSafeEqual } from "node:crypto";
-import { GatewayError, invalidRequest } from "../base/errors.ts";
+import { forbidden, GatewayError, invalidRequest } from "../base/errors.ts";
 import { shown } from "../base/text/shown.ts";
 import type { AuditEvent } from "../domain/audit.ts";
 import { type Keys, keyRing } from "../domain/key-ring.ts";
-import { type App, type AppChanges, type AppSecret, defaultAppScopes } from "../domain/people/app.ts";
-import { actorOf, ownOnly, type Principal } from "../domain/principal.ts";
+import {
+  type App,
+  type AppChanges,
+  type AppSecret,
+  defaultAppScopes,
+  type PublishedApp,
+} from "../domain/people/app.ts";
+import { actorOf, ownOnly, type Principal, type Suspender } from "../domain/principal.ts";
 import { type Scope, scopes } from "../domain/scope.ts";
 import { keyDigest } from "../policy/credentials/key-digest.ts";
 import { homepageUrl, redirectUris } from "../policy/manage/app-values.ts";
 import { requireKeyManager } from "../policy/manage/delegation.ts";
 import { keyTools } from "../policy/manage/key-values.ts";
+import { isOperator } from "../policy/manage/operator.ts";
 import { auditEvent, changedMembers, type Origin } from "../policy/records/audit.ts";
 import type { AppWire, CreateAppRequest, UpdateAppRequest } from "../wire/people/apps.ts";
 import { appName } from "./app-name.ts";
@@ -49,6 +56,7 @@ export function createApp(
     environment: principal.environment,
     requirePkce: pkceOf(type, request.require_pkce ?? type === "public"),
     secrets: made ? [made.record] : [],
+    suspendedBy: null,
     createdBy: actorOf(principal).id,
     createdAt: origin.nowSeconds,
   };
@@ -94,6 +102,22 @@ export function rotateAppSecret(
   const detail = { secret_id: record.id, overlap_seconds: overlapSeconds, old_end_at: oldEndAt };
   const event = auditEvent("app.secret_rotated", principal, origin, about(app, detail));
   return { secret, record, oldEndAt, event };
+}
+
+/** Suspends an app, or resumes it with null. Returns undefined if that changes nothing. */
+export function suspendApp(
+  principal: Principal,
+  app: PublishedApp,
+  suspendedBy: Suspender | null,
+  origin: Origin,
+): AuditEvent | undefined {
+  if (app.suspendedBy === suspendedBy) return undefined;
+  if (app.suspendedBy === "operator" && !isOperator(principal)) {
+    throw forbidden("An operator suspended this app, and only an operator can resume it.");
+  }
+  const action = suspendedBy === null ? "app.resumed" : "app.suspended";
+  const accountId = app.unverified ? null : app.accountId;
+  return auditEvent(action, principal, origin, { ...about(app, { name: app.name }), accountId });
 }
 
 export function deleteApp(principal: Principal, app: App, origin: Origin): AuditEvent {
@@ -144,6 +168,7 @@ export function appToWire(app: App, publisher: string, nowSeconds: number): AppW
     client_id: app.id,
     type: app.type,
     ...attributesToWire(app),
+    status: app.suspendedBy === null ? "active" : "suspended",
     environment: app.environment,
     publisher,
     created_by: app.createdBy,

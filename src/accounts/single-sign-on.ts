@@ -172,6 +172,7 @@ export class SingleSignOn {
       email,
       name: nameFor(proven, email),
       isEmailProven: true,
+      suspendedAt: null,
       isOperator: false,
       createdAt: origin.nowSeconds,
     };

@@ -1,5 +1,5 @@
 // The single error for every credential that is not accepted, so that an attacker learns nothing from it.
-import { GatewayError } from "./errors.ts";
+import { BlamelessError, GatewayError } from "./errors.ts";
 
 const anyReason = "it is missing, malformed, unknown, expired, revoked or not allowed here";
 
@@ -12,6 +12,25 @@ export const invalidApiKeyMessage = messageFor(anyReason);
  */
 export function invalidApiKey(detail: string, reason = anyReason): GatewayError {
   return new GatewayError("invalid_api_key", messageFor(reason), { detail });
+}
+
+/** The owner of a suspended credential may learn the reason, because the credential is genuine. */
+const suspensions = {
+  account_suspended: "its account is suspended; ask the operator of this server",
+  person_suspended: "its owner is suspended; ask the operator of this server",
+  app_suspended: "its app is suspended; ask the app's publisher or the operator of this server",
+  key_suspended: "it is suspended; ask an owner of its account",
+} as const;
+export type Suspension = keyof typeof suspensions;
+
+/** Returns what the client learns of a fault of its genuine credential; undefined for the message that tells nothing. */
+export function suspensionReason(fault: string): string | undefined {
+  return Object.entries(suspensions).find(([name]) => name === fault)?.[1];
+}
+
+/** Returns the error that ends a running request: no model server is at fault. */
+export function suspendedError(suspension: Suspension): GatewayError {
+  return new BlamelessError("invalid_api_key", messageFor(suspensions[suspension]), { detail: suspension });
 }
 
 function messageFor(reason: string): string {

@@ -56,7 +56,7 @@ const noKey = text("none: no key is involved");
 const byOpenRequests = text("`limits.open_requests_per_key`");
 const withKey = "as with the credential";
 /** The effect of a revocation on the sessions and streams of MCP clients. */
-const atMcp = "within 5 s: it is ended";
+const atMcp = "within 5 s, or 1 s if suspended: it is ended";
 
 /** Client connections that policy/long-connections.ts admits, watches and ends. */
 const connections = {
@@ -121,7 +121,7 @@ const others = {
     idle: "60 s in which the client takes nothing, 30 s without a byte of its body",
     maxMs: undefined,
     ends: {
-      credential: "goes on to its end",
+      credential: "revoked: goes on to its end; suspended: stopped within 1 s",
       owner: withKey,
       server: "after `drain_seconds`, by an `error` event",
     },
@@ -145,7 +145,7 @@ const others = {
     idle: "ends with its model's answer, within the upstream's `idle_seconds`",
     maxMs: undefined,
     ends: {
-      credential: "goes on to its end, and calls no tool any more",
+      credential: "revoked: goes on to its end, and calls no tool any more; suspended: stopped within 1 s",
       owner: withKey,
       server: "fails; if the process was killed, another process ends it within 2 minutes",
     },

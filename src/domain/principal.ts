@@ -119,6 +119,11 @@ export interface ApiKeyRecord extends ByName<KeyAmount, number | null> {
   /** True once the key is revoked permanently, regardless of the clock. False while a revocation is only scheduled. */
   revoked: boolean;
   lastUsedAt: number | null;
+  /**
+   * The suspender of the credential; in a chain also the suspended person or app that it belongs to. Null means that it is
+   * not suspended. A suspended credential is refused until it is resumed.
+   */
+  suspendedBy: SuspendedBy | null;
   /** Addresses and CIDR ranges from which the key may be used. Empty means any address. */
   allowedIps: readonly string[];
   /** Maximum requests in each `rateLimitWindow`. Null means that the key has no limit of its own. */
@@ -143,6 +148,11 @@ export interface ApiKeyRecord extends ByName<KeyAmount, number | null> {
   note: string | null;
 }
 
+/** Owners of an account cannot resume what an operator suspended. */
+export const suspenders = ["account", "operator"] as const;
+export type Suspender = (typeof suspenders)[number];
+export type SuspendedBy = Suspender | "person" | "app";
+
 /** A key with only the members that its requests need: without names, digests and notes. */
 export type ChainKey = Omit<
   ApiKeyRecord,
@@ -156,6 +166,7 @@ export const newAndUnbounded = {
   revokedAt: null,
   revoked: false,
   lastUsedAt: null,
+  suspendedBy: null,
   allowedIps: [],
   rateLimit: null,
   rateLimitWindow: null,
@@ -170,7 +181,7 @@ export const newAndUnbounded = {
   ...byName(keyAmounts, () => null),
 } as const satisfies Partial<ApiKeyRecord>;
 
-export type KeyStatus = "active" | "expired" | "revoked";
+export type KeyStatus = "active" | "expired" | "revoked" | "suspended";
 
 /**
  * A key, the keys that bound it, and its account. The first of `keys` is the key itself, each next one the parent of
@@ -199,6 +210,7 @@ export type KeyChanges = Partial<
     | "tags"
     | "note"
     | "revokedAt"
+    | "suspendedBy"
     | KeyAmount["name"]
   >
 >;
@@ -247,6 +259,8 @@ export interface KeyStore {
   endDue(nowSeconds: number): Promise<void>;
   /** Stores when keys were last used: Unix seconds by key id. Never moves a time back. */
   touchKeys(lastUsed: ReadonlyMap<string, number>): Promise<void>;
+  /** Returns the ids of everything that is suspended: accounts, people, apps, and keys that have not ended. */
+  listSuspended(): Promise<string[]>;
   /** Returns a number that rises with each change of a key, account or tier, by any process. */
   credentialRevision(): Promise<number>;
 }
@@ -304,10 +318,11 @@ export function seesUsageOf(principal: Principal): string | null {
 }
 
 export function keyStatus(
-  key: Pick<ApiKeyRecord, "revoked" | "revokedAt" | "expiresAt">,
+  key: Pick<ApiKeyRecord, "revoked" | "revokedAt" | "expiresAt" | "suspendedBy">,
   nowSeconds: number,
 ): KeyStatus {
   if (key.revoked) return "revoked";
   if (key.revokedAt !== null && key.revokedAt <= nowSeconds) return "revoked";
-  return key.expiresAt !== null && key.expiresAt <= nowSeconds ? "expired" : "active";
+  if (key.expiresAt !== null && key.expiresAt <= nowSeconds) return "expired";
+  return key.suspendedBy === null ? "active" : "suspended";
 }

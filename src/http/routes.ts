@@ -2,6 +2,7 @@
 import { guardrailRoutes } from "../features/guardrails/routes.ts";
 import { accountRoutes } from "./api/account-routes.ts";
 import { adminAccountRoutes } from "./api/admin/account-routes.ts";
+import { adminAppRoutes } from "./api/admin/app-routes.ts";
 import { adminAuditRoutes } from "./api/admin/audit-routes.ts";
 import { adminCacheRoutes } from "./api/admin/cache-routes.ts";
 import { adminComparisonRoutes } from "./api/admin/comparison-routes.ts";
@@ -113,6 +114,7 @@ const makers = [
   adminWebhookRoutes,
   adminAuditRoutes,
   adminSigningKeyRoutes,
+  adminAppRoutes,
   adminPeopleRoutes,
   adminSystemRoutes,
   nodeRoutes,

@@ -48,7 +48,7 @@ import { dispatch } from "./routing/dispatch.ts";
 import { type PromptPrefix, promptPrefixOf } from "./routing/prompt-prefix.ts";
 import type { Workload } from "./routing/route.ts";
 import { isServable } from "./routing/servable.ts";
-import { type Stoppable, stoppingError } from "./stopping.ts";
+import type { Stoppable } from "./stopping.ts";
 import { faultSaid, resultOf, TrailWriter, type Tried } from "./trail-writer.ts";
 
 const nothing: readonly string[] = [];
@@ -109,8 +109,8 @@ export class OpenRequest<Result>
   #dispatched: Dispatched | undefined;
   /** The cached answer that is sent. */
   #replayed: KeptAnswer | undefined;
-  /** True if the gateway is stopping. It then closes the connection itself, so the client counts as present. */
-  #stopped = false;
+  /** The error of the gateway's own stop. The gateway closes the connection, so the client counts as present. */
+  #stopError: GatewayError | undefined;
   #queueMs = 0;
   /** Reservation for the additional cost of a fallback model. */
   #dearer: Lease | undefined;
@@ -169,6 +169,10 @@ export class OpenRequest<Result>
 
   get priority(): Priority {
     return urgencyOf(this.call);
+  }
+
+  get caller(): Stoppable["caller"] {
+    return this.call.principal;
   }
 
   get accountId(): string {
@@ -389,9 +393,9 @@ export class OpenRequest<Result>
     this.cancellation.cancel(this.call.clientGone.reason);
   }
 
-  stop(): void {
-    this.#stopped = !this.call.clientGone.cancelled;
-    this.cancellation.cancel(stoppingError());
+  stop(error: GatewayError): void {
+    if (!this.call.clientGone.cancelled) this.#stopError = error;
+    this.cancellation.cancel(error);
   }
 
   /** Starts the request; call once. */
@@ -488,7 +492,7 @@ export class OpenRequest<Result>
 
   /** Called if the stream ended with an error before it began: the client gets only the error. */
   unbegun(error: unknown): void {
-    this.reject(this.#stopped ? stoppingError() : error);
+    this.reject(this.#stopError ?? error);
   }
 
   /** Asks another deployment after `dispatched` gave no answer. */
@@ -634,7 +638,7 @@ export class OpenRequest<Result>
       return;
     }
     clearTimeout(this.#silence);
-    const reject = () => this.reject(this.#stopped ? stoppingError() : thrown);
+    const reject = () => this.reject(this.#stopError ?? thrown);
     try {
       whenSettled(this.endedWithoutAnswer(thrown), reject, reject);
     } catch {
@@ -682,10 +686,10 @@ export class OpenRequest<Result>
    * charged. `reportedPrompt` is the number of prompt tokens that the engine reported.
    */
   endedWithoutAnswer(thrown: unknown, reportedPrompt?: StreamObservation["reportedPrompt"]): MaybePromise<void> {
-    const error = this.#stopped ? stoppingError() : thrown;
+    const error = this.#stopError ?? thrown;
     // The engine had begun to answer, so the reserved overflow money counts as spent.
     this.#dispatched?.bill?.keep();
-    const outcome = this.#stopped ? "failed" : this.#outcomeOf(error);
+    const outcome = this.#stopError ? "failed" : this.#outcomeOf(error);
     const isRead = outcome === "cancelled" && this.attempts > 0;
     const { promptTokens, unitsRead } = this.request;
     // Some servers begin their stream with a usage of zero.
@@ -743,7 +747,7 @@ export class OpenRequest<Result>
 
   /** Returns the result in the trail for an engine that began to answer. */
   #resultOf(error: unknown): StepResult {
-    const result = resultOf(error, this.#stopped);
+    const result = resultOf(error, this.#stopError !== undefined);
     return result === "unreachable" ? "broke_off" : result;
   }
 

@@ -26,6 +26,7 @@ export function commandLineApp(environment: Environment): PublishedApp {
     environment,
     requirePkce: true,
     secrets: [],
+    suspendedBy: null,
     createdBy: null,
     createdAt: 0,
   };

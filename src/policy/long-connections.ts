@@ -83,7 +83,7 @@ export class LongConnections {
     this.#entries.add(entry);
     count(this.#byKey, limitId, 1);
     count(this.#byAccount, account.id, 1);
-    this.#timer ??= setInterval(() => this.#check(), this.#options.pollMs ?? longConnectionPollMs);
+    this.#timer ??= setInterval(() => this.check(), this.#options.pollMs ?? longConnectionPollMs);
     this.#timer.unref();
     return {
       touch: () => {
@@ -102,7 +102,8 @@ export class LongConnections {
     this.#timer = undefined;
   }
 
-  #check(): void {
+  /** Checks all connections now, as after a suspension. */
+  check(): void {
     const nowMs = this.#options.clock.monotonicMs();
     for (const entry of this.#entries) {
       if (!entry.watch) continue;

@@ -33,6 +33,7 @@ import type { Chain } from "../policy/credentials/cached-chain.ts";
 import { openContentKey, openPseudonymKey } from "../policy/credentials/content-key.ts";
 import { KeyActivity } from "../policy/credentials/key-activity.ts";
 import { SigningKeys } from "../policy/credentials/signing-keys.ts";
+import { Suspensions } from "../policy/credentials/suspensions.ts";
 import { UnknownCredentials } from "../policy/credentials/unknown-credentials.ts";
 import { DroppedQuotas } from "../policy/dropped-quotas.ts";
 import { LearnedLengths } from "../policy/learned-lengths.ts";
@@ -155,6 +156,7 @@ export interface Governance {
   refusedRequests: RefusedRequests;
   speeds: SqlSpeeds;
   authenticator: Authenticator;
+  suspensions: Suspensions;
   /**
    * Call it after this process commits a change of a key or account. The change applies to this process immediately,
    * and to others soon. `ids` are those of keys, accounts, people and apps: only credentials that depend on one of
@@ -289,6 +291,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
   const refusedRequests = opened.add(new RefusedRequests({ store: refusedStore, clock, log }));
   const addressThrottle = new AddressThrottle({ clock, limits: options.addressLimits });
   const unknownCredentials = new UnknownCredentials(addressThrottle);
+  const suspensions = opened.add(new Suspensions({ keys, log }));
   const authenticator = new Authenticator({
     keys,
     pepper: peppers,
@@ -300,6 +303,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     unknown: unknownCredentials,
     limitsOf: (chain) => droppedQuotas.seen(limitsOfChain(chain)),
     priorityOf: (account) => tiers.find(account.tier).priority,
+    onDropped: () => suspensions.changed(),
     reread,
     clock,
     log,
@@ -377,6 +381,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     refusedRequests,
     speeds: new SqlSpeeds(db),
     authenticator,
+    suspensions,
     changed,
     async tiersChanged() {
       await loadTiers();

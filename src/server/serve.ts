@@ -31,6 +31,7 @@ import type { PersonConnections } from "../mcp/connections/person-connections.ts
 import { SpoolSpace } from "../multipart/spool-space.ts";
 import type { AddressLimit } from "../policy/address-throttle.ts";
 import { ensureFirstKey, type FirstKey } from "../policy/credentials/first-key.ts";
+import { suspendedCheck } from "../policy/credentials/suspensions.ts";
 import { LongConnections } from "../policy/long-connections.ts";
 import { OpenRequests } from "../policy/open-requests.ts";
 import type { Replicas } from "../policy/records/replicas.ts";
@@ -249,6 +250,11 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   const { observer } = notices;
   const openRequests = new OpenRequests(() => sources.config.limits.openRequestsPerKey, bufferedBytes);
   const longConnections = new LongConnections({ clock, connectionLimit: () => server.connections.limit });
+  governance.suspensions.onSuspended((ids) => {
+    stopping.suspend(suspendedCheck(ids));
+    longConnections.check();
+    workers?.suspended(ids);
+  });
   const { responses, background } = governance;
   const backgroundRuns = opened.add(new BackgroundRuns({ responses, background, clock, log }));
   const { deletionClock } = governance;

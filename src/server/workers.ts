@@ -110,6 +110,11 @@ export class Workers {
     this.#processes.drop();
   }
 
+  /** Makes workers stop the running requests of suspended callers. */
+  suspended(ids: readonly string[]): void {
+    this.#processes.suspended(ids);
+  }
+
   /** Notifies workers of changed models. Afterwards no worker serves the old ones. */
   sendModels(): void {
     const { drained } = this.#options.routing.router;

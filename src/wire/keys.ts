@@ -71,7 +71,7 @@ const tagList = z
 const note = z.string().max(maxNoteLength).describe("Notes for people, in printable characters.");
 const ownAmounts = byWire(keyAmounts, (amount) => givenAmount(amount).nullish());
 
-export const keyStatuses = ["active", "expired", "revoked"] as const satisfies readonly KeyStatus[];
+export const keyStatuses = ["active", "expired", "revoked", "suspended"] as const satisfies readonly KeyStatus[];
 
 export const createKeyRequest = z
   .object({
@@ -144,7 +144,9 @@ const keyMembers = {
   scopes: z.array(z.enum(scopes)),
   status: z
     .enum(keyStatuses)
-    .describe("True if the key works. A key ends at the latest when the key that created it ends."),
+    .describe(
+      "`active`: the key works. `suspended`: it is refused until it, or what it depends on, is resumed. A key ends at the latest when the key that created it ends.",
+    ),
   created_by: z
     .string()
     .nullable()

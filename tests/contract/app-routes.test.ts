@@ -138,6 +138,7 @@ describe("POST /v1/apps", () => {
       type: "confidential",
       redirect_uris: ["https://notes.example/cb", "http://127.0.0.1/cb"],
       scopes: ["chat:read", "chat:write", "models:read"],
+      status: "active",
       environment: "live",
       tools: null,
       require_pkce: true,

@@ -399,7 +399,9 @@ describe("GET /v1/keys", () => {
 
     test("names the error of a key query", async () => {
       const message = async (query: string) => (await call("GET", `/v1/keys?${query}`)).body.error.message;
-      expect(await message("status=ended")).toBe('status: must be one of active, expired, revoked (got "ended").');
+      expect(await message("status=ended")).toBe(
+        'status: must be one of active, expired, revoked, suspended (got "ended").',
+      );
       expect(await message("search=")).toStartWith("search: must be 1 to 100 characters");
       expect(await message("search=web&after=key_b6")).toStartWith("after: must be the id of a key of this list");
     });

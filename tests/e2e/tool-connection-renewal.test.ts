@@ -260,7 +260,15 @@ const eventOf = () =>
 async function addMember(db: Database): Promise<void> {
   const createdAt = clock.nowSeconds();
   const person: Person = {
-    ...{ id: of.personId, email: "anna@example.test", name: "Anna", isEmailProven: true, isOperator: false, createdAt },
+    ...{
+      id: of.personId,
+      email: "anna@example.test",
+      name: "Anna",
+      isEmailProven: true,
+      isOperator: false,
+      suspendedAt: null,
+      createdAt,
+    },
   };
   const membership: Membership = {
     ...{ id: "mbr_1", accountId: of.accountId, personId: person.id, role: "member", seesAllUsage: false, createdAt },

@@ -112,9 +112,18 @@ const key: ApiKeyRecord = {
   ...{ expiresAt: later, revokedAt: null, revoked: false, lastUsedAt: null, allowedIps: ["192.0.2.0/24", "::1"] },
   ...{ rateLimit: 6, rateLimitWindow: 60, quotas: [quota], models: ["m"], tools: ["files"], neverLeaves: true },
   ...{ priority: "low", responseCache: "off", tags: ["team:blue"], note: "n", monthlyTokens: 7, monthlySpend: 8.5 },
+  suspendedBy: null,
 };
 const person: Person = {
-  ...{ id: "usr_1", email: "ada@example.test", name: "Ada", isEmailProven: true, isOperator: true, createdAt: at },
+  ...{
+    id: "usr_1",
+    email: "ada@example.test",
+    name: "Ada",
+    isEmailProven: true,
+    isOperator: true,
+    suspendedAt: null,
+    createdAt: at,
+  },
 };
 const membership: Required<Membership> = {
   ...{ id: "mbr_1", accountId: "acct_1", personId: "usr_1", role: "owner", quotas: [quota], tools: ["files"] },
@@ -138,12 +147,12 @@ describe.serial("stored accounts, keys and people", () => {
   const app: App = {
     ...{ id: "app_1", accountId: "acct_1", personId: "usr_1", name: "App", homepageUrl: "https://app.example" },
     ...{ type: "confidential", redirectUris: ["https://app.example/cb"], scopes: ["tools:use"], tools: ["files"] },
-    ...{ environment: "live", requirePkce: true, createdBy: "usr_1", createdAt: at },
+    ...{ environment: "live", requirePkce: true, suspendedBy: null, createdBy: "usr_1", createdAt: at },
     secrets: [{ id: "sec_1", digest: "d3", last4: "wxyz", createdAt: at, expiresAt: later }],
   };
   const outside: OutsideClient = {
     ...{ id: "app_2", documentUrl: "https://client.example/doc", name: "Client", homepageUrl: null, allowedAt: at },
-    ...{ redirectUris: ["http://127.0.0.1/cb"], createdAt: at },
+    ...{ redirectUris: ["http://127.0.0.1/cb"], suspendedBy: "operator", createdAt: at },
   };
   const code: AuthorizationCode = {
     ...{ digest: "d4", appId: "app_1", personId: "usr_1", accountId: "acct_1", membershipId: "mbr_1" },

@@ -93,6 +93,7 @@ export async function startAuthorizeServer() {
           environment: "live",
           tools: null,
           requirePkce: true,
+          suspendedBy: null,
           secrets: [],
           createdBy: null,
           createdAt: clock.nowSeconds(),

@@ -55,7 +55,14 @@ export async function startOAuth() {
     const app: App = {
       ...{ id, accountId, personId: null, name: `The ${id} app`, homepageUrl: null, type, environment: "live" },
       ...{ redirectUris: [redirectUri], scopes: ["chat:write", "models:read", "usage:read"] },
-      ...{ tools: null, requirePkce: type === "public", secrets: [], createdBy: null, createdAt: now.seconds },
+      ...{
+        tools: null,
+        requirePkce: type === "public",
+        secrets: [],
+        suspendedBy: null,
+        createdBy: null,
+        createdAt: now.seconds,
+      },
     };
     await apps.insertApp(app, testEvent(now.seconds));
   }

@@ -94,6 +94,7 @@ export async function openTestPeople(databases: Pick<TestDatabases, "open"> = sq
         name,
         isEmailProven,
         isOperator,
+        suspendedAt: null,
         createdAt,
       };
       const passwordHash = password === undefined ? null : await quickHash(password);

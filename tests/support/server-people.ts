@@ -81,6 +81,7 @@ export function openServerPeople(server: TestServer) {
       name,
       isEmailProven: true,
       isOperator,
+      suspendedAt: null,
       createdAt: now(),
     };
     await write(() => people.apply({ addPerson: { ...person, passwordHash: null } }, event("person.updated")));

@@ -5640,9 +5640,9 @@ export interface CreatedApiKey {
   environment: "live" | "test" | "dev";
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
-   * True if the key works. A key ends at the latest when the key that created it ends.
+   * `active`: the key works. `suspended`: it is refused until it, or what it depends on, is resumed. A key ends at the latest when the key that created it ends.
    */
-  status: "active" | "expired" | "revoked";
+  status: "active" | "expired" | "revoked" | "suspended";
   /**
    * Id of the key or person that created it. null for keys that neither created, such as the first key.
    */
@@ -5750,9 +5750,9 @@ export interface ApiKey {
   environment: "live" | "test" | "dev";
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
-   * True if the key works. A key ends at the latest when the key that created it ends.
+   * `active`: the key works. `suspended`: it is refused until it, or what it depends on, is resumed. A key ends at the latest when the key that created it ends.
    */
-  status: "active" | "expired" | "revoked";
+  status: "active" | "expired" | "revoked" | "suspended";
   /**
    * Id of the key or person that created it. null for keys that neither created, such as the first key.
    */
@@ -5840,9 +5840,9 @@ export interface ApiKeyDetails {
   environment: "live" | "test" | "dev";
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
-   * True if the key works. A key ends at the latest when the key that created it ends.
+   * `active`: the key works. `suspended`: it is refused until it, or what it depends on, is resumed. A key ends at the latest when the key that created it ends.
    */
-  status: "active" | "expired" | "revoked";
+  status: "active" | "expired" | "revoked" | "suspended";
   /**
    * Id of the key or person that created it. null for keys that neither created, such as the first key.
    */
@@ -6057,9 +6057,9 @@ export interface RotatedApiKey {
   environment: "live" | "test" | "dev";
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
-   * True if the key works. A key ends at the latest when the key that created it ends.
+   * `active`: the key works. `suspended`: it is refused until it, or what it depends on, is resumed. A key ends at the latest when the key that created it ends.
    */
-  status: "active" | "expired" | "revoked";
+  status: "active" | "expired" | "revoked" | "suspended";
   /**
    * Id of the key or person that created it. null for keys that neither created, such as the first key.
    */
@@ -6634,6 +6634,10 @@ export interface CreatedApp {
    */
   tools: string[] | null;
   /**
+   * While an app is suspended, its tokens are refused.
+   */
+  status: "active" | "suspended";
+  /**
    * Environment of the app's access tokens.
    */
   environment: "live" | "test" | "dev";
@@ -6709,6 +6713,10 @@ export interface App {
    * Allowed tools, as `server` or `server/tool`. null: all tools that are offered.
    */
   tools: string[] | null;
+  /**
+   * While an app is suspended, its tokens are refused.
+   */
+  status: "active" | "suspended";
   /**
    * Environment of the app's access tokens.
    */
@@ -6789,6 +6797,10 @@ export interface RotatedApp {
    * Allowed tools, as `server` or `server/tool`. null: all tools that are offered.
    */
   tools: string[] | null;
+  /**
+   * While an app is suspended, its tokens are refused.
+   */
+  status: "active" | "suspended";
   /**
    * Environment of the app's access tokens.
    */
@@ -7815,6 +7827,8 @@ export interface AuditEvent {
     | "key.updated"
     | "key.revoked"
     | "key.rotated"
+    | "key.suspended"
+    | "key.resumed"
     | "token.issued"
     | "credential.refused"
     | "account.created"
@@ -7849,6 +7863,8 @@ export interface AuditEvent {
     | "person.created"
     | "person.updated"
     | "person.deleted"
+    | "person.suspended"
+    | "person.resumed"
     | "member.added"
     | "member.updated"
     | "member.removed"
@@ -7866,6 +7882,8 @@ export interface AuditEvent {
     | "app.created"
     | "app.updated"
     | "app.secret_rotated"
+    | "app.suspended"
+    | "app.resumed"
     | "app.deleted"
     | "grant.created"
     | "grant.refreshed"
@@ -11973,6 +11991,10 @@ export interface Person {
    */
   is_operator: boolean;
   /**
+   * Time when an operator suspended the person. null: the person is not suspended.
+   */
+  suspended_at: number | null;
+  /**
    * Unix time in seconds.
    */
   created_at: number;
@@ -11986,6 +12008,10 @@ export interface PersonDetails {
    * True if the person can operate the installation (`admin:manage`) while signed in to a browser.
    */
   is_operator: boolean;
+  /**
+   * Time when an operator suspended the person. null: the person is not suspended.
+   */
+  suspended_at: number | null;
   /**
    * Unix time in seconds.
    */

@@ -1,6 +1,7 @@
 // Third-party applications: OAuth clients that people allow to act for their account.
 import type { Environment } from "../api-key.ts";
 import type { AuditEvent } from "../audit.ts";
+import type { Suspender } from "../principal.ts";
 import type { Scope } from "../scope.ts";
 
 /** RFC 6749, 2.1. A confidential client can keep a secret, a public one cannot. */
@@ -40,6 +41,8 @@ export interface App {
   /** True if PKCE is required (RFC 7636). Always true for public apps. */
   requirePkce: boolean;
   secrets: readonly AppSecret[];
+  /** The suspender of the app. Null means that it is not suspended. */
+  suspendedBy: Suspender | null;
   /** Id of the person or key that registered the app. */
   createdBy: string | null;
   createdAt: number;
@@ -69,6 +72,11 @@ export interface AppStore {
   updateApp(id: string, changes: AppChanges, event: AuditEvent): Promise<App | undefined>;
   /** Adds the secret. Earlier secrets end at `oldEndAt` or before. */
   rotateSecret(id: string, secret: AppSecret, oldEndAt: number, event: AuditEvent): Promise<App | undefined>;
+  /**
+   * Suspends an app, or resumes it with null. The app may also be a client that no account registered. Returns false if
+   * the app does not exist.
+   */
+  setSuspended(id: string, suspendedBy: Suspender | null, event: AuditEvent): Promise<boolean>;
   /** Deletes the app and its grants, so that its tokens end. Returns false if the app does not exist. */
   deleteApp(id: string, event: AuditEvent): Promise<boolean>;
 }

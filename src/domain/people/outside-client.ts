@@ -1,5 +1,6 @@
 // OAuth clients that no account registered. They publish a metadata document, or registered themselves.
 import type { Environment } from "../api-key.ts";
+import type { Suspender } from "../principal.ts";
 import type { Scope } from "../scope.ts";
 import type { PublishedApp } from "./app.ts";
 
@@ -23,6 +24,8 @@ export interface OutsideClient extends DescribedClient {
   createdAt: number;
   /** When a person last allowed the client, in Unix seconds. Null if nobody has. */
   allowedAt: number | null;
+  /** The suspender of the client. Null means that it is not suspended. */
+  suspendedBy: Suspender | null;
 }
 
 export interface OutsideClientStore {
@@ -45,7 +48,7 @@ export const outsideScopes: readonly Scope[] = ["tools:use"];
 
 /** Returns the app record of such a client. It is public and requires PKCE, because the client is not verified. */
 export function outsideApp(client: Omit<OutsideClient, "allowedAt">, environment: Environment): PublishedApp {
-  const { id, documentUrl, name, homepageUrl, redirectUris, createdAt } = client;
+  const { id, documentUrl, name, homepageUrl, redirectUris, suspendedBy, createdAt } = client;
   const publisher = publisherOf(documentUrl);
   return {
     ...{ id, accountId: "", personId: null, name: name === "" ? publisher : name, publisher, homepageUrl },
@@ -58,7 +61,7 @@ export function outsideApp(client: Omit<OutsideClient, "allowedAt">, environment
       requirePkce: true,
       secrets: [],
     },
-    ...{ createdBy: null, createdAt, unverified: { documentUrl } },
+    ...{ suspendedBy, createdBy: null, createdAt, unverified: { documentUrl } },
   };
 }
 

@@ -17,6 +17,8 @@ export interface Person {
   isEmailProven: boolean;
   /** True if the person may use `admin:manage` while signed in. */
   isOperator: boolean;
+  /** When an operator suspended the person, in Unix seconds. Null if the person is not suspended. */
+  suspendedAt: number | null;
   /** Unix seconds. */
   createdAt: number;
 }
@@ -134,6 +136,11 @@ export interface PeopleChange {
    * `person_missing`.
    */
   setOperator?: { personId: string; isOperator: boolean };
+  /**
+   * Suspends the person, or resumes them with null. Sessions, keys and apps stay, and are refused meanwhile. Fails with
+   * `last_operator` if no operator would be left, or with `person_missing`.
+   */
+  setSuspended?: { personId: string; suspendedAt: number | null };
   /** Ends all sessions and command-line logins of the person, except the session or login `exceptId`. */
   endSessions?: { personId: string; exceptId?: string };
 }

@@ -10,6 +10,7 @@ import {
   revokeKey,
   rotatedBefore,
   rotateKey,
+  suspendKey,
   toWire,
   updateKey,
 } from "../../policy/manage/manage-keys.ts";
@@ -51,7 +52,16 @@ const endpoint = scopedEndpoints<KeyRouteDeps>("keys:manage", {
 });
 
 export function keyRoutes(deps: KeyRouteDeps): ScopedRoute[] {
-  return [create(deps), list(deps), retrieve(deps), update(deps), revoke(deps), rotate(deps)];
+  return [
+    create(deps),
+    list(deps),
+    retrieve(deps),
+    update(deps),
+    revoke(deps),
+    rotate(deps),
+    suspend(deps),
+    resume(deps),
+  ];
 }
 
 const create = endpoint("POST", "/v1/keys", {
@@ -144,6 +154,30 @@ const rotate = endpoint("POST", "/v1/keys/:id/rotate", {
     if (!added) throw rotatedBefore(null);
     deps.changed([old.id]);
     return { ...toWire(added, makers, event.at), key, replaces: old.id };
+  },
+});
+
+const suspend = endpoint("POST", "/v1/keys/:id/suspend", {
+  operationId: "suspendKey",
+  summary: "Suspend an API key",
+  description: `Refuses the key and all keys that it created within a second, on every replica, and stops their running requests, until the key is resumed. A key cannot suspend itself. ${delegation}`,
+  parameters: idParameter,
+  response: { description: "The key's record.", json: keyShape },
+  async answer({ deps, principal, id, origin }) {
+    const chain = await find({ deps, principal, id });
+    return write(chain, suspendKey(principal, chain, "account", origin), deps);
+  },
+});
+
+const resume = endpoint("POST", "/v1/keys/:id/resume", {
+  operationId: "resumeKey",
+  summary: "Resume a suspended API key",
+  description: "The key works again. Only an operator can resume a key that an operator suspended.",
+  parameters: idParameter,
+  response: { description: "The key's record.", json: keyShape },
+  async answer({ deps, principal, id, origin }) {
+    const chain = await find({ deps, principal, id });
+    return write(chain, suspendKey(principal, chain, null, origin), deps);
   },
 });
 

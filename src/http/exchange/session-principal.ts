@@ -1,5 +1,5 @@
 // Authenticates people by the cookie of their browser session. Only our own pages may use it.
-import type { BrowserSessions } from "../../accounts/browser-sessions.ts";
+import { type BrowserSessions, suspended } from "../../accounts/browser-sessions.ts";
 import { forbidden, type GatewayError, invalidRequest } from "../../base/errors.ts";
 import { invalidApiKey } from "../../base/invalid-api-key.ts";
 import { type Environment, environments } from "../../domain/api-key.ts";
@@ -49,6 +49,7 @@ export class SessionPrincipals {
     const { signedIn, cookie } = current;
     if (cookie !== undefined) exchange.answerHeaders["set-cookie"] = cookie;
     this.#requireOwnPage(req, signedIn);
+    if (signedIn.person.suspendedAt !== null) throw suspended();
     const membership = membershipOf(signedIn, req.headers.get("headrace-account"));
     const environment = this.#environmentOf(req);
     // Browsers send cookies automatically, so a session in development is not valid for other names of this machine.

@@ -132,7 +132,7 @@ async function allow(
   if (app.unverified) {
     const { id, name, homepageUrl, redirectUris, unverified } = app;
     const client = { id, name, homepageUrl, redirectUris, documentUrl: unverified.documentUrl };
-    await deps.outsideClients.allowed({ ...client, createdAt: now, allowedAt: now });
+    await deps.outsideClients.allowed({ ...client, createdAt: now, allowedAt: now, suspendedBy: null });
   }
   const { code, record } = newCode(request, membership, now);
   const isKept = await deps.oauth.insertCode(record, actingOf(signedIn, now, membership.accountId));

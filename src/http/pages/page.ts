@@ -78,14 +78,17 @@ export function goOn(next: string): PlainAnswer {
   return pageAnswer({ title: "Signed in", body, continueTo: next, opener: "kept" });
 }
 
-/** Returns the signed-in person, or undefined. A renewed cookie is added to the answer. */
+/**
+ * Returns the signed-in person, or undefined. A suspended person counts as signed out: the sign-in page then tells them.
+ * A renewed cookie is added to the answer.
+ */
 export async function signedInAt(
   exchange: Exchange,
   { sessions }: { sessions: Pick<BrowserSessions, "find"> },
 ): Promise<SignedIn | undefined> {
   const current = await sessions.find(exchange.req.headers.get("cookie"), browserOrigin(exchange));
   if (current?.cookie !== undefined) exchange.answerHeaders["set-cookie"] = current.cookie;
-  return current?.signedIn;
+  return current?.signedIn.person.suspendedAt === null ? current.signedIn : undefined;
 }
 
 const maxFormLength = 65_536;

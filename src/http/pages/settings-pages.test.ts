@@ -49,6 +49,7 @@ async function allow(of: Person, member: Membership, name: string): Promise<stri
         scopes: ["chat:write"],
         tools: null,
         requirePkce: true,
+        suspendedBy: null,
       },
       ...{ secrets: [], createdBy: null, createdAt: now },
     },

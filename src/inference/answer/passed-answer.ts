@@ -14,7 +14,7 @@ import type { LongAnswer } from "../../requests/dialects/long-answer.ts";
 import { usageOfTask } from "../../requests/dialects/task/task-usage.ts";
 import type { PassedBytes } from "../call.ts";
 import type { Dispatched } from "../routing/attempt.ts";
-import { type Stoppable, stoppingError } from "../stopping.ts";
+import type { Stoppable } from "../stopping.ts";
 import { brokeOff, noAnswer } from "./engine-refusal.ts";
 import type { RelayedRequest } from "./relayed-answer.ts";
 
@@ -197,8 +197,12 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
     this.#stop(reason instanceof GatewayError ? reason : new DOMException("The client left", "AbortError"));
   }
 
-  stop(): void {
-    this.#stop(stoppingError());
+  get caller(): Stoppable["caller"] {
+    return this.#open.caller;
+  }
+
+  stop(error: GatewayError): void {
+    this.#stop(error);
   }
 
   #stop(error: unknown): void {

@@ -12,7 +12,7 @@ import type { TextGuard } from "../../requests/dialects/texts/text-guard.ts";
 import type { Continuation } from "../continuation/continuation.ts";
 import type { Dispatched } from "../routing/attempt.ts";
 import type { QueuePosition } from "../routing/capacity.ts";
-import type { Stopping } from "../stopping.ts";
+import type { Stoppable, Stopping } from "../stopping.ts";
 
 /** The next call of `onPiece`, which is due as soon as one of the two limits is reached. */
 export interface PieceDue {
@@ -81,6 +81,8 @@ export interface RelayOptions {
   /** The memory account for buffered output. */
   readonly memoryAccount: MemoryAccount;
   readonly stopping: Stopping;
+  /** The caller, whose suspension stops the stream. */
+  readonly caller?: Stoppable["caller"];
   /** Stops the engine, if its response has not arrived yet. */
   abort(): void;
 }

@@ -20,7 +20,7 @@ import { isStream } from "../../requests/dialects/translation/translated-answer.
 import { TranslatedStream } from "../../requests/dialects/translation/translated-stream.ts";
 import type { Continuation } from "../continuation/continuation.ts";
 import type { Dispatched } from "../routing/attempt.ts";
-import { type Stoppable, stoppingError } from "../stopping.ts";
+import type { Stoppable } from "../stopping.ts";
 import { WholeBody } from "./answer-body.ts";
 import { brokeOff, isOfEngine, noAnswer } from "./engine-refusal.ts";
 import type { PieceDue, RelayOptions, StreamStop } from "./relay-options.ts";
@@ -770,8 +770,12 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#expectEnd(false);
   }
 
-  stop(): void {
-    if (!this.#over) this.#endBroken(stoppingError(), "");
+  get caller(): Stoppable["caller"] {
+    return this.#options.caller;
+  }
+
+  stop(error: GatewayError): void {
+    if (!this.#over) this.#endBroken(error, "");
   }
 
   /** Called when the end was recorded. */

@@ -143,6 +143,10 @@ class RelayedAnswer implements RelayOptions, StreamStop {
     return this.#open.call.memoryAccount;
   }
 
+  get caller(): Stoppable["caller"] {
+    return this.#open.caller;
+  }
+
   get stopping(): Stopping {
     return this.#open.deps.stopping;
   }

@@ -43,7 +43,7 @@ import type { AnswerRecorder } from "../answer/answer-recorder.ts";
 import { recorderFor } from "../answer/recorder.ts";
 import type { InferenceAnswer, InferenceCall, InferenceDeps } from "../call.ts";
 import { run } from "../run.ts";
-import { type Stoppable, stoppingError } from "../stopping.ts";
+import type { Stoppable } from "../stopping.ts";
 import { keepsNothing } from "../whole-call.ts";
 import type { HostedTools, ToolAsker } from "./model-tools.ts";
 import { AgentStepCall } from "./turn-call.ts";
@@ -138,8 +138,12 @@ class HostedRun<Result> implements Stoppable {
   }
 
   /** Stops the response. A running tool call is not awaited; the next model call fails. */
-  stop(): void {
-    this.#calling.cancel(stoppingError());
+  stop(error: GatewayError): void {
+    this.#calling.cancel(error);
+  }
+
+  get caller(): Stoppable["caller"] {
+    return this.#call.principal;
   }
 
   /** On failure, no listener may keep a reference to this response: one connection may have thousands of responses. */

@@ -3,6 +3,7 @@
 import type { Clock } from "../../base/clock.ts";
 import type { MaybePromise } from "../../base/deferred.ts";
 import { GatewayError } from "../../base/errors.ts";
+import { noIndex } from "../../base/indexed-set.ts";
 import { usdOf } from "../../base/money.ts";
 import type { Lease } from "../../domain/limits/limits.ts";
 import type { Price } from "../../domain/models/price.ts";
@@ -13,7 +14,7 @@ import type { McpServerSlots } from "../../domain/tools/mcp-server-slots.ts";
 import type { ToolContentWriter } from "../../domain/tools/tool-content.ts";
 import type { OpenToolUse, ToolObserver, ToolOutcome, ToolUse, ToolUses } from "../../domain/tools/tool-use.ts";
 import type { Ledger, LedgerEntry, TokenUsage, UsageBegin } from "../../domain/usage/usage.ts";
-import { type Stopping, stoppingError } from "../../inference/stopping.ts";
+import { type Stoppable, type Stopping, stoppingError } from "../../inference/stopping.ts";
 import type { Admitter } from "../../policy/admit.ts";
 import type { RefusalCounts } from "../../policy/records/refusal-counts.ts";
 import type { Throttle } from "../../policy/throttle.ts";
@@ -130,9 +131,23 @@ export class MeteredUses implements ToolUses {
   }
 
   async #takeSlot({ server, principal, cancellation, trace }: ToolUse): Promise<() => void> {
+    const { slots, stopping } = this.#options;
     const goesOn = trace?.waits("queue");
+    const running: Stoppable = {
+      setIndex: noIndex,
+      caller: principal,
+      stop: (error) => cancellation?.cancel(error),
+    };
+    stopping.add(running);
     try {
-      return await this.#options.slots.take({ server, party: partyOf(principal), cancellation });
+      const release = await slots.take({ server, party: partyOf(principal), cancellation });
+      return () => {
+        stopping.remove(running);
+        release();
+      };
+    } catch (error) {
+      stopping.remove(running);
+      throw error;
     } finally {
       goesOn?.();
     }

@@ -160,6 +160,11 @@ export class Endpoint {
     return message === undefined ? undefined : rpcFault(400, headerMismatch, message, body);
   }
 
+  /** Checks the credentials of all sessions and streams now, as after a suspension. */
+  check(): Promise<void> {
+    return this.#revoker.check();
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#revoker.close();

@@ -13,7 +13,15 @@ import { Parameters } from "./parameters.ts";
 const app: PublishedApp = {
   ...{ id: "app_1", accountId: "acct_1", personId: null, name: "Notes", publisher: "Ada", homepageUrl: null },
   ...{ type: "confidential", redirectUris: ["https://notes.example/callback"], scopes: ["usage:read", "chat:read"] },
-  ...{ environment: "live", tools: null, requirePkce: false, secrets: [], createdBy: null, createdAt: 1 },
+  ...{
+    environment: "live",
+    tools: null,
+    requirePkce: false,
+    secrets: [],
+    suspendedBy: null,
+    createdBy: null,
+    createdAt: 1,
+  },
 };
 
 const issuer = "https://gateway.example";

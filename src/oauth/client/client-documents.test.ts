@@ -38,8 +38,14 @@ describe("a client metadata document", () => {
     expect(await documents().find(url, "192.0.2.1")).toEqual({
       ...{ id: appIdOf(url), accountId: "", personId: null, name: "Cli", publisher: new URL(url).host },
       ...{ homepageUrl: "https://client.example/about", type: "public", scopes: ["tools:use"], environment: "live" },
-      ...{ redirectUris: ["http://127.0.0.1/callback"], tools: null, requirePkce: true, secrets: [], createdBy: null },
-      ...{ createdAt: clock.nowSeconds(), unverified: { documentUrl: url } },
+      ...{
+        redirectUris: ["http://127.0.0.1/callback"],
+        tools: null,
+        requirePkce: true,
+        secrets: [],
+        suspendedBy: null,
+      },
+      ...{ createdBy: null, createdAt: clock.nowSeconds(), unverified: { documentUrl: url } },
     });
   });
 

@@ -55,7 +55,7 @@ export class ClientDocuments {
     const found = await this.#find(url, clientAddress);
     if ("reason" in found) return found;
     const { environment, clock } = this.#options;
-    const client = { ...found, id: appIdOf(url), documentUrl: url, createdAt: clock.nowSeconds() };
+    const client = { ...found, id: appIdOf(url), documentUrl: url, suspendedBy: null, createdAt: clock.nowSeconds() };
     return outsideApp(client, environment);
   }
 

@@ -39,7 +39,7 @@ export async function registerClient(
   if ("fault" in described) throw new OAuthError(described.fault, described.description);
   const { name, homepageUrl, redirectUris } = described;
   const id = `app_${Bun.randomUUIDv7()}`;
-  const client = { ...described, id, documentUrl: null, createdAt: nowSeconds, allowedAt: null };
+  const client = { ...described, id, documentUrl: null, createdAt: nowSeconds, allowedAt: null, suspendedBy: null };
   if (!(await outsideClients.register(client))) {
     throw new GatewayError("service_unavailable", "Too many clients have registered just now. Retry in 60 s.", {
       detail: "registrations_full",

@@ -2,7 +2,7 @@
 import type { RefreshToken } from "../../domain/people/oauth.ts";
 import { type KeyChain, keyStatus } from "../../domain/principal.ts";
 import { tokenDigest } from "../../policy/credentials/opaque-token.ts";
-import { invalidGrant } from "../oauth-error.ts";
+import { invalidGrant, OAuthError } from "../oauth-error.ts";
 import { refreshed, replayed } from "./grant-events.ts";
 import { newRefreshToken, signedAnswer } from "./issue.ts";
 import { openAnswer, sealAnswer } from "./sealed-answer.ts";
@@ -37,7 +37,16 @@ function refreshTokenIsOfClient({ grant }: FoundRefreshToken, { client }: Client
 /** Refuses a revoked grant, and the grant of a member who has left the account. */
 function grantStands({ grant }: FoundRefreshToken, { origin }: ClientRequest): undefined {
   if (grant.account.status !== "active") throw invalidGrant("account_suspended");
-  if (grant.keys.some((key) => keyStatus(key, origin.nowSeconds) !== "active")) throw invalidGrant("grant_ended");
+  const states = grant.keys.map((key) => keyStatus(key, origin.nowSeconds));
+  if (states.some((status) => status === "revoked" || status === "expired")) throw invalidGrant("grant_ended");
+  // Clients keep their tokens on this error, so that they work again after the person or app is resumed.
+  if (states.includes("suspended")) {
+    throw new OAuthError(
+      "temporarily_unavailable",
+      "The app, or the person who allowed it, is suspended.",
+      "suspended",
+    );
+  }
 }
 
 const graceSeconds = 10;

@@ -31,8 +31,9 @@ async function outcome(parts: Partial<PresentedCredentials>, by: Authenticator =
     expect(error).toBeInstanceOf(GatewayError);
     const { code, message, detail } = error as GatewayError;
     if (code !== "invalid_api_key") return code;
-    // Only the owner of a valid key learns that the request comes from the wrong place.
+    // Only the owner of a genuine key learns that the request comes from the wrong place, or what is suspended.
     if (detail === "dev_key_not_local") expect(message).toBe(messageOf("it is elsewhere"));
+    else if (detail?.endsWith("_suspended")) expect(message).toContain(" suspended; ask ");
     else expect(message).toBe(invalidApiKeyMessage);
     return detail ?? "";
   }
@@ -260,6 +261,20 @@ describe("the chain of keys above a key", () => {
     const { secret } = await all.addKey();
     await all.accounts.updateAccount(all.accountId, { status: "suspended" }, testEvent());
     expect(await outcome({ apiKey: secret })).toBe("account_suspended");
+  });
+
+  test("refuses a suspended key and the keys that it made, and accepts them again once it is resumed", async () => {
+    const root = await all.addKey();
+    const leaf = await all.addKey("live", { parentId: root.id });
+    for (const { secret } of [root, leaf]) expect(await outcome({ apiKey: secret })).toBe("accepted");
+    for (const [suspendedBy, expected] of [
+      ["account", "key_suspended"],
+      [null, "accepted"],
+    ] as const) {
+      await all.keys.updateKey(root.id, { suspendedBy }, testEvent());
+      all.authenticator.invalidate();
+      for (const { secret } of [root, leaf]) expect(await outcome({ apiKey: secret })).toBe(expected);
+    }
   });
 });
 

@@ -3,7 +3,7 @@
 
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
-import { invalidApiKey } from "../../base/invalid-api-key.ts";
+import { invalidApiKey, suspensionReason } from "../../base/invalid-api-key.ts";
 import { type IpRange, rangesContain } from "../../base/text/ip-range.ts";
 import { type Environment, environmentOf, parseApiKey } from "../../domain/api-key.ts";
 import { type Keys, keyRing } from "../../domain/key-ring.ts";
@@ -162,7 +162,7 @@ export class Authenticator {
     const now = this.#options.clock.nowSeconds();
     if (entry.revokedAt <= now) throw invalidApiKey(endOf(entry, now, "revoked"));
     if (entry.expiresAt <= now) throw invalidApiKey(endOf(entry, now, "expired"));
-    if (entry.fault !== undefined) throw invalidApiKey(entry.fault);
+    if (entry.fault !== undefined) throw invalidApiKey(entry.fault, suspensionReason(entry.fault));
     return entry.principal;
   }
 
@@ -275,7 +275,7 @@ export class Authenticator {
       return this.#end(now, error);
     }
     if (entry.expiresAt <= now) throw this.#refuse(endOf(entry, now, "expired"), presented, entry);
-    if (entry.fault !== undefined) throw this.#refuse(entry.fault, presented, entry);
+    if (entry.fault !== undefined) throw this.#refuse(entry.fault, presented, entry, suspensionReason(entry.fault));
     if (entry.principal.environment !== environment) throw this.#refuse("environment", presented, entry);
     if (entry.allowedIps && !allContain(entry.allowedIps, presented.clientAddress)) {
       throw this.#refuse("address", presented, entry);

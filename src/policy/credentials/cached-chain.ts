@@ -1,5 +1,6 @@
 // Caches keys with the keys that made them. Data that many keys have in common is stored once.
 
+import type { Suspension } from "../../base/invalid-api-key.ts";
 import { type IpRange, parseRange } from "../../base/text/ip-range.ts";
 import type { Account } from "../../domain/account.ts";
 import type { CounterLocation, LimitSet } from "../../domain/limits/limits.ts";
@@ -279,8 +280,14 @@ function revocationOf({ revoked, revokedAt }: ChainKey): number {
   return revoked ? Number.NEGATIVE_INFINITY : (revokedAt ?? Number.POSITIVE_INFINITY);
 }
 
+function suspensionOf({ suspendedBy }: ChainKey): Suspension {
+  return suspendedBy === "person" || suspendedBy === "app" ? `${suspendedBy}_suspended` : "key_suspended";
+}
+
 function faultOf({ keys, account }: Chain): string | undefined {
   if (account.status !== "active") return "account_suspended";
+  const suspended = keys.find((key) => key.suspendedBy !== null);
+  if (suspended) return suspensionOf(suspended);
   const [{ environment }] = keys;
   const mixed = keys.some((key) => key.environment !== environment || key.accountId !== account.id);
   return mixed ? "chain_inconsistent" : undefined;

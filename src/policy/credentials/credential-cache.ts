@@ -23,6 +23,8 @@ export interface CredentialCacheOptions {
   priorityOf?(account: Account): Priority;
   /** Called for a key that was found by its digest under an older secret, with its digest under the current one. */
   renewals?: { keyFound(key: Pick<ApiKeyRecord, "id" | "digest">, digest: string): void } | undefined;
+  /** Called after cached entries were dropped because a credential may have changed. */
+  onDropped?(): void;
   /** Reloads the data that `limitsOf` depends on, after a change by any process. */
   reread?(): Promise<void>;
   /** Seconds for which entries stay valid while the store cannot be asked. */
@@ -109,6 +111,7 @@ export class CredentialCache {
     this.#byKey.clear();
     this.#byId.clear();
     this.#chains.clear();
+    this.#options.onDropped?.();
   }
 
   /** Call if the result of `limitsOf` changes. If the store cannot be asked, cached keys stay in use. */
@@ -139,6 +142,7 @@ export class CredentialCache {
     const isAbout = (entry: CachedChain) => entry.dependsOn(ids);
     this.#byKey.forgetWhere(isAbout);
     this.#byId.forgetWhere(isAbout);
+    this.#options.onDropped?.();
   }
 
   /** Number of cached credentials, and milliseconds since the store last confirmed them. */

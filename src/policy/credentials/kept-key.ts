@@ -64,6 +64,10 @@ export class KeptKey implements ChainKey {
     return this.#terms.revoked;
   }
 
+  get suspendedBy() {
+    return this.#terms.suspendedBy;
+  }
+
   get allowedIps() {
     return this.#terms.allowedIps;
   }
@@ -127,6 +131,7 @@ export function termsOf(key: ChainKey): KeyTerms {
     expiresAt: key.expiresAt,
     revokedAt: key.revokedAt,
     revoked: key.revoked,
+    suspendedBy: key.suspendedBy,
     allowedIps: key.allowedIps,
     rateLimit: key.rateLimit,
     rateLimitWindow: key.rateLimitWindow,

@@ -74,12 +74,14 @@ export function requireDepth(principal: Principal): void {
   );
 }
 
+type KeyVerb = "change" | "rotate" | "revoke" | "suspend" | "resume";
+
 /**
  * Throws if the principal must not act on this key. Each restriction of the principal must come from one of the
  * target's makers, and so restrict the target too, or the target's attributes must be within it. A key never acts on
  * its own makers.
  */
-export function requireWithin(principal: Principal, target: KeyChain, verb: "change" | "rotate" | "revoke"): void {
+export function requireWithin(principal: Principal, target: KeyChain, verb: KeyVerb): void {
   const [key, ...makers] = target.keys;
   if (principal.person) {
     requireRole(principal, key, verb);
@@ -165,7 +167,7 @@ function requirePriority({ priority: most = defaultPriority, account }: Principa
 }
 
 /** Requires that a person's role permits the action. `requireKey` has already decided which keys are visible. */
-function requireRole(principal: Principal, key: ChainKey, verb: "change" | "rotate" | "revoke"): void {
+function requireRole(principal: Principal, key: ChainKey, verb: KeyVerb): void {
   if (key.scopes.includes("admin:manage") && !principal.scopes.has("admin:manage")) {
     throw forbidden(`Only an operator may ${verb} an operator's key.`);
   }

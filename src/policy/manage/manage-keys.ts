@@ -15,6 +15,7 @@ import {
   keyStatus,
   ownOnly,
   type Principal,
+  type Suspender,
 } from "../../domain/principal.ts";
 import { defaultScopes, type Scope } from "../../domain/scope.ts";
 import type { CreateKeyRequest, KeyWire, UpdateKeyRequest } from "../../wire/keys.ts";
@@ -187,6 +188,36 @@ export function revokeKey(principal: Principal, target: KeyChain, origin: Origin
   return revocation(principal, target.keys[0], origin);
 }
 
+/** Suspends a key, or resumes it with null. Returns undefined if that changes nothing. */
+export function suspendKey(
+  principal: Principal,
+  target: KeyChain,
+  suspendedBy: "account" | null,
+  origin: Origin,
+): KeyUpdate | undefined {
+  const verb = suspendedBy === null ? "resume" : "suspend";
+  requireKeyManager(principal);
+  requireWithin(principal, target, verb);
+  const [key] = target.keys;
+  if (principal.keys[0].id === key.id) throw forbidden("A key cannot suspend itself. Use another one.");
+  if (key.suspendedBy === "operator") {
+    if (suspendedBy !== null) return undefined;
+    throw forbidden("An operator suspended this key, and only an operator can resume it.");
+  }
+  return suspension(principal, key, suspendedBy, origin);
+}
+
+/** Suspends or resumes any key of any account. Needs `admin:manage`. */
+export function suspendKeyAsOperator(
+  principal: Principal,
+  key: ApiKeyRecord,
+  suspendedBy: "operator" | null,
+  origin: Origin,
+): KeyUpdate | undefined {
+  requireScope(principal, "admin:manage");
+  return suspension(principal, key, suspendedBy, origin);
+}
+
 /** Revokes any key of any account. Needs `admin:manage`. */
 export function revokeKeyAsOperator(principal: Principal, key: ApiKeyRecord, origin: Origin): KeyUpdate | undefined {
   requireScope(principal, "admin:manage");
@@ -274,7 +305,7 @@ export function toWire(record: ApiKeyRecord, makers: readonly ChainKey[], nowSec
 }
 
 /** The attributes that a request may set. */
-type Attributes = Required<Omit<KeyChanges, "revokedAt">>;
+type Attributes = Required<Omit<KeyChanges, "revokedAt" | "suspendedBy">>;
 
 /**
  * Converts and checks the values of a request. `mayGive` restricts only the default scopes; requested scopes are
@@ -327,6 +358,7 @@ function newKey(
     revokedAt: null,
     revoked: false,
     lastUsedAt: null,
+    suspendedBy: null,
   };
   const detail = { environment: record.environment, parent_id: record.parentId, ...attributesToWire(record) };
   return { record, key, event: auditEvent("key.created", by, origin, about(record, detail)) };
@@ -345,16 +377,32 @@ function revocation(principal: Principal, key: ApiKeyRecord, origin: Origin): Ke
   return { changes: { revokedAt: origin.nowSeconds }, event };
 }
 
+function suspension(
+  principal: Principal,
+  key: ApiKeyRecord,
+  suspendedBy: Suspender | null,
+  origin: Origin,
+): KeyUpdate | undefined {
+  // A suspended person or app is no state of the key itself.
+  const isOwn = key.suspendedBy === "account" || key.suspendedBy === "operator";
+  if ((isOwn ? key.suspendedBy : null) === suspendedBy) return undefined;
+  if (key.revoked || keyStatus(key, origin.nowSeconds) === "expired") return undefined;
+  const action = suspendedBy === null ? "key.resumed" : "key.suspended";
+  const event = auditEvent(action, principal, origin, about(key, { name: key.name }));
+  return { changes: { suspendedBy }, event };
+}
+
 function requireActive({ keys }: KeyChain, nowSeconds: number, participle: string): void {
   const status = chainStatus(keys, nowSeconds);
   if (status === "active") return;
+  if (status === "suspended") throw invalidRequest(`This key is suspended. Resume it before it is ${participle}.`);
   throw invalidRequest(`This key is ${status}, which is final: it cannot be ${participle}. Create a new key instead.`);
 }
 
 function chainStatus(keys: readonly ChainKey[], nowSeconds: number): KeyStatus {
   const states = keys.map((key) => keyStatus(key, nowSeconds));
-  if (states.includes("revoked")) return "revoked";
-  return states.includes("expired") ? "expired" : "active";
+  const order = ["revoked", "expired", "suspended"] as const;
+  return order.find((status) => states.includes(status)) ?? "active";
 }
 
 function differences(current: ApiKeyRecord, wanted: Attributes): KeyChanges {

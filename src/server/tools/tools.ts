@@ -99,6 +99,7 @@ export async function openTools(options: ToolsOptions) {
     return front;
   };
   opened.onClose(async () => (await front)?.endpoint.close());
+  governance.suspensions.onSuspended(() => void front?.then(({ endpoint }) => endpoint.check()));
   const handler = async () => (await loaded()).handler;
   return {
     mcpServers,

@@ -30,6 +30,7 @@ import { Admitter } from "../../policy/admit.ts";
 import { Authenticator, type PresentedCredentials } from "../../policy/credentials/authenticate.ts";
 import type { Chain } from "../../policy/credentials/cached-chain.ts";
 import { KeyActivity } from "../../policy/credentials/key-activity.ts";
+import { suspendedCheck } from "../../policy/credentials/suspensions.ts";
 import { UnknownCredentials } from "../../policy/credentials/unknown-credentials.ts";
 import { LearnedLengths } from "../../policy/learned-lengths.ts";
 import { limitsOf } from "../../policy/limits-of.ts";
@@ -106,6 +107,7 @@ export async function serveRequests([path = "", number = ""]: readonly string[])
     models: (models) => worker?.serve(unpacked<DirectModels>(models)),
     configure: (config) => worker?.configure(unpacked<ReloadableConfig>(config)),
     drop: () => void worker?.drop(),
+    suspended: (ids) => worker?.suspended(ids),
     changed: () => worker?.changed(),
     confirm: (question) => primary.send("answer", question, null),
     figures: (question) => primary.send("answer", question, worker?.figures()),
@@ -226,6 +228,10 @@ class Worker {
     await this.#reread();
     this.#authenticator.invalidate();
     this.#changes.saw();
+  }
+
+  suspended(ids: readonly string[]): void {
+    this.#stopping.suspend(suspendedCheck(ids));
   }
 
   /** Records that the worker has applied the messages before this one. */

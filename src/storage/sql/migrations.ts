@@ -999,4 +999,15 @@ const migrations: readonly (readonly string[])[] = [
     // The report of a replica on failing upstreams: JSON list; null: an older version.
     `ALTER TABLE replicas ADD COLUMN attempts TEXT`,
   ],
+  [
+    // Suspended people (since when, Unix seconds), keys and apps (`suspended_by`: 'account' or 'operator'). null: not
+    // suspended.
+    `ALTER TABLE people ADD COLUMN suspended_at BIGINT`,
+    `ALTER TABLE api_keys ADD COLUMN suspended_by TEXT`,
+    `ALTER TABLE apps ADD COLUMN suspended_by TEXT`,
+    `ALTER TABLE outside_clients ADD COLUMN suspended_by TEXT`,
+    `CREATE INDEX people_suspended ON people (id) WHERE suspended_at IS NOT NULL`,
+    `CREATE INDEX api_keys_suspended ON api_keys (id) WHERE suspended_by IS NOT NULL AND revoked = 0`,
+    `CREATE INDEX accounts_suspended ON accounts (id) WHERE status <> 'active'`,
+  ],
 ];

@@ -96,6 +96,7 @@ interface ActingPerson extends Pick<AuditEvent, "at" | "accountId"> {
 
 interface PersonRow {
   is_operator: number | boolean;
+  suspended_at: number | string | null;
   role: Role | null;
   sessions: number | string;
 }
@@ -106,11 +107,11 @@ interface PersonRow {
 async function personMayAct(tx: Database, { id, at, accountId, actorStatus }: ActingPerson): Promise<boolean> {
   const { sessionId = null, credentialId = null, role = null, isOperator = false } = actorStatus ?? {};
   const [person]: PersonRow[] = await tx`
-    SELECT is_operator,
+    SELECT is_operator, suspended_at,
       (SELECT role FROM memberships WHERE person_id = people.id AND account_id = ${accountId}) AS role,
       (SELECT count(*) FROM sessions WHERE person_id = people.id AND id = ${sessionId}) AS sessions
     FROM people WHERE id = ${id}`;
-  if (!person || (sessionId !== null && Number(person.sessions) === 0)) return false;
+  if (!person || person.suspended_at !== null || (sessionId !== null && Number(person.sessions) === 0)) return false;
   if (isOperator && !person.is_operator) return false;
   if (credentialId !== null && !(await credentialIsActive(tx, credentialId, at))) return false;
   if (accountId === null || person.is_operator) return true;

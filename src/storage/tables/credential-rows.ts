@@ -29,6 +29,7 @@ export const apiKeys = table<ApiKeyRecord>({
   revokedAt: integer,
   revoked: flag,
   lastUsedAt: integer,
+  suspendedBy: text,
   allowedIps: words,
   rateLimit: integer,
   rateLimitWindow: integer,
@@ -54,7 +55,11 @@ export const accounts = table<Account>({
   createdAt: integer,
 });
 
-const appTools = table<Pick<App, "tools">>({ tools: json });
+/** The facts of a credential's person and app that its chain depends on. */
+const owners = table<Pick<App, "tools"> & { suspendedOwner: "person" | "app" | null }>({
+  tools: json,
+  suspendedOwner: text,
+});
 
 /**
  * Maximum keys in a chain. Policy allows fewer. A longer chain, or a cycle, means a damaged database, and its keys are
@@ -71,7 +76,7 @@ export async function readChain(
     ? apiKeys.first(db`SELECT * FROM api_keys WHERE digest IN ${db([...by.digests])}`)
     : readKey(db, by.id));
   if (!first) return undefined;
-  const keys: [ApiKeyRecord, ...ApiKeyRecord[]] = [await withinApp(db, first)];
+  const keys: [ApiKeyRecord, ...ApiKeyRecord[]] = [await withOwners(db, first)];
   for (let parentId = first.parentId; parentId !== null; ) {
     const parent = await readKey(db, parentId);
     if (!parent || keys.length === maxChainLength) return undefined;
@@ -82,12 +87,23 @@ export async function readChain(
   return account && { keys, account };
 }
 
-/** Reduces the tools of a person's grant to those that the app may use. Other credentials stay unchanged. */
-async function withinApp(db: Database, key: ApiKeyRecord): Promise<ApiKeyRecord> {
-  if (key.kind !== "grant") return key;
-  const app = await appTools.first(db`SELECT tools FROM apps WHERE id = ${key.appId}`);
-  if (!app?.tools) return key;
-  return { ...key, tools: key.tools ? commonTools(key.tools, app.tools) : app.tools };
+/**
+ * Reduces the tools of a person's grant to those that the app may use, and marks the credential of a suspended person or
+ * app. All credentials of a chain belong to the same person.
+ */
+async function withOwners(db: Database, key: ApiKeyRecord): Promise<ApiKeyRecord> {
+  if (key.personId === null) return key;
+  const app = key.kind === "grant" ? key.appId : null;
+  const found = await owners.first(db`
+    SELECT COALESCE((SELECT tools FROM apps WHERE id = ${app}), 'null') AS tools,
+      CASE
+        WHEN EXISTS (SELECT 1 FROM people WHERE id = ${key.personId} AND suspended_at IS NOT NULL) THEN 'person'
+        WHEN EXISTS (SELECT 1 FROM apps WHERE id = ${app} AND suspended_by IS NOT NULL) THEN 'app'
+        WHEN EXISTS (SELECT 1 FROM outside_clients WHERE id = ${app} AND suspended_by IS NOT NULL) THEN 'app'
+      END AS suspended_owner`);
+  const { tools = null, suspendedOwner = null } = found ?? {};
+  const allowed = tools && key.tools ? commonTools(key.tools, tools) : (tools ?? key.tools);
+  return { ...key, tools: allowed, suspendedBy: key.suspendedBy ?? suspendedOwner };
 }
 
 /**

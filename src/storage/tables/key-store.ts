@@ -73,7 +73,8 @@ export class SqlKeyStore implements KeyStore {
       const current = await readKey(tx, id);
       // A revocation may be brought forward until it is final. Other changes require an active key.
       const status = current && keyStatus(current, event.at);
-      const isOver = changes.revokedAt == null ? status !== "active" : current?.revoked || status === "expired";
+      const isActive = status === "active" || (status === "suspended" && changes.suspendedBy !== undefined);
+      const isOver = changes.revokedAt == null ? !isActive : current?.revoked || status === "expired";
       if (!current || isOver) return { result: current, changed: false };
       const { revokedAt: wanted, ...others } = changes;
       const revokedAt = earlier(current.revokedAt, wanted ?? null);
@@ -134,6 +135,16 @@ export class SqlKeyStore implements KeyStore {
     }
   }
 
+  async listSuspended(): Promise<string[]> {
+    const rows: { id: string }[] = await this.#lookups`
+      SELECT id FROM accounts WHERE status <> 'active'
+      UNION ALL SELECT id FROM people WHERE suspended_at IS NOT NULL
+      UNION ALL SELECT id FROM api_keys WHERE suspended_by IS NOT NULL AND revoked = 0
+      UNION ALL SELECT id FROM apps WHERE suspended_by IS NOT NULL
+      UNION ALL SELECT id FROM outside_clients WHERE suspended_by IS NOT NULL`;
+    return rows.map(({ id }) => id);
+  }
+
   credentialRevision(): Promise<number> {
     return readRevision(this.#lookups, "credentials");
   }
@@ -153,7 +164,7 @@ function readFirstKey(db: Database, environment: Environment): Promise<ApiKeyRec
 }
 
 /** Other members of a key never change, except the time of its last use. */
-const changeable = ["name", "scopes", "expiresAt", "revokedAt", "revoked", "allowedIps"] as const;
+const changeable = ["name", "scopes", "expiresAt", "revokedAt", "revoked", "suspendedBy", "allowedIps"] as const;
 const ownLimits = ["rateLimit", "rateLimitWindow", "quotas", ...keyAmounts.map(({ name }) => name)] as const;
 const saidOfIt = ["models", "tools", "neverLeaves", "responseCache", "tags", "note"] as const;
 

@@ -81,6 +81,7 @@ const appMembers = {
   redirect_uris: z.array(z.string()),
   scopes: z.array(z.enum(scopes)).describe("Scopes that the app may request."),
   tools: shownTools,
+  status: z.enum(["active", "suspended"]).describe("While an app is suspended, its tokens are refused."),
   environment: z.enum(environments).describe("Environment of the app's access tokens."),
   require_pkce: z.boolean(),
   publisher: z.string().describe("Name of the account, shown on the consent page."),

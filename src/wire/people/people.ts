@@ -170,6 +170,9 @@ const personMembers = {
   is_operator: z
     .boolean()
     .describe("True if the person can operate the installation (`admin:manage`) while signed in to a browser."),
+  suspended_at: unixSeconds
+    .nullable()
+    .describe("Time when an operator suspended the person. null: the person is not suspended."),
   created_at: unixSeconds,
 } as const;
 
@@ -250,6 +253,7 @@ export function personToWire(person: Person): z.infer<typeof personShape> {
     email: person.email,
     name: person.name,
     is_operator: person.isOperator,
+    suspended_at: person.suspendedAt,
     created_at: person.createdAt,
   };
 }

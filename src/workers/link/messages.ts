@@ -63,6 +63,8 @@ export interface ToWorker {
   configure: [config: string];
   /** Tells the worker that its cached credentials and limits are no longer valid. */
   drop: [];
+  /** Stops running requests. `ids`: the accounts, people, apps and keys that were suspended lately. */
+  suspended: [ids: readonly string[]];
   /** Follows the message of a change, so that the worker counts the change as applied. */
   changed: [];
   /** Asks for an answer without a value, which shows that the worker is alive. */

@@ -157,6 +157,11 @@ export class WorkerProcesses {
     this.#change("models", text);
   }
 
+  /** Makes all workers stop the running requests of callers with these ids. */
+  suspended(ids: readonly string[]): void {
+    for (const worker of this.#live()) this.#send(worker, "suspended", ids);
+  }
+
   /** Sends a configuration. Cached keys stay valid, even while the database is unreachable. */
   configure(config: unknown): void {
     const text = packed(config);

@@ -32,8 +32,8 @@ export function Suspension({ account: { id, name, status } }: { account: Account
       >
         {isActive ? (
           <>
-            All API keys, access tokens and apps of the account are refused, starting with the next request. Its members
-            cannot use any model. Running requests are completed.
+            All API keys, access tokens and apps of the account are refused, and running requests stop, within a second.
+            Its members cannot use any model.
             <Text size="sm" mt="xs">
               Nothing is deleted, and you can resume the account at any time.
             </Text>

@@ -9,6 +9,8 @@ const groups: Readonly<Record<string, Partial<Record<AuditAction, string>>>> = {
     "key.updated": "Key changed",
     "key.rotated": "Key rotated",
     "key.revoked": "Key revoked",
+    "key.suspended": "Key suspended",
+    "key.resumed": "Key resumed",
     "token.issued": "Token issued",
     "credential.refused": "Credential refused",
   },
@@ -23,6 +25,8 @@ const groups: Readonly<Record<string, Partial<Record<AuditAction, string>>>> = {
     "app.created": "App created",
     "app.updated": "App changed",
     "app.secret_rotated": "App secret rotated",
+    "app.suspended": "App suspended",
+    "app.resumed": "App resumed",
     "app.deleted": "App deleted",
     "grant.created": "App allowed",
     "grant.refreshed": "App access renewed",
@@ -65,6 +69,8 @@ const groupsOfAll: typeof groups = {
   People: {
     "person.created": "Person created",
     "person.updated": "Person changed",
+    "person.suspended": "Person suspended",
+    "person.resumed": "Person resumed",
     "person.deleted": "Person deleted",
   },
   Installation: {

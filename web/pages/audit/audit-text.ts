@@ -99,6 +99,8 @@ const phrases: Record<AuditAction, Phrase> = {
     did: `rotated ${keyOf(facts)}`,
     more: typeof facts.detail["revoked_at"] === "number" ? `The old key ends ${at(facts.detail["revoked_at"])}` : "",
   }),
+  "key.suspended": (facts) => ({ did: `suspended ${keyOf(facts)}` }),
+  "key.resumed": (facts) => ({ did: `resumed ${keyOf(facts)}` }),
   "token.issued": (facts) => ({
     did:
       facts.event.actor.id === facts.target ? "got an access token" : `got an access token made from ${keyOf(facts)}`,
@@ -188,6 +190,8 @@ const phrases: Record<AuditAction, Phrase> = {
     more: changesOf(detail),
   }),
   "person.deleted": (facts) => ({ did: `deleted the person ${memberOf(facts)}` }),
+  "person.suspended": (facts) => ({ did: `suspended the person ${memberOf(facts)}` }),
+  "person.resumed": (facts) => ({ did: `resumed the person ${memberOf(facts)}` }),
   "member.added": (facts) => ({
     who: memberOf(facts),
     did: `joined ${facts.names.account(facts.event.account_id ?? "")} as ${text(facts.detail["role"])}`,
@@ -222,6 +226,8 @@ const phrases: Record<AuditAction, Phrase> = {
   "app.created": (facts) => ({ did: `created ${appOf(facts)}${inEnvironment(facts)}` }),
   "app.updated": (facts) => ({ did: `changed ${appOf({ ...facts, detail: {} })}`, more: changesOf(facts.detail) }),
   "app.secret_rotated": (facts) => ({ did: `rotated the secret of ${appOf(facts)}` }),
+  "app.suspended": (facts) => ({ did: `suspended ${appOf(facts)}` }),
+  "app.resumed": (facts) => ({ did: `resumed ${appOf(facts)}` }),
   "webhook.created": ({ detail }) => ({ did: "created a webhook", more: text(detail["url"]) }),
   "webhook.updated": ({ target, detail }) => ({ did: `changed the webhook ${target}`, more: changesOf(detail) }),
   "webhook.secret_rotated": ({ target }) => ({ did: `replaced the secret of the webhook ${target}` }),

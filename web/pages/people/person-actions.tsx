@@ -1,4 +1,4 @@
-// The operator's actions on a person: make them an operator, send a recovery link, delete them.
+// The operator's actions on a person: make them an operator, suspend them, send a recovery link, delete them.
 import { Stack, Text, Title } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
@@ -23,6 +23,11 @@ export function PersonActions({ person, close }: { person: PersonDetails; close(
   const operate = useQuestion(() => call<PersonDetails>("PATCH", path, { body: { is_operator: !isOperator } }), {
     stale: [peoplePath],
     said: (changed) => (changed.is_operator ? `${name} is now an operator.` : `${name} is no longer an operator.`),
+  });
+  const isSuspended = person.suspended_at !== null;
+  const suspension = useQuestion(() => call<PersonDetails>("POST", `${path}/${isSuspended ? "resume" : "suspend"}`), {
+    stale: [peoplePath],
+    said: (changed) => (changed.suspended_at === null ? `${name} can sign in again.` : `${name} is suspended.`),
   });
   const reset = useQuestion(() => call<ResetLink>("POST", `${path}/reset-link`), { done: setMade });
   const removal = useQuestion(() => call("DELETE", path), {
@@ -50,6 +55,18 @@ export function PersonActions({ person, close }: { person: PersonDetails; close(
           </PlainButton>
         )}
       </Action>
+      {!isMe && (
+        <Action
+          title="Suspend"
+          about={
+            isSuspended
+              ? "This person cannot sign in, and their keys and apps are refused. Nothing is deleted."
+              : "Stops everything of this person at once, without deleting anything."
+          }
+        >
+          <PlainButton onClick={() => suspension.ask()}>{isSuspended ? "Resume person" : "Suspend person"}</PlainButton>
+        </Action>
+      )}
       <Action title="Lost password" about="Create a link to set a new password, and send it to the person yourself.">
         <PlainButton onClick={() => reset.ask()}>Create reset link</PlainButton>
       </Action>
@@ -71,6 +88,16 @@ export function PersonActions({ person, close }: { person: PersonDetails; close(
         {isOperator
           ? "This person immediately loses access to Administration. API keys with the permission to operate this server that this person created keep working. Revoke them on the account's page."
           : "This person can then change all accounts, limits, keys and upstreams, and make other people operators."}
+      </Confirm>
+      <Confirm
+        {...suspension.dialog}
+        title={isSuspended ? `Resume ${name}?` : `Suspend ${name}?`}
+        action={isSuspended ? "Resume person" : "Suspend person"}
+        final={!isSuspended}
+      >
+        {isSuspended
+          ? "Sessions, keys, logins and apps of this person work again, unless they have ended meanwhile."
+          : "Within a second, sessions, keys created as a member, logins, apps and running requests of this person stop, and the person cannot sign in. Keys created as an owner or admin belong to the account and keep working. You can resume the person at any time."}
       </Confirm>
       <Confirm {...reset.dialog} title={`Create a reset link for ${name}?`} action="Create link" final={false}>
         Anyone with the link can set the password of {email}. The link works once, for one hour. Using it ends all

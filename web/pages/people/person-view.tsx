@@ -5,7 +5,7 @@ import type { PersonDetails } from "../../api/types.ts";
 import { Failure } from "../../parts/page/failure.tsx";
 import { PlainLink } from "../../parts/page/links.tsx";
 import { CopyAction } from "../../parts/secrets/copy.tsx";
-import { day } from "../../parts/words/figures.ts";
+import { at, day } from "../../parts/words/figures.ts";
 import { Note } from "../../parts/words/note.tsx";
 import { PersonActions } from "./person-actions.tsx";
 
@@ -26,6 +26,7 @@ export function PersonView({ id, close }: { id: string; close(): void }) {
       </div>
       <Text size="sm" c="dimmed" component="div">
         Since {day(person.created_at)}
+        {person.suspended_at !== null && `. Suspended since ${at(person.suspended_at)}`}
         <Group gap={2} wrap="nowrap" style={{ overflowWrap: "anywhere" }}>
           {person.id}
           <CopyAction value={person.id} label="Copy the id of the person" />

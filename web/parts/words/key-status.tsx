@@ -17,6 +17,7 @@ export function endOf({ expires_at: expires, revoked_at: revoked }: ApiKey): num
 export function KeyStatus({ record }: { record: ApiKey }) {
   const end = endOf(record);
   if (record.status === "revoked") return <State kind="warning">Revoked</State>;
+  if (record.status === "suspended") return <State kind="warning">Suspended</State>;
   if (record.status === "expired") return <State kind="plain">Expired</State>;
   if (end === null || end - nowSeconds() > soonSeconds) return <State kind="good">Active</State>;
   return (

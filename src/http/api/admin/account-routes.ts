@@ -12,14 +12,17 @@ import { limitsOf } from "../../../policy/limits-of.ts";
 import { accountToWire, createAccount, requireAccount, updateAccount } from "../../../policy/manage/manage-accounts.ts";
 import type { Tiers } from "../../../policy/manage/tiers.ts";
 import { quotaUse } from "../../../policy/quota-use.ts";
+import type { Origin } from "../../../policy/records/audit.ts";
 import {
+  type AccountWire,
   accountDetailsShape,
   accountShape,
   createAccountRequest,
+  type UpdateAccountRequest,
   updateAccountRequest,
 } from "../../../wire/accounts.ts";
 import type { ScopedRoute } from "../../exchange/route.ts";
-import type { EndpointDeps } from "../endpoint.ts";
+import type { EndpointDeps, Named } from "../endpoint.ts";
 import { listOf, pageOf, pageQuery } from "../list.ts";
 import { adminEndpoints } from "./admin-endpoint.ts";
 
@@ -40,7 +43,7 @@ const accountList = listOf(accountShape, "AccountList");
 const endpoint = adminEndpoints<AdminAccountDeps>();
 
 export function adminAccountRoutes(deps: AdminAccountDeps): ScopedRoute[] {
-  return [list(deps), create(deps), retrieve(deps), update(deps)];
+  return [list(deps), create(deps), retrieve(deps), update(deps), suspend(deps), resume(deps)];
 }
 
 /** Returns the account with the id in the path. Throws `not_found` if it does not exist. */
@@ -120,18 +123,41 @@ const quotas = new Intl.ListFormat("en").format(accountAmounts.map(({ wire }) =>
 const update = endpoint("PATCH", "/v1/admin/accounts/:id", {
   operationId: "updateAccount",
   summary: "Change an account",
-  description: `Omitted members keep their values. The change applies from the next request on. While an account is suspended, all its keys and their tokens are refused, and its response cache is cleared. You cannot suspend the account of the key in the request. The quotas ${quotas} replace the tier's: a number, \`"unlimited"\` for no limit, or null for the tier's value.`,
+  description: `Omitted members keep their values. The change applies from the next request on. While an account is suspended, all its keys and their tokens are refused, their running requests are stopped, and its response cache is cleared. You cannot suspend the account of the key in the request. The quotas ${quotas} replace the tier's: a number, \`"unlimited"\` for no limit, or null for the tier's value.`,
   parameters: accountParameter,
   requestBody: updateAccountRequest,
   example: { tier: "enterprise", monthly_tokens: 5_000_000, monthly_spend: "unlimited" },
   response: { description: "The account.", json: accountShape },
-  async answer({ deps, principal, id, body, origin }) {
-    const current = await findAccount({ id, deps });
-    const change = updateAccount(principal, current, body, deps.tiers, origin);
-    if (!change) return accountToWire(current);
-    const updated = await deps.accounts.updateAccount(current.id, change.changes, change.event);
-    deps.changed([current.id]);
-    if (change.changes.status === "suspended") await deps.keptAnswers.forgetAccounts([current.id]);
-    return accountToWire(updated ?? current);
-  },
+  answer: (asked) => change(asked, asked.body),
 });
+
+const suspend = endpoint("POST", "/v1/admin/accounts/:id/suspend", {
+  operationId: "suspendAccount",
+  summary: "Suspend an account",
+  description:
+    "Like a change of `status` to `suspended`: refuses all keys, apps and tokens of the account within a second, on every replica, and stops their running requests.",
+  parameters: accountParameter,
+  response: { description: "The account.", json: accountShape },
+  answer: (asked) => change(asked, { status: "suspended" }),
+});
+
+const resume = endpoint("POST", "/v1/admin/accounts/:id/resume", {
+  operationId: "resumeAccount",
+  summary: "Resume a suspended account",
+  description: "Its keys, apps and tokens work again, unless they have ended meanwhile.",
+  parameters: accountParameter,
+  response: { description: "The account.", json: accountShape },
+  answer: (asked) => change(asked, { status: "active" }),
+});
+
+type Change = Named<AdminAccountDeps> & { origin: Origin };
+
+async function change({ deps, principal, id, origin }: Change, body: UpdateAccountRequest): Promise<AccountWire> {
+  const current = await findAccount({ id, deps });
+  const update = updateAccount(principal, current, body, deps.tiers, origin);
+  if (!update) return accountToWire(current);
+  const updated = await deps.accounts.updateAccount(current.id, update.changes, update.event);
+  deps.changed([current.id]);
+  if (update.changes.status === "suspended") await deps.keptAnswers.forgetAccounts([current.id]);
+  return accountToWire(updated ?? current);
+}

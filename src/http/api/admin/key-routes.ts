@@ -5,8 +5,14 @@ import { GatewayError } from "../../../base/errors.ts";
 import { shown } from "../../../base/text/shown.ts";
 import type { AccountStore } from "../../../domain/account.ts";
 import { environments } from "../../../domain/api-key.ts";
-import type { ApiKeyRecord, KeyStore } from "../../../domain/principal.ts";
-import { createKeyAsOperator, revokeKeyAsOperator, toWire } from "../../../policy/manage/manage-keys.ts";
+import type { ApiKeyRecord, KeyChain, KeyStore, Principal } from "../../../domain/principal.ts";
+import {
+  createKeyAsOperator,
+  type KeyUpdate,
+  revokeKeyAsOperator,
+  suspendKeyAsOperator,
+  toWire,
+} from "../../../policy/manage/manage-keys.ts";
 import { requireOtherKey } from "../../../policy/manage/operator.ts";
 import { createdKeyShape, createKeyRequest, keyShape } from "../../../wire/keys.ts";
 import type { ScopedRoute } from "../../exchange/route.ts";
@@ -41,10 +47,12 @@ const keyQuery = z.object({
     .meta({ description: `one of ${environments.join(", ")}; by default keys of all environments` }),
 });
 
+const keyParameter = [{ name: "id", in: "path", description: "Id of the key, `key_…`." }] as const;
+
 const endpoint = adminEndpoints<AdminKeyDeps>();
 
 export function adminKeyRoutes(deps: AdminKeyDeps): ScopedRoute[] {
-  return [create(deps), list(deps), revoke(deps)];
+  return [create(deps), list(deps), revoke(deps), suspend(deps), resume(deps)];
 }
 
 const create = endpoint("POST", "/v1/admin/accounts/:id/keys", {
@@ -98,20 +106,51 @@ const revoke = endpoint("DELETE", "/v1/admin/keys/:id", {
   summary: "Revoke an API key of any account",
   description:
     "Revokes the key and all keys that it created, immediately and permanently. Revoking it again changes nothing. The key in the request, and keys that it depends on, cannot be revoked here.",
-  parameters: [{ name: "id", in: "path", description: "Id of the key, `key_…`." }],
+  parameters: keyParameter,
   response: { description: "The key's record.", json: keyShape },
   async answer({ deps, principal, id, origin }) {
-    const chain = await deps.keys.findChainById(id);
-    // Only API keys are revoked here. Credentials of members and apps end at other endpoints.
-    if (chain?.keys[0].kind !== "key") throw unknownKey(id);
-    const [key, ...makers] = chain.keys;
-    requireOtherKey(principal, key);
-    const change = revokeKeyAsOperator(principal, key, origin);
-    const revoked = change && (await deps.keys.updateKey(key.id, change.changes, change.event));
-    if (change) deps.changed([key.id]);
-    return toWire(revoked ?? key, makers, deps.clock.nowSeconds());
+    const chain = await find(id, principal, deps);
+    return write(chain, revokeKeyAsOperator(principal, chain.keys[0], origin), deps);
   },
 });
+
+const suspend = endpoint("POST", "/v1/admin/keys/:id/suspend", {
+  operationId: "suspendAccountKey",
+  summary: "Suspend an API key of any account",
+  description:
+    "Refuses the key and all keys that it created within a second, on every replica, and stops their running requests, until an operator resumes the key. The key in the request, and keys that it depends on, cannot be suspended here.",
+  parameters: keyParameter,
+  response: { description: "The key's record.", json: keyShape },
+  async answer({ deps, principal, id, origin }) {
+    const chain = await find(id, principal, deps);
+    return write(chain, suspendKeyAsOperator(principal, chain.keys[0], "operator", origin), deps);
+  },
+});
+
+const resume = endpoint("POST", "/v1/admin/keys/:id/resume", {
+  operationId: "resumeAccountKey",
+  summary: "Resume a suspended API key of any account",
+  parameters: keyParameter,
+  response: { description: "The key's record.", json: keyShape },
+  async answer({ deps, principal, id, origin }) {
+    const chain = await find(id, principal, deps);
+    return write(chain, suspendKeyAsOperator(principal, chain.keys[0], null, origin), deps);
+  },
+});
+
+/** Finds an API key. Credentials of members and apps are managed at other endpoints. */
+async function find(id: string, principal: Principal, { keys }: AdminKeyDeps): Promise<KeyChain> {
+  const chain = await keys.findChainById(id);
+  if (chain?.keys[0].kind !== "key") throw unknownKey(id);
+  requireOtherKey(principal, chain.keys[0]);
+  return chain;
+}
+
+async function write({ keys: [key, ...makers] }: KeyChain, change: KeyUpdate | undefined, deps: AdminKeyDeps) {
+  const updated = change && (await deps.keys.updateKey(key.id, change.changes, change.event));
+  if (change) deps.changed([key.id]);
+  return toWire(updated ?? key, makers, deps.clock.nowSeconds());
+}
 
 async function makersOf({ parentId }: ApiKeyRecord, { keys }: AdminKeyDeps): Promise<readonly ApiKeyRecord[]> {
   return parentId === null ? [] : ((await keys.findChainById(parentId))?.keys ?? []);

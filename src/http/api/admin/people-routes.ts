@@ -8,7 +8,7 @@ import type { AccountStore } from "../../../domain/account.ts";
 import { normalizedEmail, type Person, type PersonStore } from "../../../domain/people/person.ts";
 import type { KeptAnswers } from "../../../inference/cache/kept-answers.ts";
 import type { ConnectFlow } from "../../../mcp/connections/connect-flow.ts";
-import { auditEvent } from "../../../policy/records/audit.ts";
+import { auditEvent, type Origin } from "../../../policy/records/audit.ts";
 import {
   createdInvitationShape,
   createInvitationRequest,
@@ -22,7 +22,7 @@ import {
   updatePersonRequest,
 } from "../../../wire/people/people.ts";
 import type { ScopedRoute } from "../../exchange/route.ts";
-import type { EndpointDeps } from "../endpoint.ts";
+import type { EndpointDeps, Named } from "../endpoint.ts";
 import { listOf, pageOf, pageQuery } from "../list.ts";
 import {
   type InvitationRouteDeps,
@@ -66,7 +66,7 @@ const personList = listOf(personShape, "PersonList");
 const endpoint = adminEndpoints<AdminPeopleDeps>();
 
 export function adminPeopleRoutes(deps: AdminPeopleDeps): ScopedRoute[] {
-  const ofPeople = [list(deps), retrieve(deps), update(deps), remove(deps), reset(deps)];
+  const ofPeople = [list(deps), retrieve(deps), update(deps), remove(deps), suspend(deps), resume(deps), reset(deps)];
   return [...ofPeople, members(deps), invitations(deps), inviteInto(deps), withdrawFrom(deps)];
 }
 
@@ -145,6 +145,45 @@ const remove = endpoint("DELETE", "/v1/admin/people/:id", {
     return { object: "person", id: person.id, deleted: true };
   },
 });
+
+const suspend = endpoint("POST", "/v1/admin/people/:id/suspend", {
+  operationId: "suspendPerson",
+  summary: "Suspend a person",
+  description:
+    "Within a second, on every replica, the person's sessions, keys that they created as a member, command line logins, apps and MCP connections are refused, and their running requests and streams are stopped. The person cannot sign in. Nothing is deleted: everything works again once the person is resumed. Keys that they created as an owner or admin belong to the account and stay. You cannot suspend yourself or the last operator.",
+  parameters: personParameter,
+  response: { description: "The person.", json: personDetailsShape },
+  answer: (asked) => setSuspended(asked, true),
+});
+
+const resume = endpoint("POST", "/v1/admin/people/:id/resume", {
+  operationId: "resumePerson",
+  summary: "Resume a suspended person",
+  description: "Sessions, keys and apps work again, unless they have ended meanwhile.",
+  parameters: personParameter,
+  response: { description: "The person.", json: personDetailsShape },
+  answer: (asked) => setSuspended(asked, false),
+});
+
+async function setSuspended(
+  { deps, principal, id, origin }: Named<AdminPeopleDeps> & { origin: Origin },
+  isSuspended: boolean,
+): Promise<PersonDetailsWire> {
+  const person = await find(id, deps);
+  if ((person.suspendedAt !== null) === isSuspended) return detailsToWire(person, deps);
+  if (principal.person?.id === person.id || principal.keys.some(({ personId }) => personId === person.id)) {
+    throw forbidden("You cannot suspend yourself. Ask another operator.");
+  }
+  const event = auditEvent(isSuspended ? "person.suspended" : "person.resumed", principal, origin, {
+    ...{ accountId: null, targetId: person.id, detail: { email: person.email } },
+  });
+  const suspendedAt = isSuspended ? origin.nowSeconds : null;
+  const outcome = await deps.people.apply({ setSuspended: { personId: person.id, suspendedAt } }, event);
+  if (outcome === "person_missing") throw unknown(person.id);
+  if (outcome !== "done") throw forbidden("This is the last operator. Make another person an operator first.");
+  deps.changed([person.id]);
+  return detailsToWire({ ...person, suspendedAt }, deps);
+}
 
 const reset = endpoint("POST", "/v1/admin/people/:id/reset-link", {
   operationId: "createResetLink",

@@ -6,12 +6,14 @@ import {
   deleteApp,
   requireApp,
   rotateAppSecret,
+  suspendApp,
   updateApp,
 } from "../../../accounts/manage-apps.ts";
 import { GatewayError, invalidRequest } from "../../../base/errors.ts";
 import { type App, type AppStore, defaultSecretOverlapSeconds, type PublishedApp } from "../../../domain/people/app.ts";
 import { ownOnly, type Principal } from "../../../domain/principal.ts";
 import { requireKeyManager } from "../../../policy/manage/delegation.ts";
+import type { Origin } from "../../../policy/records/audit.ts";
 import type { Throttle } from "../../../policy/throttle.ts";
 import {
   type AppWire,
@@ -48,7 +50,17 @@ const endpoint = scopedEndpoints<AppRouteDeps>("keys:manage", {
 });
 
 export function appRoutes(deps: AppRouteDeps): ScopedRoute[] {
-  return [create(deps), list(deps), retrieve(deps), update(deps), remove(deps), rotate(deps), usage(deps)];
+  return [
+    create(deps),
+    list(deps),
+    retrieve(deps),
+    update(deps),
+    remove(deps),
+    rotate(deps),
+    suspend(deps),
+    resume(deps),
+    usage(deps),
+  ];
 }
 
 const create = endpoint("POST", "/v1/apps", {
@@ -165,6 +177,41 @@ const rotate = endpoint("POST", "/v1/apps/:id/rotate-secret", {
     return { ...appToWire(rotated, app.publisher, event.at), client_secret: secret };
   },
 });
+
+const suspend = endpoint("POST", "/v1/apps/:id/suspend", {
+  operationId: "suspendApp",
+  summary: "Suspend an app",
+  description:
+    "Refuses the app's tokens for all people within a second, on every replica, and stops their running requests, until the app is resumed. Nobody can authorize it meanwhile.",
+  parameters: idParameter,
+  response: { description: "The app.", json: appShape },
+  answer: (asked) => setSuspended(asked, "account"),
+});
+
+const resume = endpoint("POST", "/v1/apps/:id/resume", {
+  operationId: "resumeApp",
+  summary: "Resume a suspended app",
+  description: "Only an operator can resume an app that an operator suspended.",
+  parameters: idParameter,
+  response: { description: "The app.", json: appShape },
+  answer: (asked) => setSuspended(asked, null),
+});
+
+async function setSuspended(
+  { origin, ...asked }: Named<AppRouteDeps> & { origin: Origin },
+  suspendedBy: "account" | null,
+): Promise<AppWire> {
+  const { deps, principal } = asked;
+  const app = await find(asked);
+  const event =
+    app.suspendedBy === "operator" && suspendedBy !== null
+      ? undefined
+      : suspendApp(principal, app, suspendedBy, origin);
+  if (!event) return wireOf(app, asked);
+  await deps.apps.setSuspended(app.id, suspendedBy, event);
+  deps.changed([app.id]);
+  return wireOf({ ...app, suspendedBy }, asked);
+}
 
 /** Declared as a route of its own, because its answer may be a stream. */
 function usage(deps: AppRouteDeps): ScopedRoute {

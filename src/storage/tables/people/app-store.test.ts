@@ -55,6 +55,7 @@ onEachDatabase((databases) => {
       environment: "live",
       tools: null,
       requirePkce: false,
+      suspendedBy: null,
       secrets: [secret("sec_1")],
       createdBy: "usr_1",
       createdAt: now,

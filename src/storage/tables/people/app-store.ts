@@ -3,6 +3,7 @@ import type { Environment } from "../../../domain/api-key.ts";
 import type { AuditEvent } from "../../../domain/audit.ts";
 import type { App, AppChanges, AppSecret, AppStore, PublishedApp } from "../../../domain/people/app.ts";
 import { outsideApp } from "../../../domain/people/outside-client.ts";
+import type { Suspender } from "../../../domain/principal.ts";
 import type { Database } from "../../sql/database.ts";
 import { available } from "../../sql/outage.ts";
 import { flag, integer, json, table, text, words } from "../../sql/table.ts";
@@ -21,6 +22,7 @@ const apps = table<Omit<App, "secrets">>({
   tools: json,
   environment: text,
   requirePkce: flag,
+  suspendedBy: text,
   createdBy: text,
   createdAt: integer,
 });
@@ -111,6 +113,16 @@ export class SqlAppStore implements AppStore {
       for (const one of kept) await tx`UPDATE app_secrets SET expires_at = ${one.expiresAt} WHERE id = ${one.id}`;
       await tx`INSERT INTO app_secrets ${tx(this.#newRow(id, secret))}`;
       return { result: { ...current, secrets: [...kept, secret] }, changed: true };
+    });
+  }
+
+  setSuspended(id: string, suspendedBy: Suspender | null, event: AuditEvent): Promise<boolean> {
+    return changeCredentials(this.#db, event, async (tx) => {
+      const changed: unknown[] = await tx`UPDATE apps SET suspended_by = ${suspendedBy} WHERE id = ${id} RETURNING id`;
+      const outside: unknown[] = await tx`
+        UPDATE outside_clients SET suspended_by = ${suspendedBy} WHERE id = ${id} RETURNING id`;
+      const isFound = changed.length + outside.length > 0;
+      return { result: isFound, changed: isFound };
     });
   }
 

@@ -35,8 +35,8 @@ export async function mayGrant(tx: Database, grant: GrantOwner, nowSeconds: numb
   if (grant.appId === commandLineAppId) return true;
   const found: unknown[] = await tx`
     SELECT apps.id FROM apps JOIN accounts ON accounts.id = apps.account_id
-    WHERE apps.id = ${grant.appId} AND accounts.status = 'active'
-    UNION ALL SELECT id FROM outside_clients WHERE id = ${grant.appId}`;
+    WHERE apps.id = ${grant.appId} AND apps.suspended_by IS NULL AND accounts.status = 'active'
+    UNION ALL SELECT id FROM outside_clients WHERE id = ${grant.appId} AND suspended_by IS NULL`;
   return found.length > 0;
 }
 

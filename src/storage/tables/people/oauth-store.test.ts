@@ -71,6 +71,7 @@ onEachDatabase((databases) => {
       environment: "live",
       tools: null,
       requirePkce: true,
+      suspendedBy: null,
     } as const;
     return apps.insertApp({ ...app, ...registered, secrets: [], createdAt: now }, event("app.created"));
   }

@@ -26,7 +26,7 @@ onEachDatabase((databases) => {
 
   const client = (id: string, more: Partial<OutsideClient> = {}): OutsideClient => ({
     ...{ id, documentUrl: null, name: "Cli", homepageUrl: null, redirectUris: ["http://127.0.0.1/callback"] },
-    ...{ createdAt: now, allowedAt: null },
+    ...{ createdAt: now, allowedAt: null, suspendedBy: null },
     ...more,
   });
   const isThere = async (id: string) => (await apps.findApp(id)) !== undefined;

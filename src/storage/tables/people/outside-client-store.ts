@@ -12,6 +12,7 @@ export const outsideClients = table<OutsideClient>({
   redirectUris: json,
   createdAt: integer,
   allowedAt: integer,
+  suspendedBy: text,
 });
 
 /** Maximum number of clients that nobody has authorized yet, because anybody may register a client. */
@@ -62,7 +63,7 @@ export class SqlOutsideClientStore implements OutsideClientStore {
       this.#db,
       (tx) => tx`
         DELETE FROM outside_clients WHERE id IN (
-          SELECT id FROM outside_clients WHERE allowed_at <= ${nowSeconds - unusedSeconds} AND NOT EXISTS (
+          SELECT id FROM outside_clients WHERE allowed_at <= ${nowSeconds - unusedSeconds} AND suspended_by IS NULL AND NOT EXISTS (
             SELECT 1 FROM api_keys WHERE app_id = outside_clients.id AND kind = 'grant' AND revoked = 0)
           LIMIT ${pruneAtOnce})`,
     );

@@ -8,7 +8,7 @@ import { type SignedOut, signOut } from "./sign-outs.ts";
 
 /** Checks for a conflict before anything is written, so that a conflict leaves nothing behind. */
 export async function conflictOf(tx: Database, change: PeopleChange): Promise<PeopleConflict | undefined> {
-  const { useLink, addPerson, addIdentity, addMembership: added, setPassword, setOperator } = change;
+  const { useLink, addPerson, addIdentity, addMembership: added, setPassword, setOperator, setSuspended } = change;
   if (useLink) {
     const usable: unknown[] = await tx`
       SELECT id FROM one_time_links
@@ -36,13 +36,14 @@ export async function conflictOf(tx: Database, change: PeopleChange): Promise<Pe
       SELECT password_hash FROM people WHERE id = ${setPassword.personId}`;
     if (row?.password_hash !== setPassword.insteadOf) return "password_changed";
   }
-  if (setOperator) {
-    const people: unknown[] = await tx`SELECT id FROM people WHERE id = ${setOperator.personId}`;
-    if (people.length === 0) return "person_missing";
-  }
-  if (setOperator?.isOperator === false) {
+  const personId = setOperator?.personId ?? setSuspended?.personId;
+  if (personId === undefined) return undefined;
+  const [person]: { is_operator: number }[] = await tx`SELECT is_operator FROM people WHERE id = ${personId}`;
+  if (!person) return "person_missing";
+  const isSuspended = (setSuspended?.suspendedAt ?? null) !== null && Number(person.is_operator) === 1;
+  if (setOperator?.isOperator === false || isSuspended) {
     const others: unknown[] = await tx`
-      SELECT id FROM people WHERE is_operator = 1 AND id <> ${setOperator.personId} LIMIT 1`;
+      SELECT id FROM people WHERE is_operator = 1 AND suspended_at IS NULL AND id <> ${personId} LIMIT 1`;
     if (others.length === 0) return "last_operator";
   }
   return undefined;
@@ -51,7 +52,7 @@ export async function conflictOf(tx: Database, change: PeopleChange): Promise<Pe
 /** Writes the change. Returns the credentials and sessions that it ended. */
 export async function writeChange(tx: Database, change: PeopleChange, event: AuditEvent): Promise<SignedOut> {
   const { useLink, addPerson, addIdentity, setPassword, setEmailProven, removePasskeys, setName } = change;
-  const { setOperator, endSessions } = change;
+  const { setOperator, setSuspended, endSessions } = change;
   if (useLink) await tx`UPDATE one_time_links SET used_at = ${useLink.nowSeconds} WHERE id = ${useLink.id}`;
   if (addPerson) await tx`INSERT INTO people ${tx(peopleWithPasswords.row(addPerson))}`;
   if (addIdentity) {
@@ -81,6 +82,9 @@ export async function writeChange(tx: Database, change: PeopleChange, event: Aud
     const flag = setOperator.isOperator ? 1 : 0;
     await tx`UPDATE people SET is_operator = ${flag} WHERE id = ${setOperator.personId}`;
     if (!setOperator.isOperator) await forgetLinksBy(tx, setOperator.personId);
+  }
+  if (setSuspended) {
+    await tx`UPDATE people SET suspended_at = ${setSuspended.suspendedAt} WHERE id = ${setSuspended.personId}`;
   }
   return endSessions ? signOut(tx, endSessions, event) : { sessions: 0, logins: 0 };
 }

@@ -8,6 +8,7 @@ export const people = table<Person>({
   name: text,
   isEmailProven: named("email_proven", flag),
   isOperator: flag,
+  suspendedAt: integer,
   createdAt: integer,
 });
 /** People with the hashes of their passwords, only for checking and setting passwords. */

@@ -259,6 +259,27 @@ onEachDatabase((databases) => {
     });
   });
 
+  test("suspends any person but the last operator who is not suspended, and resumes them", async () => {
+    const suspend = ({ id: personId }: { id: string }, suspendedAt: number | null = now()) =>
+      all.people.apply({ setSuspended: { personId, suspendedAt } }, event());
+    const member = await all.addPerson({ email: "member@x.org" });
+    // Without an operator among the people, keys operate the installation.
+    expect(await suspend(member)).toBe("done");
+    expect(await all.people.findPerson(member.id)).toEqual({ ...member, suspendedAt: now() });
+    const [ada, bob] = [
+      await all.addPerson({ email: "ada@x.org", isOperator: true }),
+      await all.addPerson({ email: "bob@x.org", isOperator: true }),
+    ];
+    expect(await suspend(ada)).toBe("done");
+    expect(await suspend(bob)).toBe("last_operator");
+    expect(await all.people.apply({ setOperator: { personId: bob.id, isOperator: false } }, event())).toBe(
+      "last_operator",
+    );
+    expect(await suspend(ada, null)).toBe("done");
+    expect(await suspend(bob)).toBe("done");
+    expect(await suspend({ id: "usr_none" })).toBe("person_missing");
+  });
+
   describe("a change of users", () => {
     test("applies a change of users as a whole or not at all, and keeps the link on a conflict", async () => {
       const ada = await all.addPerson({ email: "ada@x.org" });
@@ -293,7 +314,7 @@ onEachDatabase((databases) => {
           return all.people.apply(
             {
               useLink,
-              addPerson: { ...person, isEmailProven: false, createdAt: now(), passwordHash: null },
+              addPerson: { ...person, isEmailProven: false, suspendedAt: null, createdAt: now(), passwordHash: null },
               addMembership: { ...membership, role: "member", seesAllUsage: false },
             },
             event(),

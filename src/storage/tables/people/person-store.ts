@@ -72,7 +72,7 @@ export class SqlPersonStore implements PersonStore {
       const conflict = await conflictOf(tx, change);
       if (conflict) return { result: conflict, changed: false };
       const { logins } = await writeChange(tx, change, event);
-      return { result: "done", changed: logins > 0 || notCached };
+      return { result: "done", changed: logins > 0 || change.setSuspended !== undefined || notCached };
     });
   }
 

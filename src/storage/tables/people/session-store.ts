@@ -43,7 +43,7 @@ export class SqlSessionStore implements SessionStore {
 
   async findByDigest(digest: string): Promise<FoundSession | undefined> {
     const [row]: { digest: string; person_id: string; person_created_at: unknown }[] = await available(this.#db`
-      SELECT s.*, p.email, p.name, p.email_proven, p.is_operator, p.created_at AS person_created_at
+      SELECT s.*, p.email, p.name, p.email_proven, p.is_operator, p.suspended_at, p.created_at AS person_created_at
       FROM sessions s JOIN people p ON p.id = s.person_id
       WHERE s.digest = ${digest} OR s.previous_digest = ${digest}`);
     if (!row) return undefined;
