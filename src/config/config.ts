@@ -3,6 +3,7 @@
 import { availableParallelism } from "node:os";
 import { dirname } from "node:path";
 import type * as z from "zod";
+import { systemClock } from "../base/clock.ts";
 import type { LogLevel } from "../base/log.ts";
 import { trimSlashes } from "../base/text/http-url.ts";
 import { findConfigFile, type OpenedFile, openFile } from "./config-file.ts";
@@ -30,8 +31,10 @@ import {
 } from "./file-config.ts";
 import { bareHost, decodeSecrets, defaultDataDir, type Env, resolvePath } from "./formats.ts";
 import { type PullSource, readPullSource } from "./hugging-face.ts";
-import { type LogFormat, type Mode, type Option, options } from "./options.ts";
+import { type LogFormat, type Mode, type Option, options, secretVariables } from "./options.ts";
 import { locationOutsideFile, type Problem, throwIfAny } from "./problems.ts";
+import { SecretValues } from "./references/secret-values.ts";
+import { withVariableFiles } from "./references/variable-files.ts";
 import { ignoreProxies, prepareProcess } from "./server-process.ts";
 import { type Flags, OptionReader, type SourceKind, variableWarnings } from "./sources.ts";
 import { readTracing, type TracingConfig } from "./tracing.ts";
@@ -50,6 +53,8 @@ export type { PullSource } from "./hugging-face.ts";
 export { flagAttribute, type LogFormat, type Mode, type ServeFlag, serveFlags } from "./options.ts";
 export { ConfigError, type Problem, renderLocation as renderPlace } from "./problems.ts";
 export { configJsonSchema, configReference } from "./reference.ts";
+export type { SecretState } from "./references/secret-state.ts";
+export { SecretValues } from "./references/secret-values.ts";
 export { requestLimitProblems } from "./server-process.ts";
 export type { Flags } from "./sources.ts";
 export type { TracingConfig } from "./tracing.ts";
@@ -155,12 +160,16 @@ export interface ConfigInputs {
   flags?: Flags;
   env?: Env;
   cwd?: string;
+  /** Holds the secrets that the configuration refers to, for later reloads. */
+  secrets?: SecretValues;
 }
 
 /** Loads the whole configuration. Rejects with a ConfigError that lists every problem found. */
 export async function loadConfig(inputs: ConfigInputs = {}): Promise<Config> {
-  const { flags = {}, env = process.env, cwd = process.cwd() } = inputs;
-  const file = await findConfigFile(flags, env, cwd);
+  const { flags = {}, env: given = process.env, cwd = process.cwd() } = inputs;
+  const { secrets = secretsOf(given) } = inputs;
+  const env = await withVariableFiles(given, secretVariables, { secrets, cwd });
+  const file = await findConfigFile(flags, env, cwd, secrets);
   const reader = new OptionReader({ flags, env, file: file.yaml });
   const absolute = (path: string, from: SourceKind) =>
     resolvePath(path, from === "file" ? dirname(file.path) : cwd, env);
@@ -181,8 +190,9 @@ export async function loadConfig(inputs: ConfigInputs = {}): Promise<Config> {
   if (file.data.cache.store === "redis" && startup.redisUrl === undefined)
     reader.problems.push(cacheWithoutRedis(file));
   throwIfAny([...reader.problems, ...file.problems]);
+  secrets.use("file", file.references);
   const warnings = [
-    ...[...file.warnings, ...variableWarnings(env)],
+    ...[...file.warnings, ...variableWarnings(given)],
     ...[...exposureWarnings(startup), ...tracing.warnings],
   ];
   return deepFreeze({
@@ -208,6 +218,10 @@ export async function loadConfig(inputs: ConfigInputs = {}): Promise<Config> {
     },
     flags: { ...flags },
   });
+}
+
+function secretsOf(env: Env): SecretValues {
+  return new SecretValues({ env, clock: systemClock });
 }
 
 function readOthers(reader: OptionReader, absolute: (path: string, from: SourceKind) => string) {
@@ -317,10 +331,17 @@ function readMail(reader: OptionReader): MailConfig | undefined {
  * Reads the configuration file alone, for a reload. `path` is `Config.file.path`. Rejects with a ConfigError if the
  * file is missing or invalid, so that the running configuration can stay.
  */
-export async function readConfigFile(inputs: { path: string; env?: Env; cwd?: string }): Promise<ConfigFile> {
+export async function readConfigFile(inputs: {
+  path: string;
+  env?: Env;
+  cwd?: string;
+  secrets?: SecretValues;
+}): Promise<ConfigFile> {
   const { path, env = process.env, cwd = process.cwd() } = inputs;
-  const file = await openFile({ path, env, cwd, namedAt: locationOutsideFile("") });
+  const { secrets = secretsOf(env) } = inputs;
+  const file = await openFile({ path, env, cwd, secrets, namedAt: locationOutsideFile("") });
   throwIfAny(file.problems);
+  secrets.use("file", file.references);
   const isEmpty = file.yaml?.isEmpty ?? true;
   const { text, data, warnings } = file;
   return deepFreeze({ path, text, isEmpty, ...reloadableConfig(data, warnings), startup: startupKeys(data) });
@@ -350,9 +371,10 @@ export async function loadDataDir(inputs: ConfigInputs = {}): Promise<string> {
 
 /**
  * Returns the database's URL, for commands that run beside a server. Undefined means SQLite in the data directory.
- * Throws a ConfigError.
+ * Rejects
+ * with a ConfigError.
  */
-export function loadDatabaseUrl(env: Env = process.env): string | undefined {
+export function loadDatabaseUrl(env: Env = process.env): Promise<string | undefined> {
   return fromVariable(options.databaseUrl, env);
 }
 
@@ -369,21 +391,23 @@ export async function loadPublicUrl(inputs: ConfigInputs = {}): Promise<string |
   return trimmed(value);
 }
 
-/** Returns the URL of the Redis in which limits are counted for all replicas. Throws a ConfigError. */
-export function loadRedisUrl(env: Env = process.env): string | undefined {
+/** Returns the URL of the Redis in which limits are counted for all replicas. Rejects with a ConfigError. */
+export function loadRedisUrl(env: Env = process.env): Promise<string | undefined> {
   return fromVariable(options.redisUrl, env);
 }
 
 /**
  * Returns the secrets in HEADRACE_SECRET, each as 64 hex digits; undefined if unset. For commands that read the
- * server's files. Throws a ConfigError.
+ * server's files. Rejects with a ConfigError.
  */
-export function loadSecretsHex(env: Env = process.env): readonly string[] | undefined {
-  const secret = fromVariable(options.secret, env);
+export async function loadSecretsHex(env: Env = process.env): Promise<readonly string[] | undefined> {
+  const secret = await fromVariable(options.secret, env);
   return secret === undefined ? undefined : decodeSecrets(secret);
 }
 
-function fromVariable(option: Option<z.ZodString, undefined>, env: Env): string | undefined {
+async function fromVariable(option: Option<z.ZodString, undefined>, given: Env): Promise<string | undefined> {
+  const names = option.env === undefined ? [] : [option.env];
+  const env = await withVariableFiles(given, names, { secrets: secretsOf(given), cwd: process.cwd() });
   const reader = new OptionReader({ flags: {}, env, file: undefined });
   const { value } = reader.take(option);
   throwIfAny(reader.problems);

@@ -3,13 +3,16 @@
 import { readFile } from "node:fs/promises";
 import type * as z from "zod";
 import { checkFile, withoutFile } from "./check-file.ts";
+import { readWithSecrets } from "./config-file.ts";
 import { ruleOf, schemaAt } from "./field.ts";
 import { fileSchema, reloadableKeys } from "./file-schema.ts";
 import type { Env } from "./formats.ts";
-import { type Option, options } from "./options.ts";
+import { type Option, options, secretVariables } from "./options.ts";
 import { type Path, renderPath, valueAt } from "./paths.ts";
 import { renderProblem } from "./problems.ts";
-import { readYaml, type YamlFile } from "./read-yaml.ts";
+import type { YamlFile } from "./read-yaml.ts";
+import type { SecretValues } from "./references/secret-values.ts";
+import { withVariableFiles } from "./references/variable-files.ts";
 import { type Flags, OptionReader } from "./sources.ts";
 
 /** The texts of headrace.yaml that a running server uses. A text is undefined if there is no file. */
@@ -21,6 +24,7 @@ export interface TextsInEffect {
   reloaded: string | undefined;
   flags: Flags;
   env: Env;
+  secrets: SecretValues | undefined;
 }
 
 export interface Setting {
@@ -54,12 +58,15 @@ export interface ConfigInEffect {
 const redacted = "[redacted]";
 
 export async function configInEffect(texts: TextsInEffect): Promise<ConfigInEffect> {
-  const { path, flags, env } = texts;
-  const open = (text: string | undefined) => (text === undefined ? undefined : readYaml(text, path, env));
-  const startup = open(texts.startup);
-  const reloaded = open(texts.reloaded);
+  const { path, flags, secrets } = texts;
+  const cwd = process.cwd();
+  const env = secrets ? await withVariableFiles(texts.env, secretVariables, { secrets, cwd }) : texts.env;
+  const open = async (text: string | undefined) =>
+    text === undefined ? undefined : (await readWithSecrets(text, path, { path, env, cwd, secrets })).yaml;
+  const startup = await open(texts.startup);
+  const reloaded = await open(texts.reloaded);
   const current = { ...inFile(startup), ...only(inFile(reloaded), reloadableKeys) };
-  const disk = open(await readFile(path, "utf8").catch(() => undefined));
+  const disk = await open(await readFile(path, "utf8").catch(() => undefined));
   const checked = disk && checkFile(disk);
   const source = (key: string) => (reloadableKeys.includes(key) ? reloaded : startup);
   const sections = Object.keys(fileSchema.shape).filter(

@@ -34,6 +34,8 @@ export interface Option<S extends z.ZodType = z.ZodType, D = z.output<S> | undef
    */
   flag: string | undefined;
   env: string | undefined;
+  /** True if the value may also stand in the file that the variable's name with `_FILE` names. */
+  isSecret: boolean;
   /** The path of keys in the file. */
   file: readonly string[] | undefined;
   default: D;
@@ -48,6 +50,7 @@ interface OptionParts<S extends z.ZodType> extends Rule {
   kind?: Kind;
   flag?: string;
   env?: string;
+  isSecret?: boolean;
   file?: readonly string[];
   defaultText?: string;
   flagDoc?: string;
@@ -56,10 +59,21 @@ interface OptionParts<S extends z.ZodType> extends Rule {
 function option<S extends z.ZodType>(parts: OptionParts<S> & { default: z.output<S> }): Option<S, z.output<S>>;
 function option<S extends z.ZodType>(parts: OptionParts<S>): Option<S, undefined>;
 function option<S extends z.ZodType>(parts: OptionParts<S> & { default?: z.output<S> }): Option<S> {
-  const { schema, kind = kindOf(schema), flag, env, file, default: fallback, defaultText, flagDoc, ...rule } = parts;
+  const {
+    schema,
+    kind = kindOf(schema),
+    flag,
+    env,
+    isSecret = false,
+    file,
+    default: fallback,
+    defaultText,
+    flagDoc,
+    ...rule
+  } = parts;
   const shown = Array.isArray(fallback) ? "none" : String(fallback ?? "none");
   return {
-    ...{ schema: field(schema, rule), rule, kind, flag, env, file, flagDoc },
+    ...{ schema: field(schema, rule), rule, kind, flag, env, isSecret, file, flagDoc },
     ...{ default: fallback, defaultText: defaultText ?? shown },
   };
 }
@@ -193,6 +207,7 @@ export const options = {
   secret: option({
     schema: z.string().refine((text) => decodeSecrets(text) !== undefined),
     env: "HEADRACE_SECRET",
+    isSecret: true,
     defaultText: "generated once in the data directory",
     doc:
       "The secret for key digests and encrypted values: 32 random bytes as hex or base64. A variable only. To rotate it, " +
@@ -204,6 +219,7 @@ export const options = {
   metricsToken: option({
     schema: z.string().regex(/^[!-~]{16,256}$/),
     env: "HEADRACE_METRICS_TOKEN",
+    isSecret: true,
     defaultText: "none; an operator's key reads the metrics",
     doc: "Bearer token with which a monitor reads `GET /metrics`. A variable only.",
     must: "16 to 256 visible ASCII characters without blanks",
@@ -213,6 +229,7 @@ export const options = {
   databaseUrl: option({
     schema: z.string().refine(isPostgresUrl),
     env: "HEADRACE_DATABASE_URL",
+    isSecret: true,
     defaultText: "none; SQLite in the data directory",
     doc:
       "PostgreSQL 15 or later for all records, `postgres://user:password@host:5432/database`, with `?sslmode=require` " +
@@ -224,6 +241,7 @@ export const options = {
   redisUrl: option({
     schema: z.string().refine(isRedisUrl),
     env: "HEADRACE_REDIS_URL",
+    isSecret: true,
     defaultText: "none; counters in memory",
     doc:
       "Valkey or Redis 7 or later for limits that several replicas share, `redis://user:password@host:6379/0`, or " +
@@ -270,6 +288,7 @@ export const options = {
   smtpUrl: option({
     schema: z.string().refine(isSmtpUrl),
     env: "HEADRACE_SMTP_URL",
+    isSecret: true,
     file: ["mail", "url"],
     defaultText: "none; a link is shown to the person who asks for it",
     doc:
@@ -310,6 +329,7 @@ export const options = {
   otlpHeaders: option({
     schema: z.string().refine((text) => parseHeaderList(text) !== undefined),
     env: "OTEL_EXPORTER_OTLP_HEADERS",
+    isSecret: true,
     defaultText: "none",
     doc: "Headers for the collector, `name=value` separated by commas, with %20 for a space; added to `tracing.headers`.",
     must: "pairs such as name=value, separated by commas",
@@ -415,6 +435,11 @@ export const options = {
     doc: "Serve the tiny demo model that ships with Headrace.",
   }),
 } as const;
+
+/** The variables whose values may also stand in files. */
+export const secretVariables: readonly string[] = Object.values(options).flatMap(({ env, isSecret }) =>
+  isSecret && env ? [env] : [],
+);
 
 /**
  * Returns the name under which Commander stores a flag's value: `discoverLocal` for `--no-discover-local`, `model` for

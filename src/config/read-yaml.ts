@@ -4,7 +4,7 @@ import { portMark } from "./command-text.ts";
 import type { Env } from "./formats.ts";
 import { type Path, renderPath } from "./paths.ts";
 import type { Problem, SourceLocation } from "./problems.ts";
-import { substitute } from "./substitute.ts";
+import { type SecretLookup, substitute } from "./substitute.ts";
 
 export interface YamlFile {
   /** The file as plain data. An empty file is an empty mapping. Undefined if the text is not YAML. */
@@ -16,12 +16,15 @@ export interface YamlFile {
   locate(path: Path): SourceLocation;
   /** Returns the location of `key` in the mapping at `path`. */
   locateKey(path: Path, key: string): SourceLocation;
-  /** Returns the names of the variables in the value at `path`. */
+  /** Returns the names of the variables and other references in the value at `path`. */
   variables(path: Path): readonly string[];
 }
 
-/** Parses the text of a configuration file. `label` is the file's name in messages. */
-export function readYaml(text: string, label: string, env: Env): YamlFile {
+/**
+ * Parses the text of a configuration file. `label` is the file's name in messages. Without `secrets`, a reference to a
+ * secret is a problem.
+ */
+export function readYaml(text: string, label: string, env: Env, secrets?: SecretLookup): YamlFile {
   const lines = new LineCounter();
   // `prettyErrors` would quote the source line, which may contain a key.
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, stringKeys: true });
@@ -52,7 +55,7 @@ export function readYaml(text: string, label: string, env: Env): YamlFile {
       resolvable = false;
       problems.push({ ...locationAt(startOf(node), renderPath(path)), ...unknownAnchor });
     } else if (isScalar(node) && typeof node.value === "string") {
-      const result = substitute(node.value, isOfCommand(path) ? { ...env, PORT: portMark } : env);
+      const result = substitute(node.value, isOfCommand(path) ? { ...env, PORT: portMark } : env, secrets);
       if (!result.ok) problems.push({ ...file.locate(path), message: result.message, fix: result.fix });
       else if (result.names.length > 0) substituted.set(node, result.names);
       if (result.ok) node.value = result.text;

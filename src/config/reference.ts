@@ -12,8 +12,8 @@ import { options } from "./options.ts";
  */
 const variable = {
   type: "string",
-  pattern: "\\$\\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\\}",
-  description: "A text with an environment variable in it.",
+  pattern: "\\$\\{([A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?|(file|vault):[^}]+)\\}",
+  description: "A text with an environment variable or a reference to a secret in it.",
 } as const;
 
 const scalarTypes = ["string", "number", "integer", "boolean"] as const;
@@ -70,6 +70,9 @@ describes it to editors.
 empty; \`$\${\` stands for a literal \`\${\`. Only the value is replaced, after the YAML is read: a variable cannot add keys.
 An unset variable is an error. Between \`{ }\` and \`[ ]\` such a value needs quotes.
 
+\`\${file:PATH}\` is replaced by the content of a file, \`\${vault:MOUNT/data/PATH#FIELD}\` by a field of a secret in Vault.
+[Secrets](../secrets.md) shows both, and the variables that they replace.
+
 ${reloadableKeys.map((key) => `\`${key}\``).join(", ")} are taken over from a changed file without a restart; a wrong file is
 refused and the old configuration stays.
 
@@ -93,9 +96,9 @@ function table(head: readonly string[], rows: readonly (readonly string[])[]): s
 const code = (text: string | undefined) => (text === undefined ? "" : `\`${text}\``);
 
 function optionRows(): string[][] {
-  return Object.values(options).map(({ flag, env, file, rule, defaultText }) => [
+  return Object.values(options).map(({ flag, env, isSecret, file, rule, defaultText }) => [
     code(flag),
-    code(env),
+    code(env) + (isSecret ? `, ${code(`${env}_FILE`)}` : ""),
     code(file?.join(".")),
     shownDefault(defaultText),
     rule.doc,

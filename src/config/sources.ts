@@ -109,7 +109,9 @@ function invalid(option: Option<z.ZodType, unknown>, given: Given, issue: z.core
 
 /** Returns warnings for variables whose names look like misspelled names of ours. */
 export function variableWarnings(env: Env): string[] {
-  const known = Object.values(options).flatMap((option) => option.env ?? []);
+  const known = Object.values(options).flatMap(({ env, isSecret }) =>
+    env === undefined ? [] : [env, ...(isSecret ? [`${env}_FILE`] : [])],
+  );
   return Object.keys(env).flatMap((name) => {
     if (!name.startsWith("HEADRACE_") || known.includes(name)) return [];
     const meant = nearest(

@@ -2,6 +2,7 @@
 // directory.
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { systemClock } from "../base/clock.ts";
 import {
   type Config,
   ConfigError,
@@ -13,6 +14,7 @@ import {
   loadRedisUrl,
   loadSecretsHex,
   type Problem,
+  SecretValues,
   serveFlags,
 } from "../config/config.ts";
 import type { KeyRing } from "../domain/key-ring.ts";
@@ -77,13 +79,14 @@ export async function findSubject({ flags, env, cwd = process.cwd(), namedUrl }:
   const given = { flags, env, cwd };
   const { server, lockFault } = findServer(await loadDataDir(given).catch(() => undefined));
   const inputs = server?.facts === undefined ? given : asStarted(given, server.facts);
-  const loaded = await loadConfig(inputs).catch(problemsOf);
+  const values = new SecretValues({ env: inputs.env, clock: systemClock });
+  const loaded = await loadConfig({ ...inputs, secrets: values }).catch(problemsOf);
   const config = "problems" in loaded ? undefined : loaded;
   const problems = "problems" in loaded ? loaded.problems : [];
   const dataDir = config?.dataDir ?? (await loadDataDir(inputs).catch(() => undefined));
-  const databaseUrl = config?.databaseUrl ?? attempt(() => loadDatabaseUrl(inputs.env));
-  const redisUrl = config?.redisUrl ?? attempt(() => loadRedisUrl(inputs.env));
-  const secretsHex = config?.secretsHex ?? attempt(() => loadSecretsHex(inputs.env));
+  const databaseUrl = config?.databaseUrl ?? (await loadDatabaseUrl(inputs.env).catch(() => undefined));
+  const redisUrl = config?.redisUrl ?? (await loadRedisUrl(inputs.env).catch(() => undefined));
+  const secretsHex = config?.secretsHex ?? (await loadSecretsHex(inputs.env).catch(() => undefined));
   const opened: Database[] = [];
   const database = once(async () => {
     const db = await openToRead(dataDir, databaseUrl);
@@ -104,6 +107,7 @@ export async function findSubject({ flags, env, cwd = process.cwd(), namedUrl }:
       secretsHex,
       dataDir,
       apiKey: credentials?.api_key,
+      values: values.values,
     }),
     async close() {
       // Does not wait for open queries: the report is complete, and the command ends.
@@ -195,17 +199,28 @@ interface SecretLocations {
   secretsHex: readonly string[] | undefined;
   dataDir: string | undefined;
   apiKey: string | undefined;
+  /** The values of referenced secrets. */
+  values: readonly string[];
 }
 
 /** Minimum length of a secret that is removed from texts; shorter ones are ordinary words. */
 const minSecretLength = 6;
 
 /** Returns all secrets that servers and libraries might repeat in their messages. */
-function secretsOf({ env, config, databaseUrl, redisUrl, secretsHex, dataDir, apiKey }: SecretLocations): string[] {
+function secretsOf({
+  env,
+  config,
+  databaseUrl,
+  redisUrl,
+  secretsHex,
+  dataDir,
+  apiKey,
+  values,
+}: SecretLocations): string[] {
   const urls = [databaseUrl, redisUrl, config?.mail?.url].flatMap((url) => url ?? []);
   const own = attempt(() => secretsIn(dataDir)) ?? [];
   const found = [
-    ...urls.flatMap(passwordsOf),
+    ...[...values, ...urls.flatMap(passwordsOf)],
     ...[...(secretsHex ?? []), ...(env["HEADRACE_SECRET"]?.split(",") ?? []), env["HEADRACE_API_KEY"], apiKey],
     ...own.map((secret) => Buffer.from(secret).toString("hex")),
     ...(config?.upstreams.map((upstream) => upstream.apiKey) ?? []),

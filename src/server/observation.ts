@@ -3,7 +3,7 @@
 import { bufferedBytes } from "../base/bytes/buffered-bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import type { Config, TracingConfig } from "../config/config.ts";
+import type { Config, SecretState, TracingConfig } from "../config/config.ts";
 import type { ToolObserver } from "../domain/tools/tool-use.ts";
 import type { Observer } from "../domain/usage/observer.ts";
 import type { Tracer } from "../domain/usage/trace.ts";
@@ -57,6 +57,8 @@ export interface ObservationOptions {
   ofWorkers: ServerMetricsOptions["ofWorkers"];
   formSpace: ServerMetricsOptions["formSpace"];
   isDraining(): boolean;
+  /** Returns the states of the secrets that the configuration refers to. */
+  secrets(): readonly SecretState[];
   /** The bounds for exporting spans; undefined means the defaults. */
   spanBounds: Partial<ExportBounds> | undefined;
   opened: Opened;
@@ -97,7 +99,7 @@ export async function openObservation(options: ObservationOptions): Promise<Obse
       if (fileOf(db)?.displaced !== undefined || governance.installation.isAnother) return "lost" as const;
       return replicas.canWrite && governance.ledger.isDrained && isSynced(db) ? "ok" : "refused";
     },
-    isDraining: options.isDraining,
+    ...{ isDraining: options.isDraining, secrets: options.secrets },
   };
   const metrics = new ServerMetrics({
     ...{ version, startedAt, clock, governance, catalog, router, capacity, overflow, sources, replicas },
@@ -107,6 +109,7 @@ export async function openObservation(options: ObservationOptions): Promise<Obse
     failedSignIns: people.failures,
     nodes: network.directory,
     readiness: () => readinessNow(checked),
+    secrets: options.secrets,
     http: options.http,
     batches: options.batches,
     shadows: options.shadows,
@@ -119,7 +122,7 @@ export async function openObservation(options: ObservationOptions): Promise<Obse
   const health = opened.add(
     new SystemHealth({
       ...{ version, config, startedAt, db, replicas, upstreams, governance, capacity, readiness },
-      ofWorkers: options.ofWorkers,
+      ...{ ofWorkers: options.ofWorkers, secrets: options.secrets },
       onDelay(delayMs) {
         metrics.loopDelayed(delayMs);
         memory.check();

@@ -22,6 +22,8 @@ export interface ReadinessOptions {
   resync(): Promise<void>;
   /** Returns the state of database writes: `lost` if the database, or its file, was moved, emptied or replaced. */
   writes(): "ok" | "refused" | "lost";
+  /** Returns the states of the secrets that the configuration refers to. */
+  secrets(): readonly { failure: string | undefined }[];
   /** Returns whether limits are counted in Redis now. Undefined without Redis. */
   redis: (() => "ok" | "failed") | undefined;
   isDraining(): boolean;
@@ -54,10 +56,14 @@ export function readinessNow(options: ReadinessOptions): Readiness {
   };
   const writes = options.writes();
   const counters = redis?.();
+  const secrets = options.secrets();
   const checks: Record<string, CheckState> = {
     database: database === "ok" && writes === "ok" ? "ok" : "failed",
     ...(counters === undefined ? {} : { redis: counters }),
     ...(replicas === undefined ? {} : { replicas: replicas.isUncoordinated ? "degraded" : "ok" }),
+    ...(secrets.length === 0
+      ? {}
+      : { external_secrets: secrets.every(({ failure }) => failure === undefined) ? "ok" : "degraded" }),
     clock: installation.clock,
     ...needed,
     ...(ledger.isWritable && !ledger.isSpoolKept ? { spool: "degraded" } : {}),

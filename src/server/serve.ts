@@ -5,7 +5,13 @@ import { AccountMemory, bufferedBytes } from "../base/bytes/buffered-bytes.ts";
 import { type Clock, systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { BatchTimes } from "../batches/batch-runner.ts";
-import { type Config, type ConfigFile, loadPullSource, processEnvironment } from "../config/config.ts";
+import {
+  type Config,
+  type ConfigFile,
+  loadPullSource,
+  processEnvironment,
+  type SecretValues,
+} from "../config/config.ts";
 import type { McpServer } from "../domain/tools/mcp-server.ts";
 import type { Commands } from "../engines/commands/commands.ts";
 import { defaultHubTiming, type Hub } from "../engines/llama/hub-request.ts";
@@ -71,6 +77,8 @@ export type { FirstKey };
 
 export interface ServeOptions {
   log: Log;
+  /** The secrets that the configuration refers to. */
+  secrets?: SecretValues;
   /** Receives whole log lines of workers; by default they go to standard output. */
   passLines?: (lines: Uint8Array) => void;
   clock?: Clock;
@@ -237,6 +245,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     shadows: () => shadows.counts,
     features: (out) => features.writeMetrics(out),
     isDraining: () => draining || upstreams.isReplicaDrained(replicas.id),
+    secrets: () => options.secrets?.states ?? [],
     ofWorkers: config.workers === 1 ? undefined : async () => (await workers?.metrics()) ?? [],
     spanBounds: options.spanBounds,
     opened,
@@ -337,7 +346,14 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
       const { configInEffect } = await import("../config/in-effect.ts");
       const { file, flags } = config;
       const env = processEnvironment();
-      return configInEffect({ path: file.path, startup: file.text, reloaded: fileText, flags, env });
+      return configInEffect({
+        path: file.path,
+        startup: file.text,
+        reloaded: fileText,
+        flags,
+        env,
+        secrets: options.secrets,
+      });
     },
     metrics,
   });

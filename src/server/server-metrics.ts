@@ -57,6 +57,8 @@ export interface ServerMetricsOptions {
   replicas: Pick<Replicas, "live">;
   /** Returns the readiness without new checks. */
   readiness(): Readiness;
+  /** Returns the states of the secrets that the configuration refers to. */
+  secrets(): readonly { name: string; ageSeconds: number }[];
   http(): Pick<Http1Server, "pendingRequests" | "connections">;
   /** Returns the metrics of the workers as texts. Undefined without workers. */
   ofWorkers?: (() => Promise<readonly string[]>) | undefined;
@@ -155,6 +157,12 @@ export class ServerMetrics {
     );
     out.family("headrace_check", "gauge", "1 if a check of `GET /readyz` is ok.");
     for (const [check, state] of Object.entries(checks)) out.sample(labelText({ check }), Number(state === "ok"));
+    out.family(
+      "headrace_secret_age_seconds",
+      "gauge",
+      "Seconds since a secret in a file or in Vault was last confirmed.",
+    );
+    for (const { name, ageSeconds } of this.#options.secrets()) out.sample(labelText({ secret: name }), ageSeconds);
     writeHttp(out, http());
     writeBufferedBytes(out);
     const { reservedBytes: formBytes, maxBytes } = this.#options.formSpace;

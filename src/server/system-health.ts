@@ -1,5 +1,5 @@
 // Gathers current figures for operators, cheaply.
-import type { Config } from "../config/config.ts";
+import type { Config, SecretState } from "../config/config.ts";
 import type { SystemFigures } from "../http/api/admin/system-routes.ts";
 import type { ServiceRouteDeps } from "../http/api/service-routes.ts";
 import type { Upstreams } from "../inference/models/manage-upstreams.ts";
@@ -28,6 +28,8 @@ export interface SystemHealthOptions {
   readiness: ServiceRouteDeps["readiness"];
   /** Returns the workers' metrics as texts. Undefined without workers. */
   ofWorkers?: (() => Promise<readonly string[]>) | undefined;
+  /** Returns the states of the secrets that the configuration refers to. */
+  secrets(): readonly SecretState[];
   /** Called with the event-loop delay ten times a second. */
   onDelay: (delayMs: number) => void;
 }
@@ -63,6 +65,9 @@ export class SystemHealth {
       mode: config.mode,
       started_at: startedAt,
       configuration: { file: config.file.found ? config.file.path : null, last_reload: this.lastReload },
+      external_secrets: this.#options.secrets().map(({ name, ageSeconds, failure = null }) => ({
+        ...{ name, age_seconds: ageSeconds, failure },
+      })),
       memory: { rss_bytes: process.memoryUsage.rss() },
       event_loop: { mean_delay_ms: rounded(delay.meanMs), max_delay_ms: rounded(delay.maxMs) },
       database: {

@@ -63,6 +63,7 @@ export async function startHeadrace(options: TestServerOptions = {}): Promise<Te
     },
     env,
     cwd: directory,
+    ...(serveOptions.secrets && { secrets: serveOptions.secrets }),
   });
   let text = "";
   const log = new StreamLog("json", (lines) => {
@@ -126,7 +127,10 @@ export async function startHeadrace(options: TestServerOptions = {}): Promise<Te
     },
     async reconfigure(changed) {
       writeFileSync(file, changed);
-      const read = await readConfigFile({ path: file, env });
+      const read = await readConfigFile({
+        ...{ path: file, env },
+        ...(serveOptions.secrets && { secrets: serveOptions.secrets }),
+      });
       await server.reload(read);
       configureLog(read, server);
     },

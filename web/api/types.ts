@@ -12085,6 +12085,23 @@ export interface System {
       needs_restart: string[];
     } | null;
   };
+  /**
+   * Secrets in files and in Vault that the configuration refers to, without their values.
+   */
+  external_secrets: {
+    /**
+     * The reference in the configuration: `file:PATH` or `vault:PATH#FIELD`.
+     */
+    name: string;
+    /**
+     * Seconds since the value in use was last confirmed.
+     */
+    age_seconds: number;
+    /**
+     * The reason why the secret cannot be read. Its last value stays in use.
+     */
+    failure: string | null;
+  }[];
   memory: {
     /**
      * Resident memory of the gateway's process.

@@ -34,7 +34,7 @@ in who has lost the password: with the same address, it becomes theirs again.`,
     const nowSeconds = call.nowSeconds();
     const { url, expiresAt } = await makeSetupLink({
       dataDir: await context.dataDir(options.dataDir),
-      databaseUrl: loadDatabaseUrl(context.env),
+      databaseUrl: await loadDatabaseUrl(context.env),
       baseUrl: givenBaseUrl(options, {}) ?? (await loadPublicUrl({ env: context.env })),
       nowSeconds,
     });

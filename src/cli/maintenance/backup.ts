@@ -53,11 +53,11 @@ puts it back.`,
 
 async function backup(context: CliContext, path: string | undefined, flags: BackupFlags): Promise<void> {
   const { terminal } = context;
-  requireEmbedded(context);
+  await requireEmbedded(context);
   const dataDir = await context.dataDir(flags.dataDir);
   const nowSeconds = Math.floor(context.nowMs() / 1000);
   const { folder, target } = destinationOf(dataDir, path, flags, nowSeconds);
-  const secrets = flags.includeSecret ? secretsOf(context, dataDir) : undefined;
+  const secrets = flags.includeSecret ? await secretsOf(context, dataDir) : undefined;
   const startedMs = performance.now();
   let progress: Progress | undefined;
   const isShown = !flags.json && !flags.quiet;
@@ -97,8 +97,8 @@ async function backup(context: CliContext, path: string | undefined, flags: Back
   else show(context, made, { seconds, deleted, hasSecret: secrets !== undefined });
 }
 
-function requireEmbedded({ env }: CliContext): void {
-  if (loadDatabaseUrl(env) === undefined) return;
+async function requireEmbedded({ env }: CliContext): Promise<void> {
+  if ((await loadDatabaseUrl(env)) === undefined) return;
   throw new CliError(
     "The records are in PostgreSQL (HEADRACE_DATABASE_URL): back them up with pg_dump --format=custom, or with the means of that server. Of each data directory the folder `spool` matters: it holds the last usage that PostgreSQL does not have yet; copy it before the dump begins. Keep HEADRACE_SECRET and headrace.yaml, too. See docs/backup.md.",
   );
@@ -133,8 +133,8 @@ function destinationOf(
   return { folder: undefined, target: named };
 }
 
-function secretsOf({ env }: CliContext, dataDir: string): KeyRing {
-  const given = loadSecretsHex(env);
+async function secretsOf({ env }: CliContext, dataDir: string): Promise<KeyRing> {
+  const given = await loadSecretsHex(env);
   // Reads the secret only if it exists, because a backup never creates one.
   if (given !== undefined || existsSync(secretFile(dataDir))) return loadSecrets(dataDir, given);
   throw new CliError(

@@ -38,7 +38,7 @@ export const migrateCommand = command({
 
 async function migrate(context: CliContext, flags: { dataDir?: string; json?: boolean }): Promise<void> {
   const { terminal } = context;
-  const databaseUrl = loadDatabaseUrl(context.env);
+  const databaseUrl = await loadDatabaseUrl(context.env);
   if (databaseUrl === undefined) {
     throw new CliError(
       "Set HEADRACE_DATABASE_URL to the empty PostgreSQL database that takes the records, such as postgres://headrace:password@db.example.com:5432/headrace. It is no flag, as others on the machine could read the password there.",
@@ -54,7 +54,7 @@ async function migrate(context: CliContext, flags: { dataDir?: string; json?: bo
     moved = await moveToPostgres({
       dataDir: await context.dataDir(flags.dataDir),
       databaseUrl,
-      secretsHex: loadSecretsHex(context.env),
+      secretsHex: await loadSecretsHex(context.env),
       nowSeconds: Math.floor(context.nowMs() / 1000),
       log: { info() {}, warn() {}, error() {} },
       onDrained: report.drained,

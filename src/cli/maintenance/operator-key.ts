@@ -43,8 +43,8 @@ HEADRACE_SECRET, this command needs the same.`,
   async run({ context, options, terminal, nowSeconds }) {
     const made = await makeOperatorKey({
       dataDir: await context.dataDir(options.dataDir),
-      databaseUrl: loadDatabaseUrl(context.env),
-      secretsHex: loadSecretsHex(context.env),
+      databaseUrl: await loadDatabaseUrl(context.env),
+      secretsHex: await loadSecretsHex(context.env),
       environment: options.environment,
       request: requestOf(options),
       nowSeconds: nowSeconds(),

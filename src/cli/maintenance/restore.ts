@@ -41,14 +41,14 @@ of the backup: HEADRACE_SECRET, or the file \`secret\` of the data directory.`,
 
 async function restore(context: CliContext, path: string, flags: OptionValues<typeof restoreOptions>): Promise<void> {
   const { terminal } = context;
-  if (loadDatabaseUrl(context.env) !== undefined) {
+  if ((await loadDatabaseUrl(context.env)) !== undefined) {
     throw new CliError(
       "HEADRACE_DATABASE_URL is set: the server would not use what is restored here. Restore PostgreSQL with pg_restore, or unset the variable.",
     );
   }
   const dataDir = await context.dataDir(flags.dataDir);
   const nowSeconds = Math.floor(context.nowMs() / 1000);
-  const secretsHex = loadSecretsHex(context.env);
+  const secretsHex = await loadSecretsHex(context.env);
   let progress: Progress | undefined;
   // Loaded only here, so that a long-running server does not keep the code in memory.
   const { restoreBackup } = await import("../../maintenance/restore.ts");

@@ -74,8 +74,8 @@ export const secretCommand = command({
 async function locationOf(context: CliContext, { dataDir }: { dataDir?: string }): Promise<SecretLocation> {
   return {
     dataDir: await context.dataDir(dataDir),
-    databaseUrl: loadDatabaseUrl(context.env),
-    secretsHex: loadSecretsHex(context.env),
+    databaseUrl: await loadDatabaseUrl(context.env),
+    secretsHex: await loadSecretsHex(context.env),
     nowSeconds: Math.floor(context.nowMs() / 1000),
   };
 }

@@ -27,8 +27,8 @@ nothing is counted twice; what is in the database is deleted from the directory.
     const { spool, settled, interrupted, damaged, unknown, tooOld } = await drainSpool({
       directory: resolve(directory),
       dataDir: await context.dataDir(options.dataDir),
-      databaseUrl: loadDatabaseUrl(context.env),
-      redisUrl: loadRedisUrl(context.env),
+      databaseUrl: await loadDatabaseUrl(context.env),
+      redisUrl: await loadRedisUrl(context.env),
       log: { info() {}, warn() {}, error() {} },
     });
     if (damaged > 0) {

@@ -1,11 +1,14 @@
 // `headrace serve`: starts the server, prints the next steps, follows the configuration file and stops cleanly.
 import packageJson from "../../../package.json" with { type: "json" };
+import { systemClock } from "../../base/clock.ts";
 import {
   type Config,
   endsWithParent,
   loadConfig,
   prepareServerProcess,
+  processEnvironment,
   type ReloadableConfig,
+  SecretValues,
   serveFlags,
 } from "../../config/config.ts";
 import type { FoundServer } from "../../engines/local-servers.ts";
@@ -83,11 +86,12 @@ export async function startServer(
   prepareServerProcess();
   // Every file that this process writes, including the database and its journal, is readable by its owner only.
   process.umask(0o077);
-  const config = await loadConfig({ flags: flags as never });
+  const secrets = new SecretValues({ env: processEnvironment(), clock: systemClock });
+  const config = await loadConfig({ flags: flags as never, secrets });
   const launcher = process.ppid;
   const log = new StreamLog(config.logFormat);
   const configureLog = (reloaded: ReloadableConfig, server?: RunningServer) => {
-    const { level, redact } = logSettings(config, reloaded, server);
+    const { level, redact } = logSettings(config, reloaded, server, secrets.values);
     // A person watches the display and not the log, so the log has only problems.
     log.configure({ level: face?.quiet && level === "info" ? "warn" : level, redact });
   };
@@ -95,10 +99,12 @@ export async function startServer(
   process.on("unhandledRejection", (reason) => log.error("unhandled_rejection", { detail: describe(reason) }));
   process.on("uncaughtException", (error) => log.error("uncaught_exception", { detail: describe(error) }));
 
-  const server = await serve(config, { log, passLines: (lines) => log.pass(lines) }).catch((error: unknown) => {
-    log.flush();
-    throw explainStart(error, config);
-  });
+  const server = await serve(config, { log, secrets, passLines: (lines) => log.pass(lines) }).catch(
+    (error: unknown) => {
+      log.flush();
+      throw explainStart(error, config);
+    },
+  );
   configureLog(config, server);
   releaseWhenQuiet(server, config.mode);
   const stop = handleSignals(server, log, config.lameDuckSeconds, endsWithParent() ? launcher : undefined);
@@ -112,7 +118,7 @@ export async function startServer(
     docs: `${url}/docs`,
   });
   for (const warning of config.warnings) log.warn("configuration", { detail: warning });
-  watchConfigFile({ config, server, log, reloaded: (changed) => configureLog(changed, server) });
+  watchConfigFile({ config, server, log, secrets, reloaded: (changed) => configureLog(changed, server) });
   if (face) {
     face.show(server, stop);
     return;

@@ -7,6 +7,7 @@ import {
   keysThatNeedRestart,
   type ReloadableConfig,
   readConfigFile,
+  type SecretValues,
 } from "../../config/config.ts";
 import type { RunningServer } from "../../server/serve.ts";
 
@@ -17,20 +18,23 @@ export interface WatchOptions {
   config: Config;
   server: RunningServer;
   log: Log;
+  /** The secrets that the configuration refers to. */
+  secrets: SecretValues;
   /** Called with each accepted configuration. */
   reloaded(changed: ReloadableConfig): void;
 }
 
 /**
  * Watches the configuration file of a running server. If the file is invalid or empty, the running configuration stays.
- * Some tools empty a file before they write it, and a full disk may leave it empty.
+ * Some tools empty a file before they write it, and a full disk may leave it empty. The file is also read again when a
+ * secret changes that it refers to.
  */
-export function watchConfigFile({ config, server, log, reloaded }: WatchOptions): void {
+export function watchConfigFile({ config, server, log, secrets, reloaded }: WatchOptions): void {
   const { path } = config.file;
   let isRunningEmpty = config.file.isEmpty;
-  const reload = async () => {
+  const reloadOnce = async () => {
     try {
-      const changed = await readConfigFile({ path });
+      const changed = await readConfigFile({ path, secrets });
       if (changed.isEmpty && !isRunningEmpty) throw emptied(path);
       const restart = keysThatNeedRestart(config, changed);
       await server.reload(changed, restart);
@@ -45,18 +49,33 @@ export function watchConfigFile({ config, server, log, reloaded }: WatchOptions)
       log.error("configuration_refused", { detail: error instanceof ConfigError ? message : stack });
     }
   };
+  let reloading = Promise.resolve();
+  // One reload at a time, so that no older value of a secret comes after a newer one.
+  const reload = () => {
+    reloading = reloading.then(reloadOnce);
+  };
+  const readSecrets = async (now = false) => {
+    const { file, variables, turned } = await secrets.poll(now);
+    for (const { name, failure } of turned) {
+      if (failure === undefined) log.info("secret_current", { secret: name });
+      else log.warn("secret_old", { secret: name, detail: failure });
+    }
+    if (variables.length > 0) log.warn("configuration_needs_restart", { keys: variables.join(",") });
+    if (now || file.length > 0) reload();
+  };
   // In a terminal, SIGHUP means that the terminal was closed, and not that the file should be reloaded.
-  if (!process.stdout.isTTY) process.on("SIGHUP", () => void reload());
+  if (!process.stdout.isTTY) process.on("SIGHUP", () => void readSecrets(true));
   let taken = mark(path);
   let seen = taken;
   setInterval(() => {
+    void readSecrets();
     const now = mark(path);
     const isComplete = now === seen;
     seen = now;
     // A missing file is being replaced, or was removed. In both cases the running configuration stays.
     if (!isComplete || now === taken || now === undefined) return;
     taken = now;
-    void reload();
+    reload();
   }, pollMs);
 }
 

@@ -22,6 +22,7 @@ const meanings: Record<string, string> = {
   secret: "The secret matches the database. Otherwise keys are not found.",
   connections: "The number of open requests is below its limit.",
   memory: "Enough memory for requests and answers.",
+  external_secrets: "Secrets in files and in Vault are current. Otherwise their last values stay in use.",
   redis: "Redis answers. It counts limits for all replicas together.",
   replicas: "Several replicas count limits in one place.",
   models: "All model servers were asked for their models once.",

@@ -86,6 +86,18 @@ const systemShape = z
     mode: z.enum(["development", "production"]),
     started_at: unixSeconds,
     configuration: z.object(configurationState),
+    external_secrets: z
+      .array(
+        z.object({
+          name: z.string().describe("The reference in the configuration: `file:PATH` or `vault:PATH#FIELD`."),
+          age_seconds: z.int().min(0).describe("Seconds since the value in use was last confirmed."),
+          failure: z
+            .string()
+            .nullable()
+            .describe("The reason why the secret cannot be read. Its last value stays in use."),
+        }),
+      )
+      .describe("Secrets in files and in Vault that the configuration refers to, without their values."),
     memory: z.object({ rss_bytes: bytes.describe("Resident memory of the gateway's process.") }),
     event_loop: z
       .object({ mean_delay_ms: milliseconds, max_delay_ms: milliseconds })
