@@ -6,7 +6,7 @@ import type { ClientStream } from "../base/bytes/client-stream.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import type { Clock } from "../base/clock.ts";
 import type { GatewayError } from "../base/errors.ts";
-import type { Model } from "../domain/models/model.ts";
+import type { Deployment, Model } from "../domain/models/model.ts";
 import { defaultPriority, type Priority } from "../domain/models/policies/priority.ts";
 import type { ShadowPolicy } from "../domain/models/policies/traffic.ts";
 import type { ResponseKeeper } from "../domain/models/response-keeper.ts";
@@ -83,8 +83,11 @@ export interface InferenceCall<Result> extends LimitListener {
   readonly mayCharge?: (() => Promise<boolean>) | undefined;
   /** Called once the request is recorded in the ledger, before an engine is asked. */
   onLedger(): void;
-  /** Called once, when the answer was delivered, failed or was abandoned. */
-  onEnd(outcome: UsageOutcome, usage: UsageEnd, error: unknown): void;
+  /**
+   * Called once, when the answer was delivered, failed or was abandoned. `served` is the deployment that answered;
+   * undefined if none did, or several together.
+   */
+  onEnd(outcome: UsageOutcome, usage: UsageEnd, error: unknown, served?: Deployment): void;
   /** Converts the answer to the result that `run` returns. */
   answer(answer: InferenceAnswer): Result;
 }

@@ -792,7 +792,7 @@ export class OpenRequest<Result>
     }
     const stored = this.#keep(outcome, end);
     if (this.cached) this.#cache(this.cached, outcome === "completed" && code === null, reported);
-    call.onEnd(outcome, end, error);
+    call.onEnd(outcome, end, error, this.#replayed ? undefined : this.#dispatched?.deployment);
     return stored ? Promise.all([kept, stored]).then(nothingMore) : kept;
   }
 

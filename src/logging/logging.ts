@@ -33,9 +33,10 @@ export class StreamLog implements Log {
   #last = "";
   #secondMs = Number.NaN;
   #second = "";
-  /** Method and model of the last request line without secrets. Most lines repeat them and need no new check. */
+  /** Method and models of the last request line without secrets. Most lines repeat them and need no new check. */
   #cleanMethod: LogFields[string];
   #cleanModel: LogFields[string];
+  #cleanServed: LogFields[string];
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   /** `write` must not keep the bytes after it returns. */
@@ -103,11 +104,12 @@ export class StreamLog implements Log {
   }
 
   /** Reports whether a request line contains text of a client or server that may hold a secret. */
-  #hasFreeText({ detail, model, method }: LogFields): boolean {
-    if (detail !== undefined || looksSecret(method, this.#cleanMethod) || looksSecret(model, this.#cleanModel))
-      return true;
+  #hasFreeText({ detail, attempts, model, upstream_model: served, method }: LogFields): boolean {
+    if (detail !== undefined || attempts !== undefined || looksSecret(served, this.#cleanServed)) return true;
+    if (looksSecret(method, this.#cleanMethod) || looksSecret(model, this.#cleanModel)) return true;
     this.#cleanMethod = method;
     this.#cleanModel = model;
+    this.#cleanServed = served;
     return false;
   }
 

@@ -54,6 +54,30 @@ test("logs a broken stream as a warning with its upstream", async () => {
   expect(line()?.["detail"]).toStartWith("up broke off");
 });
 
+test("names the account and the deployment of every attempt, and warns if one failed", async () => {
+  await using first = await startUpstream();
+  await using second = await startUpstream();
+  const deployment = (upstream: string) => `deployments: [{ upstream: ${upstream}, model: upstream-model }]`;
+  const models = `models: [{ id: m, ${deployment("one")}, fallbacks: [spare] }, { id: spare, ${deployment("two")} }]\n`;
+  const upstreams = `upstreams: [{ name: one, url: "${first.url}" }, { name: two, url: "${second.url}" }]\n`;
+  await using server = await startHeadrace({ yaml: upstreams + models });
+  const lineOf = (id: string) => server.logged("request").find((line) => line["id"] === id);
+  const answered = await ask(server, { ...chat, model: "m" });
+  const { id: key, accountId: account } = server.firstKey.record;
+  const one = { account, key, upstream: "one", upstream_model: "upstream-model" };
+  expect(lineOf(answered)).toMatchObject({ level: "info", ...one });
+  expect(lineOf(answered)).not.toHaveProperty("attempts");
+  first.script((_, res) => {
+    res.writeHead(500);
+    res.end("{}");
+  });
+  const moved = await ask(server, { ...chat, model: "m" });
+  expect(lineOf(moved)).toMatchObject({
+    ...{ level: "warn", status: 200, upstream: "two", served_by: "spare" },
+    attempts: "one/upstream-model refused 500, two/upstream-model answered",
+  });
+});
+
 test("applies a reloaded log level, but not over a flag", async () => {
   await using upstream = await startUpstream();
   await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });

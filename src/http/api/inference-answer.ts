@@ -7,6 +7,7 @@ import type { MaybePromise } from "../../base/deferred.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import { maskKeys } from "../../domain/api-key.ts";
 import type { LimitStatus } from "../../domain/limits/limits.ts";
+import type { Deployment } from "../../domain/models/model.ts";
 import type { Operation } from "../../domain/models/operation.ts";
 import type { Priority } from "../../domain/models/policies/priority.ts";
 import type { Principal } from "../../domain/principal.ts";
@@ -351,8 +352,8 @@ class HttpCall implements InferenceCall<Answer> {
     this.#exchange.isOnLedger = true;
   }
 
-  onEnd(outcome: UsageOutcome, usage: UsageEnd, error: unknown): void {
-    logEnd(this.#exchange.line, outcome, usage);
+  onEnd(outcome: UsageOutcome, usage: UsageEnd, error: unknown, served?: Deployment): void {
+    logEnd(this.#exchange.line, outcome, usage, served);
     // A stream's headers are already sent, so only other answers get this header.
     if (outcome === "completed" && !this.#log) this.#exchange.answerHeaders["x-headrace-usage"] = usageHeader(usage);
     this.#log?.finish(outcome === "failed" ? toGatewayError(error) : undefined);

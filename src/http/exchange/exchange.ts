@@ -106,9 +106,12 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
       client: this.clientAddress,
       method: req.method,
       route: this.route ?? "none",
+      account: undefined,
       key: undefined,
       model: undefined,
       stream: undefined,
+      upstream: undefined,
+      upstream_model: undefined,
       outcome: undefined,
       prompt_tokens: undefined,
       completion_tokens: undefined,
@@ -287,6 +290,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
   #authenticated(route: ScopedRoute | PersonRoute, principal: Principal): Answer | MaybePromise<Answer> {
     const keyId = keyOf(principal).id;
     this.#principal = principal;
+    this.line["account"] = principal.account.id;
     this.line["key"] = keyId;
     if (this.#options.tracer) this.#beginTrace(this.#options.tracer, route.path, keyId);
     this.#slot = this.#options.openRequests.enter(principal);

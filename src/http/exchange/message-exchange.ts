@@ -64,6 +64,7 @@ export class MessageExchange implements MessageRequest, HttpEnd {
     const { requestId, method, route } = this;
     const { openRequests, tracer, clock } = this.#options;
     const keyId = keyOf(principal).id;
+    this.line["account"] = principal.account.id;
     this.line["key"] = keyId;
     const ageMs = elapsedMs(clock, this.#startedMs);
     this.trace = tracer?.begin({ requestId, method, route, keyId, ageMs, headers: this.#headers });

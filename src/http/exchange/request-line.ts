@@ -27,9 +27,12 @@ export function levelOfLine(
   return "info";
 }
 
-/** Reports whether the gateway or a model server failed. Clients that left, and client errors, are no failures. */
-function isFailure({ status, outcome }: LogFields): boolean {
-  return Number(status) >= 500 || outcome === "failed";
+/**
+ * Reports whether the gateway or a model server failed, even if another model server answered then. Clients that left,
+ * and client errors, are no failures.
+ */
+function isFailure({ status, outcome, attempts }: LogFields): boolean {
+  return Number(status) >= 500 || outcome === "failed" || attempts !== undefined;
 }
 
 function wentWell({ status, code, outcome }: LogFields): boolean {

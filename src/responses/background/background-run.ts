@@ -8,6 +8,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { MaybePromise } from "../../base/deferred.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import type { LimitStatus } from "../../domain/limits/limits.ts";
+import type { Deployment } from "../../domain/models/model.ts";
 import type { Priority } from "../../domain/models/policies/priority.ts";
 import type {
   BackgroundStore,
@@ -17,7 +18,7 @@ import type {
 } from "../../domain/models/stored-response.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
-import type { TokenUsage, UsageOutcome } from "../../domain/usage/usage.ts";
+import type { UsageEnd, UsageOutcome } from "../../domain/usage/usage.ts";
 import type { InferenceAnswer, InferenceCall } from "../../inference/call.ts";
 import { logEnd } from "../../inference/log-usage.ts";
 import type { MessageRequest } from "../../inference/message-request.ts";
@@ -249,8 +250,8 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
     this.#asked?.onLedger();
   }
 
-  onEnd(outcome: UsageOutcome, usage: TokenUsage, error: unknown): void {
-    logEnd(this.#options.message.line, outcome, usage);
+  onEnd(outcome: UsageOutcome, usage: UsageEnd, error: unknown, served?: Deployment): void {
+    logEnd(this.#options.message.line, outcome, usage, served);
     if (outcome === "failed") this.#fault = toGatewayError(error);
   }
 

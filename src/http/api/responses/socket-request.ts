@@ -6,11 +6,12 @@ import type { ClientStream } from "../../../base/bytes/client-stream.ts";
 import type { Cancellation } from "../../../base/cancellation.ts";
 import type { ErrorCode, GatewayError } from "../../../base/errors.ts";
 import { maskKeys } from "../../../domain/api-key.ts";
+import type { Deployment } from "../../../domain/models/model.ts";
 import type { Priority } from "../../../domain/models/policies/priority.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import type { CacheResult } from "../../../domain/usage/cache-result.ts";
 import type { RequestTrace } from "../../../domain/usage/trace.ts";
-import type { TokenUsage, UsageOutcome } from "../../../domain/usage/usage.ts";
+import type { UsageEnd, UsageOutcome } from "../../../domain/usage/usage.ts";
 import type { InferenceAnswer, InferenceCall } from "../../../inference/call.ts";
 import { runResponse } from "../../../inference/hosted/run-response.ts";
 import { logEnd } from "../../../inference/log-usage.ts";
@@ -203,8 +204,8 @@ class SocketCall implements InferenceCall<void> {
     this.#options.exchange.isOnLedger = true;
   }
 
-  onEnd(outcome: UsageOutcome, usage: TokenUsage, error: unknown): void {
-    logEnd(this.#options.exchange.line, outcome, usage);
+  onEnd(outcome: UsageOutcome, usage: UsageEnd, error: unknown, served?: Deployment): void {
+    logEnd(this.#options.exchange.line, outcome, usage, served);
     if (outcome === "failed") this.fault = toGatewayError(error);
   }
 
