@@ -25,6 +25,7 @@ export const commands: ReadonlyMap<string, () => Promise<CommandEntry>> = new Ma
   ["logout", async () => (await import("./login/logout.ts")).logoutCommand],
   ["whoami", async () => (await import("./login/whoami.ts")).whoamiCommand],
   ["usage", async () => (await import("./usage/usage.ts")).accountUsageCommand],
+  ["top", async () => (await import("./usage/top.ts")).topCommand],
   ["statement", async () => (await import("./usage/statement.ts")).statementCommand],
   ["limits", async () => (await import("./usage/limits.ts")).limitsCommand],
   ["requests", async () => (await import("./usage/requests.ts")).requestsCommand],

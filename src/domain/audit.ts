@@ -42,6 +42,7 @@ export const auditActions = [
   "node_token.deleted",
   "replica.updated",
   "cache.cleared",
+  "request.viewed",
   "signing_key.created",
   "signing_key.retired",
   "audit.purged",

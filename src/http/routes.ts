@@ -2,6 +2,7 @@
 import { guardrailRoutes } from "../features/guardrails/routes.ts";
 import { accountRoutes } from "./api/account-routes.ts";
 import { adminAccountRoutes } from "./api/admin/account-routes.ts";
+import { allAccountsRoutes } from "./api/admin/all-accounts-routes.ts";
 import { adminAppRoutes } from "./api/admin/app-routes.ts";
 import { adminAuditRoutes } from "./api/admin/audit-routes.ts";
 import { adminCacheRoutes } from "./api/admin/cache-routes.ts";
@@ -100,6 +101,7 @@ const makers = [
   toolConnectionRoutes,
   auditRoutes,
   adminAccountRoutes,
+  allAccountsRoutes,
   adminKeyRoutes,
   adminTierRoutes,
   adminUpstreamRoutes,

@@ -73,9 +73,9 @@ onEachDatabase((databases) => {
     writer.close();
   }
 
-  const filter = (more: Partial<RequestFilter> = {}): RequestFilter => ({
-    accountId: "acct_1",
-    environment: "live",
+  const filter = ({ accountId, ...more }: Partial<RequestFilter> = {}) => ({
+    accountId: accountId ?? "acct_1",
+    environment: "live" as const,
     start: 0,
     end: january + 366 * day,
     ...more,
@@ -144,6 +144,34 @@ onEachDatabase((databases) => {
     const strangers = [{ accountId: "acct_2" }, { environment: "test" as const }, { appId: "app_2" }];
     for (const stranger of strangers) expect(await log.find({ ...owner, ...stranger }, one.requestId)).toBeUndefined();
     expect(await log.find(owner, "req_none")).toBeUndefined();
+  });
+
+  test("lists the records of all accounts by an upstream that answered or failed them", async () => {
+    const step = { upstreamModel: "x", model: "m", reason: null, startedMs: 0, durationMs: 1 };
+    const failed = { ...step, upstream: "one", result: "refused", status: 500 } as const;
+    const answered = { ...step, upstream: "two", result: "answered", status: null } as const;
+    const records = [
+      record({ upstream: "one" }),
+      record({ accountId: "acct_2", keyId: "key_2", upstream: "two", trail: [failed, answered], at: january + 1 }),
+      record({ accountId: "acct_2", upstream: null, outcome: "failed", trail: [failed], at: january + 2 }),
+      record({ accountId: "acct_2", upstream: "two", appId: "app_1", at: january + 3 }),
+      record({ environment: "test", upstream: "one", at: january + 4 }),
+    ];
+    await only(records);
+    const [first, moved, lost, other] = ids(records);
+    const listed = async (more: Partial<RequestFilter>) => {
+      const newest = await all({ ...filter(more), accountId: null }, 1);
+      expect(newest).toEqual(await all({ ...filter(more), accountId: null }));
+      return ids(newest);
+    };
+    expect(await listed({})).toEqual([other, lost, moved, first] as string[]);
+    expect(await listed({ upstream: "one" })).toEqual([lost, moved, first] as string[]);
+    expect(await listed({ upstream: "one", outcome: "failed" })).toEqual([lost] as string[]);
+    expect(await listed({ upstream: "two", model: "m" })).toEqual([other, moved] as string[]);
+    expect(await listed({ keyId: "key_2" })).toEqual([moved] as string[]);
+    expect(await listed({ appId: "app_1" })).toEqual([other] as string[]);
+    expect(await listed({ upstream: 'o"ne' })).toEqual([]);
+    expect(await log.find(null, moved ?? "")).toMatchObject({ accountId: "acct_2" });
   });
 
   test("treats names as values, never as a part of a statement", async () => {

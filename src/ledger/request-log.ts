@@ -1,4 +1,5 @@
-// Lists single requests, newest first. Records are indexed only by time, so roll-ups show which days and hours to read.
+// Lists single requests, newest first. The records of an account have no index, so roll-ups show which days and hours
+// to read.
 import type { Clock } from "../base/clock.ts";
 import type {
   RequestFilter,
@@ -14,8 +15,10 @@ import { credentialsOf } from "../storage/tables/credential-rows.ts";
 import { type RecordRow, recordOf } from "../storage/tables/record-row.ts";
 import { tagInText } from "../storage/tables/tags-text.ts";
 
-/** Maximum rows that one query scans. SQLite blocks the thread that serves requests. */
+/** Maximum rows that one query scans, because SQLite blocks the thread that serves requests. */
 const rowsAtOnce = 4_000;
+/** Factor by which the rows of each further query of a page grow, if the first query scanned few. */
+const growth = 8;
 /** Maximum milliseconds of queries for one page. The query that exceeds them still counts. */
 const budgetMs = 40;
 const hourSeconds = 3_600;
@@ -63,10 +66,11 @@ export class SqlRequestLog implements RequestLog {
     this.#catchUp = catchUp;
   }
 
-  async find(owner: RequestOwner, requestId: string): Promise<UsageRecord | undefined> {
+  async find(owner: RequestOwner | null, requestId: string): Promise<UsageRecord | undefined> {
     const db = this.#db;
     const [row]: RecordRow[] = await available(db`
-      SELECT ${this.#columns()} FROM usage_records WHERE request_id = ${requestId} AND ${this.#ownedBy(owner)}`);
+      SELECT ${this.#columns()} FROM usage_records
+      WHERE request_id = ${requestId} ${owner ? db`AND ${this.#ownedBy(owner)}` : db``}`);
     return row && recordOf(row);
   }
 
@@ -79,10 +83,12 @@ export class SqlRequestLog implements RequestLog {
     const reader = new Reader(this.#clock);
     const records: UsageRecord[] = [];
     const end = after ? Math.min(filter.end, after.requestId === "" ? after.at : after.at + 1) : filter.end;
+    // If an index finds the matching requests, a page reads few others.
+    let slice = isIndexed(filter) ? Math.min(limit + 1, rowsAtOnce) : rowsAtOnce;
     for await (const stretch of this.#stretches(filter, { from: filter.start, until: end }, reader)) {
       let { until } = stretch;
       while (until > stretch.from) {
-        const from = await this.#sliceStart({ from: stretch.from, until }, reader);
+        const from = await this.#sliceStart(filter, { from: stretch.from, until }, slice, reader);
         const wanted = limit + 1 - records.length;
         const rows: RecordRow[] = await reader.read(() => this.#records(filter, { from, until }, after, wanted));
         for (const row of rows) records.push(recordOf(row));
@@ -91,6 +97,7 @@ export class SqlRequestLog implements RequestLog {
           return { records: page, next: positionOf(page.at(-1)) };
         }
         until = from;
+        slice = Math.min(slice * growth, rowsAtOnce);
         if (reader.exhausted) return { records, next: before(until, filter) };
       }
       if (reader.exhausted) return { records, next: before(stretch.from, filter) };
@@ -103,6 +110,12 @@ export class SqlRequestLog implements RequestLog {
    * has come.
    */
   async *#stretches(filter: RequestFilter, within: Span, reader: Reader): AsyncGenerator<Span> {
+    const { accountId, keyId, personId, appId } = filter;
+    // Without an owner, most requests match, and the indexes of the records find them.
+    if (accountId === null && keyId === undefined && personId === undefined && appId === undefined) {
+      yield within;
+      return;
+    }
     let { until } = within;
     while (until > within.from) {
       const from = await this.#rollupsStart(filter, { from: within.from, until }, reader);
@@ -129,15 +142,27 @@ export class SqlRequestLog implements RequestLog {
     return Math.max(from, Number(row?.start ?? 0));
   }
 
-  /** Returns the time from which to read records up to `until`; at least one whole second earlier. */
-  async #sliceStart({ from, until }: Span, reader: Reader): Promise<number> {
+  /** Returns the time from which to read `rows` records up to `until`; at least one whole second earlier. */
+  async #sliceStart(filter: RequestFilter, { from, until }: Span, rows: number, reader: Reader): Promise<number> {
     if (until - from <= 1) return from;
     const db = this.#db;
-    const [row]: { at: number | string }[] = await reader.read(
-      () => db`
-        SELECT at FROM usage_records WHERE at >= ${from} AND at < ${until} ORDER BY at DESC LIMIT 1 OFFSET ${rowsAtOnce}`,
-    );
-    return Math.max(from, Number(row?.at ?? 0));
+    let start = from;
+    for (const indexed of this.#indexed(filter)) {
+      const [row]: { at: number | string }[] = await reader.read(
+        () => db`
+          SELECT at FROM usage_records WHERE ${indexed} at >= ${from} AND at < ${until}
+          ORDER BY at DESC LIMIT 1 OFFSET ${rows}`,
+      );
+      start = Math.max(start, Number(row?.at ?? 0));
+    }
+    return start;
+  }
+
+  /** Returns the condition of each index of the records that finds a part of the matching ones. */
+  #indexed({ upstream, outcome }: RequestFilter) {
+    const db = this.#db;
+    if (upstream !== undefined) return [db`upstream = ${upstream} AND`, db`trail IS NOT NULL AND`];
+    return [outcome === undefined || outcome === "completed" ? db`` : db`outcome <> 'completed' AND`];
   }
 
   #rollups(span: "hour" | "day", filter: RequestFilter, { from, until }: Span): PromiseLike<RollupSpan[]> {
@@ -158,12 +183,14 @@ export class SqlRequestLog implements RequestLog {
    * Returns the SQL condition for the filter's owner. A key or person uses the index of keys; otherwise the primary key
    * is used. The other conditions are written so that no index applies.
    */
-  #whose({ accountId, environment, keyId, personId }: RequestFilter) {
+  #whose({ accountId, environment, keyId, personId, appId }: RequestFilter) {
     const db = this.#db;
-    if (keyId === undefined && personId === undefined) {
+    if (keyId === undefined && personId === undefined && accountId !== null) {
       return db`account_id = ${accountId} AND environment = ${environment}`;
     }
-    const scope = db`account_id || '' = ${accountId} AND environment || '' = ${environment}`;
+    const ofAccount = accountId === null ? db`` : db`account_id || '' = ${accountId} AND`;
+    const scope = db`${ofAccount} environment || '' = ${environment}`;
+    if (keyId === undefined && personId === undefined) return db`app_id = ${appId ?? ""} AND app_id <> '' AND ${scope}`;
     if (personId === undefined) return db`key_id = ${keyId} AND ${scope}`;
     const credentials = credentialsOf(db, { accountId, environment, personId });
     if (keyId === undefined) return db`key_id IN ${credentials} AND ${scope}`;
@@ -177,10 +204,16 @@ export class SqlRequestLog implements RequestLog {
     limit: number,
   ): PromiseLike<RecordRow[]> {
     const db = this.#db;
-    const { keyId, model, outcome, stream, tag } = filter;
-    return db`
+    const { keyId, model, outcome, stream, tag, upstream } = filter;
+    const [first = db``, tried = db``] = this.#indexed(filter);
+    // Requests that the model server failed, or another model server answered.
+    const others =
+      upstream === undefined
+        ? tried
+        : db`${tried} coalesce(upstream, '') <> ${upstream} AND replace(trail, ${stepsOf(upstream)}, '') <> trail AND`;
+    const matching = (isFirst: boolean) => db`
       SELECT ${this.#columns()} FROM usage_records
-      WHERE at >= ${from} AND at < ${until} AND ${this.#ownedBy(filter)}
+      WHERE ${isFirst ? first : others} at >= ${from} AND at < ${until} AND ${this.#ownedBy(filter)}
         ${after === undefined ? db`` : db`AND (at < ${after.at} OR request_id || '' < ${after.requestId})`}
         ${keyId === undefined ? db`` : db`AND key_id = ${keyId}`}
         ${model === undefined ? db`` : db`AND model = ${model}`}
@@ -188,14 +221,20 @@ export class SqlRequestLog implements RequestLog {
         ${outcome === undefined ? db`` : db`AND outcome = ${outcome}`}
         ${stream === undefined ? db`` : db`AND stream = ${stream ? 1 : 0}`}
       ORDER BY at DESC, request_id DESC LIMIT ${limit}`;
+    if (upstream === undefined) return matching(true);
+    return db`
+      SELECT * FROM (
+        SELECT * FROM (${matching(true)}) AS answered UNION ALL SELECT * FROM (${matching(false)}) AS others
+      ) AS found ORDER BY at DESC, request_id DESC LIMIT ${limit}`;
   }
 
-  #ownedBy({ accountId, environment, appId, personId }: RequestOwner) {
+  #ownedBy({ accountId, environment, appId, personId }: Pick<RequestFilter, "accountId" | keyof RequestOwner>) {
     const db = this.#db;
     const ofApp = appId === undefined ? db`` : db`AND app_id = ${appId}`;
     const credentials = personId !== undefined && credentialsOf(db, { accountId, environment, personId });
     const ofPerson = credentials ? db`AND key_id IN ${credentials}` : db``;
-    return db`account_id = ${accountId} AND environment = ${environment} ${ofApp} ${ofPerson}`;
+    const ofAccount = accountId === null ? db`` : db`account_id = ${accountId} AND`;
+    return db`${ofAccount} environment = ${environment} ${ofApp} ${ofPerson}`;
   }
 
   #columns() {
@@ -204,6 +243,16 @@ export class SqlRequestLog implements RequestLog {
       prompt_tokens, completion_tokens, estimated, nano_usd, capped, upstream, duration_ms, first_token_ms, queue_ms, trail,
       cached_tokens, cache_write_tokens, reasoning_tokens, details, tags`;
   }
+}
+
+/** Reports whether an index finds most of the matching records. */
+function isIndexed({ accountId, keyId, personId, appId, model, tag, stream }: RequestFilter): boolean {
+  return accountId === null && [keyId, personId, appId, model, tag, stream].every((one) => one === undefined);
+}
+
+/** Returns the start of a step of this model server in the text of a trail (`trail-text.ts`). */
+function stepsOf(upstream: string): string {
+  return `${JSON.stringify([upstream]).slice(0, -1)},`;
 }
 
 interface RollupSpan {

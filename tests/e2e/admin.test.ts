@@ -706,6 +706,17 @@ test("clears the response cache of one account and model, or all of it", async (
   expect((await call("DELETE", "/v1/admin/cache")).body).toMatchObject({ account: null, model: null });
 });
 
+test("shows the requests, usage and refusals of all accounts", async () => {
+  const { id, key } = await makeAccount("free", "dev");
+  expect(await chat(key)).toBe(200);
+  const { body } = await call("GET", `/v1/admin/requests?environment=dev&account=${id}`);
+  expect(body.data).toMatchObject([{ account: id, outcome: "completed" }]);
+  for (const path of [`requests/${body.data[0].id}`, "usage?group_by=account", "refusals"]) {
+    const { status } = await call("GET", `/v1/admin/${path}`);
+    expect([path, status]).toEqual([path, 200]);
+  }
+});
+
 const hasOwnTests = /people|members|invitations|webhooks|model-processes/;
 
 test("covers a documented success of every operator API operation", () => {
@@ -717,6 +728,6 @@ test("covers a documented success of every operator API operation", () => {
       .map(([method]) => `${method.toUpperCase()} ${path}`)
       .filter((operation) => operation !== "POST /v1/admin/pulled-models"),
   );
-  expect(documented).toHaveLength(48);
+  expect(documented).toHaveLength(60);
   expect([...seen].filter((operation) => operation.includes("/v1/admin/")).sort()).toEqual(documented.sort());
 });

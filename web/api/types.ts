@@ -1059,6 +1059,13 @@ export interface Shapes {
   CreateAccountRequest?: CreateAccountRequest;
   AccountDetails?: AccountDetails;
   UpdateAccountRequest?: UpdateAccountRequest;
+  AllUsageReport?: AllUsageReport;
+  AllUsageRow?: AllUsageRow;
+  AllRequestList?: AllRequestList;
+  RequestOfAnyAccount?: RequestOfAnyAccount;
+  RequestDetailOfAnyAccount?: RequestDetailOfAnyAccount;
+  AllRefusalList?: AllRefusalList;
+  RefusalOfAnyAccount?: RefusalOfAnyAccount;
   CreateAccountKeyRequest?: CreateAccountKeyRequest;
   TierList?: TierList;
   Tier?: Tier;
@@ -7857,6 +7864,7 @@ export interface AuditEvent {
     | "node_token.deleted"
     | "replica.updated"
     | "cache.cleared"
+    | "request.viewed"
     | "signing_key.created"
     | "signing_key.retired"
     | "audit.purged"
@@ -8238,6 +8246,465 @@ export interface UpdateAccountRequest {
    */
   store_chats?: boolean;
   tools?: string[] | null;
+}
+export interface AllUsageReport {
+  object: "list";
+  data: AllUsageRow[];
+  /**
+   * Send it as `cursor` to get the next page. null on the last page.
+   */
+  next: string | null;
+  /**
+   * Start of the stored hourly sums in Unix seconds, if hours were requested and the requested time begins earlier. Daily sums are stored permanently.
+   */
+  kept_since?: number;
+  /**
+   * Names of the accounts, credentials, people and apps above, by id.
+   */
+  names: {
+    [k: string]: string;
+  };
+}
+export interface AllUsageRow {
+  /**
+   * Start of the bucket in Unix seconds.
+   */
+  start: number;
+  /**
+   * End of the bucket in Unix seconds.
+   */
+  end: number;
+  /**
+   * Present if `group_by` has it.
+   */
+  model?: string;
+  /**
+   * Id of the credential, if `group_by` has it: a key, `key_…`, a signed-in member, `mbr_…`, or the grant of an app, `grt_…`.
+   */
+  key?: string;
+  /**
+   * Present if `group_by` has it.
+   */
+  environment?: string;
+  /**
+   * Id of the OAuth app, if `group_by` has it. null for none.
+   */
+  app?: string | null;
+  /**
+   * Tag, if `group_by` has it. null: requests without tags. A request with several tags is in the row of each, so these rows do not add up.
+   */
+  tag?: string | null;
+  requests: number;
+  prompt_tokens: number;
+  /**
+   * Prompt tokens read from a cache.
+   */
+  cached_tokens: number;
+  /**
+   * Prompt tokens written to a cache.
+   */
+  cache_write_tokens: number;
+  completion_tokens: number;
+  /**
+   * Reasoning tokens of the answers, as far as model servers report them.
+   */
+  reasoning_tokens: number;
+  total_tokens: number;
+  /**
+   * Cost in USD. Requests to models without a price are free.
+   */
+  cost: number;
+  /**
+   * Number of requests to models without a price, which `cost` does not include.
+   */
+  unpriced_requests: number;
+  /**
+   * Number of failed requests.
+   */
+  errors: number;
+  /**
+   * Mean milliseconds from a request to the first chunk of its answer, for answers streamed in several chunks. null: no such answers.
+   */
+  first_token_ms: number | null;
+  /**
+   * Mean generation speed over all streamed tokens, without the first token of each answer. null: no such tokens.
+   */
+  tokens_per_second: number | null;
+  /**
+   * Id of the account, if `group_by` has it.
+   */
+  account?: string;
+  /**
+   * Id of the person that the credential belongs to, if `group_by` has it. null for none.
+   */
+  person?: string | null;
+  /**
+   * Model server that answered, if `group_by` has it. null: none did.
+   */
+  upstream?: string | null;
+  /**
+   * Model server that answered and the requested model, as `upstream/model`, if `group_by` has it. null: none did.
+   */
+  deployment?: string | null;
+  /**
+   * Present if `group_by` has it.
+   */
+  outcome?: "completed" | "failed" | "cancelled" | "interrupted";
+}
+export interface AllRequestList {
+  object: "list";
+  data: RequestOfAnyAccount[];
+  /**
+   * Send it as `cursor` to get the next page. null on the last page. Earlier pages may be empty.
+   */
+  next: string | null;
+  /**
+   * All requests that began later than this, in Unix seconds, have been read. null on the last page.
+   */
+  searched_to: number | null;
+  /**
+   * Start of the stored requests in Unix seconds, if the requested time begins earlier.
+   */
+  kept_since?: number;
+  /**
+   * Names of the accounts, credentials and apps above, by id.
+   */
+  names: {
+    [k: string]: string;
+  };
+}
+export interface RequestOfAnyAccount {
+  object: "request";
+  /**
+   * `x-request-id` of the answer.
+   */
+  id: string;
+  /**
+   * Start of the request in Unix seconds. For a refused request, the time of the refusal.
+   */
+  at: number;
+  operation:
+    | "chat"
+    | "completion"
+    | "embedding"
+    | "response"
+    | "message"
+    | "rerank"
+    | "score"
+    | "moderation"
+    | "decision"
+    | "speech"
+    | "transcription"
+    | "translation"
+    | "image"
+    | "image_edit"
+    | "image_variation"
+    | "tokenize"
+    | "detokenize"
+    | "realtime"
+    | "tool";
+  /**
+   * Requested model, or MCP server and tool (`github/search`). null if the request was refused before its body was read.
+   */
+  model: string | null;
+  /**
+   * Id of the credential: a key, a signed-in member (`mbr_…`) or the grant of an app (`grt_…`).
+   */
+  key: string;
+  /**
+   * Id of the OAuth app. null for none.
+   */
+  app: string | null;
+  /**
+   * null under the same condition as `model`.
+   */
+  stream: boolean | null;
+  /**
+   * Tags of the request. Always empty for a refused request.
+   */
+  tags: string[];
+  /**
+   * `cancelled`: the client disconnected. `interrupted`: the server's process ended first. `refused`: the request got an error before it began, so it is not part of the usage.
+   */
+  outcome: "completed" | "failed" | "cancelled" | "interrupted" | "refused";
+  /**
+   * `code` of the error that ended the request.
+   */
+  error_code: string | null;
+  /**
+   * HTTP status of the error. For a stream that had begun, the status that it would have had.
+   */
+  error_status: number | null;
+  /**
+   * Error message to the client of a refused request, without names that the client made up. Otherwise null.
+   */
+  error_message: string | null;
+  prompt_tokens: number;
+  /**
+   * Prompt tokens read from a cache.
+   */
+  cached_tokens: number;
+  /**
+   * Prompt tokens written to a cache.
+   */
+  cache_write_tokens: number;
+  completion_tokens: number;
+  /**
+   * Reasoning tokens of the answer, as far as the model server reports them.
+   */
+  reasoning_tokens: number;
+  total_tokens: number;
+  /**
+   * True if the tokens are an estimate, because the model server reported none or implausible numbers.
+   */
+  estimated: boolean;
+  /**
+   * True if the reported usage was implausible. If the server reported more tokens than possible, these are the possible maximum. If it reported fewer than it delivered, these are `estimated`.
+   */
+  capped: boolean;
+  /**
+   * True if the answer came from the response cache, without a model.
+   */
+  from_cache: boolean;
+  /**
+   * Cost in USD. null if the model has no price or the request was refused.
+   */
+  cost: number | null;
+  /**
+   * Model server that answered. null if none did.
+   */
+  upstream: string | null;
+  /**
+   * Number of attempts at model servers.
+   */
+  attempts: number;
+  /**
+   * Milliseconds in the queue, before the request was sent.
+   */
+  queue_ms: number;
+  /**
+   * Milliseconds from the request to the first chunk of its answer. null if the answer was not streamed or came in one chunk.
+   */
+  first_token_ms: number | null;
+  /**
+   * Total milliseconds until the end.
+   */
+  duration_ms: number;
+  /**
+   * Tokens per second of generation, after the first token. null if too little was streamed.
+   */
+  tokens_per_second: number | null;
+  /**
+   * Id of the account.
+   */
+  account: string;
+  environment: "live" | "test" | "dev";
+}
+export interface RequestDetailOfAnyAccount {
+  object: "request";
+  /**
+   * `x-request-id` of the answer.
+   */
+  id: string;
+  /**
+   * Start of the request in Unix seconds. For a refused request, the time of the refusal.
+   */
+  at: number;
+  operation:
+    | "chat"
+    | "completion"
+    | "embedding"
+    | "response"
+    | "message"
+    | "rerank"
+    | "score"
+    | "moderation"
+    | "decision"
+    | "speech"
+    | "transcription"
+    | "translation"
+    | "image"
+    | "image_edit"
+    | "image_variation"
+    | "tokenize"
+    | "detokenize"
+    | "realtime"
+    | "tool";
+  /**
+   * Requested model, or MCP server and tool (`github/search`). null if the request was refused before its body was read.
+   */
+  model: string | null;
+  /**
+   * Id of the credential: a key, a signed-in member (`mbr_…`) or the grant of an app (`grt_…`).
+   */
+  key: string;
+  /**
+   * Id of the OAuth app. null for none.
+   */
+  app: string | null;
+  /**
+   * null under the same condition as `model`.
+   */
+  stream: boolean | null;
+  /**
+   * Tags of the request. Always empty for a refused request.
+   */
+  tags: string[];
+  /**
+   * `cancelled`: the client disconnected. `interrupted`: the server's process ended first. `refused`: the request got an error before it began, so it is not part of the usage.
+   */
+  outcome: "completed" | "failed" | "cancelled" | "interrupted" | "refused";
+  /**
+   * `code` of the error that ended the request.
+   */
+  error_code: string | null;
+  /**
+   * HTTP status of the error. For a stream that had begun, the status that it would have had.
+   */
+  error_status: number | null;
+  /**
+   * Error message to the client of a refused request, without names that the client made up. Otherwise null.
+   */
+  error_message: string | null;
+  prompt_tokens: number;
+  /**
+   * Prompt tokens read from a cache.
+   */
+  cached_tokens: number;
+  /**
+   * Prompt tokens written to a cache.
+   */
+  cache_write_tokens: number;
+  completion_tokens: number;
+  /**
+   * Reasoning tokens of the answer, as far as the model server reports them.
+   */
+  reasoning_tokens: number;
+  total_tokens: number;
+  /**
+   * True if the tokens are an estimate, because the model server reported none or implausible numbers.
+   */
+  estimated: boolean;
+  /**
+   * True if the reported usage was implausible. If the server reported more tokens than possible, these are the possible maximum. If it reported fewer than it delivered, these are `estimated`.
+   */
+  capped: boolean;
+  /**
+   * True if the answer came from the response cache, without a model.
+   */
+  from_cache: boolean;
+  /**
+   * Cost in USD. null if the model has no price or the request was refused.
+   */
+  cost: number | null;
+  /**
+   * Model server that answered. null if none did.
+   */
+  upstream: string | null;
+  /**
+   * Number of attempts at model servers.
+   */
+  attempts: number;
+  /**
+   * Milliseconds in the queue, before the request was sent.
+   */
+  queue_ms: number;
+  /**
+   * Milliseconds from the request to the first chunk of its answer. null if the answer was not streamed or came in one chunk.
+   */
+  first_token_ms: number | null;
+  /**
+   * Total milliseconds until the end.
+   */
+  duration_ms: number;
+  /**
+   * Tokens per second of generation, after the first token. null if too little was streamed.
+   */
+  tokens_per_second: number | null;
+  /**
+   * Further usage that only some model servers report, and the bytes of a tool call. null if there is none.
+   */
+  usage_details: UsageDetails | null;
+  /**
+   * Attempts, oldest first. Empty if no model server was asked, and for failed requests from before trails existed. Of very many steps, the first and the last are stored, and the last has the number of omitted steps.
+   */
+  trail: RequestStep[];
+  /**
+   * Id of the stored chat completion of the request. null if none is stored or the caller may not read it.
+   */
+  chat: string | null;
+  /**
+   * Content of a tool call, if `tools.record` stores it. null if none is stored or the caller may not read it.
+   */
+  tool_content: {
+    /**
+     * Arguments of the tool as JSON, cut if they are long.
+     */
+    arguments: string;
+    /**
+     * Result of the tool as JSON, cut if it is long.
+     */
+    result: string;
+  } | null;
+  /**
+   * Id of the account.
+   */
+  account: string;
+  environment: "live" | "test" | "dev";
+  /**
+   * Names of the accounts, credentials and apps above, by id.
+   */
+  names: {
+    [k: string]: string;
+  };
+}
+export interface AllRefusalList {
+  object: "list";
+  data: RefusalOfAnyAccount[];
+  /**
+   * Names of the accounts, credentials and apps above, by id.
+   */
+  names: {
+    [k: string]: string;
+  };
+}
+export interface RefusalOfAnyAccount {
+  object: "refusal";
+  /**
+   * Start of the hour in Unix seconds.
+   */
+  start: number;
+  /**
+   * Id of the credential, as in the usage by key. null together with `model`: too many at once to tell them apart.
+   */
+  key: string | null;
+  /**
+   * Id of the OAuth app. null for none.
+   */
+  app: string | null;
+  model: string | null;
+  /**
+   * Reached limit: a rate limit of requests or tokens or a monthly quota, with its owner. `capacity`: no model server had a free slot in time.
+   */
+  reason:
+    | "key_requests"
+    | "key_tokens"
+    | "account_requests"
+    | "account_tokens"
+    | "key_quota"
+    | "account_quota"
+    | "member_quota"
+    | "app_quota"
+    | "capacity";
+  requests: number;
+  /**
+   * Time of the last refusal in Unix seconds.
+   */
+  last_at: number;
+  /**
+   * Id of the account.
+   */
+  account: string;
 }
 export interface CreateAccountKeyRequest {
   /**

@@ -1,5 +1,6 @@
 // The fields of a request's record that the commands read from the API.
 import { z } from "zod";
+import { allNames } from "./all-accounts.ts";
 
 export const listedRequest = z.object({
   id: z.string(),
@@ -7,6 +8,7 @@ export const listedRequest = z.object({
   operation: z.string(),
   model: z.string().nullable(),
   key: z.string(),
+  account: z.string().nullish(),
   app: z.string().nullable(),
   stream: z.boolean().nullable(),
   tags: z.array(z.string()).nullish(),
@@ -65,7 +67,11 @@ const usageDetails = z.object({
   billed: count,
 });
 
-export const requestDetail = listedRequest.extend({ usage_details: usageDetails.nullish(), trail: z.array(step) });
+export const requestDetail = listedRequest.extend({
+  usage_details: usageDetails.nullish(),
+  trail: z.array(step),
+  names: allNames,
+});
 
 export type ListedRequest = z.infer<typeof listedRequest>;
 export type RequestDetail = z.infer<typeof requestDetail>;

@@ -9,6 +9,7 @@ import { serverCommand } from "../login/server-command.ts";
 import { formatTime } from "../terminal/figures.ts";
 import { CliError, exitCodes } from "../terminal/terminal.ts";
 import { parseEnd, parseStart } from "../terminal/when.ts";
+import { allNames, isOfAll, ownerOptions, pathOf, requireAll, withAllNames } from "./all-accounts.ts";
 import { listedRequest, requestDetail } from "./request-records.ts";
 import { printRequest, printRequests } from "./request-view.ts";
 import { withNames } from "./usage-names.ts";
@@ -36,6 +37,8 @@ const listOptions = {
   stream: ["--stream <yes>", "true: only streamed requests; false: only the others", ["true", "false"]],
   start: ["--start <when>", "first day or time", parseStart],
   end: ["--end <when>", "last day, or time (default: now)", parseEnd],
+  ...ownerOptions,
+  upstream: ["--upstream <name>", "with --all-accounts: only requests that this upstream was asked for"],
   json: ["--json", "print them as the API gives them"],
 } as const;
 type ListOptions = OptionValues<typeof listOptions>;
@@ -45,21 +48,24 @@ const showCommand = serverCommand({
   summary: "show one request: its attempts, or why it was refused",
   description: "Show one request and its attempts: which model servers were tried, and the result of each.",
   arguments: [["<id>", "the x-request-id of its answer, req_…"]],
-  options: { json: ["--json", "print the request as the API gives it"] },
+  options: { allAccounts: ownerOptions.allAccounts, json: ["--json", "print the request as the API gives it"] },
   examples: ["headrace requests show req_01935a7c-2f10-7c3a-9b1e-5f0a4c2d7e11"],
   help: [
     `Names of model servers, and what they said, are shown to operators: use a key
 with the scope admin:manage.`,
   ],
-  async run({ connect, ask, terminal }, id) {
+  async run({ connect, ask, terminal, options }, id) {
     const connection = await connect();
     const raw = await ask((_, signal) =>
-      requestJson(connection, `/requests/${encodeURIComponent(id)}`, signal).catch((error: unknown) => {
-        throw error instanceof ApiError && error.status === 404 ? new CliError(notFound) : error;
-      }),
+      requestJson(connection, `${pathOf("/requests", options)}/${encodeURIComponent(id)}`, signal).catch(
+        (error: unknown) => {
+          throw error instanceof ApiError && error.status === 404 ? new CliError(notFound) : error;
+        },
+      ),
     );
     const show = async () => {
       const request = understood(requestDetail, raw, connection, "request");
+      if (options.allAccounts) return printRequest(terminal, withAllNames(request, request.names ?? {}));
       const [named = request] = await ask((_, signal) => withNames(connection, [request], async () => [], signal));
       printRequest(terminal, named);
     };
@@ -76,17 +82,18 @@ export const requestsCommand = serverCommand({
     "headrace requests --outcome refused",
     "headrace requests --model llama3.2:3b --start 2026-11-20",
     "headrace requests show req_01935a7c-2f10-7c3a-9b1e-5f0a4c2d7e11",
+    "headrace requests --all-accounts --upstream gpu-1 --outcome failed",
   ],
   help: ["Times are of this machine's zone, dates alone whole days of UTC."],
   commands: [showCommand],
   async run({ connect, ask, options, terminal }) {
-    const { start, end, limit } = options;
+    const { start, end } = options;
     if (start !== undefined && end !== undefined && end <= start) {
       throw new CliError("--end must be after --start.", exitCodes.usage);
     }
     const connection = await connect();
-    const { raw, searchedTo } = await ask(async (_, signal) =>
-      readRequests(connection, await queryOf(connection, options, signal), limit, signal),
+    const { raw, searchedTo, names } = await ask(async (_, signal) =>
+      readRequests(connection, await queryOf(connection, options, signal), options, signal),
     );
     const show = async () => {
       const entries = raw.map((entry) => understood(listedRequest, entry, connection, "list of requests"));
@@ -94,6 +101,11 @@ export const requestsCommand = serverCommand({
         const back = searchedTo === null ? "" : ` back to ${formatTime(searchedTo)}; --end goes on from there`;
         return terminal.note(`No such request${back}.`);
       }
+      if (isOfAll(options))
+        return printRequests(
+          terminal,
+          entries.map((entry) => withAllNames(entry, names)),
+        );
       // An empty list suffices for `readGrants`, because the entries already name the app.
       printRequests(terminal, await ask((_, signal) => withNames(connection, entries, async () => [], signal)));
     };
@@ -101,15 +113,18 @@ export const requestsCommand = serverCommand({
   },
 });
 
-async function queryOf(
-  connection: Connection,
-  { model, key, app, tag, outcome, stream, start, end }: ListOptions,
-  signal: AbortSignal,
-): Promise<URLSearchParams> {
+async function queryOf(connection: Connection, options: ListOptions, signal: AbortSignal): Promise<URLSearchParams> {
+  const { model, key, app, tag, outcome, stream, start, end, account, person, upstream } = options;
+  requireAll(options, { upstream });
   const query = new URLSearchParams();
   const keyId =
-    key === undefined || /^(key|mbr|grt)_/.test(key) ? key : (await findKey(connection, key, signal)).key.id;
-  for (const [name, value] of Object.entries({ model, key: keyId, app, tag, outcome, stream, start, end })) {
+    key === undefined || isOfAll(options) || /^(key|mbr|grt)_/.test(key)
+      ? key
+      : (await findKey(connection, key, signal)).key.id;
+  for (const [name, value] of Object.entries({
+    ...{ model, key: keyId, app, tag, outcome, stream, start, end },
+    ...{ account, person, upstream },
+  })) {
     if (value !== undefined) query.set(name, String(value));
   }
   return query;
@@ -119,6 +134,7 @@ const requestPage = z.object({
   data: z.array(z.unknown()),
   next: z.string().nullish(),
   searched_to: z.number().nullish(),
+  names: allNames,
 });
 
 /**
@@ -127,16 +143,21 @@ const requestPage = z.object({
 async function readRequests(
   connection: Connection,
   query: URLSearchParams,
-  limit: number,
+  options: ListOptions,
   signal: AbortSignal,
-): Promise<{ raw: unknown[]; searchedTo: number | null }> {
+): Promise<{ raw: unknown[]; searchedTo: number | null; names: Record<string, string> }> {
+  const { limit } = options;
   const raw: unknown[] = [];
+  const known: Record<string, string> = {};
   for (let pages = 1; ; pages++) {
     query.set("limit", String(Math.min(pageRows, limit - raw.length)));
-    const answer = await requestJson(connection, `/requests?${query}`, signal);
-    const { data, next, searched_to } = understood(requestPage, answer, connection, "list of requests");
+    const answer = await requestJson(connection, `${pathOf("/requests", options)}?${query}`, signal);
+    const { data, next, searched_to, names } = understood(requestPage, answer, connection, "list of requests");
     raw.push(...data);
-    if (!next || raw.length >= limit || pages === maxPages) return { raw, searchedTo: searched_to ?? null };
+    Object.assign(known, names);
+    if (!next || raw.length >= limit || pages === maxPages) {
+      return { raw, searchedTo: searched_to ?? null, names: known };
+    }
     query.set("cursor", next);
   }
 }

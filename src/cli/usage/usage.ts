@@ -1,7 +1,7 @@
 // `headrace usage`, and the usage of one key: chooses the period and reads all pages of the answer.
 import { InvalidArgumentError } from "commander";
 import { z } from "zod";
-import { type UsageGroup, usageBuckets, usageGroups } from "../../domain/usage/usage.ts";
+import { operatorGroups, type UsageGroup, usageBuckets, usageGroups } from "../../domain/usage/usage.ts";
 import type { ArgumentEntry, CommandEntry, OptionValues } from "../command.ts";
 import { parseCount } from "../keys/key-settings.ts";
 import { requestJson, requestText, understood } from "../login/api-request.ts";
@@ -11,6 +11,7 @@ import { type ServerCall, serverCommand } from "../login/server-command.ts";
 import { readModels } from "../models/models.ts";
 import { CliError, exitCodes } from "../terminal/terminal.ts";
 import { parseEnd, parseStart } from "../terminal/when.ts";
+import { allNames, isOfAll, ownerOptions, pathOf, requireAll, withAllNames } from "./all-accounts.ts";
 import { withNames } from "./usage-names.ts";
 import { costsNothing, printUsage, topUsage, type UsageRow, usageRow } from "./usage-table.ts";
 
@@ -33,7 +34,8 @@ const usageOptions = {
   csv: ["--csv", "print CSV as the API gives it"],
   json: ["--json", "print the rows as the API gives them; with --top, its rows"],
 } as const;
-type UsageCall = ServerCall<OptionValues<typeof usageOptions & typeof connectionOptions>>;
+const operatorOptions = { ...usageOptions, ...ownerOptions };
+type UsageCall = ServerCall<OptionValues<typeof operatorOptions & typeof connectionOptions>>;
 
 interface UsageFields {
   summary: string;
@@ -41,6 +43,8 @@ interface UsageFields {
   arguments?: readonly [] | readonly [ArgumentEntry];
   examples: readonly string[];
   notes?: readonly string[];
+  /** True if operators may ask for all accounts. */
+  hasAllAccounts?: true;
   /** Returns the API path to read. `wanted` is the argument of the command, if it has one. */
   path(call: UsageCall, wanted: string): string | Promise<string>;
 }
@@ -53,7 +57,7 @@ export function usageCommand(fields: UsageFields): CommandEntry {
   return serverCommand({
     ...{ name: "usage", summary, description },
     arguments: fields.arguments ?? [],
-    options: usageOptions,
+    options: (fields.hasAllAccounts ? operatorOptions : usageOptions) as typeof operatorOptions,
     examples: fields.examples,
     help: [usageHelp, ...notes],
     async run(call, ...[wanted = ""]: string[]) {
@@ -61,15 +65,17 @@ export function usageCommand(fields: UsageFields): CommandEntry {
       const path = await fields.path(call, wanted);
       const connection = await connect();
       if (options.csv && options.json) throw new CliError("--csv and --json exclude each other.", exitCodes.usage);
+      const further = options.groupBy?.find((one) => !usageGroups.some((known) => known === one));
+      requireAll(options, { [`group-by ${further}`]: further });
       const query = usageQuery(options, context.nowMs());
       if (options.top !== undefined && options.csv) {
         throw new CliError("--top and --csv exclude each other. With --json, --top prints its rows.", exitCodes.usage);
       }
       if (options.csv) return printCsv(call, `${path}?${query}`);
-      const raw = await call.ask((_, signal) => readPages(connection, path, query, signal));
+      const { rows: raw, names } = await call.ask((_, signal) => readPages(connection, path, query, signal));
       const rows = shownRows(raw, options, connection);
       const json = options.top === undefined ? raw : rows;
-      return { json, show: () => showUsage(call, connection, path, query, rows) };
+      return { json, show: () => showUsage(call, connection, { path, query, rows, names }) };
     },
   });
 }
@@ -83,8 +89,14 @@ export const accountUsageCommand = usageCommand({
     "headrace usage --bucket month --group-by model",
     "headrace usage --days 7 --group-by tag",
     "headrace usage --start 2026-11-01 --end 2026-11-30 --csv > november.csv",
+    "headrace usage --days 1 --all-accounts --group-by account",
   ],
-  path: () => "/usage",
+  hasAllAccounts: true,
+  notes: [
+    `With --all-accounts, the groups ${operatorGroups.slice(usageGroups.length).join(", ")} are known as well. Sums by
+upstream, deployment or outcome cover at most about a million requests.`,
+  ],
+  path: ({ options }) => pathOf("/usage", options),
 });
 
 async function printCsv({ ask, terminal }: UsageCall, path: string): Promise<undefined> {
@@ -95,9 +107,7 @@ async function printCsv({ ask, terminal }: UsageCall, path: string): Promise<und
 async function showUsage(
   { ask, terminal, options }: UsageCall,
   connection: Connection,
-  path: string,
-  query: URLSearchParams,
-  rows: readonly UsageRow[],
+  { path, query, rows, names }: { path: string; query: URLSearchParams; rows: readonly UsageRow[]; names: Names },
 ): Promise<void> {
   const read = (entries: readonly unknown[]) => readRows(entries, connection);
   if (rows.length === 0) return terminal.note("Nothing was used in that time.");
@@ -105,9 +115,11 @@ async function showUsage(
     const both = new URLSearchParams(query);
     both.set("group_by", "key,app");
     both.set("bucket", "month");
-    return read(await readPages(connection, path, both, signal));
+    return read((await readPages(connection, path, both, signal)).rows);
   };
-  const named = await ask((_, signal) => withNames(connection, rows, readGrants, signal));
+  const named = isOfAll(options)
+    ? rows.map((row) => withAllNames(row, names))
+    : await ask((_, signal) => withNames(connection, rows, readGrants, signal));
   const { groupBy: groups = [] } = options;
   const bucket = options.top === undefined ? (options.bucket ?? "day") : undefined;
   const whole = groups.includes("tag") ? await readWhole() : undefined;
@@ -122,7 +134,7 @@ async function showUsage(
   async function readWhole(): Promise<UsageRow[]> {
     const once = new URLSearchParams(query);
     once.delete("group_by");
-    return read(await ask((_, signal) => readPages(connection, path, once, signal)));
+    return read((await ask((_, signal) => readPages(connection, path, once, signal))).rows);
   }
 }
 
@@ -158,7 +170,7 @@ async function readPrices(connection: Connection, signal: AbortSignal): Promise<
 }
 
 function usageQuery(options: UsageCall["options"], nowMs: number): URLSearchParams {
-  const { days, start, end, groupBy, tag, top } = options;
+  const { days, start, end, groupBy, tag, account, person, top } = options;
   if (top !== undefined && (groupBy === undefined || options.bucket !== undefined)) {
     throw new CliError("--top needs --group-by, such as --group-by key, and no --bucket.", exitCodes.usage);
   }
@@ -178,32 +190,37 @@ function usageQuery(options: UsageCall["options"], nowMs: number): URLSearchPara
   if (bucket !== undefined) query.set("bucket", bucket);
   if (groupBy !== undefined) query.set("group_by", groupBy.join(","));
   if (tag !== undefined) query.set("tag", tag);
+  if (account !== undefined) query.set("account", account);
+  if (person !== undefined) query.set("person", person);
   return query;
 }
 
-const usagePage = z.object({ data: z.array(z.unknown()), next: z.string().nullish() });
+type Names = Record<string, string>;
+const usagePage = z.object({ data: z.array(z.unknown()), next: z.string().nullish(), names: allNames });
 
-async function readPages(
+export async function readPages(
   connection: Connection,
   path: string,
   query: URLSearchParams,
   signal: AbortSignal,
-): Promise<unknown[]> {
+): Promise<{ rows: unknown[]; names: Names }> {
   const rows: unknown[] = [];
+  const known: Names = {};
   const params = new URLSearchParams(query);
   for (;;) {
     const answer = await requestJson(connection, `${path}?${params}`, signal);
-    const { data, next } = understood(usagePage, answer, connection, "usage report");
+    const { data, next, names } = understood(usagePage, answer, connection, "usage report");
     rows.push(...data);
-    if (!next || next === params.get("cursor")) return rows;
+    Object.assign(known, names);
+    if (!next || next === params.get("cursor")) return { rows, names: known };
     params.set("cursor", next);
   }
 }
 
 function parseGroups(text: string): UsageGroup[] {
   return text.split(",").map((part) => {
-    const found = usageGroups.find((name) => name === part.trim());
+    const found = operatorGroups.find((name) => name === part.trim());
     if (found) return found;
-    throw new InvalidArgumentError(`Choose from ${usageGroups.join(", ")}, separated by commas.`);
+    throw new InvalidArgumentError(`Choose from ${operatorGroups.join(", ")}, separated by commas.`);
   });
 }

@@ -21,12 +21,15 @@ export interface RefusalCount {
 }
 
 export interface RefusalQuery {
-  accountId: string;
+  /** Null for all accounts, which only operators see. */
+  accountId: string | null;
   environment: Environment;
   /** Only requests of this OAuth app. */
   appId?: string;
   /** Only activity of this person: sessions, their own keys, and apps that they allowed. */
   personId?: string;
+  keyId?: string;
+  model?: string;
   /** The period in Unix seconds, in whole hours. `start` is included, `end` is not. */
   start: number;
   end: number;

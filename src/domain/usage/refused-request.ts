@@ -38,5 +38,5 @@ export interface RefusedRequestStore {
   add(refused: readonly RefusedRequest[]): Promise<void>;
   /** Lists refused requests that match the filter. The filter's outcome is ignored. */
   list(filter: RequestFilter, page: { after: RequestPosition | undefined; limit: number }): Promise<RefusedPage>;
-  find(owner: RequestOwner, requestId: string): Promise<RefusedRequest | undefined>;
+  find(owner: RequestOwner | null, requestId: string): Promise<RefusedRequest | undefined>;
 }

@@ -12,8 +12,12 @@ export interface RequestOwner {
   personId?: string;
 }
 
-export interface RequestFilter extends RequestOwner {
+export interface RequestFilter extends Omit<RequestOwner, "accountId"> {
+  /** Null for all accounts, which only operators see. */
+  accountId: string | null;
   keyId?: string;
+  /** A model server that the request was sent to. */
+  upstream?: string;
   model?: string;
   tag?: string;
   outcome?: UsageOutcome;
@@ -45,5 +49,6 @@ export interface RequestPage {
 
 export interface RequestLog {
   list(filter: RequestFilter, page: { after: RequestPosition | undefined; limit: number }): Promise<RequestPage>;
-  find(owner: RequestOwner, requestId: string): Promise<UsageRecord | undefined>;
+  /** `owner` null: any account and environment, for operators. */
+  find(owner: RequestOwner | null, requestId: string): Promise<UsageRecord | undefined>;
 }

@@ -58,6 +58,8 @@ export interface UsageParties {
     of: Pick<RequestOwner, "accountId" | "environment">,
     ids: readonly string[],
   ): Promise<Map<string, UsageParty>>;
+  /** Returns the names of accounts, credentials, people and apps by id, whatever account they belong to. */
+  names(ids: readonly string[]): Promise<Record<string, string>>;
   /** Returns the names of people. For a deleted person, returns the address by which the account knew them. */
   people(accountId: string, ids: readonly string[]): Promise<Map<string, string>>;
 }

@@ -2,7 +2,7 @@
 import { calendarMonthOf } from "../../base/calendar-month.ts";
 import type { UsageBucket } from "./usage.ts";
 
-const secondsOf = { hour: 3_600, day: 86_400 };
+const secondsOf = { minute: 60, hour: 3_600, day: 86_400 };
 
 /** Returns the start of the bucket that contains a time. Both are Unix seconds, not before 1970. */
 export function bucketStart(bucket: UsageBucket, at: number): number {

@@ -152,13 +152,17 @@ export interface Ledger {
  * tags have a row with the tag null.
  */
 export const usageGroups = ["model", "key", "environment", "app", "tag"] as const;
-export type UsageGroup = (typeof usageGroups)[number];
+/** The further groups of operators. A deployment is a model at a model server. */
+export const operatorGroups = [...usageGroups, "account", "person", "upstream", "deployment", "outcome"] as const;
+export type UsageGroup = (typeof operatorGroups)[number];
 
 export const usageBuckets = ["hour", "day", "month"] as const;
-export type UsageBucket = (typeof usageBuckets)[number];
+/** Only operators get sums by minute, which are read from the requests. */
+export const operatorBuckets = ["minute", ...usageBuckets] as const;
+export type UsageBucket = (typeof operatorBuckets)[number];
 
 export interface UsageQuery {
-  /** The account to report. Null for all accounts, when a publisher asks about the app `appId`. */
+  /** The account to report. Null for all accounts: an operator asks, or a publisher asks about the app `appId`. */
   accountId: string | null;
   environment: Environment;
   keyId?: string;
@@ -169,6 +173,9 @@ export interface UsageQuery {
   model?: string;
   /** Restricts to this tag. */
   tag?: string;
+  /** Restricts to the requests that this model server answered. */
+  upstream?: string;
+  outcome?: UsageOutcome;
   /** Start in Unix seconds; `end` is excluded. Both must be bucket boundaries. */
   start: number;
   end: number;

@@ -94,7 +94,7 @@ test("sums an account's statement before waiting statements of others, and bound
     summedLedger: { flush },
     installationUrl: () => "http://127.0.0.1:1",
     unpricedSince: 0,
-    parties: { credentials: async () => new Map(), people: async () => new Map() },
+    parties: { credentials: async () => new Map(), names: async () => ({}), people: async () => new Map() },
     apps: { findApp: never },
   });
   const ask = async (id: string) => {

@@ -368,6 +368,12 @@ onEachDatabase((databases) => {
           "SEARCH usage_rollups USING INDEX usage_rollups_by_app (app_id=? AND span=? AND start>? AND start<?)",
         ]);
         plans.clear();
+        for (const groupBy of [[], ["model"], ["account"], ["account", "key"]] as const) {
+          await explained.report(query({ accountId: null, groupBy }), { after: undefined, limit: 10 });
+        }
+        const ofAll = "SEARCH usage_rollups USING INDEX usage_rollups_by_time (<expr>=? AND start>? AND start<?)";
+        expect([...plans].filter((plan) => plan.includes("usage_rollups"))).toEqual([ofAll]);
+        plans.clear();
         for (const more of [{}, { tag: "t" }, { appId: "app_1" }, { keyId: "key_1" }]) {
           await explained.report(query({ groupBy: ["tag", "model"], ...more }), { after: undefined, limit: 10 });
         }

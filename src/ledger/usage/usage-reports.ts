@@ -13,15 +13,20 @@ import { available } from "../../storage/sql/outage.ts";
 import { credentialsOf } from "../../storage/tables/credential-rows.ts";
 import { anyTag, rollupColumns } from "./usage-sums.ts";
 
-const spans: Record<UsageBucket, "hour" | "day"> = { hour: "hour", day: "day", month: "day" };
+/** A query that the roll-ups answer. The others are answered from single records. */
+type SummedQuery = UsageQuery & { bucket: Exclude<UsageBucket, "minute"> };
+
+const spans: Record<SummedQuery["bucket"], "hour" | "day"> = { hour: "hour", day: "day", month: "day" };
 
 /** The column of each group. Only these names are inserted into a query. */
-const columns: Record<UsageGroup, string> = {
+const columns: Partial<Record<UsageGroup, string>> = {
   model: "model",
   key: "key_id",
   environment: "environment",
   app: "app_id",
   tag: "tag",
+  account: "account_id",
+  person: "person_id",
 };
 const sums = rollupColumns.sums;
 
@@ -29,13 +34,19 @@ const sums = rollupColumns.sums;
  * The time range of a single query. SQLite blocks the thread that serves requests, so a page uses several short
  * queries.
  */
-const windowOf: Record<UsageBucket, UsageBucket> = { hour: "day", day: "month", month: "month" };
+const windowOf: Record<SummedQuery["bucket"], UsageBucket> = { hour: "day", day: "month", month: "month" };
 
-const groupColumns = ["start", "environment", "key_id", "app_id", "model"];
+const groupColumns = ["start", "account_id", "environment", "key_id", "app_id", "model"];
 
 /** The columns of rows that are added. */
 const wholes = [...groupColumns, "'' AS tag", ...sums].join(", ");
 const ofTags = [...groupColumns, "tag", ...sums].join(", ");
+/** The columns of rows with the person of their credential. */
+const ofPeople = [
+  ...groupColumns,
+  "coalesce((SELECT person_id FROM api_keys WHERE id = usage_rollups.key_id), '') AS person_id",
+  ...sums,
+].join(", ");
 /** The columns of rows that are subtracted. */
 const lessened = [...groupColumns, "'' AS tag", ...sums.map((name) => `-${name} AS ${name}`)].join(", ");
 
@@ -59,6 +70,8 @@ interface Row {
   environment?: string;
   app_id?: string;
   tag?: string;
+  account_id?: string;
+  person_id?: string;
 }
 
 interface Window {
@@ -81,6 +94,10 @@ export class SqlUsageReports implements UsageReports {
   }
 
   async report(query: UsageQuery, page: { after: UsagePosition | undefined; limit: number }): Promise<UsageRow[]> {
+    if (!isSummed(query)) {
+      const { reportOfRecords } = await import("./record-report.ts");
+      return reportOfRecords(this.#db, query, page);
+    }
     await this.#catchUp();
     const rows: UsageRow[] = [];
     for (const window of windows(query, page.after)) {
@@ -92,9 +109,9 @@ export class SqlUsageReports implements UsageReports {
     return rows;
   }
 
-  #read(query: UsageQuery, { from, until, after, limit }: Window) {
+  #read(query: SummedQuery, { from, until, after, limit }: Window) {
     const db = this.#db;
-    const groups = query.groupBy.map((group) => columns[group]);
+    const groups = query.groupBy.map((group) => columns[group] ?? "");
     // With months as buckets, a window is a single month, so all rows are in one bucket and have the same environment.
     const order = db.unsafe([query.bucket === "month" ? "environment" : "start", ...groups].join(", "));
     return db`
@@ -106,10 +123,14 @@ export class SqlUsageReports implements UsageReports {
   }
 
   /** Returns the table and condition of the rows to add up. */
-  #rollups(query: UsageQuery, from: number, until: number) {
+  #rollups(query: SummedQuery, from: number, until: number) {
     const db = this.#db;
     const { tag, groupBy } = query;
     if (tag !== undefined) return db`usage_tag_rollups ${this.#fitting(query, from, until)} AND tag = ${tag}`;
+    if (groupBy.includes("person")) {
+      return db`(
+        SELECT ${db.unsafe(ofPeople)} FROM usage_rollups ${this.#fitting(query, from, until)}) AS found WHERE 1 = 1`;
+    }
     if (!groupBy.includes("tag")) return db`usage_rollups ${this.#fitting(query, from, until)}`;
     // The rows of each tag, and one row for requests without tags: all requests minus those with any tag.
     return db`(
@@ -121,10 +142,17 @@ export class SqlUsageReports implements UsageReports {
       ) AS found WHERE 1 = 1`;
   }
 
-  #fitting(query: UsageQuery, from: number, until: number) {
+  #fitting(query: SummedQuery, from: number, until: number) {
     const db = this.#db;
-    return db`WHERE ${this.#whose(query)} AND environment = ${query.environment} AND span = ${spans[query.bucket]}
-      AND start >= ${from} AND start < ${until} ${query.model === undefined ? db`` : db`AND model = ${query.model}`}`;
+    const span = spans[query.bucket];
+    const ofSpan = db`environment = ${query.environment} AND span = ${span}`;
+    const { accountId, keyId, appId, personId } = query;
+    const isOfAll = accountId === null && [keyId, appId, personId].every((id) => id === undefined);
+    const whose = isOfAll
+      ? db`span || environment = ${span + query.environment}`
+      : db`${this.#whose(query)} AND ${ofSpan}`;
+    return db`WHERE ${whose} AND start >= ${from} AND start < ${until}
+      ${query.model === undefined ? db`` : db`AND model = ${query.model}`}`;
   }
 
   /** Returns the SQL condition for the query's owner. Only the first part uses an index. */
@@ -132,7 +160,6 @@ export class SqlUsageReports implements UsageReports {
     const db = this.#db;
     const ofAccount = accountId === null ? db`` : db`AND account_id || '' = ${accountId}`;
     if (personId !== undefined) {
-      if (accountId === null) throw new Error("A person's usage is reported of one account.");
       const credentials = credentialsOf(db, { accountId, environment, personId });
       const ofKey =
         keyId === undefined ? db`key_id IN ${credentials}` : db`key_id = ${keyId} AND key_id || '' IN ${credentials}`;
@@ -142,7 +169,6 @@ export class SqlUsageReports implements UsageReports {
     if (keyId !== undefined)
       return db`key_id = ${keyId} ${ofAccount} ${appId === undefined ? db`` : db`AND app_id || '' = ${appId}`}`;
     if (appId !== undefined) return db`app_id = ${appId} AND app_id <> '' ${ofAccount}`;
-    if (accountId === null) throw new Error("Usage is reported of an account, a key or an app.");
     return db`account_id = ${accountId}`;
   }
 
@@ -150,6 +176,12 @@ export class SqlUsageReports implements UsageReports {
     const [first, ...rest] = values;
     return rest.reduce((list, value) => this.#db`${list}, ${value}`, this.#db`${first}`);
   }
+}
+
+/** Reports whether the roll-ups have what the query asks for. */
+function isSummed(query: UsageQuery): query is SummedQuery {
+  const { bucket, groupBy, upstream, outcome } = query;
+  return bucket !== "minute" && upstream === undefined && outcome === undefined && groupBy.every((one) => columns[one]);
 }
 
 /** Returns the SQL of a sum. Money is read as text, because a month's sum may exceed the safe integers of a double. */
@@ -161,7 +193,7 @@ function summed(name: (typeof sums)[number]): string {
  * Yields the time windows of a page. If the previous page ended within a bucket, the first window is the rest of that
  * bucket.
  */
-function* windows(query: UsageQuery, last: UsagePosition | undefined): Generator<Omit<Window, "limit">> {
+function* windows(query: SummedQuery, last: UsagePosition | undefined): Generator<Omit<Window, "limit">> {
   let from = query.start;
   if (last && last.start >= query.start) {
     from = bucketEnd(query.bucket, last.start);
@@ -175,7 +207,7 @@ function* windows(query: UsageQuery, last: UsagePosition | undefined): Generator
   }
 }
 
-function toUsageRow({ bucket, groupBy }: UsageQuery, row: Row): UsageRow {
+function toUsageRow({ bucket, groupBy }: SummedQuery, row: Row): UsageRow {
   const start = bucketStart(bucket, Number(row.earliest));
   const groups: UsageRow["groups"] = {};
   if (groupBy.includes("model")) groups.model = row.model ?? "";
@@ -183,6 +215,8 @@ function toUsageRow({ bucket, groupBy }: UsageQuery, row: Row): UsageRow {
   if (groupBy.includes("environment")) groups.environment = row.environment ?? "";
   if (groupBy.includes("app")) groups.app = row.app_id || null;
   if (groupBy.includes("tag")) groups.tag = row.tag || null;
+  if (groupBy.includes("account")) groups.account = row.account_id ?? "";
+  if (groupBy.includes("person")) groups.person = row.person_id || null;
   return {
     start,
     end: bucketEnd(bucket, start),

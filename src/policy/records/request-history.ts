@@ -24,7 +24,7 @@ export class RequestHistory {
     this.#refused = refused;
   }
 
-  async find(owner: RequestOwner, requestId: string): Promise<PastRequest | undefined> {
+  async find(owner: RequestOwner | null, requestId: string): Promise<PastRequest | undefined> {
     return (await this.#ended.find(owner, requestId)) ?? (await this.#refused.find(owner, requestId));
   }
 
@@ -32,14 +32,15 @@ export class RequestHistory {
     { outcome, ...filter }: HistoryFilter,
     page: { after: RequestPosition | undefined; limit: number },
   ): Promise<HistoryPage> {
-    // Refused requests have no tags, because tags are read only after admission.
-    if (outcome === "refused" && filter.tag !== undefined) return { requests: [], next: null };
+    // Refused requests have no tags, because tags are read only after admission, and were sent to no model server.
+    const isNoneRefused = filter.tag !== undefined || filter.upstream !== undefined;
+    if (outcome === "refused" && isNoneRefused) return { requests: [], next: null };
     if (outcome === "refused") {
       const { refused, next } = await this.#refused.list(filter, page);
       return { requests: refused, next };
     }
     const ended = await this.#ended.list(outcome === undefined ? filter : { ...filter, outcome }, page);
-    if (outcome !== undefined || filter.tag !== undefined) return { requests: ended.records, next: ended.next };
+    if (outcome !== undefined || isNoneRefused) return { requests: ended.records, next: ended.next };
     const others = await this.#refused.list(filter, page);
     return joined(
       { requests: ended.records, next: ended.next },

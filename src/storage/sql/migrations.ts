@@ -1010,4 +1010,14 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX api_keys_suspended ON api_keys (id) WHERE suspended_by IS NOT NULL AND revoked = 0`,
     `CREATE INDEX accounts_suspended ON accounts (id) WHERE status <> 'active'`,
   ],
+  [
+    // The requests of all accounts, for operators: by model server, those with an attempt log, and those that did not
+    // complete. `usage_records_by_time` finds the others.
+    `CREATE INDEX usage_records_by_upstream ON usage_records (upstream, at) WHERE upstream IS NOT NULL`,
+    `CREATE INDEX usage_records_tried ON usage_records (at) WHERE trail IS NOT NULL`,
+    `CREATE INDEX usage_records_unfinished ON usage_records (at) WHERE outcome <> 'completed'`,
+    // Two indexes begin with an expression, so that no query of one account uses them.
+    `CREATE INDEX usage_rollups_by_time ON usage_rollups ((span || environment), start, account_id)`,
+    `CREATE INDEX refusals_by_time ON refusals ((environment || ''), start, account_id, key_id, app_id, model, reason)`,
+  ],
 ];

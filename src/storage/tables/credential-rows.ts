@@ -107,15 +107,16 @@ async function withOwners(db: Database, key: ApiKeyRecord): Promise<ApiKeyRecord
 }
 
 /**
- * Queries the ids under which a person's usage in an account and environment is recorded. They are the membership, the
+ * Queries the ids under which a person's usage is recorded in an account, or in all accounts if `accountId` is null. They are the membership, the
  * person's own keys and the allowed apps, including ended ones.
  */
 export function credentialsOf(
   db: Database,
-  { accountId, environment, personId }: { accountId: string; environment: string; personId: string },
+  { accountId, environment, personId }: { accountId: string | null; environment: string; personId: string },
 ) {
   return db`(
-    SELECT id FROM api_keys WHERE account_id = ${accountId} AND environment = ${environment} AND person_id = ${personId})`;
+    SELECT id FROM api_keys WHERE ${accountId === null ? db`` : db`account_id = ${accountId} AND`}
+      environment = ${environment} AND person_id = ${personId})`;
 }
 
 export function readKey(db: Database, id: string): Promise<ApiKeyRecord | undefined> {

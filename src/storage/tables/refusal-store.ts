@@ -45,21 +45,23 @@ export class SqlRefusalStore implements RefusalStore {
   }
 
   async list(
-    { accountId, environment, appId, personId, start, end }: RefusalQuery,
+    { accountId, environment, appId, personId, keyId, model, start, end }: RefusalQuery,
     limit: number,
   ): Promise<RefusalCount[]> {
     const db = this.#db;
     const counts: RefusalCount[] = [];
     for (let until = end; until > start && counts.length < limit; until -= windowSeconds) {
       if (until < end) await new Promise(setImmediate);
-      // Reads the primary key backwards. Without a filter by app or person, every row that is read is returned.
+      // Reads the primary key, or the index by time, backwards. Without a filter, every row that is read is returned.
       const found = refusals.all(db`
         SELECT * FROM refusals
-        WHERE account_id = ${accountId} AND environment = ${environment}
+        WHERE ${accountId === null ? db`environment || '' = ${environment}` : db`account_id = ${accountId} AND environment = ${environment}`}
           AND start >= ${Math.max(start, until - windowSeconds)} AND start < ${until}
           ${appId === undefined ? db`` : db`AND app_id = ${appId}`}
+          ${keyId === undefined ? db`` : db`AND key_id = ${keyId}`}
+          ${model === undefined ? db`` : db`AND model = ${model}`}
           ${personId === undefined ? db`` : db`AND key_id IN ${credentialsOf(db, { accountId, environment, personId })}`}
-        ORDER BY start DESC, key_id DESC, app_id DESC, model DESC, reason DESC LIMIT ${limit - counts.length}`);
+        ORDER BY start DESC, ${accountId === null ? db`account_id DESC,` : db``} key_id DESC, app_id DESC, model DESC, reason DESC LIMIT ${limit - counts.length}`);
       counts.push(...(await available(found)));
     }
     return counts;

@@ -39,6 +39,20 @@ export class SqlUsageParties implements UsageParties {
     return parties;
   }
 
+  async names(ids: readonly string[]): Promise<Record<string, string>> {
+    const db = this.#db;
+    const names: Record<string, string> = {};
+    for await (const some of pieces([...new Set(ids)])) {
+      const rows: { id: string; name: string }[] = await available(db`
+        SELECT id, name FROM accounts WHERE id IN ${db(some)} UNION ALL
+        SELECT id, CASE WHEN name = '' THEN 'Key …' || last4 ELSE name END AS name FROM api_keys WHERE id IN ${db(some)}
+        UNION ALL SELECT id, coalesce(nullif(name, ''), email) AS name FROM people WHERE id IN ${db(some)} UNION ALL
+        SELECT id, name FROM apps WHERE id IN ${db(some)}`);
+      for (const { id, name } of rows) names[id] = name;
+    }
+    return names;
+  }
+
   /** Returns names of people. The name of a deleted person is the address that the membership's credentials keep. */
   async people(accountId: string, ids: readonly string[]): Promise<Map<string, string>> {
     const db = this.#db;

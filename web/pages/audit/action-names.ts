@@ -98,6 +98,7 @@ const groupsOfAll: typeof groups = {
     "node_token.deleted": "Join token revoked",
     "replica.updated": "Replica changed",
     "cache.cleared": "Response cache cleared",
+    "request.viewed": "Request of an account viewed",
     "signing_key.created": "Signing key created",
     "signing_key.retired": "Signing key retired",
     "audit.purged": "Audit log purged",

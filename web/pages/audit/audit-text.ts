@@ -172,6 +172,7 @@ const phrases: Record<AuditAction, Phrase> = {
     did: "cleared the response cache",
     more: typeof detail["model"] === "string" ? `Only the model ${detail["model"]}` : "",
   }),
+  "request.viewed": ({ target }) => ({ did: `viewed the request ${target} of the account` }),
   "signing_key.created": () => ({ did: "created a signing key" }),
   "signing_key.retired": (facts) => ({
     did: facts.detail["revoked"] === true ? "revoked a signing key" : "retired a signing key",

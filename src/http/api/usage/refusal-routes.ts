@@ -2,7 +2,6 @@
 import { z } from "zod";
 import { invalidRequest, refusalReasons } from "../../../base/errors.ts";
 import type { RefusalCount, RefusalQuery, RefusalStore } from "../../../domain/limits/refusal.ts";
-import type { Principal } from "../../../domain/principal.ts";
 import { bucketEnd, bucketStart } from "../../../domain/usage/usage-bucket.ts";
 import type { RefusalCounts } from "../../../policy/records/refusal-counts.ts";
 import { unixSeconds } from "../../../wire/parts.ts";
@@ -22,16 +21,16 @@ export interface RefusalRouteDeps extends EndpointDeps {
 const daySeconds = 86_400;
 const defaultDays = 7;
 const maxDays = 366;
-const maxRows = 1000;
+export const maxRows = 1000;
 
-const refusalQuery = z.object({
+export const refusalQuery = z.object({
   start: time.optional().meta({
     description: `${timeText}; rounded down to a whole hour, by default ${defaultDays} days before \`end\``,
   }),
   end: time.optional().meta({ description: `${timeText}; not included, rounded up to a whole hour, by default now` }),
 });
 
-const refusalShape = z
+export const refusalShape = z
   .object({
     object: z.literal("refusal"),
     start: unixSeconds.describe("Start of the hour in Unix seconds."),
@@ -70,14 +69,15 @@ const list = endpoint("GET", "/v1/refusals", {
   query: refusalQuery,
   response: { description: "The counts.", json: refusalList },
   async answer({ deps, exchange, principal, query }) {
-    const asked = queryOf(query, principal, deps.clock.nowSeconds());
+    const asked = { ...usageOwnerOf(principal), ...hoursOf(query, deps.clock.nowSeconds()) };
     await writtenSoon(deps.refusalCounts);
     const counts = await listInTurn(exchange, principal, () => deps.refusalStore.list(asked, maxRows));
     return { object: "list", data: counts.map(toWire) };
   },
 });
 
-function queryOf(asked: z.output<typeof refusalQuery>, principal: Principal, nowSeconds: number): RefusalQuery {
+/** Returns the period in whole hours. */
+export function hoursOf(asked: z.output<typeof refusalQuery>, nowSeconds: number): Pick<RefusalQuery, "start" | "end"> {
   const end = asked.end ?? nowSeconds + 1;
   const start = asked.start ?? Math.max(0, end - defaultDays * daySeconds);
   const got = `(got ${shown(start)} and ${shown(end)})`;
@@ -89,13 +89,12 @@ function queryOf(asked: z.output<typeof refusalQuery>, principal: Principal, now
     throw invalidRequest(`start: must be at most ${maxDays} days before end ${got}.`);
   }
   return {
-    ...usageOwnerOf(principal),
     start: bucketStart("hour", start),
     end: bucketEnd("hour", end - 1),
   };
 }
 
-function toWire(count: RefusalCount): z.infer<typeof refusalShape> {
+export function toWire(count: RefusalCount): z.infer<typeof refusalShape> {
   return {
     object: "refusal",
     start: count.start,

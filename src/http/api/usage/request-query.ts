@@ -52,13 +52,16 @@ export function requestFilter(
   asked: z.output<typeof requestParameters>,
   principal: Principal,
 ): HistoryFilter | undefined {
+  if (principal.appId !== null && asked.app !== undefined && asked.app !== principal.appId) return undefined;
+  return { ...matching(asked), ...usageOwnerOf(principal) };
+}
+
+/** Returns the part of a filter that says nothing about its owner. */
+export function matching(asked: z.output<typeof requestParameters>): Omit<HistoryFilter, "accountId" | "environment"> {
   const { model, key, app, tag: ofTag, outcome, stream, start = 0, end = endOfTime } = asked;
   if (start >= end) throw invalidRequest("start: must be before end.");
-  if (principal.appId !== null && app !== undefined && app !== principal.appId) return undefined;
-  const appId = principal.appId ?? app;
   return {
-    ...usageOwnerOf(principal),
-    ...(appId === undefined ? {} : { appId }),
+    ...(app === undefined ? {} : { appId: app }),
     ...(key === undefined ? {} : { keyId: key }),
     ...(model === undefined ? {} : { model }),
     ...(ofTag === undefined ? {} : { tag: ofTag }),

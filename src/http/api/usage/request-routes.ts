@@ -10,7 +10,7 @@ import type { SaidInCall, ToolContentStore } from "../../../domain/tools/tool-co
 import type { Ledger } from "../../../domain/usage/usage.ts";
 import { isOperator } from "../../../policy/manage/operator.ts";
 import type { RefusedRequests } from "../../../policy/records/refused-requests.ts";
-import type { PastRequest, RequestHistory } from "../../../policy/records/request-history.ts";
+import type { HistoryFilter, PastRequest, RequestHistory } from "../../../policy/records/request-history.ts";
 import type { Retention } from "../../../policy/records/retention.ts";
 import { dialects } from "../../../requests/dialects/dialects.ts";
 import { unixSeconds } from "../../../wire/parts.ts";
@@ -36,22 +36,21 @@ export interface RequestRouteDeps extends EndpointDeps {
   retention?: Pick<Retention, "keptSince">;
 }
 
-const requestList = z
-  .object({
-    object: z.literal("list"),
-    data: z.array(requestShape),
-    next: z
-      .string()
-      .nullable()
-      .describe("Send it as `cursor` to get the next page. null on the last page. Earlier pages may be empty."),
-    searched_to: unixSeconds
-      .nullable()
-      .describe("All requests that began later than this, in Unix seconds, have been read. null on the last page."),
-    kept_since: unixSeconds
-      .optional()
-      .describe("Start of the stored requests in Unix seconds, if the requested time begins earlier."),
-  })
-  .meta({ id: "RequestList" });
+export const requestListShape = z.object({
+  object: z.literal("list"),
+  data: z.array(requestShape),
+  next: z
+    .string()
+    .nullable()
+    .describe("Send it as `cursor` to get the next page. null on the last page. Earlier pages may be empty."),
+  searched_to: unixSeconds
+    .nullable()
+    .describe("All requests that began later than this, in Unix seconds, have been read. null on the last page."),
+  kept_since: unixSeconds
+    .optional()
+    .describe("Start of the stored requests in Unix seconds, if the requested time begins earlier."),
+});
+const requestList = requestListShape.meta({ id: "RequestList" });
 
 const endpoint = scopedEndpoints<RequestRouteDeps>("usage:read", { tag: "Usage" });
 
@@ -66,7 +65,11 @@ const list = endpoint("GET", "/v1/requests", {
     "Lists ended and refused requests of the account in the credential's environment, newest first. A member sees only their own unless an owner allowed more, and an app sees its own. If very many requests are refused, not all are stored. A page reads a limited number of requests: if few of them match, it has fewer entries than `limit`, or none, and `next` continues.",
   query: requestParameters,
   response: { description: "One page.", json: requestList },
-  answer: ({ deps, exchange, principal, query }) => page(query, exchange, principal, deps),
+  async answer({ deps, exchange, principal, query }) {
+    const filter = requestFilter(query, principal);
+    const { requests, ...page } = await requestPage(filter, query, { exchange, principal, deps });
+    return { ...page, data: requests.map(toWire) };
+  },
 });
 
 const retrieve = endpoint("GET", "/v1/requests/:id", {
@@ -93,15 +96,16 @@ const retrieve = endpoint("GET", "/v1/requests/:id", {
   },
 });
 
-async function page(
-  query: z.output<typeof requestParameters>,
-  exchange: Exchange,
-  principal: Principal,
-  deps: RequestRouteDeps,
-): Promise<z.infer<typeof requestList>> {
-  const filter = requestFilter(query, principal);
+type PageDeps = Pick<RequestRouteDeps, "requestHistory" | "ledger" | "refusedRequests" | "retention">;
+
+/** Reads a page of the list. Undefined `filter`: the list is empty. */
+export async function requestPage(
+  filter: HistoryFilter | undefined,
+  query: Pick<z.output<typeof requestParameters>, "cursor" | "limit">,
+  { exchange, principal, deps }: { exchange: Exchange; principal: Principal; deps: PageDeps },
+): Promise<Omit<z.infer<typeof requestListShape>, "data"> & { requests: PastRequest[] }> {
   const after = query.cursor === undefined ? undefined : decodePosition(query.cursor);
-  if (!filter) return { object: "list", data: [], next: null, searched_to: null };
+  if (!filter) return { object: "list", requests: [], next: null, searched_to: null };
   await allWrittenSoon(deps);
   const keptSince = deps.retention?.keptSince("requests") ?? null;
   const isCut = keptSince !== null && filter.start < keptSince;
@@ -112,14 +116,17 @@ async function page(
   );
   return {
     object: "list",
-    data: requests.map(toWire),
+    requests,
     next: next && encodePosition(next),
     searched_to: next?.at ?? null,
     ...(isCut ? { kept_since: keptSince } : {}),
   };
 }
 
-async function allWrittenSoon({ ledger, refusedRequests }: RequestRouteDeps): Promise<void> {
+export async function allWrittenSoon({
+  ledger,
+  refusedRequests,
+}: Pick<PageDeps, "ledger" | "refusedRequests">): Promise<void> {
   await Promise.all([writtenSoon(ledger), writtenSoon(refusedRequests)]);
 }
 

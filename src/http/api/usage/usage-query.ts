@@ -16,7 +16,7 @@ import { usageOwnerOf } from "./usage-owner.ts";
 
 const daySeconds = 86_400;
 const defaultDays = 30;
-const maxDays: Record<UsageBucket, number> = { hour: 366, day: 3660, month: 3660 };
+const maxDays: Record<UsageBucket, number> = { minute: 1, hour: 366, day: 3660, month: 3660 };
 export const maxRows = 1000;
 
 export const time = z.string().transform((text, context) => {
@@ -29,7 +29,7 @@ export const time = z.string().transform((text, context) => {
 /** Groups for the publisher of an app. Tags are excluded, because they belong to the users' accounts. */
 const publicGroups = usageGroups.filter((group) => group !== "tag");
 
-function groupList(known: readonly UsageGroup[]) {
+export function groupList(known: readonly UsageGroup[]) {
   const list = z.string().transform((text, context): UsageGroup[] => {
     const names = text.split(",").map((name) => name.trim());
     const groups = names.filter((name) => known.some((group) => group === name)) as UsageGroup[];
@@ -95,12 +95,15 @@ export const accountUsageParameters = keyUsageParameters.extend({
 export interface UsageScope {
   keyId?: string;
   publishedAppId?: string;
+  /** The usage that an operator asks for, in place of the caller's own. */
+  forOperator?: Pick<UsageQuery, "accountId" | "environment" | "personId" | "upstream" | "outcome">;
 }
 
 /** Returns the query for the usage that the caller sees, or for a part of it. */
 export function usageQuery(
-  asked: z.output<typeof usageParameters> &
-    Partial<Pick<z.output<typeof accountUsageParameters>, "key" | "app" | "tag">>,
+  asked: Omit<z.output<typeof usageParameters>, "bucket"> & { bucket: UsageBucket } & Partial<
+      Pick<z.output<typeof accountUsageParameters>, "key" | "app" | "tag">
+    >,
   principal: Principal,
   nowSeconds: number,
   only: UsageScope = {},
@@ -121,10 +124,11 @@ export function usageQuery(
   if (principal.appId !== null && asked.app !== undefined && asked.app !== principal.appId) {
     throw invalidRequest("app: an app sees its own usage alone; leave it out.");
   }
-  const { publishedAppId, ...narrower } = only;
+  const { publishedAppId, forOperator, ...narrower } = only;
   const owner = { ...narrower, ...usageOwnerOf(principal) };
   const { environment } = owner;
-  const whose = publishedAppId === undefined ? owner : { accountId: null, environment, appId: publishedAppId };
+  const whose =
+    forOperator ?? (publishedAppId === undefined ? owner : { accountId: null, environment, appId: publishedAppId });
   return {
     ...(asked.model === undefined ? {} : { model: asked.model }),
     ...(asked.tag === undefined ? {} : { tag: asked.tag }),
@@ -153,11 +157,13 @@ export function decodeCursor({ bucket, groupBy }: UsageQuery, cursor: string): U
   const groups: UsagePosition["groups"] = {};
   for (const [index, group] of groupBy.entries()) {
     const value = values[index];
-    if (typeof value !== "string" && !(value === null && (group === "app" || group === "tag"))) throw badCursor();
+    if (typeof value !== "string" && !(value === null && mayBeNull.has(group))) throw badCursor();
     groups[group] = value;
   }
   return { start, groups };
 }
+
+const mayBeNull: ReadonlySet<UsageGroup> = new Set(["app", "tag", "person", "upstream", "deployment"]);
 
 function parseCursor(cursor: string): unknown[] {
   try {

@@ -5,13 +5,15 @@ import type { Clock } from "../../../base/clock.ts";
 import { GatewayError } from "../../../base/errors.ts";
 import { usdOf, usdText } from "../../../base/money.ts";
 import type { KeyStore, Principal } from "../../../domain/principal.ts";
-import type {
-  Ledger,
-  UsageGroup,
-  UsagePosition,
-  UsageQuery,
-  UsageReports,
-  UsageRow,
+import {
+  type Ledger,
+  type UsageGroup,
+  type UsageOutcome,
+  type UsagePosition,
+  type UsageQuery,
+  type UsageReports,
+  type UsageRow,
+  usageOutcomes,
 } from "../../../domain/usage/usage.ts";
 import { requireKeyManager } from "../../../policy/manage/delegation.ts";
 import { isHere } from "../../../policy/manage/manage-keys.ts";
@@ -83,20 +85,53 @@ const usageRow = z
   })
   .meta({ id: "UsageRow" });
 
-const usageReport = z
-  .object({
-    object: z.literal("list"),
-    data: z.array(usageRow),
-    next: z.string().nullable().describe("Send it as `cursor` to get the next page. null on the last page."),
-    kept_since: unixSeconds
+/** Usage of all accounts, with the groups of operators. */
+const allUsageRow = usageRow
+  .extend({
+    account: z.string().optional().describe("Id of the account, if `group_by` has it."),
+    person: z
+      .string()
+      .nullable()
+      .optional()
+      .describe("Id of the person that the credential belongs to, if `group_by` has it. null for none."),
+    upstream: z
+      .string()
+      .nullable()
+      .optional()
+      .describe("Model server that answered, if `group_by` has it. null: none did."),
+    deployment: z
+      .string()
+      .nullable()
       .optional()
       .describe(
-        "Start of the stored hourly sums in Unix seconds, if hours were requested and the requested time begins earlier. Daily sums are stored permanently.",
+        "Model server that answered and the requested model, as `upstream/model`, if `group_by` has it. null: none did.",
       ),
+    outcome: z.enum(usageOutcomes).optional().describe("Present if `group_by` has it."),
   })
-  .meta({ id: "UsageReport" });
+  .meta({ id: "AllUsageRow" });
 
-type WireRow = z.infer<typeof usageRow>;
+const usageReportShape = z.object({
+  object: z.literal("list"),
+  data: z.array(usageRow),
+  next: z.string().nullable().describe("Send it as `cursor` to get the next page. null on the last page."),
+  kept_since: unixSeconds
+    .optional()
+    .describe(
+      "Start of the stored hourly sums in Unix seconds, if hours were requested and the requested time begins earlier. Daily sums are stored permanently.",
+    ),
+});
+const usageReport = usageReportShape.meta({ id: "UsageReport" });
+
+export const allUsageReport = usageReportShape
+  .extend({
+    data: z.array(allUsageRow),
+    names: z
+      .record(z.string(), z.string())
+      .describe("Names of the accounts, credentials, people and apps above, by id."),
+  })
+  .meta({ id: "AllUsageReport" });
+
+type WireRow = z.infer<typeof allUsageRow>;
 
 export const usageDescription =
   "Covers the credential's own environment. Buckets without requests are omitted. With `Accept: text/csv` the answer is all " +
@@ -163,9 +198,20 @@ export async function answerUsage(
   only: UsageScope = {},
   parameters: typeof usageParameters | typeof keyUsageParameters | typeof accountUsageParameters = usageParameters,
 ): Promise<Answer> {
+  const asked = readQuery(parameters, exchange.req.target);
+  return answerReport(deps, exchange, principal, asked, usageQuery(asked, principal, deps.clock.nowSeconds(), only));
+}
+
+/** Answers with the report of `query`. `more` returns further members of the JSON. */
+export async function answerReport(
+  deps: Omit<UsageRouteDeps, "keys">,
+  exchange: Exchange,
+  principal: Principal,
+  asked: { limit: number; cursor?: string | undefined },
+  query: UsageQuery,
+  more?: (rows: readonly UsageRow[]) => Promise<object>,
+): Promise<Answer> {
   const { req } = exchange;
-  const asked = readQuery(parameters, req.target);
-  const query = usageQuery(asked, principal, deps.clock.nowSeconds(), only);
   const after = asked.cursor === undefined ? undefined : decodeCursor(query, asked.cursor);
   variesByAccept(exchange);
   await writtenSoon(deps.ledger);
@@ -183,6 +229,7 @@ export async function answerUsage(
     data: page.map(toWire),
     next: last ? encodeCursor(query, last) : null,
     ...(keptSince !== null && query.start < keptSince ? { kept_since: keptSince } : {}),
+    ...(await more?.(page)),
   });
 }
 
@@ -205,7 +252,7 @@ function csvRows({ groupBy }: UsageQuery, page: readonly UsageRow[]): string {
 }
 
 function toWire(row: UsageRow): WireRow {
-  const { model, key, environment, app, tag } = row.groups;
+  const { model, key, environment, app, tag, account, person, upstream, deployment, outcome } = row.groups;
   return {
     start: row.start,
     end: row.end,
@@ -214,6 +261,11 @@ function toWire(row: UsageRow): WireRow {
     ...(environment == null ? {} : { environment }),
     ...(app === undefined ? {} : { app }),
     ...(tag === undefined ? {} : { tag }),
+    ...(account == null ? {} : { account }),
+    ...(person === undefined ? {} : { person }),
+    ...(upstream === undefined ? {} : { upstream }),
+    ...(deployment === undefined ? {} : { deployment }),
+    ...(outcome == null ? {} : { outcome: outcome as UsageOutcome }),
     requests: row.requests,
     prompt_tokens: row.promptTokens,
     cached_tokens: row.cachedTokens,

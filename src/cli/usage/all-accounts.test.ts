@@ -1,0 +1,92 @@
+// Tests `--all-accounts` of the commands for requests and usage, and `headrace top`.
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { type ApiServer, now, startApiServer } from "../../../tests/fixtures/api-server.ts";
+import { type CommandSurroundings, runCommand } from "../../../tests/fixtures/command-line.ts";
+
+let api: ApiServer;
+
+const names = { acct_1: "Acme", key_1: "ci", acct_2: "Bolt", key_2: "batch" };
+const request = {
+  ...{ object: "request", id: "req_1", at: now, operation: "chat", model: "llama", account: "acct_1", key: "key_1" },
+  ...{ app: null, stream: true, outcome: "failed", error_code: "upstream_error", error_status: 502, total_tokens: 5 },
+  ...{ prompt_tokens: 5, completion_tokens: 0, estimated: false, cost: 0, upstream: null, attempts: 1, queue_ms: 0 },
+  ...{ first_token_ms: null, duration_ms: 30, tokens_per_second: null },
+};
+const figures = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15, errors: 0, tokens_per_second: 20 };
+const minutes = [
+  { account: "acct_1", key: "key_1", model: "llama", requests: 4, cost: 0.25, first_token_ms: 100 },
+  { account: "acct_2", key: "key_2", model: "slow", requests: 9, cost: 0.5, first_token_ms: 900 },
+  { account: "acct_1", key: "key_1", model: "llama", requests: 2, cost: 0.25, first_token_ms: 400 },
+].map((row, i) => ({ start: now + 60 * i, end: now + 60 * (i + 1), ...figures, ...row }));
+
+beforeEach(() => {
+  api = startApiServer();
+  api.answer = (_method, path) => {
+    if (path === "/admin/requests/req_1") return Response.json({ ...request, trail: [], names });
+    if (path === "/admin/requests") return Response.json({ data: [request], next: null, searched_to: null, names });
+    if (path === "/admin/usage") return Response.json({ data: minutes, next: null, names });
+    return path === "/account" ? Response.json({ id: "acct_own" }) : undefined;
+  };
+});
+
+afterEach(() => api.stop());
+
+function run(args: string[], surroundings: CommandSurroundings = {}) {
+  const env = { HEADRACE_BASE_URL: api.baseUrl, HEADRACE_API_KEY: api.key };
+  return runCommand([...args, "--data-dir", "/nowhere"], { nowMs: now * 1000, ...surroundings, env });
+}
+
+const seen = () => api.seen.map(({ path }) => path);
+
+test("lists the requests of all accounts with the account before the key", async () => {
+  const { stdout, stderr, code } = await run(["requests", "--all-accounts", "--upstream", "gpu-1", "--account", "a"]);
+  expect([code, stderr]).toEqual([0, ""]);
+  expect(stdout).toMatch(/failed 502 +llama .* req_1 +Acme \/ ci$/m);
+  expect(seen()).toEqual(["/admin/requests?account=a&upstream=gpu-1&limit=20"]);
+});
+
+test("shows one request of any account", async () => {
+  const { stdout, code } = await run(["requests", "show", "req_1", "--all-accounts"]);
+  expect(code).toBe(0);
+  expect(stdout).toContain("Acme / ci");
+  expect(seen()).toEqual(["/admin/requests/req_1"]);
+});
+
+test("prints a column of account names in the usage of all accounts", async () => {
+  const { stdout, code } = await run(["usage", "--all-accounts", "--group-by", "account"]);
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^\S+ +Bolt +9 /m);
+  expect(seen()[0]).toBe("/admin/usage?group_by=account");
+});
+
+test.each([
+  [["usage", "--group-by", "account"]],
+  [["usage", "--person", "usr_1"]],
+  [["requests", "--upstream", "gpu-1"]],
+  [["requests", "--account", "acct_1"]],
+])("refuses %p without --all-accounts before sending anything", async (args) => {
+  const { code, stderr } = await run(args);
+  expect(code).toBe(2);
+  expect(stderr).toContain("needs --all-accounts");
+  expect(seen()).toEqual([]);
+});
+
+test("shows the busiest keys and the slowest models of five minutes in 80 columns", async () => {
+  const { stdout, code } = await run(["top", "--all-accounts", "--once"], { isTTY: true, columns: 80, env: {} });
+  expect(code).toBe(0);
+  const lines = stdout.split("\n");
+  expect(lines[0]).toContain("15 requests, 0 failed (0.0 %), 45 tokens, $1.00");
+  const at = (text: string) => lines.findIndex((line) => line.startsWith(text));
+  expect(at("Bolt / batch")).toBeLessThan(at("Acme / ci"));
+  expect(lines[at("Acme / ci")]).toMatch(/ 6 +0 +\$0\.5000 +200 ms +20$/);
+  expect(at("slow")).toBeLessThan(at("llama"));
+  expect(Math.max(...lines.map((line) => Bun.stringWidth(line)))).toBeLessThanOrEqual(80);
+  const [path = ""] = seen();
+  expect(new URL(`http://x${path}`).searchParams.get("start")).toBe(String(now - 300));
+});
+
+test("shows only the key's own account in top without --all-accounts", async () => {
+  expect((await run(["top", "--once"])).code).toBe(0);
+  expect(seen()[0]).toBe("/account");
+  expect(new URL(`http://x${seen()[1]}`).searchParams.get("account")).toBe("acct_own");
+});
