@@ -11,6 +11,7 @@ import { ModelName } from "../../parts/words/model-name.tsx";
 import { Moment, MomentLines } from "../../parts/words/moment.tsx";
 import { SmallNote } from "../../parts/words/note.tsx";
 import { Outcome } from "./outcome.tsx";
+import type { LoggedRequest } from "./request-log.ts";
 
 export const operations: Record<Request["operation"], string> = {
   chat: "Chat",
@@ -48,15 +49,21 @@ interface ColumnOptions {
   names: Names;
   room: Room;
   hrefOf(id: string): string;
+  /** Returns the name of an account; undefined if the page shows a single account. */
+  accountOf: ((id: string) => string) | undefined;
 }
 
-export function columnsOf({ names, room, hrefOf }: ColumnOptions): Column<Request>[] {
-  if (room === "narrow") return narrowColumns(names, hrefOf);
-  const columns = wideColumns(names, hrefOf);
+export function columnsOf({ names, room, hrefOf, accountOf }: ColumnOptions): Column<LoggedRequest>[] {
+  if (room === "narrow") return narrowColumns(names, hrefOf, accountOf);
+  const columns = wideColumns(names, hrefOf, accountOf);
   return room === "wide" ? columns : columns.filter(({ name }) => !["cost", "first", "speed"].includes(name));
 }
 
-function wideColumns(names: Names, hrefOf: ColumnOptions["hrefOf"]): Column<Request>[] {
+function wideColumns(
+  names: Names,
+  hrefOf: ColumnOptions["hrefOf"],
+  accountOf: ColumnOptions["accountOf"],
+): Column<LoggedRequest>[] {
   return [
     {
       name: "time",
@@ -87,8 +94,13 @@ function wideColumns(names: Names, hrefOf: ColumnOptions["hrefOf"]): Column<Requ
     },
     {
       name: "key",
-      head: "Key, app",
-      cell: ({ key, app }) => <TwoLines first={names.key(key)} second={app === null ? "" : names.app(app)} />,
+      head: accountOf ? "Account, key" : "Key, app",
+      cell: ({ key, app, account }) =>
+        accountOf ? (
+          <TwoLines first={accountOf(account ?? "")} second={names.key(key)} />
+        ) : (
+          <TwoLines first={names.key(key)} second={app === null ? "" : names.app(app)} />
+        ),
     },
     {
       name: "tokens",
@@ -128,18 +140,22 @@ function wideColumns(names: Names, hrefOf: ColumnOptions["hrefOf"]): Column<Requ
   ];
 }
 
-function narrowColumns(names: Names, hrefOf: ColumnOptions["hrefOf"]): Column<Request>[] {
+function narrowColumns(
+  names: Names,
+  hrefOf: ColumnOptions["hrefOf"],
+  accountOf: ColumnOptions["accountOf"],
+): Column<LoggedRequest>[] {
   return [
     {
       name: "request",
       head: "Request",
-      cell: ({ id, at, model, key }) => (
+      cell: ({ id, at, model, key, account }) => (
         <Stack gap={0}>
           <Anchor component={Link} href={hrefOf(id)} size="sm" fw={500}>
             <ModelName name={modelName(model)} inherit />
           </Anchor>
           <SmallNote truncate>
-            <Moment seconds={at} /> · {names.key(key)}
+            <Moment seconds={at} /> · {accountOf ? accountOf(account ?? "") : names.key(key)}
           </SmallNote>
         </Stack>
       ),

@@ -4,10 +4,10 @@ import { DownloadIcon } from "@primer/octicons-react";
 import { useState } from "react";
 import { ApiFailure, type Query } from "../../api/client.ts";
 import { pagesOf } from "../../api/queries.ts";
-import type { Request } from "../../api/types.ts";
 import { PlainButton } from "../../parts/page/buttons.tsx";
 import { download } from "../../parts/page/download.ts";
 import { count } from "../../parts/words/figures.ts";
+import type { LoggedRequest } from "./request-log.ts";
 
 const pageRows = 200;
 const maxPages = 50;
@@ -15,22 +15,17 @@ const maxPages = 50;
 const columns = [
   ...(["id", "at", "operation", "model", "key", "app", "stream", "tags", "outcome"] as const),
   ...(["error_code", "error_status", "prompt_tokens", "cached_tokens", "completion_tokens", "cost"] as const),
-  ...(["first_token_ms", "duration_ms"] as const),
-] satisfies readonly (keyof Request)[];
+  ...(["first_token_ms", "duration_ms", "account"] as const),
+] satisfies readonly (keyof LoggedRequest)[];
 
-export function RequestExport({ query }: { query: Query }) {
+export function RequestExport({ path, query }: { path: string; query: Query }) {
   const [loaded, setLoaded] = useState<number>();
   const save = async () => {
     setLoaded(0);
     try {
-      const rows: Request[] = [];
+      const rows: LoggedRequest[] = [];
       let isAll = false;
-      const pages = pagesOf<Request>(
-        "/v1/requests",
-        { ...query, limit: pageRows },
-        new AbortController().signal,
-        maxPages,
-      );
+      const pages = pagesOf<LoggedRequest>(path, { ...query, limit: pageRows }, new AbortController().signal, maxPages);
       for await (const { data, isLast } of pages) {
         rows.push(...data);
         isAll = isLast;
@@ -60,7 +55,7 @@ export function RequestExport({ query }: { query: Query }) {
   );
 }
 
-function csvOf(rows: readonly Request[]): string {
+function csvOf(rows: readonly LoggedRequest[]): string {
   const lines = rows.map((row) => columns.map((name) => cellOf(name, row[name])).join(","));
   return `${[columns.join(","), ...lines].join("\r\n")}\r\n`;
 }

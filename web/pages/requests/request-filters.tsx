@@ -1,7 +1,9 @@
 // The filters of the request log.
-import { NativeSelect, Paper, SimpleGrid } from "@mantine/core";
+import { NativeSelect, Paper, SimpleGrid, TextInput } from "@mantine/core";
 import type { Query } from "../../api/client.ts";
 import type { Names } from "../../api/names.ts";
+import { useRead } from "../../api/queries.ts";
+import type { AccountList, UpstreamList } from "../../api/types.ts";
 import { ChoiceFilter } from "../../parts/filters/choice-filter.tsx";
 import { KeyFilter } from "../../parts/filters/key-filter.tsx";
 import { ModelFilter } from "../../parts/filters/model-filter.tsx";
@@ -11,14 +13,20 @@ import { oneOf } from "../../parts/page/address.ts";
 import { outcomeLooks, outcomes } from "./outcome.tsx";
 
 /** The filter parameters in the page's address. */
-export const noFilter = { model: "", key: "", app: "", tag: "", outcome: "", stream: "", ...anyTime };
+export const noFilter = {
+  ...{ model: "", key: "", app: "", tag: "", outcome: "", stream: "", ...anyTime },
+  // For operators: whose requests, and of all accounts one account or upstream.
+  ...{ of: "", account: "", upstream: "" },
+};
 const tagPattern = /^[A-Za-z0-9][\w.:@/=+-]{0,127}$/;
 type RequestFilter = Readonly<Record<keyof typeof noFilter, string>>;
 
 /** Returns the API query without values that the server would refuse. */
-export function queryOf({ model, key, app, tag, outcome, stream }: RequestFilter, span: Span): Query {
+export function queryOf(filter: RequestFilter, span: Span, isAll: boolean): Query {
+  const { model, key, app, tag, outcome, stream, account, upstream } = filter;
   return {
-    ...{ model, key, app, tag: tagPattern.test(tag) ? tag : "", ...span },
+    ...(isAll ? { account, upstream, key, app } : { key, app, tag: tagPattern.test(tag) ? tag : "" }),
+    ...{ model, ...span },
     outcome: oneOf(["", ...outcomes], outcome),
     stream: oneOf(["", "true", "false"], stream),
   };
@@ -28,9 +36,11 @@ interface RequestFiltersProps {
   filter: RequestFilter;
   change(changes: Partial<RequestFilter>): void;
   names: Names;
+  /** True if the page shows all accounts. */
+  isAll: boolean;
 }
 
-export function RequestFilters({ filter, change, names }: RequestFiltersProps) {
+export function RequestFilters({ filter, change, names, isAll }: RequestFiltersProps) {
   const { model, key, app, tag, outcome, stream, range, start, end } = filter;
   const apps =
     names.apps.some(({ value }) => value === app) || app === "" ? names.apps : [known(app, names), ...names.apps];
@@ -39,14 +49,20 @@ export function RequestFilters({ filter, change, names }: RequestFiltersProps) {
       <SimpleGrid cols={{ base: 2, sm: 4, lg: 7 }} spacing="sm" verticalSpacing="xs">
         <TimeRange value={{ range, start, end }} change={change} />
         <ModelFilter value={model} choose={(chosen) => change({ model: chosen })} />
-        <KeyFilter value={key || undefined} nameOf={names.key} choose={(chosen) => change({ key: chosen })} />
-        <ChoiceFilter
-          {...{ label: "App", value: app, data: [...apps] }}
-          all={{ short: "All", long: "All apps" }}
-          nothing="No matching app"
-          choose={(chosen) => change({ app: chosen })}
-        />
-        <TagFilter value={tag} choose={(chosen) => change({ tag: chosen })} />
+        {isAll ? (
+          <OperatorFilters filter={filter} change={change} />
+        ) : (
+          <>
+            <KeyFilter value={key || undefined} nameOf={names.key} choose={(chosen) => change({ key: chosen })} />
+            <ChoiceFilter
+              {...{ label: "App", value: app, data: [...apps] }}
+              all={{ short: "All", long: "All apps" }}
+              nothing="No matching app"
+              choose={(chosen) => change({ app: chosen })}
+            />
+            <TagFilter value={tag} choose={(chosen) => change({ tag: chosen })} />
+          </>
+        )}
         <NativeSelect
           label="Outcome"
           size="xs"
@@ -68,6 +84,51 @@ export function RequestFilters({ filter, change, names }: RequestFiltersProps) {
       </SimpleGrid>
     </Paper>
   );
+}
+
+function OperatorFilters({
+  filter: { account, upstream, key },
+  change,
+}: Pick<RequestFiltersProps, "filter" | "change">) {
+  const accounts = useRead<AccountList>("/v1/admin/accounts", { limit: 100 });
+  const upstreams = useRead<UpstreamList>("/v1/admin/upstreams");
+  return (
+    <>
+      <ChoiceFilter
+        {...{ label: "Account", value: account }}
+        data={withChosen(
+          account,
+          accounts.data?.data.map(({ id, name }) => ({ value: id, label: name })),
+        )}
+        all={{ short: "All", long: "All accounts" }}
+        nothing="No matching account"
+        choose={(chosen) => change({ account: chosen })}
+      />
+      <ChoiceFilter
+        {...{ label: "Upstream", value: upstream }}
+        data={withChosen(
+          upstream,
+          upstreams.data?.data.map(({ name }) => ({ value: name, label: name })),
+        )}
+        all={{ short: "All", long: "All upstreams" }}
+        nothing="No matching upstream"
+        choose={(chosen) => change({ upstream: chosen })}
+      />
+      <TextInput
+        label="Key id"
+        size="xs"
+        placeholder="All"
+        value={key}
+        onChange={(event) => change({ key: event.currentTarget.value.trim() })}
+      />
+    </>
+  );
+}
+
+/** Returns the entries, and the chosen one if they lack it. */
+function withChosen(value: string, entries: readonly { value: string; label: string }[] = []) {
+  const isKnown = value === "" || entries.some((entry) => entry.value === value);
+  return isKnown ? [...entries] : [{ value, label: value }, ...entries];
 }
 
 function known(app: string, names: Names) {

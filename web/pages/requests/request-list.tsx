@@ -3,9 +3,10 @@ import { Button, Switch } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { useLocation, useSearch } from "wouter";
 import type { Query } from "../../api/client.ts";
-import { useNames } from "../../api/names.ts";
+import { type Names, useNames } from "../../api/names.ts";
 import { nowSeconds } from "../../api/server-time.ts";
 import { useSession } from "../../api/session.tsx";
+import { AccountScope, useAllAccounts } from "../../parts/filters/account-scope.tsx";
 import { SavedFilters } from "../../parts/filters/saved-filters.tsx";
 import { useSpan } from "../../parts/filters/time-range.tsx";
 import { useAddress } from "../../parts/page/address.ts";
@@ -23,7 +24,7 @@ import { Note } from "../../parts/words/note.tsx";
 import { columnsOf } from "./request-columns.tsx";
 import { RequestExport } from "./request-export.tsx";
 import { noFilter, queryOf, RequestFilters } from "./request-filters.tsx";
-import { type RequestLog, useRequestLog } from "./request-log.ts";
+import { pathOfRequests, type RequestLog, useRequestLog } from "./request-log.ts";
 import { RequestSearch } from "./request-search.tsx";
 
 const remembered = "headrace-logs-live";
@@ -33,18 +34,20 @@ export function RequestList() {
   const [filter, change] = useAddress(noFilter);
   const names = useNames(true);
   const span = useSpan(filter);
-  const query = useMemo(() => queryOf(filter, span), [filter, span]);
+  const isAll = useAllAccounts(filter.of);
+  const query = useMemo(() => queryOf(filter, span, isAll), [filter, span, isAll]);
   const [isLive, setLive] = useState(() => localStorage.getItem(remembered) !== "off");
   const hasEnded = span.end !== undefined && span.end < nowSeconds();
   return (
     <Page
       title="Logs"
-      about={`Finished and refused requests of the account in ${environmentNames[environment]}, newest first. Metadata only, no content.`}
+      about={`Finished and refused requests of ${isAll ? "all accounts" : "the account"} in ${environmentNames[environment]}, newest first. Metadata only, no content.`}
       actions={
         <>
+          <AccountScope isAll={isAll} choose={(of) => change({ ...noFilter, of })} />
           <RequestSearch />
           <SavedFilters path="/requests" />
-          <RequestExport query={query} />
+          <RequestExport path={pathOfRequests(isAll)} query={query} />
           <Switch
             label="Auto-refresh"
             checked={isLive && !hasEnded}
@@ -57,12 +60,14 @@ export function RequestList() {
         </>
       }
     >
-      <RequestFilters filter={filter} change={change} names={names} />
+      <RequestFilters {...{ filter, change, names, isAll }} />
       <Log
-        key={JSON.stringify(query)}
-        {...{ query, names }}
+        key={JSON.stringify([isAll, query])}
+        {...{ query, names, isAll }}
         isLive={isLive && !hasEnded}
-        showAll={Object.values(query).some((value) => value !== "") ? () => change(noFilter) : undefined}
+        showAll={
+          Object.values(query).some((value) => value !== "") ? () => change({ ...noFilter, of: filter.of }) : undefined
+        }
       />
     </Page>
   );
@@ -72,19 +77,24 @@ interface LogProps {
   query: Query;
   names: ReturnType<typeof useNames>;
   isLive: boolean;
+  /** True if the page shows all accounts. */
+  isAll: boolean;
   /** Removes all filters; undefined if no filter is active. */
   showAll: (() => void) | undefined;
 }
 
-function Log({ query, names, isLive, showAll }: LogProps) {
-  const log = useRequestLog(query, isLive);
+function Log({ query, names, isLive, isAll, showAll }: LogProps) {
+  const log = useRequestLog(pathOfRequests(isAll), query, isLive);
   const [, navigate] = useLocation();
   const search = useSearch();
   const room = useRoom();
   const columns = useMemo(() => {
     const hrefOf = (id: string) => recordAddress("/requests", id, search);
-    return columnsOf({ names, room, hrefOf });
-  }, [names, room, search]);
+    const found = log.names;
+    const ofAll: Names = { ...names, key: (id) => found[id] ?? names.key(id) };
+    const accountOf = isAll ? (id: string) => found[id] ?? id : undefined;
+    return columnsOf({ names: ofAll, room, hrefOf, accountOf });
+  }, [names, room, search, log.names, isAll]);
   return (
     <LongTable
       label="Requests"

@@ -2,11 +2,18 @@
 import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useMemo, useReducer } from "react";
 import { type ApiFailure, call, type Query } from "../../api/client.ts";
-import type { Request, RequestList } from "../../api/types.ts";
+import type { AllRequestList, Request, RequestList, RequestOfAnyAccount } from "../../api/types.ts";
 import { type Patience, usePatience } from "../../parts/page/patience.ts";
 import type { Newer, Rows } from "../../parts/table/long-table.tsx";
 
-const path = "/v1/requests";
+export type LoggedRequest = Request & Partial<Pick<RequestOfAnyAccount, "account">>;
+type LogPage = Omit<RequestList, "data"> & Partial<Pick<AllRequestList, "names">> & { data: LoggedRequest[] };
+
+/** Returns the API path of the requests of all accounts, or of the session's account. */
+export function pathOfRequests(isAll: boolean): string {
+  return isAll ? "/v1/admin/requests" : "/v1/requests";
+}
+
 const everyMs = 5_000;
 /** The first page is small, so that it arrives soon; the others load while the user scrolls. */
 const firstRows = 60;
@@ -15,7 +22,9 @@ const newestRows = 50;
 /** With more new requests than this the list is loaded anew, so that a page left open for days stays bounded. */
 const maxArrived = 5_000;
 
-export interface RequestLog extends Rows<Request>, Patience {
+export interface RequestLog extends Rows<LoggedRequest>, Patience {
+  /** Names of accounts, credentials and apps by id; empty unless all accounts are shown. */
+  names: Readonly<Record<string, string>>;
   newer: Newer;
   /** The time back to which the server has searched, in Unix seconds; null means to the beginning. */
   searchedTo: number | null;
@@ -23,14 +32,14 @@ export interface RequestLog extends Rows<Request>, Patience {
   liveError: ApiFailure | null;
 }
 
-/** `filter` must not change while the component is mounted. */
-export function useRequestLog(filter: Query, isLive: boolean): RequestLog {
+/** `path` and `filter` must not change while the component is mounted. */
+export function useRequestLog(path: string, filter: Query, isLive: boolean): RequestLog {
   const client = useQueryClient();
   const backKey = [path, filter, "back"];
   const back = useInfiniteQuery({
     queryKey: backKey,
     queryFn: ({ pageParam: cursor, signal }) =>
-      call<RequestList>("GET", path, {
+      call<LogPage>("GET", path, {
         query: { ...filter, cursor, limit: cursor === null ? firstRows : pageRows },
         signal,
       }),
@@ -39,13 +48,17 @@ export function useRequestLog(filter: Query, isLive: boolean): RequestLog {
     // Ended requests never change, so no page is refetched; a separate poll looks for new ones.
     ...{ staleTime: Number.POSITIVE_INFINITY, gcTime: 0, refetchOnWindowFocus: false, refetchOnReconnect: false },
   });
-  const newest = useQuery<RequestList, ApiFailure>({
+  const newest = useQuery<LogPage, ApiFailure>({
     queryKey: [path, filter, "newest"],
     queryFn: ({ signal }) => call("GET", path, { query: { ...filter, limit: newestRows }, signal }),
     enabled: isLive && back.isSuccess,
     ...{ refetchInterval: everyMs, staleTime: 0, gcTime: 0 },
   });
   const { items, known } = useMemo(() => unique(back.data?.pages ?? []), [back.data]);
+  const names = useMemo(
+    () => Object.assign({}, ...(back.data?.pages ?? []).map((page) => page.names), newest.data?.names),
+    [back.data, newest.data],
+  );
   const [arrived, dispatch] = useReducer(change, nothingArrived);
   useEffect(() => {
     if (newest.data) dispatch({ page: newest.data, known });
@@ -66,6 +79,7 @@ export function useRequestLog(filter: Query, isLive: boolean): RequestLog {
       count: waiting.length,
       show: () => (hasGap || shown.length > maxArrived ? anew() : dispatch("show")),
     },
+    names,
     searchedTo: back.data?.pages.at(-1)?.searched_to ?? null,
     ...{ isPaused, goOn },
     liveError: newest.error,
@@ -73,13 +87,13 @@ export function useRequestLog(filter: Query, isLive: boolean): RequestLog {
 }
 
 interface Arrived {
-  shown: readonly Request[];
-  waiting: readonly Request[];
+  shown: readonly LoggedRequest[];
+  waiting: readonly LoggedRequest[];
   /** True if more requests ended than one poll returns, so that some are missing. */
   hasGap: boolean;
 }
 
-type Change = { page: RequestList; known: ReadonlySet<string> } | "show" | "anew";
+type Change = { page: LogPage; known: ReadonlySet<string> } | "show" | "anew";
 
 const nothingArrived: Arrived = { shown: [], waiting: [], hasGap: false };
 
@@ -89,7 +103,7 @@ function change(before: Arrived, action: Change): Arrived {
   if (action === "show") return { shown: [...waiting, ...shown].sort(newestFirst), waiting: [], hasGap };
   const { page, known } = action;
   const here = new Set([...shown, ...waiting].map(({ id }) => id));
-  const isKnown = ({ id }: Request) => known.has(id) || here.has(id);
+  const isKnown = ({ id }: LoggedRequest) => known.has(id) || here.has(id);
   const fresh = page.data.filter((request) => !isKnown(request));
   if (fresh.length === 0) return before;
   const isGap = page.next !== null && fresh.length === page.data.length && known.size + here.size > 0;
@@ -101,13 +115,13 @@ function newestFirst(a: Request, b: Request): number {
   return b.at - a.at || (a.id < b.id ? 1 : -1);
 }
 
-function unique(pages: readonly RequestList[]) {
+function unique(pages: readonly LogPage[]) {
   const byId = new Map(pages.flatMap(({ data }) => data).map((request) => [request.id, request]));
   return { items: [...byId.values()], known: new Set(byId.keys()) };
 }
 
 /** Merges both lists without duplicates: a request that ended while the pages were loading may be in both. */
-function merged(shown: readonly Request[], items: Request[], known: ReadonlySet<string>): Request[] {
+function merged(shown: readonly LoggedRequest[], items: LoggedRequest[], known: ReadonlySet<string>): LoggedRequest[] {
   const before = shown.filter(({ id }) => !known.has(id));
   return before.length === 0 ? items : [...before, ...items].sort(newestFirst);
 }

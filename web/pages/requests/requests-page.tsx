@@ -3,15 +3,20 @@ import { Text } from "@mantine/core";
 import { useRoute } from "wouter";
 import { useSession } from "../../api/session.tsx";
 import type { RequestDetail } from "../../api/types.ts";
+import { useAllAccounts } from "../../parts/filters/account-scope.tsx";
+import { useAddress } from "../../parts/page/address.ts";
 import { PlainButton } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
 import { RecordDrawer } from "../../parts/page/record-drawer.tsx";
 import { environmentNames } from "../../parts/words/environments.ts";
 import { RequestList } from "./request-list.tsx";
+import { pathOfRequests } from "./request-log.ts";
 import { RequestView } from "./request-view.tsx";
 
 export function RequestsPage() {
   const [isOne, parameters] = useRoute("/requests/:id");
+  const [{ of }] = useAddress({ of: "" });
+  const isAll = useAllAccounts(of);
   return (
     <>
       <RequestList />
@@ -20,9 +25,9 @@ export function RequestsPage() {
         title="Request"
         width="38rem"
         list="/requests"
-        path="/v1/requests"
+        path={pathOfRequests(isAll)}
         what="the request"
-        missing={(again, isBusy) => <Missing again={again} isBusy={isBusy} />}
+        missing={(again, isBusy) => <Missing {...{ again, isBusy, isAll }} />}
       >
         {(request) => <RequestView request={request} />}
       </RecordDrawer>
@@ -30,7 +35,7 @@ export function RequestsPage() {
   );
 }
 
-function Missing({ again, isBusy }: { again(): unknown; isBusy: boolean }) {
+function Missing({ again, isBusy, isAll }: { again(): unknown; isBusy: boolean; isAll: boolean }) {
   const { environment, environments, session } = useSession();
   const others = environments.filter((one) => one !== environment).map((one) => environmentNames[one]);
   return (
@@ -48,7 +53,7 @@ function Missing({ again, isBusy }: { again(): unknown; isBusy: boolean }) {
           The request may belong to another environment. This page shows {environmentNames[environment]}. At the top of
           the page you can choose {others.join(" or ")}.
         </li>
-        <li>The request may belong to another account. This page shows {session.account.name}.</li>
+        {!isAll && <li>The request may belong to another account. This page shows {session.account.name}.</li>}
         <li>
           The request may have been refused with 401, because an unknown key has no account. Operators find it in the
           server audit log.
