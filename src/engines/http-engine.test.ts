@@ -31,6 +31,16 @@ describe("model lists of common servers", () => {
     expect(parseModels(list({ ...entry, meta: null }))[0]?.context).toBeUndefined();
   });
 
+  test("reads the announced end of a model by the names of OpenAI, OpenRouter and Mistral", () => {
+    const end = Date.UTC(2026, 11, 11) / 1000;
+    expect(parseModels(list({ id: "a", shutdown_date: "2026-12-11" }))[0]?.shutdownAt).toBe(end);
+    expect(parseModels(list({ id: "a", expiration_date: "2026-12-11" }))[0]?.shutdownAt).toBe(end);
+    expect(parseModels(list({ id: "a", deprecation: "2026-12-11T00:00:00Z" }))[0]?.shutdownAt).toBe(end);
+    for (const value of [null, "soon", 7, {}]) {
+      expect(parseModels(list({ id: "a", shutdown_date: value }))[0]).not.toHaveProperty("shutdownAt");
+    }
+  });
+
   test("reads context_length of OpenRouter and max_context_length of LM Studio", () => {
     expect(parseModels(list({ id: "a", context_length: 128_000 }))[0]?.context).toBe(128_000);
     expect(parseModels(list({ id: "a", max_context_length: 8_192 }))[0]?.context).toBe(8_192);

@@ -56,7 +56,8 @@ const namePattern = /^[^\p{Cc}\p{Cs}]+$/u;
 
 /**
  * Parses a model list of OpenAI's format with extensions of vLLM (`max_model_len`), LM Studio and llama-server
- * (`meta`), or of Anthropic's (`created_at`, `max_input_tokens`).
+ * (`meta`), or of Anthropic's (`created_at`, `max_input_tokens`). OpenAI announces a model's end as `shutdown_date`,
+ * OpenRouter as `expiration_date`, and Mistral as `deprecation`.
  */
 export function parseModels(text: string, api: UpstreamApi = "openai"): EngineModel[] {
   const value: unknown = JSON.parse(text);
@@ -70,12 +71,16 @@ export function parseModels(text: string, api: UpstreamApi = "openai"): EngineMo
     const created = entry["created"] ?? unixSeconds(entry["created_at"]);
     const meta = entry["meta"] as { n_ctx?: unknown } | null | undefined;
     const { context_length, max_model_len, max_context_length, max_input_tokens } = entry;
+    const shutdownAt = [entry["shutdown_date"], entry["expiration_date"], entry["deprecation"]]
+      .map(unixSeconds)
+      .find(isCount);
     const context = [context_length, max_model_len, max_context_length, meta?.n_ctx, max_input_tokens].find(isCount);
     models.push({
       id,
       ...(typeof ownedBy === "string" && ownedBy !== "" ? { ownedBy } : {}),
       ...(isCount(created) ? { created } : {}),
       ...(context === undefined ? {} : { context }),
+      ...(shutdownAt === undefined ? {} : { shutdownAt }),
       ...(api === "messages" ? { capabilities: conversationsAlone } : readCapabilities(capabilities)),
     });
   }
@@ -84,7 +89,7 @@ export function parseModels(text: string, api: UpstreamApi = "openai"): EngineMo
 
 const conversationsAlone: Capabilities = { chat: true, completion: false, embeddings: false };
 
-/** Converts a time in RFC 3339 to Unix seconds. */
+/** Converts a date or a time in RFC 3339 to Unix seconds. */
 function unixSeconds(value: unknown): number | undefined {
   const ms = typeof value === "string" ? Date.parse(value) : Number.NaN;
   return Number.isNaN(ms) ? undefined : Math.floor(ms / 1000);

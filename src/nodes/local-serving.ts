@@ -227,7 +227,7 @@ function speaksChat({ formats }: Engine): boolean {
 }
 
 function announced(model: Model): AnnouncedModel {
-  const { id, created, ownedBy, capabilities, context } = model;
+  const { id, created, ownedBy, capabilities, context, shutdownAt } = model;
   const concurrency = concurrencyOf(model);
   const continues = continuationOf(model);
   const process = model.deployments.map(({ engine, model: own }) => engine.processState?.(own)).find(Boolean);
@@ -235,6 +235,7 @@ function announced(model: Model): AnnouncedModel {
     ...{ id, created, ownedBy },
     ...(capabilities ? { capabilities } : {}),
     ...(context === undefined ? {} : { context }),
+    ...(shutdownAt === undefined ? {} : { shutdownAt }),
     ...(Object.keys(concurrency).length > 0 ? { concurrency } : {}),
     ...(process === undefined ? {} : { process }),
     ...(continues === undefined ? {} : { continues }),

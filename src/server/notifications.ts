@@ -11,7 +11,7 @@ import { Webhooks } from "../notifications/manage-webhooks.ts";
 import { Notifications } from "../notifications/notifications.ts";
 import { ErrorWatch } from "../notifications/watch/error-watch.ts";
 import { IncidentWatch } from "../notifications/watch/incident-watch.ts";
-import { KeyWatch } from "../notifications/watch/key-watch.ts";
+import { type EndingModel, KeyWatch } from "../notifications/watch/key-watch.ts";
 import { type OutageSources, Outages } from "../notifications/watch/outages.ts";
 import { QuotaWatch } from "../notifications/watch/quota-watch.ts";
 import type { Replicas } from "../policy/records/replicas.ts";
@@ -40,7 +40,7 @@ export interface NotificationOptions {
   config: Config;
   governance: Governance;
   people: Pick<People, "people" | "issuer">;
-  routing: Pick<ModelRouting, "sources" | "router" | "network" | "healths">;
+  routing: Pick<ModelRouting, "catalog" | "sources" | "router" | "network" | "healths">;
   replicas: Replicas;
   /** The observer of all requests. The observer that `openNotifications` returns replaces it. */
   observer: Observer;
@@ -104,6 +104,7 @@ export function openNotifications(options: NotificationOptions) {
   const keyWatch = opened.add(
     new KeyWatch({
       ...{ survey: new SqlKeySurvey(db), teller, clock, log },
+      endingModels: () => endingModels(options.routing.catalog),
       isFirst: () => (replicas.live()[0]?.id ?? replicas.id) === replicas.id,
     }),
   );
@@ -125,6 +126,10 @@ export function openNotifications(options: NotificationOptions) {
       areNotificationsMailed: mail !== undefined,
     },
   };
+}
+
+function endingModels(catalog: ModelRouting["catalog"]): EndingModel[] {
+  return catalog.list().flatMap(({ id, shutdownAt }) => (shutdownAt === undefined ? [] : { id, shutdownAt }));
 }
 
 function outageSources({ sources, router, network, healths }: NotificationOptions["routing"]): OutageSources {

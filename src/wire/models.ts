@@ -25,6 +25,17 @@ import { priceRequest, priceShape } from "./price.ts";
 export const deploymentStates = ["ok", "unreachable", "failing", "cooling_down", "draining"] as const;
 export type DeploymentState = (typeof deploymentStates)[number];
 
+/** The date of an announced end: a day in UTC, as OpenAI writes it. */
+export const shutdownDate = z.string().meta({ format: "date" });
+
+/** Formats Unix seconds as a date in UTC. */
+export function dateOf(seconds: number): string {
+  return new Date(Math.min(seconds, lastSecond) * 1000).toISOString().slice(0, 10);
+}
+
+/** The last second of the year 9999. Upstreams may report any number as a time. */
+const lastSecond = 253_402_300_799;
+
 const maxDeployments = 100;
 
 const id = z.string().min(1).max(maxModelIdLength);
@@ -168,6 +179,9 @@ export const managedModelShape = z
       .int()
       .nullable()
       .describe("Context length in tokens, prompt and answer together. null if unknown."),
+    shutdown_date: shutdownDate
+      .nullable()
+      .describe("Date (UTC) on which the last deployment ends, as the upstreams announced it. null if they did not."),
     environments: z.array(z.enum(environments)).describe("Environments whose keys may use the model."),
     price: priceShape
       .nullable()

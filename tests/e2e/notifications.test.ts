@@ -439,6 +439,45 @@ test("notifies an account once of failing requests and of keys that expire soon 
   expect(receiver.received.at(-1)?.body).toMatchObject({ type: "key.unused", data: { days: 90 } });
 });
 
+test("notifies an account once of the announced end of a model that its keys use, and of no other", async () => {
+  const receiver = await startWebhookReceiver();
+  const clock = shiftedClock();
+  const day = (days: number) => new Date((clock.nowSeconds() + days * 86_400) * 1000).toISOString().slice(0, 10);
+  const end = day(6);
+  const answer = {
+    ...{ id: "c", object: "chat.completion", created: 1, model: "used" },
+    choices: [{ index: 0, message: { role: "assistant", content: "Yes." }, finish_reason: "stop" }],
+    usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+  };
+  const ending = ["used", "unused"].map((id) => ({ id, object: "model", shutdown_date: end }));
+  const upstream = Bun.serve({
+    ...{ port: 0, hostname: "127.0.0.1" },
+    fetch: ({ url }) =>
+      Response.json(url.endsWith("/models") ? { object: "list", data: [...ending, { id: "stays" }] } : answer),
+  });
+  stack.push(receiver, { [Symbol.asyncDispose]: () => upstream.stop(true) });
+  const yaml = `webhook_loopback: true\nupstreams: [{ name: gpu, url: "http://127.0.0.1:${upstream.port}/v1" }]\n`;
+  const server = await startHeadrace({ clock, yaml, notificationTimes: { everyMs: 20 } });
+  stack.push(server);
+  await call(server, "POST", "/v1/webhooks", { url: receiver.url });
+  expect((await call(server, "GET", "/v1/models/used")).body).toMatchObject({ shutdown_date: end });
+  expect((await call(server, "GET", "/v1/models/stays")).body).not.toHaveProperty("shutdown_date");
+  for (const model of ["used", "stays"]) {
+    const body = { model, messages: [{ role: "user", content: "Hello" }] };
+    expect((await call(server, "POST", "/v1/chat/completions", body)).status).toBe(200);
+  }
+  await until(async () => {
+    await server.notices.keyWatch.check();
+    return receiver.received.length > 0;
+  }, "the account is notified");
+  await server.notices.keyWatch.check();
+  clock.shift(5.5 * 86_400);
+  await server.notices.keyWatch.check();
+  await until(() => receiver.received.length > 1, "the account is notified a day before");
+  const told = receiver.received.map(({ body }) => [body.type, body.data]);
+  expect(told).toEqual([7, 1].map((days) => ["model.shutdown", { model: "used", shutdown_date: end, days }]));
+});
+
 describe("webhooks for other receivers", () => {
   test("posts to Alertmanager and PagerDuty in the operators' own network, which accounts cannot use", async () => {
     const receiver = await startWebhookReceiver();

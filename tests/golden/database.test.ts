@@ -253,7 +253,7 @@ describe.serial("stored routing", () => {
   };
   const announced: Required<Omit<AnnouncedModel, "environments">> = {
     ...{ id: "m", ownedBy: "acme", created: at, context: 1, capabilities: { chat: true }, concurrency: { chat: 1 } },
-    ...{ process: "loaded", continues: "flag" },
+    ...{ process: "loaded", continues: "flag", shutdownAt: at },
   };
   const node: NodeRecord = {
     ...{ id: "node_1", name: "rack", publicKey: "pk", approvedModels: ["*"], environments: ["live"] },

@@ -151,6 +151,7 @@ class Tape {
 
 const everyModel: Required<AnnouncedModel> = {
   ...{ id: "m", ownedBy: "acme", created: 1_790_000_000, context: 8_192, process: "loaded", continues: "flag" },
+  shutdownAt: 1_797_033_600,
   capabilities: byCapability(() => true),
   concurrency: Object.fromEntries(Object.keys(operationPaths).map((name, i) => [name as Operation, i + 1])),
 };

@@ -3495,6 +3495,10 @@ export interface Model {
    */
   context_length?: number;
   /**
+   * Date (UTC) on which the model ends, as its upstreams announced it. Omitted if they announced none.
+   */
+  shutdown_date?: string;
+  /**
    * USD per million tokens. Omitted if the model has no price.
    */
   price?: {
@@ -6163,6 +6167,7 @@ export interface CreateWebhookRequest {
         | "quota.threshold"
         | "key.unused"
         | "key.expiring"
+        | "model.shutdown"
         | "errors.rate"
         | "upstream.down"
         | "upstream.up"
@@ -6191,6 +6196,7 @@ export interface WebhookWithSecret {
     | "quota.threshold"
     | "key.unused"
     | "key.expiring"
+    | "model.shutdown"
     | "errors.rate"
     | "upstream.down"
     | "upstream.up"
@@ -6254,6 +6260,7 @@ export interface Webhook {
     | "quota.threshold"
     | "key.unused"
     | "key.expiring"
+    | "model.shutdown"
     | "errors.rate"
     | "upstream.down"
     | "upstream.up"
@@ -6300,6 +6307,7 @@ export interface UpdateWebhookRequest {
         | "quota.threshold"
         | "key.unused"
         | "key.expiring"
+        | "model.shutdown"
         | "errors.rate"
         | "upstream.down"
         | "upstream.up"
@@ -6362,6 +6370,7 @@ export interface WebhookDelivery {
     | "quota.threshold"
     | "key.unused"
     | "key.expiring"
+    | "model.shutdown"
     | "errors.rate"
     | "upstream.down"
     | "upstream.up"
@@ -9362,6 +9371,10 @@ export interface ManagedModel {
    * Context length in tokens, prompt and answer together. null if unknown.
    */
   context_length: number | null;
+  /**
+   * Date (UTC) on which the last deployment ends, as the upstreams announced it. null if they did not.
+   */
+  shutdown_date: string | null;
   /**
    * Environments whose keys may use the model.
    */

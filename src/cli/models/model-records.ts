@@ -64,6 +64,7 @@ export function printModel(terminal: Terminal, model: ManagedModelWire): void {
     ...otherRates(price).map((rate): [string, string] => ["", rate]),
     ["Can do", abilities.join(", ") || "unknown"],
     ["Context", context === null ? "unknown" : `${formatCount(context)} tokens`],
+    ...(model.shutdown_date == null ? [] : [["Shuts down", model.shutdown_date] as [string, string]]),
     ["Environments", model.environments.join(", ") || "none"],
     ["Runs at", first],
     ...others.map((row): [string, string] => ["", row]),

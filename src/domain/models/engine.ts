@@ -75,6 +75,8 @@ export interface EngineModel {
   capabilities?: Capabilities;
   /** Tokens. */
   context?: number;
+  /** Unix seconds of the announced end of the model at this engine. Missing if none was announced. */
+  shutdownAt?: number;
   /** Environments whose keys may use the model. Default: the environments of its upstream. */
   environments?: readonly Environment[];
 }

@@ -29,6 +29,8 @@ export interface Model {
   capabilities: Capabilities | undefined;
   /** The context length: tokens of prompt and completion together. Undefined if unknown. */
   context: number | undefined;
+  /** Unix seconds after which no deployment serves the model, as its upstreams announced. Undefined if unknown. */
+  shutdownAt?: number | undefined;
   /** Environments whose keys may use the model. */
   environments: readonly Environment[];
   price: Price | undefined;

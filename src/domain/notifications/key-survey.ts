@@ -13,10 +13,17 @@ export interface SurveyedKey {
   expiresAt: number | null;
 }
 
+export interface ModelUser {
+  keyId: string;
+  model: string;
+}
+
 export interface KeySurvey {
   /**
    * Returns a page of keys in the order of their ids, beginning after `after`. `next` is undefined after the last page.
    * Keys that have ended, or are ending because of a rotation, are left out.
    */
   page(after: string, nowSeconds: number): Promise<{ keys: SurveyedKey[]; next: string | undefined }>;
+  /** Returns which of the keys used which of the models since a time in Unix seconds, to the day. */
+  users(keyIds: readonly string[], models: readonly string[], since: number): Promise<ModelUser[]>;
 }

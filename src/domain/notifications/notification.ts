@@ -3,7 +3,13 @@ import type { Environment } from "../api-key.ts";
 import type { AttemptCause } from "../usage/attempt-health.ts";
 
 /** Types of events that are sent to the account concerned. */
-export const accountNotificationTypes = ["quota.threshold", "key.unused", "key.expiring", "errors.rate"] as const;
+export const accountNotificationTypes = [
+  "quota.threshold",
+  "key.unused",
+  "key.expiring",
+  "model.shutdown",
+  "errors.rate",
+] as const;
 /** Types of events that are sent to the operators of the installation. */
 export const operatorNotificationTypes = [
   "upstream.down",
@@ -22,6 +28,7 @@ export const notificationTypes = [
   "quota.threshold",
   "key.unused",
   "key.expiring",
+  "model.shutdown",
   "errors.rate",
   "upstream.down",
   "upstream.up",
@@ -76,6 +83,8 @@ export interface NotificationData {
     expires_at: number;
     days: number;
   };
+  /** A key of the account used the model in the last 30 days. `shutdown_date` is a date in UTC, such as 2026-12-11. */
+  "model.shutdown": { model: string; shutdown_date: string; days: number };
   /** Covers the requests of one account in one environment. For operators, it covers all requests. */
   "errors.rate": {
     environment: Environment | null;

@@ -195,6 +195,19 @@ describe("one model id on several engines", () => {
     });
   });
 
+  test("ends a model with its last deployment, and not while one has no announced end", async () => {
+    const [first, second] = [
+      new ListedEngine("a", [{ id: "m", shutdownAt: 100 }]),
+      new ListedEngine("b", [{ id: "m", shutdownAt: 200 }]),
+    ];
+    catalog.configure([source(first), source(second)], []);
+    await catalog.refresh();
+    expect(catalog.get("m")?.shutdownAt).toBe(200);
+    second.list = [{ id: "m" }];
+    await catalog.refresh();
+    expect(catalog.get("m")?.shutdownAt).toBeUndefined();
+  });
+
   test("does not reach an environment through a deployment that does not serve it", async () => {
     const a = new ListedEngine("a", [{ id: "m", environments: ["live", "test", "dev"] }]);
     const b = new ListedEngine("b", [{ id: "m" }]);

@@ -270,6 +270,7 @@ export class Catalog {
     const deployments: Deployment[] = [];
     let environments = declared.environments ?? defaultEnvironments;
     let reported: EngineModel | undefined;
+    const ends: (number | undefined)[] = [];
     for (const { engine: name, model, weight } of declared.deployments) {
       const source = this.#sources.find((one) => one.engine.name === name);
       if (!source) continue;
@@ -277,7 +278,9 @@ export class Catalog {
       deployments.push({ engine, model, weight, local });
       // A node may only serve environments that were set when it joined.
       if (source.isNode) environments = environments.filter((one) => source.environments.includes(one));
-      reported ??= this.#reported.get(engine)?.find((candidate) => candidate.id === model);
+      const found = this.#reported.get(engine)?.find((candidate) => candidate.id === model);
+      reported ??= found;
+      ends.push(found?.shutdownAt);
     }
     return {
       id: declared.id,
@@ -285,6 +288,7 @@ export class Catalog {
       ownedBy: declared.ownedBy ?? reported?.ownedBy ?? declared.deployments[0]?.engine ?? "headrace",
       capabilities: declared.capabilities ?? reported?.capabilities,
       context: declared.context ?? reported?.context,
+      shutdownAt: lastEnd(ends),
       environments,
       price: declared.price,
       deployments,
@@ -299,6 +303,7 @@ export class Catalog {
       ownedBy: reported.ownedBy ?? source.engine.name,
       capabilities: reported.capabilities,
       context: reported.context,
+      shutdownAt: reported.shutdownAt,
       environments: reported.environments ?? source.environments,
       price: undefined,
       deployments: [deployment],
@@ -327,6 +332,12 @@ function withDeclared(found: Model, declared: DeclaredModel): Model {
     price: declared.price,
     ...additionsOf(declared),
   };
+}
+
+/** Returns when the last deployment ends. Undefined if one of them has no announced end. */
+function lastEnd(ends: readonly (number | undefined)[]): number | undefined {
+  const known = ends.filter((end) => end !== undefined);
+  return known.length === 0 || known.length < ends.length ? undefined : Math.max(...known);
 }
 
 /** Returns only the members that are set. */
@@ -369,6 +380,7 @@ function merge(known: Model, deployment: Deployment, source: CatalogSource, repo
     environments: known.environments.filter((name) => environments.includes(name)),
     capabilities: reported ? commonCapabilities(known.capabilities, reported.capabilities) : known.capabilities,
     context: contexts.length > 0 ? Math.min(...contexts) : undefined,
+    shutdownAt: lastEnd([known.shutdownAt, reported?.shutdownAt]),
     deployments: [...known.deployments, deployment],
   };
 }

@@ -5,7 +5,7 @@ import type { Deployment, Model } from "../../domain/models/model.ts";
 import type { ModelSettings, ModelSource, StoredModel } from "../../domain/models/model-entry.ts";
 import type { OverflowSpend } from "../../domain/models/policies/overflow.ts";
 import { priceToWire } from "../../domain/models/price-text.ts";
-import type { ManagedModelWire } from "../../wire/models.ts";
+import { dateOf, type ManagedModelWire } from "../../wire/models.ts";
 import type { Catalog } from "./catalog.ts";
 import type { ModelStatus } from "./model-status.ts";
 import { modelSettingsToWire } from "./model-values.ts";
@@ -63,6 +63,7 @@ export function modelToWire(known: KnownModel, deps: ModelViewDeps): Omit<Manage
     owned_by: offered?.ownedBy ?? settings?.ownedBy ?? null,
     capabilities: offered?.capabilities ?? settings?.capabilities ?? null,
     context_length: offered?.context ?? settings?.context ?? null,
+    shutdown_date: offered?.shutdownAt === undefined ? null : dateOf(offered.shutdownAt),
     environments: [...(offered?.environments ?? settings?.environments ?? defaultEnvironments)],
     price: price ? priceToWire(price) : null,
     deployments,

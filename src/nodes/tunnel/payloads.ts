@@ -196,7 +196,7 @@ function offeredOf(given: unknown): OfferedMcpServer[] {
 }
 
 function modelOf(fields: Fields): AnnouncedModel | undefined {
-  const { id, ownedBy, created, capabilities, context, concurrency } = fields;
+  const { id, ownedBy, created, capabilities, context, shutdownAt, concurrency } = fields;
   const process = modelProcessStates.find((state) => state === fields["process"]);
   const continues = chatContinuations.find((how) => how === fields["continues"]);
   if (typeof id !== "string" || !/^[^\p{Cc}]{1,256}$/u.test(id)) return undefined;
@@ -205,6 +205,7 @@ function modelOf(fields: Fields): AnnouncedModel | undefined {
     ...(typeof ownedBy === "string" && ownedBy !== "" ? { ownedBy: plain(ownedBy, 256) } : {}),
     ...(isCount(created) ? { created } : {}),
     ...(isCount(context) ? { context } : {}),
+    ...(isCount(shutdownAt) ? { shutdownAt } : {}),
     ...(isFields(capabilities) ? { capabilities: truths(capabilities) } : {}),
     ...(isFields(concurrency) ? { concurrency: counts(concurrency) } : {}),
     // Unknown values, which a later version may have, are left out.

@@ -107,15 +107,20 @@ function alert(notice: Notification, { origin }: BodyOptions) {
 
 /** Returns what the notification is about: an upstream, a node, a key, the owner of a quota, or all requests. */
 function subjectOf({ data }: Pick<Notification, "data">): string {
-  const { upstream, node_id, key_id, owner_id, server, webhook_id, environment } = data as Record<string, unknown>;
-  return String(upstream ?? node_id ?? key_id ?? owner_id ?? server ?? webhook_id ?? environment ?? "all");
+  const { upstream, node_id, key_id, owner_id, server, model, webhook_id, environment } = data as Record<
+    string,
+    unknown
+  >;
+  return String(upstream ?? node_id ?? key_id ?? owner_id ?? server ?? model ?? webhook_id ?? environment ?? "all");
 }
 
 function severityOf({ type, data }: Pick<Notification, "type" | "data">): "critical" | "error" | "warning" | "info" {
   if (type === "upstream.down" || type === "errors.rate") return "critical";
   if (type === "upstream.failing") return "error";
   if (type === "quota.threshold") return (data as { threshold?: number }).threshold === 100 ? "error" : "warning";
-  return type === "node.away" || type === "tool.changed" || type === "key.expiring" ? "warning" : "info";
+  return type === "node.away" || type === "tool.changed" || type === "key.expiring" || type === "model.shutdown"
+    ? "warning"
+    : "info";
 }
 
 function timeOf(seconds: number): string {

@@ -18,6 +18,10 @@ const words: { [Type in NotificationType]: (data: NotificationData[Type]) => { s
     subject: `An API key ends within ${days === 1 ? "a day" : `${days} days`}`,
     text: `The key "${name}" (${id}) ends on ${time(end)}. Give it a later end, or rotate it, if it is to go on.`,
   }),
+  "model.shutdown": ({ model, shutdown_date: date, days }) => ({
+    subject: `The model ${model} ends within ${days === 1 ? "a day" : `${days} days`}`,
+    text: `The model ${model} is shut down on ${date}, as its provider announced. Keys of your account used it in the last 30 days. Change them to another model before.`,
+  }),
   "errors.rate": ({ requests, failed, rate, window_seconds: seconds, environment }) => ({
     subject: `${rate} % of the requests fail`,
     text: `${failed} of ${requests} requests${environment === null ? "" : ` in ${environment}`} of the last ${seconds / 60} minutes failed by no fault of their clients. The page Logs says why each of them did.`,

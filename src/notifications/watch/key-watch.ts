@@ -1,4 +1,4 @@
-// Checks all keys periodically, and reports keys that expire soon or are unused.
+// Checks all keys periodically, and reports keys that expire soon, are unused, or used models that are shut down soon.
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { KeySurvey, SurveyedKey } from "../../domain/notifications/key-survey.ts";
@@ -9,6 +9,8 @@ import { PeriodicJob } from "./periodic-job.ts";
 export interface KeyWatchOptions {
   survey: KeySurvey;
   teller: Notifier;
+  /** Returns the models whose end was announced, with the time in Unix seconds. */
+  endingModels(): readonly EndingModel[];
   /** Reports whether this process checks the keys: only one process does, because all would report the same. */
   isFirst(): boolean;
   clock: Clock;
@@ -19,10 +21,19 @@ export interface KeyWatchOptions {
   firstMs?: number;
 }
 
+export interface EndingModel {
+  id: string;
+  shutdownAt: number;
+}
+
 const daySeconds = 86_400;
 export const unusedDays = 90;
 /** Days before a key's expiry at which a notification is sent, the shortest first. */
 export const expiringDays = [1, 7] as const;
+/** Days before the end of a model at which a notification is sent, the shortest first. */
+export const shutdownDays = [1, 7, 30] as const;
+/** Days within which a key must have used a model. */
+const usedDays = 30;
 
 export class KeyWatch {
   readonly #options: KeyWatchOptions;
@@ -46,19 +57,50 @@ export class KeyWatch {
     return this.#rounds.close();
   }
 
+  async #shutdowns(keys: readonly SurveyedKey[], ending: ReadonlyMap<string, number>, now: number): Promise<Tidings[]> {
+    const soon = [...ending].filter(([, end]) => end > now && end - now <= shutdownDays[2] * daySeconds);
+    const since = now - usedDays * daySeconds;
+    const used = new Map(keys.filter(({ lastUsedAt }) => (lastUsedAt ?? 0) >= since).map((key) => [key.id, key]));
+    const found = await this.#options.survey.users(
+      [...used.keys()],
+      soon.map(([id]) => id),
+      since,
+    );
+    return found.flatMap(({ keyId, model }) => {
+      const key = used.get(keyId);
+      return (key && shutdown(key, model, ending.get(model) ?? 0, now)) ?? [];
+    });
+  }
+
   async #check(): Promise<void> {
-    const { survey, clock, teller, isFirst } = this.#options;
+    const { survey, clock, teller, isFirst, endingModels } = this.#options;
     if (!isFirst()) return;
+    const ending = new Map(endingModels().map((model) => [model.id, model.shutdownAt]));
     for (let after: string | undefined = ""; after !== undefined && !this.#rounds.isClosed; ) {
       const now = clock.nowSeconds();
       const page: Awaited<ReturnType<KeySurvey["page"]>> = await survey.page(after, now);
       for (const key of page.keys) {
         for (const tidings of [expiring(key, now), unused(key, now)]) if (tidings) await teller.notify(tidings);
       }
+      for (const tidings of await this.#shutdowns(page.keys, ending, now)) await teller.notify(tidings);
       after = page.next;
       await new Promise(setImmediate);
     }
   }
+}
+
+/** Returns the report of a model that a key used, or undefined unless the model ends soon. */
+function shutdown(
+  { accountId, environment }: SurveyedKey,
+  model: string,
+  end: number,
+  now: number,
+): Tidings | undefined {
+  const days = shutdownDays.find((some) => end - now <= some * daySeconds);
+  if (days === undefined || end <= now) return undefined;
+  const date = new Date(end * 1000).toISOString().slice(0, 10);
+  const once = `model.shutdown ${accountId} ${environment} ${model} ${date} ${days}`;
+  return { type: "model.shutdown", accountId, environment, once, data: { model, shutdown_date: date, days } };
 }
 
 /** Returns the report of a key that expires soon. Keys with a short lifetime are not reported. */

@@ -108,10 +108,20 @@ function DeploymentList({ model: { id, deployments } }: { model: ManagedModel })
 }
 
 function factsOf(model: ManagedModel) {
-  const { source, context_length: context, environments, owned_by: owner, fallbacks, aliases, created_at: at } = model;
+  const {
+    source,
+    context_length: context,
+    shutdown_date: end,
+    environments,
+    owned_by: owner,
+    fallbacks,
+    aliases,
+    created_at: at,
+  } = model;
   return [
     ["Can do", abilityText(model)],
     ["Context", context === null ? "unknown" : `${count(context)} tokens`],
+    ...(end === null ? [] : [["Shuts down", `${end} (UTC)`] as const]),
     ["Environments", environmentList(environments) || "none"],
     ["Fallback models", fallbacks.join(", ") || "none"],
     ["Aliases", aliases.join(", ") || "none"],

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { byCapability } from "../../../domain/models/capabilities.ts";
 import type { Model } from "../../../domain/models/model.ts";
 import { priceToWire } from "../../../domain/models/price-text.ts";
+import { dateOf, shutdownDate } from "../../../wire/models.ts";
 import { unixSeconds } from "../../../wire/parts.ts";
 import { priceShape } from "../../../wire/price.ts";
 
@@ -24,6 +25,9 @@ export const modelShape = z
     owned_by: z.string(),
     capabilities: capabilitiesShape,
     context_length: contextShape,
+    shutdown_date: shutdownDate
+      .optional()
+      .describe("Date (UTC) on which the model ends, as its upstreams announced it. Omitted if they announced none."),
     price: priceShape.optional().describe("USD per million tokens. Omitted if the model has no price."),
     alias_of: z.string().optional().describe("For an alias: id of its model."),
     type: z.literal("model"),
@@ -41,12 +45,13 @@ export interface ListedModel {
 }
 
 export function modelEntry({ name, model }: ListedModel): z.infer<typeof modelShape> {
-  const { id, created, ownedBy, capabilities, context, price } = model;
+  const { id, created, ownedBy, capabilities, context, shutdownAt, price } = model;
   return {
     id: name,
     ...{ object: "model", created, owned_by: ownedBy },
     ...(capabilities ? { capabilities } : {}),
     ...(context === undefined ? {} : { context_length: context }),
+    ...(shutdownAt === undefined ? {} : { shutdown_date: dateOf(shutdownAt) }),
     ...(price ? { price: priceToWire(price) } : {}),
     ...(name === id ? {} : { alias_of: id }),
     ...{ type: "model", display_name: name, created_at: rfc3339(created) },

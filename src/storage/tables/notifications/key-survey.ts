@@ -1,5 +1,5 @@
 // Reads the keys by id, in small pages.
-import type { KeySurvey, SurveyedKey } from "../../../domain/notifications/key-survey.ts";
+import type { KeySurvey, ModelUser, SurveyedKey } from "../../../domain/notifications/key-survey.ts";
 import type { Database } from "../../sql/database.ts";
 import { available } from "../../sql/outage.ts";
 import { flag, integer, table, text } from "../../sql/table.ts";
@@ -20,6 +20,8 @@ const rows = table<Row>({
   revoked: flag,
   revokedAt: integer,
 });
+
+const users = table<ModelUser>({ keyId: text, model: text });
 
 /** Rows of one query, few because SQLite blocks the thread that serves requests. */
 const atOnce = 300;
@@ -42,5 +44,15 @@ export class SqlKeySurvey implements KeySurvey {
     const isOn = ({ revoked, revokedAt, expiresAt }: Row) =>
       !revoked && revokedAt === null && (expiresAt === null || expiresAt > nowSeconds);
     return { keys: found.filter(isOn), next: found.length < atOnce ? undefined : found.at(-1)?.id };
+  }
+
+  users(keyIds: readonly string[], models: readonly string[], since: number): Promise<ModelUser[]> {
+    const db = this.#db;
+    if (keyIds.length === 0 || models.length === 0) return Promise.resolve([]);
+    return available(
+      users.all(db`
+        SELECT DISTINCT key_id, model FROM usage_rollups
+        WHERE key_id IN ${db([...keyIds])} AND span = 'day' AND start >= ${since} AND model IN ${db([...models])}`),
+    );
   }
 }
