@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { desktop, leaveBrowser, openVisitor, type Visitor } from "../support/chromium.ts";
+import { failingModel } from "../support/dashboard-models.ts";
 import { type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
 import { until } from "../support/headrace.ts";
 import { look } from "../support/page-checks.ts";
@@ -124,6 +125,17 @@ test("changes and removes an added upstream, and explains an unreachable one", a
   await page.getByRole("button", { name: "old", exact: true }).waitFor({ state: "detached" });
   expect(visitor.path()).toBe("/admin/upstreams");
   expect(visitor.trouble).toEqual([]);
+});
+
+test("counts a failing upstream in the menu", async () => {
+  await using visitor = await arrive("/settings/members");
+  const { page } = visitor;
+  await page.getByRole("link", { name: "Upstreams", exact: true }).waitFor();
+  const body = { model: failingModel, messages: [{ role: "user", content: "Hi" }] };
+  for (let count = 0; count < 6; count++) await world.server.request("/v1/chat/completions", { body });
+  await page.reload();
+  await page.getByRole("link", { name: /^Upstreams\s*1 failing$/ }).waitFor();
+  await look(visitor, "menu-failing");
 });
 
 test("shows a calm server state while healthy, and names problems", async () => {

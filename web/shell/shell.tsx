@@ -14,7 +14,7 @@ import { Connection } from "./connection.tsx";
 import { EnvironmentMenu } from "./environment-menu.tsx";
 import { FindButton } from "./find-button.tsx";
 import { LaterPage } from "./later-page.tsx";
-import { useMenuBadges } from "./menu-badges.ts";
+import { type MenuBadge, useMenuBadges } from "./menu-badges.ts";
 import { isAt, type PageEntry, sections } from "./navigation.ts";
 import { usePageChange } from "./page-change.ts";
 import { PersonMenu } from "./person-menu.tsx";
@@ -117,7 +117,7 @@ function Menu({ location, chosen }: { location: string; chosen(): void }) {
             >
               <Icon size={16} />
               {page.title}
-              <Waiting count={badges.get(page.path) ?? 0} />
+              <CountBadge badge={badges.get(page.path)} />
             </Link>
           );
         })}
@@ -125,13 +125,14 @@ function Menu({ location, chosen }: { location: string; chosen(): void }) {
     ));
 }
 
-/** Shows how many things on a page wait for approval. */
-function Waiting({ count }: { count: number }) {
-  if (count === 0) return null;
+/** Shows how many things on a page need an operator. */
+function CountBadge({ badge }: { badge: MenuBadge | undefined }) {
+  if (!badge || badge.count === 0) return null;
+  const { count, what } = badge;
   return (
-    <Badge color="yellow" variant="light" size="sm" ml="auto" tt="none">
+    <Badge color={what === "failing" ? "red" : "yellow"} variant="light" size="sm" ml="auto" tt="none">
       {count > 99 ? "99+" : count}
-      <VisuallyHidden> to approve</VisuallyHidden>
+      <VisuallyHidden> {what}</VisuallyHidden>
     </Badge>
   );
 }
