@@ -28,7 +28,7 @@ describe("completion in bash", () => {
     [["ke"], ["keys"]],
     [
       ["keys", "r"],
-      ["rotate", "revoke"],
+      ["rotate", "resume", "revoke"],
     ],
     [["keys", "usage", "ci", "--bu"], ["--bucket"]],
     [

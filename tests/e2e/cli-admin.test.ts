@@ -4,6 +4,7 @@ import { type CommandOutcome, runCommand } from "../fixtures/command-line.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { makeOperatorKey } from "../support/operator-key.ts";
 import { type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
+import { openServerPeople } from "../support/server-people.ts";
 
 let upstream: ScriptedUpstream;
 let server: TestServer;
@@ -97,6 +98,46 @@ describe("headrace people", () => {
         stderr: `error: No person has the address or id \`${who}\`. headrace people lists them.\n`,
       });
     }
+  });
+});
+
+describe("headrace suspend and resume", () => {
+  const statusOf = async (key: string) =>
+    (await server.request("/v1/models", { headers: { authorization: `Bearer ${key}` } })).status;
+
+  test("blocks a key of another account by its id, and by account and name, until it is resumed", async () => {
+    const made = await server.request(`/v1/admin/accounts/${account.id}/keys`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${operator}` },
+      body: { name: "Kiosk", environment: "live", scopes: ["models:read"] },
+    });
+    const { id, key } = (await made.json()) as { id: string; key: string };
+    for (const which of [[id], ["Kiosk", "--account", "Web shop"]]) {
+      expect(await shown("keys", "suspend", ...which)).toContain("is suspended");
+      await until(async () => (await statusOf(key)) !== 200, "the key is refused");
+      expect(await shown("accounts", "keys", "Web shop")).toMatch(/^Kiosk +\S+ +suspended/m);
+      expect(await shown("keys", "resume", ...which)).toContain("works again");
+      await until(async () => (await statusOf(key)) === 200, "the key works again");
+    }
+    expect((await headrace("keys", "suspend", "key_0")).code).toBe(1);
+    expect((await headrace("keys", "suspend", "Kiosk")).stderr).toContain("No key matches");
+  });
+
+  test("blocks a person and an app", async () => {
+    const person = await openServerPeople(server).addPerson("grace");
+    expect(await shown("people", "suspend", person.email)).toContain("is suspended");
+    expect(await json("people", "show", person.id)).toMatchObject({ suspended_at: expect.any(Number) });
+    await shown("people", "resume", person.id);
+    const [app] = [await json("apps", "create", "Notes", "--redirect-uri", "https://notes.example/callback")];
+    expect(await shown("apps", "suspend", "Notes")).toContain("is suspended");
+    await shown("apps", "resume", app.id);
+    expect((await headrace("apps", "suspend", "app_0")).code).toBe(1);
+  });
+
+  test("tells a key without admin:manage why it blocks no key of another account", async () => {
+    const env = { HEADRACE_BASE_URL: server.baseUrl, HEADRACE_API_KEY: server.key };
+    const { code, stderr } = await runCommand(["keys", "suspend", "key_0"], { env });
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining("admin:manage") });
   });
 });
 

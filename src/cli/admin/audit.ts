@@ -100,16 +100,19 @@ function printEvent({ print, out }: Terminal, { at, action, actor, ...one }: Eve
     `by ${actor.type}${actor.id ? ` ${actor.id}` : ""}`,
     ...(origin === "" ? [] : [origin]),
     ...(one.account_id && one.account_id !== one.target_id ? [`account ${one.account_id}`] : []),
-    ...Object.entries(one.detail).map(([name, value]) => `${name}: ${valueText(value)}`),
+    ...Object.entries(one.detail).flatMap(([name, value]) => (value === null ? [] : [`${name}: ${valueText(value)}`])),
   ];
   print(`${formatTime(at)}  ${out.bold(printable(action))}${one.target_id ? `  ${printable(one.target_id)}` : ""}`);
   for (const line of lines.flatMap((whole) => wrapped(printable(whole), width))) print(`    ${line}`);
 }
 
-const change = z.strictObject({ before: z.unknown(), after: z.unknown() });
+const change = z.strictObject({ before: z.unknown().optional(), after: z.unknown() });
+
+/** A created thing has no value before. */
+const given = (value: unknown) => (value === undefined ? [] : [value]);
 
 function valueText(value: unknown): string {
   const changed = change.safeParse(value).data;
-  if (changed) return `${valueText(changed.before)} → ${valueText(changed.after)}`;
+  if (changed) return [changed.before, changed.after].flatMap(given).map(valueText).join(" → ");
   return typeof value === "string" ? value : JSON.stringify(value);
 }

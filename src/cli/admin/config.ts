@@ -76,7 +76,10 @@ const diffCommand = serverCommand({
     const { differences, problems, file, last_reload } = read;
     const show = () => {
       printReload(terminal, read, nowSeconds());
-      if (differences.length === 0) return;
+      if (differences.length === 0) {
+        if (problems.length === 0) terminal.print("No differences.");
+        return;
+      }
       printRows(terminal, differences, [
         ["KEY", ({ path }) => path],
         ["IN EFFECT", ({ in_effect: value }) => valueText(value)],

@@ -10,6 +10,7 @@ import { operatorNeeds } from "../models/model-records.ts";
 import { formatTime, formatTimeAndRelative } from "../terminal/figures.ts";
 import { CliError, exitCodes, formatFacts, printable, type Terminal } from "../terminal/terminal.ts";
 import { accountId, accountPath } from "./accounts.ts";
+import { suspensionCommands } from "./suspension.ts";
 
 type Person = z.infer<typeof personShape>;
 
@@ -166,20 +167,34 @@ const deleteCommand = serverCommand({
   },
 });
 
+const suspension = suspensionCommands({
+  group: "people",
+  argument: who,
+  example: "ada@example.com",
+  refuses: "a person's sign-in, sessions, logins, own keys and apps",
+  needs: operatorNeeds,
+  async find({ connect, ask }, wanted) {
+    const connection = await connect();
+    const { id, email } = await ask((_, signal) => findPerson(connection, wanted, signal));
+    return { path: personPath(id), name: email };
+  },
+});
+
 export const peopleCommand = command({
   name: "people",
-  summary: "list, invite and delete the people of all accounts, make operators",
+  summary: "list, invite, suspend and delete people of all accounts",
   description: `Manage the people of all accounts. ${operatorNeeds} headrace members is for owners of one account.`,
   examples: [
     "headrace people                                 list them",
     "headrace people show ada@example.com",
     "headrace people invite ada@example.com --account 'Web shop' --role owner",
+    "headrace people suspend ada@example.com        at once, and resume later",
     "headrace people make-operator ada@example.com",
     "headrace people reset-link ada@example.com",
   ],
   commands: [
     ...[listCommand, showCommand, inviteCommand, resetLinkCommand],
-    ...[grantCommand, revokeCommand, deleteCommand],
+    ...[...suspension, grantCommand, revokeCommand, deleteCommand],
   ],
 });
 

@@ -31,8 +31,16 @@ const stateTexts: Record<UpstreamWire["state"], string> = {
   starting: "not asked yet",
 };
 
-const stateOf = ({ state, health }: UpstreamWire) =>
-  state === "ok" && health !== "ok" ? "resting after failures" : stateTexts[state];
+function stateOf({ state, health, attempts }: UpstreamWire): string {
+  if (state === "draining") return stateTexts.draining;
+  if (attempts?.failing) return "failing";
+  return state === "ok" && health !== "ok" ? "resting after failures" : stateTexts[state];
+}
+
+/** Returns the last failure in the words of the server; undefined if nothing fails. */
+function faultOf({ error, attempts }: UpstreamWire): string | undefined {
+  return attempts?.failing || (attempts?.failing_models.length ?? 0) > 0 ? attempts?.summary : (error ?? undefined);
+}
 
 const columns: Column<UpstreamWire>[] = [
   ["NAME", ({ name }) => name],
@@ -60,7 +68,10 @@ const listCommand = serverCommand({
       const upstreams = raw.map((entry) => understood(upstreamShape, entry, connection, "list of upstreams"));
       if (upstreams.length === 0) return terminal.note("There are no upstreams. See headrace upstreams add --help.");
       printRows(terminal, upstreams, columns, figures, ["SLOTS", "SOURCE", "URL", "WAITING"]);
-      for (const { name, error } of upstreams) if (error !== null) terminal.note(printable(`${name}: ${error}`));
+      for (const upstream of upstreams) {
+        const fault = faultOf(upstream);
+        if (fault !== undefined) terminal.print(printable(`${upstream.name}: ${fault}`));
+      }
     };
     return { json: raw, show };
   },
@@ -255,13 +266,14 @@ async function outcomeOf(
 }
 
 function printUpstream({ print, out }: Terminal, upstream: UpstreamWire): void {
-  const { state, health, running, waiting, concurrency } = upstream;
-  const colour = state === "ok" && health === "ok" ? out.green : out.yellow;
+  const { running, waiting, concurrency } = upstream;
+  const fault = faultOf(upstream);
+  const colour = stateOf(upstream) === "ok" ? out.green : out.yellow;
   print(`${out.bold(printable(upstream.name))}  ${colour(stateOf(upstream))}\n`);
   const facts: [string, string][] = [
     ["URL", upstream.url ?? "-"],
     ["Source", upstream.source === "database" ? "added here" : upstream.source],
-    ...(upstream.error === null ? [] : [["Error", upstream.error] as [string, string]]),
+    ...(fault === undefined ? [] : [["Fault", fault] as [string, string]]),
     ["Models", formatCount(upstream.models)],
     ["Requests", `${formatCount(running)} running, ${formatCount(waiting)} waiting, ${formatCount(concurrency)} slots`],
     ["API", `${upstream.apis.join(", ") || upstream.api}; ${upstream.has_api_key ? "with an API key" : "no API key"}`],

@@ -1,7 +1,9 @@
 // `headrace apps`: lists, shows and deletes apps; making and changing them is in app-changes.ts.
+import { suspensionCommands } from "../admin/suspension.ts";
 import { command, printRows } from "../command.ts";
 import { serverCommand } from "../login/server-command.ts";
 import { formatRelative } from "../terminal/figures.ts";
+import { CliError } from "../terminal/terminal.ts";
 import { usageCommand } from "../usage/usage.ts";
 import { createCommand, rotateSecretCommand, updateCommand } from "./app-changes.ts";
 import { appArgument, appPath, findApp, listApps, printApp, shownApp } from "./app-records.ts";
@@ -72,6 +74,24 @@ const appUsageCommand = usageCommand({
   },
 });
 
+const suspension = suspensionCommands({
+  group: "apps",
+  argument: appArgument,
+  example: "Notes",
+  refuses: "an app's tokens for all people",
+  needs: "For apps of other accounts it takes an operator's key, and the id of the app.",
+  async find({ connect, ask }, wanted) {
+    const connection = await connect();
+    const own = await ask((_, signal) => findApp(connection, wanted, signal)).catch((error: unknown) => {
+      if (error instanceof CliError && wanted.startsWith("app_")) return undefined;
+      throw error;
+    });
+    return own
+      ? { path: appPath(own.app.id), name: shownApp(own.app) }
+      : { path: `/admin${appPath(wanted)}`, name: wanted };
+  },
+});
+
 export const appsCommand = command({
   name: "apps",
   summary: "register and manage apps that people can allow (OAuth clients)",
@@ -81,10 +101,11 @@ export const appsCommand = command({
     "headrace apps create Notes --redirect-uri https://notes.example/callback",
     "headrace apps list",
     "headrace apps rotate-secret Notes --overlap 12h",
+    "headrace apps suspend Notes                       at once, and resume later",
     "headrace apps delete Notes",
   ],
   commands: [
     ...[listCommand, showCommand, createCommand, updateCommand, rotateSecretCommand],
-    ...[deleteCommand, appUsageCommand],
+    ...[...suspension, deleteCommand, appUsageCommand],
   ],
 });

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { environments, showsAs } from "../../domain/api-key.ts";
 import { byWire, keyAmounts } from "../../domain/limits/amounts.ts";
+import { requestList, understood } from "../login/api-request.ts";
 import type { Connection } from "../login/connection.ts";
 import { type Found, recordsOf } from "../login/records.ts";
 import { formatTime } from "../terminal/figures.ts";
@@ -87,20 +88,44 @@ export async function readKeyArgument(
 
 /**
  * Returns the one key that `wanted` identifies: by id, name, last four characters, or a whole key (from standard input,
- * see `readKeyArgument`). A whole key is compared by its visible part and never sent. Prefers an active key. Rejects
- * with a CliError that lists the candidates if several remain.
+ * see `readKeyArgument`). A whole key is compared by its visible part and never sent. Prefers a key of this status.
+ * Rejects with a CliError that lists the candidates if several remain.
  */
-export async function findKey(connection: Connection, wanted: string, signal: AbortSignal): Promise<FoundKey> {
+export async function findKey(
+  connection: Connection,
+  wanted: string,
+  signal: AbortSignal,
+  status = "active",
+): Promise<FoundKey> {
   const direct = wanted.startsWith("key_") ? await records.withId(connection, wanted, signal) : undefined;
   if (direct) return direct;
-  const keys = await listKeys(connection, signal);
+  return oneOf(await listKeys(connection, signal), wanted, status);
+}
+
+/** Returns the one key that `wanted` identifies in the list at `path`, such as that of an account. */
+export async function findAccountKey(
+  connection: Connection,
+  path: string,
+  wanted: string,
+  signal: AbortSignal,
+  status: string,
+): Promise<ListedKey> {
+  const listed = await requestList(connection, path, signal);
+  return oneOf(
+    listed.map((raw) => ({ raw, key: understood(keyRecord, raw, connection, "list of keys") })),
+    wanted,
+    status,
+  ).key;
+}
+
+function oneOf(keys: readonly FoundKey[], wanted: string, status: string): FoundKey {
   const whole = wholeKey.test(wanted);
   const matches = keys.filter(({ key }) =>
     whole ? showsAs(wanted, key) : key.id === wanted || key.name === wanted || key.last4 === wanted,
   );
   if (matches.length === 0) throw new CliError(noSuchKey(whole ? undefined : wanted));
-  const active = matches.filter(({ key }) => key.status === "active");
-  const [only, ...others] = active.length > 0 ? active : matches;
+  const preferred = matches.filter(({ key }) => key.status === status);
+  const [only, ...others] = preferred.length > 0 ? preferred : matches;
   if (only && others.length === 0) return only;
   const candidates = matches.map(({ key }) => {
     const until = key.status === "active" && key.revoked_at ? `, until ${formatTime(key.revoked_at)}` : "";

@@ -1,10 +1,13 @@
 // `headrace keys`: lists, shows and revokes API keys; making and changing them is in key-changes.ts.
+import { accountId, accountPath } from "../admin/accounts.ts";
+import { suspensionCommands } from "../admin/suspension.ts";
 import { command, printRows } from "../command.ts";
-import { serverCommand } from "../login/server-command.ts";
-import { printable } from "../terminal/terminal.ts";
+import { type ServerCall, serverCommand } from "../login/server-command.ts";
+import { CliError, printable } from "../terminal/terminal.ts";
 import { usageCommand } from "../usage/usage.ts";
 import { createCommand, rotateCommand, updateCommand } from "./key-changes.ts";
 import {
+  findAccountKey,
   findKey,
   isOwnKey,
   keyPath,
@@ -88,6 +91,18 @@ const revokeCommand = serverCommand({
   },
 });
 
+const suspension = suspensionCommands({
+  group: "keys",
+  argument: keyArgument,
+  options: {
+    account: ["--account <account>", "name or id of the key's account, for operators; not needed with the id of a key"],
+  },
+  example: "ci",
+  refuses: "a key, and the keys that it made,",
+  needs: "For keys of other accounts it takes an operator's key.",
+  find: suspendedKey,
+});
+
 const keyUsageCommand = usageCommand({
   summary: "what a key has used",
   description: "Show what one key has used.",
@@ -107,16 +122,44 @@ const keyUsageCommand = usageCommand({
 
 export const keysCommand = command({
   name: "keys",
-  summary: "list, create, change and revoke API keys",
+  summary: "list, create, change, suspend and revoke API keys",
   description: "Manage the API keys of a running Headrace. Needs a key with the scope keys:manage.",
   examples: [
     "headrace keys list",
     "headrace keys create ci --scopes chat:write,models:read --expires 30d",
     "headrace keys rotate ci --overlap 12h",
+    "headrace keys suspend ci                          at once, and resume later",
     "headrace keys revoke ci",
   ],
   commands: [
     ...[listCommand, showCommand, createCommand, rotateCommand, updateCommand],
-    ...[revokeCommand, keyUsageCommand],
+    ...[...suspension, revokeCommand, keyUsageCommand],
   ],
 });
+
+/** Finds a key to suspend: of the own account, or of any account for operators. */
+async function suspendedKey(
+  { connect, ask, context, options }: ServerCall<{ account?: string; apiKeyStdin?: boolean }>,
+  wanted: string,
+  verb: "suspend" | "resume",
+): Promise<{ path: string; name: string }> {
+  const which = await readKeyArgument(wanted, context.input, options);
+  const connection = await connect();
+  const { account } = options;
+  const status = verb === "resume" ? "suspended" : "active";
+  const found = await ask(async (_, signal) => {
+    if (account !== undefined) {
+      const list = `${accountPath(await accountId(connection, account, signal))}/keys`;
+      return { key: await findAccountKey(connection, list, which, signal, status), isOwn: false };
+    }
+    const own = await findKey(connection, which, signal, status).catch((error: unknown) => {
+      // An id is enough for an operator, and the log of a server has only ids.
+      if (error instanceof CliError && which.startsWith("key_")) return undefined;
+      throw error;
+    });
+    return { key: own?.key, isOwn: own !== undefined };
+  });
+  const id = found.key?.id ?? which;
+  const name = found.key ? `Key "${found.key.name}" (${shownKey(found.key)})` : id;
+  return { path: found.isOwn ? keyPath(id) : `/admin${keyPath(id)}`, name };
+}

@@ -1,0 +1,55 @@
+// The commands `suspend` and `resume` of keys, people and apps: they block at once, and what is blocked comes back.
+import type { CommandEntry } from "../command.ts";
+import { type ServerCall, serverCommand } from "../login/server-command.ts";
+import { printable } from "../terminal/terminal.ts";
+
+type Verb = "suspend" | "resume";
+
+interface SuspensionFields<Name extends string, Options extends Readonly<Record<string, readonly [string, string]>>> {
+  /** The group of the commands, such as `people`. */
+  group: string;
+  argument: readonly [name: Name, description: string];
+  options?: Options;
+  example: string;
+  /** The effect of a suspension, after "Refuse". */
+  refuses: string;
+  /** The sentence of the help that says which key the commands need. */
+  needs: string;
+  /** Returns the API's path of the thing, and its name for people. */
+  find(
+    call: ServerCall<{ [Each in keyof Options]?: string }>,
+    which: string,
+    verb: Verb,
+  ): Promise<{ path: string; name: string }>;
+}
+
+/** Returns the commands `suspend` and `resume` of a group. */
+export function suspensionCommands<
+  Name extends string,
+  Options extends Readonly<Record<string, readonly [string, string]>> = Record<never, never>,
+>(fields: SuspensionFields<Name, Options>): CommandEntry[] {
+  const { group, argument, options, example, refuses, needs, find } = fields;
+  const make = (name: Verb, summary: string, description: string, outcome: string) =>
+    serverCommand({
+      name,
+      summary,
+      description: `${description} ${needs}`,
+      arguments: [argument],
+      options: { ...options, json: ["--json", "print what the API gives"] },
+      examples: [`headrace ${group} ${name} ${example}`],
+      async run(call, which) {
+        const found = await find(call as never, which as string, name);
+        const answer = await call.request(`${found.path}/${name}`, { method: "POST" });
+        return { json: answer, show: () => call.terminal.print(`${printable(found.name)} ${outcome}`) };
+      },
+    });
+  return [
+    make(
+      "suspend",
+      "block at once, until resumed",
+      `Refuse ${refuses} within a second. Nothing is deleted.`,
+      "is suspended.",
+    ),
+    make("resume", "end a suspension", "End a suspension.", "works again."),
+  ];
+}
